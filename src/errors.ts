@@ -1,0 +1,342 @@
+/**
+ * Every refusal of ours that a client can see: one class per cause, a stable
+ * `code`, OpenAI's body.
+ *
+ * A message says what happened with the numbers in it; it never holds a key, a
+ * request's content or a provider's URL.
+ */
+
+/** The body of every error, in OpenAI's shape; refusals about credits add keys beside the four. */
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+    readonly [extra: string]: unknown;
+  };
+}
+
+export abstract class RouterError extends Error {
+  /** HTTP status sent to the client, 4xx or 5xx. */
+  abstract readonly status: number;
+  /** Stable, documented, safe to branch on; never reworded. */
+  abstract readonly code: string;
+  /** OpenAI's coarse class of the error, e.g. `invalid_request_error`. */
+  abstract readonly type: string;
+  /** Request field at fault (`'model'`), or null when none is. */
+  readonly param: string | null = null;
+  /** Whether sending the same request again can help; official clients obey it (`x-should-retry`). */
+  readonly shouldRetry: boolean = false;
+
+  override get name(): string {
+    return this.constructor.name;
+  }
+
+  /** Headers that belong to this error beside the usual ones, e.g. `allow`. */
+  get headers(): Readonly<Record<string, string>> {
+    return {};
+  }
+
+  toJSON(): ErrorBody {
+    const { message, type, param, code } = this;
+    return { error: { message, type, param, code } };
+  }
+}
+
+/** The key is missing, unknown or revoked. */
+export class AuthenticationError extends RouterError {
+  readonly status = 401;
+  readonly code: 'missing_api_key' | 'invalid_api_key' | 'revoked_api_key';
+  readonly type = 'authentication_error';
+
+  constructor(code: AuthenticationError['code']) {
+    super(
+      {
+        missing_api_key: 'No API key was given. Send it as "Authorization: Bearer <key>".',
+        invalid_api_key:
+          'The API key is not known here. Check that it is complete and meant for this base URL.',
+        revoked_api_key: 'The API key was revoked.',
+      }[code],
+    );
+    this.code = code;
+  }
+}
+
+/** The account was frozen by its operator, or by a failed check of its books. */
+export class AccountFrozenError extends RouterError {
+  readonly status = 403;
+  readonly code = 'account_frozen';
+  readonly type = 'permission_error';
+
+  constructor() {
+    super('This account is frozen. Its credits are safe; ask its operator to open it again.');
+  }
+}
+
+/** The request's body can't be used as a chat completion request. */
+export class InvalidRequestError extends RouterError {
+  readonly status = 400;
+  readonly code:
+    | 'invalid_json'
+    | 'invalid_type'
+    | 'missing_required_parameter'
+    | 'ambiguous_parameter'
+    | 'unsupported_parameter'
+    | 'truncated_body'
+    | 'invalid_encoding';
+  readonly type = 'invalid_request_error';
+  override readonly param: string | null;
+
+  constructor(code: InvalidRequestError['code'], message: string, param: string | null = null) {
+    super(message);
+    this.code = code;
+    this.param = param;
+  }
+}
+
+/** The body took longer to arrive than the router waits. */
+export class RequestTimeoutError extends RouterError {
+  readonly status = 408;
+  readonly code = 'request_timeout';
+  readonly type = 'invalid_request_error';
+  override readonly shouldRetry = true;
+
+  constructor(received: number, timeoutMs: number) {
+    super(`The request body did not arrive in ${timeoutMs} ms; ${received} bytes came.`);
+  }
+}
+
+export class RequestTooLargeError extends RouterError {
+  readonly status = 413;
+  readonly code = 'request_too_large';
+  readonly type = 'invalid_request_error';
+
+  /** @param limit - the largest body accepted, in bytes */
+  constructor(limit: number) {
+    super(`The request body is larger than the ${limit} bytes accepted here.`);
+  }
+}
+
+/** The body is not UTF-8 JSON as it stands: compressed, a form, another charset. */
+export class UnsupportedMediaTypeError extends RouterError {
+  readonly status = 415;
+  readonly code: 'unsupported_content_type' | 'unsupported_content_encoding';
+  readonly type = 'invalid_request_error';
+
+  constructor(code: UnsupportedMediaTypeError['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export class ModelNotFoundError extends RouterError {
+  readonly status = 404;
+  readonly code = 'model_not_found';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'model';
+
+  constructor(modelId: string) {
+    super(`The model ${quote(modelId)} does not exist here. GET /models lists those that do.`);
+  }
+}
+
+/** Nothing is served under this path. */
+export class UnknownEndpointError extends RouterError {
+  readonly status = 404;
+  readonly code: 'unknown_endpoint' | 'responses_not_supported';
+  readonly type = 'invalid_request_error';
+
+  constructor(method: string, path: string) {
+    const responses = /(^|\/)responses(\/|$)/.test(path);
+    super(
+      responses
+        ? `The Responses interface is not served here; use POST /chat/completions. ${SERVED}`
+        : `${quote(`${method} ${path}`)} is not served here. ${SERVED}`,
+    );
+    this.code = responses ? 'responses_not_supported' : 'unknown_endpoint';
+  }
+}
+
+export class MethodNotAllowedError extends RouterError {
+  readonly status = 405;
+  readonly code = 'method_not_allowed';
+  readonly type = 'invalid_request_error';
+  readonly allow: string;
+
+  /** @param allow - what the path takes, as the `allow` header says it: `GET, OPTIONS` */
+  constructor(method: string, allow: string) {
+    super(`${quote(method)} is not served on this path; it takes ${allow}. ${SERVED}`);
+    this.allow = allow;
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return { allow: this.allow };
+  }
+}
+
+/** The account can't cover what this request must hold; amounts are decimal strings in USD. */
+export class InsufficientCreditsError extends RouterError {
+  readonly status = 402;
+  readonly code = 'insufficient_credits';
+  readonly type = 'insufficient_quota';
+  /** The least this request needs, in USD. */
+  readonly required: string;
+  /** What the account could spend now, in USD. */
+  readonly available: string;
+  /** The largest output limit that the same request could be sent with; 0 when not even one token fits. */
+  readonly affordableMaxTokens: number;
+
+  constructor(required: string, available: string, affordableMaxTokens: number) {
+    super(
+      `This request needs $${required} of credits and $${available} are available` +
+        (affordableMaxTokens > 0
+          ? `; with at most ${affordableMaxTokens} output tokens it could run.`
+          : '; add credits and send it again.'),
+    );
+    this.required = required;
+    this.available = available;
+    this.affordableMaxTokens = affordableMaxTokens;
+  }
+
+  override toJSON(): ErrorBody {
+    const { message, type, param, code, required, available } = this;
+    const affordable_max_tokens = this.affordableMaxTokens;
+    return { error: { message, type, param, code, required, available, affordable_max_tokens } };
+  }
+}
+
+/** A limit of the key refused the request. */
+export class RateLimitError extends RouterError {
+  readonly status = 429;
+  readonly code:
+    | 'requests_per_minute_exceeded'
+    | 'tokens_per_minute_exceeded'
+    | 'too_many_concurrent_requests';
+  readonly type = 'rate_limit_exceeded';
+  override readonly shouldRetry = true;
+  readonly retryAfterMs: number;
+
+  constructor(code: RateLimitError['code'], retryAfterMs: number) {
+    super(
+      {
+        requests_per_minute_exceeded: `This key's requests per minute are used up; the next fits in ${retryAfterMs} ms.`,
+        tokens_per_minute_exceeded: `This key's tokens per minute are used up; this request fits in ${retryAfterMs} ms.`,
+        too_many_concurrent_requests: 'This key has as many requests running as it may; wait for one to end.',
+      }[code],
+    );
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(this.retryAfterMs);
+  }
+}
+
+/** The key's own budget for its window is spent. */
+export class BudgetExceededError extends RouterError {
+  readonly status = 402;
+  readonly code = 'budget_exceeded';
+  readonly type = 'insufficient_quota';
+
+  /** @param left - what is left of the budget, in USD */
+  constructor(left: string, required: string) {
+    super(`This key's budget has $${left} left and this request needs $${required}.`);
+  }
+}
+
+/** The credit store can't be reached or can't answer; without it nothing is sent. */
+export class CreditStoreUnavailableError extends RouterError {
+  readonly status = 503;
+  readonly code = 'credit_store_unavailable';
+  readonly type = 'server_error';
+  override readonly shouldRetry = true;
+
+  constructor() {
+    super('Credits can not be checked at the moment, so the request was not sent. Try again in a second.');
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
+}
+
+/** The router is closing: what runs is finished, nothing new begins. */
+export class RouterClosingError extends RouterError {
+  readonly status = 503;
+  readonly code = 'router_closing';
+  readonly type = 'server_error';
+  override readonly shouldRetry = true;
+
+  constructor() {
+    super('This server is shutting down. Try again in a second.');
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
+}
+
+/** The provider could not be used, for a reason that is not the client's. */
+export class UpstreamError extends RouterError {
+  readonly status = 502;
+  readonly code:
+    | 'upstream_unreachable'
+    | 'upstream_refused_credentials'
+    | 'upstream_invalid_response'
+    | 'upstream_cut';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry = true;
+
+  constructor(code: UpstreamError['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** One of the four clocks ran out while waiting for the provider. */
+export class UpstreamTimeoutError extends RouterError {
+  readonly status = 504;
+  readonly code:
+    | 'upstream_connect_timeout'
+    | 'upstream_first_byte_timeout'
+    | 'upstream_idle_timeout'
+    | 'upstream_total_timeout';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry = true;
+
+  constructor(clock: 'connect' | 'first_byte' | 'idle' | 'total', timeoutMs: number) {
+    super(
+      {
+        connect: `The model's provider could not be connected to in ${timeoutMs} ms.`,
+        first_byte: `The model's provider did not begin to answer in ${timeoutMs} ms.`,
+        idle: `The model's provider went silent for ${timeoutMs} ms in the middle of its answer.`,
+        total: `The request was not finished in ${timeoutMs} ms.`,
+      }[clock],
+    );
+    this.code = `upstream_${clock}_timeout`;
+  }
+}
+
+/** Whatever isn't one of the above is our bug: told to the host whole, to the client without details. */
+export class InternalError extends RouterError {
+  readonly status = 500;
+  readonly code = 'internal_error';
+  readonly type = 'server_error';
+
+  constructor(cause: unknown) {
+    super('The router failed on this request. Its operator has been told.', { cause });
+  }
+}
+
+const SERVED = 'Served are GET /models, GET /models/{id}, POST /chat/completions and GET /credits.';
+
+/** A piece of the client's own request in a message: short, on one line, never a whole body. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+}
+
+function retryAfter(ms: number): Record<string, string> {
+  return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
+}

@@ -1,0 +1,339 @@
+import type { NanoDollars } from './money.ts';
+
+/**
+ * What any credit store must do: hold, post and remember money, exactly once.
+ *
+ * Two-phase, keyed by a request id that is made before the first call: `admit`
+ * takes a hold with a lease, `extend` renews it with a checkpoint of what was
+ * consumed, `settle` posts the charge, `void` gives the hold back, and a lease
+ * that nobody renews ends by posting its checkpoint. Every call can be repeated
+ * blindly: the same id never posts twice.
+ *
+ * A store throws only `StoreUnavailable`, whose `applied` says whether the
+ * command may have happened; everything else is a result with a `code`.
+ * Times are milliseconds of the store's own clock.
+ *
+ * test/contracts/ledger-store.ts is this contract as a suite.
+ */
+export interface LedgerStore {
+  admit(command: Admit): Promise<AdmitResult>;
+  extend(command: Extend): Promise<ExtendResult>;
+  settle(command: Settle): Promise<SettleResult>;
+  void(command: Void): Promise<VoidResult>;
+
+  /** Adds credits. The first grant makes the account. */
+  grant(command: Grant): Promise<GrantResult>;
+  /** An operator's correction, up or down; never takes what is available below the floor. */
+  adjust(command: Adjust): Promise<AdjustResult>;
+  /** Ends leases that nobody renewed and forgets old request ids, at most `budget` of them; says how many. */
+  sweep(budget: number): Promise<number>;
+
+  /** The whole state of an account, for audits and tests; undefined when there is none. */
+  snapshot(account: string): Promise<AccountState | undefined>;
+  /** The four numbers that people ask for; undefined when there is no such account. */
+  balance(account: string): Promise<Balance | undefined>;
+  /** Lines after `afterSeq`, oldest first, at most `limit`. */
+  journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
+  /** Folds lines up to and including `seq` into the checkpoint of the books. */
+  trim(account: string, seq: bigint): Promise<void>;
+  /** Refuses admits while frozen; settles and voids go on. */
+  freeze(account: string, frozen: boolean): Promise<boolean>;
+  /** Ids of all accounts, in no particular order. */
+  accounts(): AsyncIterable<string>;
+
+  /** Records a key; the first key makes the account. The store never sees the key, only its SHA-256. */
+  createKey(command: CreateKey): Promise<CreateKeyResult>;
+  findKey(hash: string): Promise<KeyRecord | undefined>;
+  keys(account: string): Promise<readonly KeyRecord[]>;
+  /** Says whether there was such a key; revoking twice is fine. */
+  revokeKey(account: string, key: string): Promise<boolean>;
+
+  close(): Promise<void>;
+}
+
+/** The command was refused before it could be applied, or nobody knows. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+  /** `no`: definitely not applied. `unknown`: repeat it, or void its id. */
+  readonly applied: 'no' | 'unknown';
+
+  constructor(applied: 'no' | 'unknown', options?: ErrorOptions) {
+    super(
+      applied === 'no' ? 'The credit store refused the command' : 'The credit store did not answer',
+      options,
+    );
+    this.applied = applied;
+  }
+}
+
+/** Takes a hold of `min` to `want`, as much as the balance and the key's budget allow. */
+export interface Admit {
+  readonly account: string;
+  /** Id of the API key, for its limits and counters. */
+  readonly key: string;
+  /** Made by `RequestIds`, once a request, before the first call. */
+  readonly requestId: string;
+  readonly want: NanoDollars;
+  readonly min: NanoDollars;
+  readonly leaseMs: number;
+  /** Tokens this request is expected to count against the key's tokens per minute. */
+  readonly tokens: number;
+  /** Store time after which the caller has given up: a command that arrives later changes nothing. */
+  readonly notAfter: number;
+  /** The host authenticated the key itself: `key` is a label and counter, made on first use. */
+  readonly externalKey?: boolean;
+}
+
+export type AdmitResult = At &
+  (
+    | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
+    /** The same id holds already: a repeated call. */
+    | { readonly code: 'exists'; readonly hold: NanoDollars; readonly available: NanoDollars }
+    /** The same id is settled, voided or expired. */
+    | { readonly code: 'done'; readonly state: FinalState }
+    | { readonly code: 'no_funds'; readonly available: NanoDollars }
+    | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' }
+    | { readonly code: 'budget'; readonly left: NanoDollars }
+    | { readonly code: 'concurrency' }
+    | { readonly code: 'requests_per_minute' | 'tokens_per_minute'; readonly retryAfterMs: number }
+    /** It came after `notAfter`, its id is below the low-water mark, or ahead of the store's clock. */
+    | { readonly code: 'stale' | 'old' | 'ahead' }
+  );
+
+/** Renews a lease. All values are absolute, so that it can be repeated. */
+export interface Extend {
+  readonly account: string;
+  readonly requestId: string;
+  /** What the hold shall be at least; a smaller one than the hold changes nothing. */
+  readonly hold: NanoDollars;
+  readonly leaseMs: number;
+  /** What was consumed so far: charged if nobody comes back. Never falls, never exceeds the hold. */
+  readonly checkpoint: NanoDollars;
+}
+
+export type ExtendResult = At &
+  (
+    | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
+    /** The lease was renewed, but the balance or budget can't cover the larger hold. */
+    | { readonly code: 'no_funds'; readonly hold: NanoDollars; readonly available: NanoDollars }
+    | { readonly code: 'closed'; readonly state: FinalState }
+    | { readonly code: 'unknown' }
+  );
+
+/** Posts what a request costs, whatever its hold was: more is posted down to the floor, the rest written off. */
+export interface Settle {
+  readonly account: string;
+  readonly requestId: string;
+  readonly amount: NanoDollars;
+  readonly key: string;
+  readonly model: string;
+  readonly usage: SettledUsage;
+  /** Post also when the store doesn't know the id: its hold was lost, or was never taken. */
+  readonly force: boolean;
+}
+
+/** What was consumed, as the journal keeps it. */
+export interface SettledUsage {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  readonly reasoningTokens: number;
+  /** Where the counts come from. */
+  readonly source: 'upstream' | 'estimated' | 'none';
+  /** What the provider bills for it; undefined where that isn't known. */
+  readonly cost?: NanoDollars;
+  /** Names the price that was used. */
+  readonly price: string;
+  readonly ending: Ending;
+}
+
+/** How a request ended. */
+export type Ending =
+  | 'finished'
+  | 'client_gone'
+  | 'upstream_cut'
+  | 'upstream_error'
+  | 'timeout'
+  | 'closed'
+  | 'failed';
+
+export type SettleResult = At &
+  (
+    | {
+        readonly code: 'ok';
+        readonly charged: NanoDollars;
+        readonly writtenOff: NanoDollars;
+        readonly available: NanoDollars;
+      }
+    /** Settled before: nothing was posted now; `charged` is what was then. */
+    | { readonly code: 'duplicate'; readonly charged: NanoDollars }
+    | { readonly code: 'voided' }
+    | { readonly code: 'unknown' | 'old' | 'no_account' }
+  );
+
+export interface Void {
+  readonly account: string;
+  readonly requestId: string;
+}
+
+export type VoidResult = At &
+  (
+    | { readonly code: 'ok'; readonly released: NanoDollars; readonly available: NanoDollars }
+    | { readonly code: 'duplicate' }
+    | { readonly code: 'settled'; readonly charged: NanoDollars }
+    /** The id was not known: it is now voided, so that an admit still on its way finds it done. */
+    | { readonly code: 'planted' }
+    | { readonly code: 'old' | 'no_account' }
+  );
+
+export interface Grant {
+  readonly account: string;
+  /** The grant's own id, as a payment's; the same one twice grants once. */
+  readonly id: string;
+  readonly amount: NanoDollars;
+  /** Time at which what is left of it expires; undefined: never. */
+  readonly expiresAt?: number;
+  /** Lots with a smaller number burn first. 0 to 100, default 50. */
+  readonly priority?: number;
+}
+
+export type GrantResult = At &
+  (
+    | { readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars }
+    /** The id was used with another amount, expiry or priority. */
+    | { readonly code: 'conflict' }
+    /** The balance would pass MAX_AMOUNT, or the account has as many open lots as it may. */
+    | { readonly code: 'too_big' | 'too_many_lots' }
+  );
+
+export interface Adjust {
+  readonly account: string;
+  readonly id: string;
+  /** Positive adds, negative takes. */
+  readonly delta: NanoDollars;
+  readonly reason: string;
+}
+
+export type AdjustResult = At &
+  (
+    | { readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars }
+    | { readonly code: 'conflict' | 'too_big' | 'no_account' }
+    | { readonly code: 'below_floor'; readonly available: NanoDollars }
+  );
+
+export interface CreateKey {
+  readonly account: string;
+  readonly key: string;
+  /** SHA-256 of the whole API key, hex. */
+  readonly hash: string;
+  readonly name: string;
+  readonly limits?: KeyLimits;
+}
+
+/** Limits of a key; what isn't given isn't limited. */
+export interface KeyLimits {
+  readonly budget?: { readonly amount: NanoDollars; readonly per: 'day' | 'week' | 'month' | 'lifetime' };
+  readonly requestsPerMinute?: number;
+  readonly tokensPerMinute?: number;
+  readonly concurrentRequests?: number;
+}
+
+export type CreateKeyResult = At & { readonly code: 'ok' | 'conflict' };
+
+export interface KeyRecord {
+  readonly account: string;
+  readonly key: string;
+  readonly name: string;
+  readonly state: 'active' | 'revoked';
+  readonly createdAt: number;
+  readonly revokedAt?: number;
+  readonly limits: KeyLimits;
+}
+
+export interface Balance {
+  /** What can be spent now. */
+  readonly available: NanoDollars;
+  /** What running requests hold. */
+  readonly held: NanoDollars;
+  /** All that was ever charged. */
+  readonly spent: NanoDollars;
+  /** All that was ever granted, adjustments included. */
+  readonly granted: NanoDollars;
+}
+
+export type FinalState = 'settled' | 'voided' | 'expired';
+
+/** Everything a store knows of an account. `granted = available + held + spent + expired`, always. */
+export interface AccountState extends Balance {
+  readonly expired: NanoDollars;
+  readonly writtenOff: NanoDollars;
+  /** The least that `available` may become; 0 or less. */
+  readonly floor: NanoDollars;
+  readonly frozen: boolean;
+  readonly seq: bigint;
+  /** Time of the newest request id that was forgotten: any unknown id at or below it is refused. */
+  readonly lowWater: number;
+  readonly requests: readonly RequestRecord[];
+  readonly lots: readonly Lot[];
+  readonly keys: readonly KeyState[];
+  /** The books' part that `trim` folded away. */
+  readonly trimmed: {
+    readonly seq: bigint;
+    readonly granted: NanoDollars;
+    readonly spent: NanoDollars;
+    readonly expired: NanoDollars;
+  };
+}
+
+export interface RequestRecord {
+  readonly id: string;
+  readonly state: 'held' | FinalState;
+  /** The hold while held, else what was charged. */
+  readonly amount: NanoDollars;
+  readonly key: string;
+  readonly checkpoint: NanoDollars;
+  /** Lease end while held, else the time it may be forgotten. */
+  readonly due: number;
+}
+
+export interface Lot {
+  readonly id: string;
+  readonly amount: NanoDollars;
+  readonly remaining: NanoDollars;
+  readonly expiresAt?: number;
+  readonly priority: number;
+}
+
+export interface KeyState extends KeyRecord {
+  readonly held: NanoDollars;
+  readonly running: number;
+  /** Charged in the current budget window. */
+  readonly spent: NanoDollars;
+  readonly window: number;
+}
+
+/** A change of the books: g grant, s settle, l late settle, o orphan settle, e lease expiry, x credit expiry, a adjustment. */
+export interface JournalLine {
+  readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a';
+  readonly seq: bigint;
+  readonly at: number;
+  /** The request's, grant's or adjustment's id. */
+  readonly id: string;
+  /** What moved: granted, charged, expired or adjusted, with its sign. */
+  readonly amount: NanoDollars;
+  /** `available` after it. */
+  readonly available: NanoDollars;
+  readonly hold?: NanoDollars;
+  readonly writtenOff?: NanoDollars;
+  readonly key?: string;
+  readonly model?: string;
+  readonly usage?: SettledUsage;
+  readonly reason?: string;
+}
+
+/** Every reply says when it was, and the account's journal position. */
+interface At {
+  /** The store's clock, in ms: callers learn its offset from theirs. */
+  readonly now: number;
+  readonly seq: bigint;
+}

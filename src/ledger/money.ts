@@ -1,0 +1,37 @@
+/**
+ * Money is an integer number of nano-dollars (1e-9 USD) everywhere inside; a
+ * decimal string is what people and clients see. No float ever.
+ */
+export type NanoDollars = bigint;
+
+/** The most an amount or a balance may be: 2^53 - 1 nano-dollars, about 9 million USD. */
+export const MAX_AMOUNT: NanoDollars = 2n ** 53n - 1n;
+
+const DECIMAL = /^(-?)(\d{1,9})(?:\.(\d{1,9}))?$/;
+
+/**
+ * Reads a decimal string of USD.
+ *
+ * @param what - what the amount is, for the message: `grant amount`
+ * @throws {TypeError} when it isn't a decimal string with at most nine decimals, or is beyond MAX_AMOUNT
+ */
+export function parseUsd(text: string, what: string): NanoDollars {
+  const parts = typeof text === 'string' ? DECIMAL.exec(text) : null;
+  if (!parts) {
+    throw new TypeError(
+      `${what} must be a decimal string of USD with at most 9 decimals, as "25.00", got ${JSON.stringify(text)}`,
+    );
+  }
+  const [, sign, whole = '0', decimals = ''] = parts;
+  const amount = BigInt(whole) * 1_000_000_000n + BigInt(decimals.padEnd(9, '0'));
+  if (amount > MAX_AMOUNT)
+    throw new TypeError(`${what} must be at most ${formatUsd(MAX_AMOUNT)}, got ${text}`);
+  return sign === '-' ? -amount : amount;
+}
+
+/** Writes USD exactly, with 2 to 9 decimals: `25.00`, `0.000000125`. */
+export function formatUsd(amount: NanoDollars): string {
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
+  const decimals = digits.slice(-9).replace(/0{1,7}$/, '');
+  return `${amount < 0n ? '-' : ''}${digits.slice(0, -9)}.${decimals}`;
+}
