@@ -1,0 +1,120 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { LRUCache } from 'lru-cache';
+
+import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
+import { type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
+import type { Authenticate, AuthenticateRequest } from '../options.ts';
+import { hashApiKey, isWellFormed } from './api-keys.ts';
+
+/** Whose request this is. */
+export interface Caller {
+  readonly account: string;
+  /** The key's id, or the host's label for it. */
+  readonly key: string;
+  /** The host knows this key, the ledger doesn't. */
+  readonly externalKey: boolean;
+}
+
+export interface AuthenticatorOptions {
+  readonly store: LedgerStore;
+  readonly authenticate: Authenticate | undefined;
+  readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
+  readonly keyCacheMs: number;
+}
+
+/** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
+const MAX_CALLERS = 50_000;
+const MAX_STRANGERS = 10_000;
+
+/** `Authorization` → caller, cached by the key's SHA-256: a heap dump holds nobody's key. */
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
+  readonly #callers: LRUCache<string, Caller, Lookup>;
+  readonly #strangers: LRUCache<string, AuthenticationError>;
+  /** Counts invalidations: a look-up that began before one is not believed after it. */
+  #generation = 0;
+
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
+    this.#callers = new LRUCache<string, Caller, Lookup>({
+      max: MAX_CALLERS,
+      ttl: options.keyCacheMs,
+      fetchMethod: (hash, _stale, { context }) => this.#find(hash, context),
+    });
+    this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: options.keyCacheMs });
+  }
+
+  /**
+   * Says whose request this is, from its headers alone.
+   *
+   * @throws {AuthenticationError} if its key is missing, unknown or revoked
+   */
+  async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
+    const apiKey = bearer(headers.authorization);
+    const { authenticate, cacheKey } = this.#options;
+    if (!authenticate && !isWellFormed(apiKey)) throw new AuthenticationError('invalid_api_key');
+
+    const own = hashApiKey(apiKey);
+    const hash = authenticate && cacheKey ? `${own} ${cacheKey({ headers })}` : own;
+    const known = this.#callers.get(hash);
+    if (known) return known;
+    const refusal = this.#strangers.get(hash);
+    if (refusal) throw refusal;
+    return await this.#callers.forceFetch(hash, { context: { apiKey, headers } });
+  }
+
+  /** Forgets a key, wherever a look-up of it stands. */
+  invalidate(account: string, key: string): void {
+    this.#generation += 1;
+    for (const [hash, caller] of this.#callers.entries()) {
+      if (caller.account === account && caller.key === key) this.#callers.delete(hash);
+    }
+  }
+
+  async #find(hash: string, lookup: Lookup): Promise<Caller> {
+    for (;;) {
+      const generation = this.#generation;
+      const found = await (this.#options.authenticate
+        ? this.#askHost(this.#options.authenticate, lookup)
+        : this.#askStore(hash));
+      if (generation !== this.#generation) continue;
+      if (!(found instanceof AuthenticationError)) return found;
+      this.#strangers.set(hash, found);
+      throw found;
+    }
+  }
+
+  async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
+    const caller = await authenticate(lookup.apiKey, { headers: lookup.headers });
+    if (!caller) return new AuthenticationError('invalid_api_key');
+    const { account, key = 'external' } = caller;
+    if (!ID.test(account) || !ID.test(key)) {
+      throw new TypeError('authenticate must return { account, key? } of 1 to 64 characters A-Z a-z 0-9 _ -');
+    }
+    return { account, key, externalKey: true };
+  }
+
+  async #askStore(hash: string): Promise<Caller | AuthenticationError> {
+    const record = await this.#options.store.findKey(hash).catch((error: unknown) => {
+      throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
+    });
+    if (!record) return new AuthenticationError('invalid_api_key');
+    if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
+    return { account: record.account, key: record.key, externalKey: false };
+  }
+}
+
+interface Lookup {
+  readonly apiKey: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+const ID = /^[\w-]{1,64}$/;
+
+/** @throws {AuthenticationError} if there is no bearer key in the header */
+function bearer(header: string | undefined): string {
+  const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
+  if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
+  return apiKey;
+}

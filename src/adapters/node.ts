@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import type { Exchange, RequestBody } from '../http/exchange.ts';
+
+/** The Node door: Express, Connect and `http.createServer` take it as it is. Resolves once the request is dealt with. */
+export type NodeHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next?: (error?: unknown) => void,
+) => Promise<void>;
+
+/**
+ * Turns Node's pair into an exchange.
+ *
+ * `next` is never called: whatever comes under the mount is answered here.
+ */
+export function createNodeHandler(handle: (exchange: Exchange) => Promise<void>, newId: () => string): NodeHandler {
+  return (request, response) =>
+    handle({
+      id: newId(),
+      method: request.method ?? 'GET',
+      url: request.url ?? '/',
+      headers: request.headers,
+      body: bodyOf(request),
+      response,
+    });
+}
+
+/** What a body parser may have left on the request. */
+interface ParsedRequest {
+  readonly rawBody?: unknown;
+  readonly body?: unknown;
+}
+
+/**
+ * The unread stream, or what a parser before us made of it: the raw bytes where it kept them,
+ * else its text, else its object written as JSON again.
+ */
+function bodyOf(request: IncomingMessage & ParsedRequest): RequestBody {
+  if (!request.readableDidRead) return { kind: 'stream', stream: request };
+  for (const kept of [request.rawBody, request.body]) {
+    if (Buffer.isBuffer(kept)) return { kind: 'bytes', bytes: kept, exact: true };
+    if (kept instanceof Uint8Array) return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };
+    if (typeof kept === 'string') return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };
+  }
+  if (request.body === undefined) return { kind: 'lost' };
+  return { kind: 'bytes', bytes: Buffer.from(JSON.stringify(request.body)), exact: false };
+}

@@ -1,0 +1,96 @@
+import type { Caller } from './accounts/authenticate.ts';
+import { ModelNotFoundError, UpstreamTimeoutError } from './errors.ts';
+import { spliceRequest } from './http/chat-request.ts';
+import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
+import { readChatRequest } from './http/read-body.ts';
+import { type Answer, Closed, relay } from './http/relay.ts';
+import type { Ending } from './ledger/ledger.ts';
+import { UsageEventFilter } from './metering/usage-event-filter.ts';
+import { UsageMeter } from './metering/usage-meter.ts';
+import type { Catalog } from './models/catalog.ts';
+import type { Settings } from './options.ts';
+import { type Outcome, type Settlements, quoteRequest } from './settlement.ts';
+import type { Agents } from './upstream/agents.ts';
+import { type Abortable, attempt } from './upstream/attempt.ts';
+import { upstreamRequest } from './upstream/upstream-request.ts';
+
+export interface CompletionServices {
+  readonly settings: Settings;
+  readonly catalog: Catalog;
+  readonly settlements: Settlements;
+  readonly agents: Agents;
+  /** The attempts that run now, for those who must end them. */
+  readonly running: Set<Abortable>;
+  /** Told of what broke after the client's answer had begun. */
+  readonly onError: (error: Error, requestId: string) => void;
+}
+
+/**
+ * `POST /chat/completions`, the whole story: read, look up, hold, send, relay, settle.
+ *
+ * However it ends, a hold that was taken is settled or voided once, by the `finally` below.
+ *
+ * @throws a RouterError for what the client must be told; ClientGone when there is nobody left to tell
+ */
+export async function completion(
+  exchange: Exchange,
+  client: Client,
+  caller: Caller,
+  services: CompletionServices,
+): Promise<void> {
+  const { settings, catalog, settlements } = services;
+
+  const { body, request } = await readChatRequest(exchange, settings);
+  const model = catalog.get(request.model);
+  if (!model) throw new ModelNotFoundError(request.model);
+  // The first target; the others are for failover, and are part of what the hold covers.
+  const [target] = model.targets;
+  const quote = quoteRequest(request, model);
+  client.assertThere();
+  const hold = await settlements.admit(exchange.id, caller, model, quote);
+
+  let outcome: Outcome = { ending: 'failed', target, dispatched: false };
+  let running: Abortable | undefined;
+  try {
+    const { provider } = target;
+    const addsUsage = request.stream && request.includeUsage !== true && provider.streamUsage === 'option';
+    const bytes = spliceRequest(body, request, {
+      ...(target.model !== request.model && { model: target.model }),
+      ...(addsUsage && { includeUsage: true }),
+      ...(hold.outputLimit !== undefined && {
+        outputLimit: { field: provider.outputLimitField, tokens: hold.outputLimit },
+      }),
+    });
+    const upstream = await upstreamRequest(target, exchange.headers, bytes, services.agents);
+    const answer = await attempt(upstream, provider.timeouts, client, (attempted) => {
+      if (running) services.running.delete(running);
+      running = attempted;
+      services.running.add(attempted);
+      outcome = { ending: 'failed', target, dispatched: true };
+    });
+
+    const meter = new UsageMeter();
+    hold.watch(target, meter);
+    const filter = addsUsage ? new UsageEventFilter(meter) : undefined;
+    const end = await relay(exchange, client, withHeaders(answer, hold.headers), meter, filter);
+    outcome = { ending: end.ending, target, dispatched: true, answer: { status: answer.status, meter } };
+    if (end.error) services.onError(end.error, exchange.id);
+  } catch (error) {
+    outcome = { ...outcome, ending: endingOf(error) };
+    throw error;
+  } finally {
+    if (running) services.running.delete(running);
+    hold.settle(outcome);
+  }
+}
+
+function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
+  return { ...answer, headers: { ...answer.headers, ...headers } };
+}
+
+function endingOf(error: unknown): Ending {
+  if (error instanceof ClientGone) return 'client_gone';
+  if (error instanceof UpstreamTimeoutError) return 'timeout';
+  if (error instanceof Closed) return 'closed';
+  return 'upstream_error';
+}

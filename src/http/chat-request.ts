@@ -1,0 +1,281 @@
+import { setImmediate as turn } from 'node:timers/promises';
+
+import { InvalidRequestError } from '../errors.ts';
+import type { PromptSize } from '../metering/estimate.ts';
+import { type JsonListener, JsonScanner } from './json-scanner.ts';
+import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from './json-token.ts';
+import { KeyTable } from './key-table.ts';
+import { type PromptPlace, PromptReader } from './prompt-reader.ts';
+import { REFUSED_FIELDS } from './refused-fields.ts';
+import type { EditPoints, Span, Splice } from './splice-request.ts';
+
+export { spliceRequest } from './splice-request.ts';
+
+/** What the router has to know of a chat completion request. */
+export interface ChatRequest {
+  readonly model: string;
+  readonly stream: boolean;
+  /** The client's own `stream_options.include_usage`; undefined when it did not say. */
+  readonly includeUsage: boolean | undefined;
+  /** How many answers are asked for, 1 to 128. */
+  readonly n: number;
+  /** The client's own `max_tokens`; undefined for null, too. */
+  readonly maxTokens: number | undefined;
+  /** The client's own `max_completion_tokens`; undefined for null, too. */
+  readonly maxCompletionTokens: number | undefined;
+  readonly size: PromptSize;
+  readonly edits: EditPoints;
+}
+
+const SLICE_BYTES = 256 * 1024;
+
+/**
+ * One pass over the bytes of a request body, fed chunk by chunk as they arrive.
+ *
+ * The body is checked as JSON to its last byte, but not parsed, and nothing of
+ * it is kept but the few values of a ChatRequest. Not to be used again once it threw.
+ */
+export class ChatRequestScanner {
+  readonly #reader = new RequestReader();
+  readonly #json = new JsonScanner<Place>('body', this.#reader);
+
+  /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
+  write(chunk: Uint8Array): void {
+    this.#json.write(chunk);
+  }
+
+  /** @throws {InvalidRequestError} if the body is not a complete chat completion request */
+  end(): ChatRequest {
+    this.#json.end();
+    return this.#reader.request();
+  }
+}
+
+/**
+ * Scans a body that is already whole, in slices of 256 KiB with a turn of the event loop between.
+ *
+ * @throws {InvalidRequestError} if it is not a chat completion request
+ */
+export async function scanWhole(body: Uint8Array): Promise<ChatRequest> {
+  const scanner = new ChatRequestScanner();
+  for (let at = 0; at < body.length; at += SLICE_BYTES) {
+    if (at > 0) await turn();
+    scanner.write(body.subarray(at, at + SLICE_BYTES));
+  }
+  return scanner.end();
+}
+
+/** What a value is directly in. */
+type Place = PromptPlace | 'body' | 'request' | 'stream_options' | 'extra_body';
+
+/** A value that the request is judged by; of an object or array only the beginning is known. */
+interface Value extends Span {
+  readonly kind: JsonKind;
+  /** What a string or number says; undefined where it is too long to be of use. */
+  readonly text: string | undefined;
+}
+
+type Role = 'acted on' | 'refused' | 'schema' | 'extra_body';
+
+const FIELDS = new KeyTable<Role>({
+  // No other parser may read another value of these than we do.
+  model: 'acted on',
+  messages: 'acted on',
+  stream: 'acted on',
+  stream_options: 'acted on',
+  n: 'acted on',
+  max_tokens: 'acted on',
+  max_completion_tokens: 'acted on',
+  tools: 'schema',
+  functions: 'schema',
+  response_format: 'schema',
+  extra_body: 'extra_body',
+  ...Object.fromEntries(Object.keys(REFUSED_FIELDS).map((name) => [name, 'refused' as const])),
+});
+const OPTIONS = new KeyTable<Role>({ include_usage: 'acted on' });
+
+/** Makes a ChatRequest of what a JsonScanner finds. */
+class RequestReader implements JsonListener<Place> {
+  readonly #prompt = new PromptReader();
+  #bodyKind: JsonKind = 'null';
+  readonly #values = new Map<string, Value>();
+  /** The last key at the top level, in `stream_options` or in `extra_body`, if it means something there. */
+  #name: string | undefined;
+  #role: Role | undefined;
+  #noOptions = true;
+
+  key(within: Place, token: JsonToken): void {
+    if (within === 'request') {
+      this.#topLevelKey(token);
+    } else if (within === 'stream_options') {
+      this.#noOptions = false;
+      this.#take(OPTIONS, token, 'stream_options.');
+    } else if (within === 'extra_body') {
+      this.#extraKey(token);
+    } else if (within !== 'body') {
+      this.#prompt.key(within, token);
+      return;
+    }
+    this.#prompt.countText(token);
+  }
+
+  value(within: Place, kind: JsonKind, token: JsonToken): Place {
+    switch (within) {
+      case 'body':
+        this.#bodyKind = kind;
+        return kind === 'object' ? 'request' : 'elsewhere';
+      case 'request':
+      case 'stream_options':
+      case 'extra_body':
+        if (this.#role === 'acted on') this.#keep(kind, token);
+        return this.#placeIn(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
+      default:
+        return this.#prompt.value(within, kind, token);
+    }
+  }
+
+  close(place: Place, token: JsonToken): void {
+    if (place === 'schema') this.#prompt.endSchema(token);
+  }
+
+  /** @throws {InvalidRequestError} for the first fault in this order: not an object, `model`, `messages`, the others */
+  request(): ChatRequest {
+    if (this.#bodyKind !== 'object') {
+      throw new InvalidRequestError('invalid_type', 'The request body must be a JSON object.');
+    }
+    const model = this.#required('model', 'string', 'a string');
+    if (model.text === undefined) throw wrongType('model', `a string of at most ${LONGEST_TEXT} bytes`);
+    this.#required('messages', 'array', 'an array');
+
+    const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
+    const includeUsage = this.#values.get('include_usage')?.kind;
+    return {
+      model: model.text,
+      stream,
+      includeUsage: includeUsage === 'true' ? true : includeUsage === 'false' ? false : undefined,
+      n: this.#integer('n', 128, 'an integer from 1 to 128') ?? 1,
+      maxTokens: this.#integer('max_tokens', Number.MAX_SAFE_INTEGER, 'a positive integer'),
+      maxCompletionTokens: this.#integer(
+        'max_completion_tokens',
+        Number.MAX_SAFE_INTEGER,
+        'a positive integer',
+      ),
+      size: this.#prompt.size,
+      edits: {
+        model: spanOf(model),
+        includeUsage: stream ? this.#usageSplice(model.end) : undefined,
+        max_tokens: spanOf(this.#values.get('max_tokens')),
+        max_completion_tokens: spanOf(this.#values.get('max_completion_tokens')),
+      },
+    };
+  }
+
+  #topLevelKey(token: JsonToken): void {
+    this.#take(FIELDS, token);
+    if (this.#role === 'refused' && this.#name !== undefined) throw refused(this.#name, this.#name);
+  }
+
+  /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
+  #extraKey(token: JsonToken): void {
+    const match = FIELDS.find(token);
+    this.#name = match?.name;
+    this.#role = match?.role;
+    if (match?.role === 'refused' || match?.role === 'acted on') {
+      throw refused(match.name, `extra_body.${match.name}`);
+    }
+  }
+
+  /** Notes a key, if it is one that we know, and that no other parser can see another value of it. */
+  #take(table: KeyTable<Role>, token: JsonToken, path = ''): void {
+    const match = table.find(token);
+    this.#name = match?.name;
+    this.#role = match?.role;
+    if (match?.role !== 'acted on') return;
+    const { name } = match;
+    if (match.exact && !this.#values.has(name)) return;
+    throw new InvalidRequestError(
+      'ambiguous_parameter',
+      match.exact
+        ? `The field "${path}${name}" is there more than once.`
+        : `A field differs from "${path}${name}" only in case; some providers take it for that.`,
+      `${path}${name}`,
+    );
+  }
+
+  #keep(kind: JsonKind, token: JsonToken): void {
+    const text = kind === 'string' || kind === 'number' ? textOf(token) : undefined;
+    if (this.#name !== undefined) {
+      this.#values.set(this.#name, { kind, text, start: token.start, end: token.end });
+    }
+  }
+
+  #placeIn(within: Place, kind: JsonKind, token: JsonToken): Place | undefined {
+    if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
+    if (this.#role === 'schema') return this.#prompt.beginSchema(token);
+    if (this.#name === 'messages' && kind === 'array') return 'messages';
+    if (this.#name === 'stream_options' && kind === 'object') return 'stream_options';
+    return this.#role === 'extra_body' && kind === 'object' ? 'extra_body' : undefined;
+  }
+
+  #required(name: string, kind: JsonKind, wanted: string): Value {
+    const value = this.#values.get(name);
+    if (!value) {
+      throw new InvalidRequestError('missing_required_parameter', `The field "${name}" is missing.`, name);
+    }
+    if (value.kind !== kind) throw wrongType(name, wanted);
+    return value;
+  }
+
+  /** Undefined for null, too. */
+  #optional(name: string, kinds: readonly JsonKind[], wanted: string): Value | undefined {
+    const value = this.#values.get(name);
+    if (!value || value.kind === 'null') return undefined;
+    if (!kinds.includes(value.kind)) throw wrongType(name, `${wanted} or null`);
+    return value;
+  }
+
+  #integer(name: string, highest: number, wanted: string): number | undefined {
+    const value = this.#optional(name, ['number'], wanted);
+    if (!value) return undefined;
+    const number = Number(value.text);
+    if (!Number.isInteger(number) || number < 1 || number > highest) {
+      throw wrongType(name, `${wanted} or null`);
+    }
+    return number;
+  }
+
+  #usageSplice(afterModel: number): Splice | undefined {
+    const options = this.#values.get('stream_options');
+    if (!options) {
+      return { start: afterModel, end: afterModel, text: ',"stream_options":{"include_usage":true}' };
+    }
+    if (options.kind === 'null') return { ...spanOf(options), text: '{"include_usage":true}' };
+    if (options.kind !== 'object') return undefined;
+
+    const own = this.#values.get('include_usage');
+    if (own) {
+      return own.kind === 'false' || own.kind === 'null' ? { ...spanOf(own), text: 'true' } : undefined;
+    }
+    const inside = options.start + 1;
+    return { start: inside, end: inside, text: `"include_usage":true${this.#noOptions ? '' : ','}` };
+  }
+}
+
+function spanOf(value: Span): Span;
+function spanOf(value: Span | undefined): Span | undefined;
+function spanOf(value: Span | undefined): Span | undefined {
+  return value && { start: value.start, end: value.end };
+}
+
+function wrongType(name: string, wanted: string): InvalidRequestError {
+  return new InvalidRequestError('invalid_type', `The field "${name}" must be ${wanted}.`, name);
+}
+
+function refused(name: string, path: string): InvalidRequestError {
+  const reason = REFUSED_FIELDS[name] ?? 'it belongs at the top level';
+  return new InvalidRequestError(
+    'unsupported_parameter',
+    `The field "${path}" is not accepted here: ${reason}.`,
+    path,
+  );
+}

@@ -1,0 +1,78 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+
+/** One request of a client and the response it gets, whatever framework they came through. */
+export interface Exchange {
+  /** Made by us, before anything else; `x-request-id` of the response and the id in the ledger. */
+  readonly id: string;
+  readonly method: string;
+  /** As it came: path and query, possibly still with the mount's prefix. */
+  readonly url: string;
+  /** Names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  readonly body: RequestBody;
+  readonly response: ClientResponse;
+}
+
+/** The request's bytes: still to be read, or what somebody before us read. */
+export type RequestBody =
+  | { readonly kind: 'stream'; readonly stream: Readable }
+  /** `exact` says that these are the client's own bytes, not a parser's rendering of them. */
+  | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly exact: boolean }
+  /** Read by somebody who kept nothing. */
+  | { readonly kind: 'lost' };
+
+/** The part of Node's `ServerResponse` that we use; the Web door brings its own. */
+export interface ClientResponse {
+  readonly headersSent: boolean;
+  /** `end` was called. */
+  readonly writableEnded: boolean;
+  /** The connection, or what stands for it, is gone. */
+  readonly destroyed: boolean;
+  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
+  flushHeaders(): void;
+  /** Says false when the client reads more slowly than we write: stop until `drain`. */
+  write(chunk: Uint8Array): boolean;
+  end(chunk?: Uint8Array): unknown;
+  destroy(): unknown;
+  on(event: 'close' | 'drain', listener: () => void): unknown;
+  off(event: 'close' | 'drain', listener: () => void): unknown;
+}
+
+/** Whether the client still waits. Subscribes once, for the whole life of an exchange. */
+export class Client {
+  #gone: boolean;
+  #listener: (() => void) | undefined;
+
+  constructor(response: ClientResponse) {
+    this.#gone = response.destroyed;
+    response.on('close', () => {
+      this.#gone = true;
+      this.#listener?.();
+    });
+  }
+
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  /** Calls the listener when the client's side closes, at once if it has; the next listener replaces it. */
+  onGone(listener: (() => void) | undefined): void {
+    if (this.#gone) listener?.();
+    else this.#listener = listener;
+  }
+
+  /** @throws {ClientGone} if nobody waits any more */
+  assertThere(): void {
+    if (this.#gone) throw new ClientGone();
+  }
+}
+
+/** The client left: nothing can be answered. Never reaches anyone outside. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+
+  constructor() {
+    super('The client closed its connection');
+  }
+}

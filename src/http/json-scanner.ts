@@ -1,0 +1,281 @@
+import { InvalidRequestError } from '../errors.ts';
+import { BEGIN, mayEnd, nextInNumber, OVER } from './json-number.ts';
+import { JsonStringScanner } from './json-string.ts';
+import { type JsonKind, type JsonToken, LONGEST_TEXT } from './json-token.ts';
+
+/** Told what a document consists of, in its order. What `value` returns for a container marks all that is directly in it. */
+export interface JsonListener<Mark extends string> {
+  key(within: Mark, token: JsonToken): void;
+  /** A container is told when it begins, any other value when it has ended. */
+  value(within: Mark, kind: JsonKind, token: JsonToken): Mark;
+  close(mark: Mark, token: JsonToken): void;
+}
+
+const MAX_DEPTH = 1000;
+
+// What comes next. From IN_STRING on: inside a token, which a chunk's end may cut.
+const VALUE = 0;
+const FIRST_ELEMENT = 1;
+const FIRST_KEY = 2;
+const KEY = 3;
+const COLON = 4;
+const COMMA = 5;
+const IN_STRING = 6;
+const IN_NUMBER = 7;
+const IN_WORD = 8;
+
+const WORDS = ['true', 'false', 'null'] as const;
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/**
+ * Checks a JSON document (RFC 8259, UTF-8) as its bytes arrive, and says what is in it.
+ *
+ * Keeps no bytes but the head of a token that a chunk's end cuts, and one mark
+ * for each open container: memory and time don't depend on how the document
+ * is cut. Nesting deeper than 1,000 is refused. Not to be used again once it threw.
+ */
+export class JsonScanner<Mark extends string> {
+  readonly #listener: JsonListener<Mark>;
+  #next = VALUE;
+  /** Offset in the document of the current chunk. */
+  #base = 0;
+
+  #mark: Mark;
+  #inArray = false;
+  readonly #marks: Mark[] = [];
+  readonly #arrays: boolean[] = [];
+
+  readonly #token = {
+    start: 0,
+    end: 0,
+    bytes: NOTHING,
+    from: 0,
+    to: 0,
+    escaped: false,
+    asciiChars: 0,
+    nonAsciiChars: 0,
+    spaces: 0,
+  };
+  /** Where the token's bytes begin in the current chunk; before them come `#carried` bytes in `#carry`. */
+  #from = 0;
+  #carry = NOTHING;
+  #carried = 0;
+
+  #isKey = false;
+  readonly #string = new JsonStringScanner();
+  #number = BEGIN;
+  #word: (typeof WORDS)[number] = 'null';
+
+  /** @param mark - of what the document itself is in */
+  constructor(mark: Mark, listener: JsonListener<Mark>) {
+    this.#mark = mark;
+    this.#listener = listener;
+  }
+
+  /** @throws {InvalidRequestError} `invalid_json` at the first byte that can't be right */
+  write(chunk: Uint8Array): void {
+    const { length } = chunk;
+    let i = 0;
+    while (i < length) {
+      if (this.#next === IN_STRING) i = this.#scanString(chunk, i);
+      else if (this.#next === IN_NUMBER) i = this.#scanNumber(chunk, i);
+      else if (this.#next === IN_WORD) i = this.#scanWord(chunk, i);
+      else i = this.#scanStructure(chunk, i);
+    }
+    if (this.#next >= IN_STRING) this.#carryOver(chunk, length);
+    this.#base += length;
+  }
+
+  /** @throws {InvalidRequestError} `invalid_json` if the document isn't complete */
+  end(): void {
+    if (this.#base === 0) {
+      throw new InvalidRequestError('invalid_json', 'The request body is empty; send a JSON object.');
+    }
+    if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');
+    if (this.#next === COMMA && this.#marks.length === 0) return;
+    throw new InvalidRequestError(
+      'invalid_json',
+      `The request body is not complete JSON: it ends after ${this.#base} bytes, in the middle.`,
+    );
+  }
+
+  #scanStructure(bytes: Uint8Array, index: number): number {
+    for (let i = index; i < bytes.length; i++) {
+      const byte = bytes[i] ?? 0;
+      switch (byte) {
+        case 0x20:
+        case 0x0a:
+        case 0x0d:
+        case 0x09:
+          this.#token.spaces++;
+          break;
+        case 0x22: // "
+          this.#isKey = this.#next === KEY || this.#next === FIRST_KEY;
+          if (!this.#isKey && this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
+          this.#begin(i, i + 1, IN_STRING);
+          return i + 1;
+        case 0x3a: // :
+          if (this.#next !== COLON) throw this.#unexpected(i);
+          this.#next = VALUE;
+          break;
+        case 0x2c: // ,
+          if (this.#next !== COMMA || this.#marks.length === 0) throw this.#unexpected(i);
+          this.#next = this.#inArray ? VALUE : KEY;
+          break;
+        case 0x7b: // {
+          this.#open(bytes, i, 'object');
+          break;
+        case 0x5b: // [
+          this.#open(bytes, i, 'array');
+          break;
+        case 0x7d: // }
+          if (this.#inArray || (this.#next !== COMMA && this.#next !== FIRST_KEY)) throw this.#unexpected(i);
+          this.#close(i);
+          break;
+        case 0x5d: // ]
+          if (!this.#inArray || (this.#next !== COMMA && this.#next !== FIRST_ELEMENT)) {
+            throw this.#unexpected(i);
+          }
+          this.#close(i);
+          break;
+        default:
+          if (this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
+          this.#beginScalar(byte, i);
+          return i;
+      }
+    }
+    return bytes.length;
+  }
+
+  #open(bytes: Uint8Array, i: number, kind: 'object' | 'array'): void {
+    if (this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
+    if (this.#marks.length === MAX_DEPTH) {
+      throw new InvalidRequestError(
+        'invalid_json',
+        `The request body is nested deeper than ${MAX_DEPTH} levels.`,
+      );
+    }
+    this.#begin(i, i, this.#next);
+    this.#endToken(bytes, i + 1, i + 1);
+    const mark = this.#listener.value(this.#mark, kind, this.#token);
+    this.#marks.push(this.#mark);
+    this.#arrays.push(this.#inArray);
+    this.#mark = mark;
+    this.#inArray = kind === 'array';
+    this.#next = this.#inArray ? FIRST_ELEMENT : FIRST_KEY;
+  }
+
+  #close(i: number): void {
+    const mark = this.#marks.pop();
+    if (mark === undefined) throw this.#unexpected(i);
+    this.#token.end = this.#base + i + 1;
+    this.#listener.close(this.#mark, this.#token);
+    this.#mark = mark;
+    this.#inArray = this.#arrays.pop() === true;
+    this.#next = COMMA;
+  }
+
+  #beginScalar(byte: number, i: number): void {
+    if (byte === 0x2d || (byte >= 0x30 && byte <= 0x39)) {
+      this.#number = BEGIN;
+      this.#begin(i, i, IN_NUMBER);
+      return;
+    }
+    const word = WORDS.find((candidate) => candidate.charCodeAt(0) === byte);
+    if (!word) throw this.#unexpected(i);
+    this.#word = word;
+    this.#begin(i, i, IN_WORD);
+  }
+
+  #scanNumber(bytes: Uint8Array, index: number): number {
+    for (let i = index; i < bytes.length; i++) {
+      const next = nextInNumber(this.#number, bytes[i] ?? 0);
+      if (next === OVER) {
+        if (!mayEnd(this.#number)) throw this.#unexpected(i);
+        this.#endValue(bytes, i, 'number');
+        return i;
+      }
+      this.#number = next;
+    }
+    return bytes.length;
+  }
+
+  #scanWord(bytes: Uint8Array, index: number): number {
+    const word = this.#word;
+    for (let i = index; i < bytes.length; i++) {
+      const at = this.#base + i - this.#token.start;
+      if (bytes[i] !== word.charCodeAt(at)) throw this.#unexpected(i);
+      if (at === word.length - 1) {
+        this.#endValue(bytes, i + 1, word);
+        return i + 1;
+      }
+    }
+    return bytes.length;
+  }
+
+  #scanString(bytes: Uint8Array, index: number): number {
+    const i = this.#string.scan(bytes, index);
+    if (i === bytes.length) return i;
+    if (bytes[i] !== 0x22 || this.#string.unfinished) throw this.#unexpected(i);
+    if (this.#isKey) this.#endKey(bytes, i);
+    else this.#endValue(bytes, i, 'string');
+    return i + 1;
+  }
+
+  #begin(start: number, from: number, next: number): void {
+    const token = this.#token;
+    token.start = this.#base + start;
+    this.#string.begin();
+    this.#from = from;
+    this.#carried = 0;
+    this.#next = next;
+  }
+
+  #endKey(bytes: Uint8Array, to: number): void {
+    this.#endToken(bytes, to, to + 1);
+    this.#next = COLON;
+    this.#listener.key(this.#mark, this.#token);
+  }
+
+  #endValue(bytes: Uint8Array, to: number, kind: JsonKind): void {
+    this.#endToken(bytes, to, kind === 'string' ? to + 1 : to);
+    this.#next = COMMA;
+    this.#listener.value(this.#mark, kind, this.#token);
+  }
+
+  #endToken(bytes: Uint8Array, to: number, end: number): void {
+    const token = this.#token;
+    token.end = this.#base + end;
+    token.escaped = this.#string.escaped;
+    token.asciiChars = this.#string.asciiChars;
+    token.nonAsciiChars = this.#string.nonAsciiChars;
+    if (this.#carried === 0) {
+      token.bytes = bytes;
+      token.from = this.#from;
+      token.to = to;
+    } else {
+      this.#carryOver(bytes, to);
+      token.bytes = this.#carry;
+      token.from = 0;
+      token.to = this.#carried;
+    }
+  }
+
+  #carryOver(bytes: Uint8Array, to: number): void {
+    if (this.#carry === NOTHING) this.#carry = Buffer.allocUnsafe(LONGEST_TEXT);
+    const head = bytes.subarray(this.#from, Math.min(to, this.#from + LONGEST_TEXT - this.#carried));
+    this.#carry.set(head, this.#carried);
+    this.#carried += head.length;
+    this.#from = 0;
+  }
+
+  #unexpected(i: number): InvalidRequestError {
+    const offset = this.#base + i;
+    return new InvalidRequestError(
+      'invalid_json',
+      offset === 0
+        ? 'The request body does not begin as JSON does; send UTF-8 without a byte order mark (BOM).'
+        : `The request body is not valid JSON in UTF-8: the byte at offset ${offset} is wrong.`,
+    );
+  }
+}

@@ -1,0 +1,114 @@
+import { hexDigit } from './json-token.ts';
+
+/** `#escape` right after a backslash; 4 to 1 are the hex digits still to come, 0 is no escape. */
+const BACKSLASH_SEEN = 5;
+
+/** 1 for bytes that stand for themselves: ASCII without quote, backslash and control characters. */
+const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0,
+);
+
+/** Follows one JSON string after another through their escapes and UTF-8, wherever the chunks are cut. */
+export class JsonStringScanner {
+  asciiChars = 0;
+  nonAsciiChars = 0;
+  escaped = false;
+
+  #escape = 0;
+  #hex = 0;
+  /** Bytes that a UTF-8 character still lacks, and what the next of them may be. */
+  #lacking = 0;
+  #lowest = 0;
+  #highest = 0;
+
+  begin(): void {
+    this.asciiChars = 0;
+    this.nonAsciiChars = 0;
+    this.escaped = false;
+  }
+
+  /** Whether an escape or a character is unfinished, so that no quote may come. */
+  get unfinished(): boolean {
+    return this.#escape !== 0 || this.#lacking !== 0;
+  }
+
+  /** The index of the first byte that is not the string's: its closing quote, if all is right. */
+  scan(bytes: Uint8Array, index: number): number {
+    const { length } = bytes;
+    let i = index;
+    while (i < length) {
+      if (this.#escape !== 0) {
+        if (!this.#continueEscape(bytes[i] ?? 0)) return i;
+      } else if (this.#lacking !== 0) {
+        if (!this.#continueCharacter(bytes[i] ?? 0)) return i;
+      } else {
+        const begin = i;
+        while (i < length && PLAIN[bytes[i] ?? 0] === 1) i++;
+        this.asciiChars += i - begin;
+        if (i === length) break;
+        const byte = bytes[i] ?? 0;
+        if (byte === 0x5c) {
+          this.#escape = BACKSLASH_SEEN;
+          this.escaped = true;
+        } else {
+          const size = wholeCharacter(bytes, i);
+          if (size === 0 && !this.#beginCharacter(byte)) return i;
+          if (size > 0) i += size - 1;
+          this.nonAsciiChars++;
+        }
+      }
+      i++;
+    }
+    return length;
+  }
+
+  #continueEscape(byte: number): boolean {
+    if (this.#escape < BACKSLASH_SEEN) {
+      const digit = hexDigit(byte);
+      if (digit === -1) return false;
+      this.#hex = this.#hex * 16 + digit;
+      this.#escape--;
+      if (this.#escape === 0) this.#count(this.#hex);
+      return true;
+    }
+    if (byte === 0x75) {
+      this.#escape = 4;
+      this.#hex = 0;
+      return true;
+    }
+    this.#escape = 0;
+    this.asciiChars++;
+    return '"\\/bfnrt'.includes(String.fromCharCode(byte));
+  }
+
+  /** No overlong forms, no surrogates, nothing above U+10FFFF. */
+  #beginCharacter(byte: number): boolean {
+    if (byte < 0xc2 || byte > 0xf4) return false;
+    this.#lacking = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+    this.#lowest = byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80;
+    this.#highest = byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf;
+    return true;
+  }
+
+  #continueCharacter(byte: number): boolean {
+    if (byte < this.#lowest || byte > this.#highest) return false;
+    this.#lacking--;
+    this.#lowest = 0x80;
+    this.#highest = 0xbf;
+    return true;
+  }
+
+  #count(char: number): void {
+    if (char < 0x80) this.asciiChars++;
+    else this.nonAsciiChars++;
+  }
+}
+
+/** Bytes of the character that begins here, if it is of the usual two or three and not cut; else 0. */
+function wholeCharacter(bytes: Uint8Array, i: number): number {
+  const byte = bytes[i] ?? 0;
+  if (byte < 0xc2 || byte === 0xe0 || byte > 0xec || i + 2 >= bytes.length) return 0;
+  if (((bytes[i + 1] ?? 0) & 0xc0) !== 0x80) return 0;
+  if (byte < 0xe0) return 2;
+  return ((bytes[i + 2] ?? 0) & 0xc0) === 0x80 ? 3 : 0;
+}

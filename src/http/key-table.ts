@@ -1,0 +1,98 @@
+import { hexDigit, type JsonToken } from './json-token.ts';
+
+/** A name that a key stands for. */
+export interface Match<Role> {
+  readonly name: string;
+  readonly role: Role;
+  /** Whether the key is the name itself, not a variant of it in case. */
+  readonly exact: boolean;
+}
+
+interface Entry<Role> {
+  readonly chars: readonly number[];
+  readonly itself: Match<Role>;
+  readonly variant: Match<Role>;
+}
+
+const LONGEST_NAME = 32;
+const LONG_S = 0x17f;
+const KELVIN_SIGN = 0x212a;
+
+/** The key that is looked for, as UTF-16 units. One for all tables: nothing waits while it is in use. */
+const decoded = new Uint16Array(LONGEST_NAME);
+
+/**
+ * Recognises a few names among the keys of a document, without making strings of the others.
+ *
+ * Escapes are decoded, and case is folded as Go's encoding/json folds it, so that
+ * what another parser could read as one of the names is found: `MODEL`,
+ * `mod\u0065l`, `ſtream` with a long s, the Kelvin sign for a k.
+ */
+export class KeyTable<Role> {
+  readonly #byLength: Entry<Role>[][] = [];
+
+  constructor(roles: Readonly<Record<string, Role>>) {
+    for (const [name, role] of Object.entries(roles)) {
+      const chars = Array.from(name, (char) => char.charCodeAt(0));
+      if (chars.length > LONGEST_NAME) throw new RangeError(`${name} is too long for a KeyTable`);
+      (this.#byLength[chars.length] ??= []).push({
+        chars,
+        itself: { name, role, exact: true },
+        variant: { name, role, exact: false },
+      });
+    }
+  }
+
+  find(key: JsonToken): Match<Role> | undefined {
+    const length = key.asciiChars + key.nonAsciiChars;
+    const candidates = this.#byLength[length];
+    if (!candidates || !decode(key)) return undefined;
+    for (const { chars, itself, variant } of candidates) {
+      let exact = true;
+      let at = 0;
+      for (; at < length; at++) {
+        const char = decoded[at] ?? 0;
+        const wanted = chars[at] ?? 0;
+        if (char === wanted) continue;
+        if (fold(char) !== fold(wanted)) break;
+        exact = false;
+      }
+      if (at === length) return exact ? itself : variant;
+    }
+    return undefined;
+  }
+}
+
+/** Fills `decoded` with a key of at most 32 characters; false for a key that can't be a name. */
+function decode(key: JsonToken): boolean {
+  const { bytes, to } = key;
+  let length = 0;
+  for (let at = key.from; at < to; length++) {
+    const byte = bytes[at++] ?? 0;
+    if (byte === 0x5c) {
+      // No name holds what the other escapes stand for.
+      if (bytes[at++] !== 0x75) return false;
+      let char = 0;
+      for (let digits = 0; digits < 4; digits++) char = char * 16 + hexDigit(bytes[at++] ?? 0);
+      decoded[length] = char;
+    } else if (byte < 0x80) {
+      decoded[length] = byte;
+    } else if (byte === 0xc5 && bytes[at] === 0xbf) {
+      decoded[length] = LONG_S;
+      at += 1;
+    } else if (byte === 0xe2 && bytes[at] === 0x84 && bytes[at + 1] === 0xaa) {
+      decoded[length] = KELVIN_SIGN;
+      at += 2;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** Lower case. Of all characters outside ASCII only two fold to a letter inside. */
+function fold(char: number): number {
+  if (char >= 0x41 && char <= 0x5a) return char | 0x20;
+  if (char === LONG_S) return 0x73;
+  return char === KELVIN_SIGN ? 0x6b : char;
+}

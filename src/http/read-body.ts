@@ -1,0 +1,138 @@
+import type { Readable } from 'node:stream';
+
+import {
+  InvalidRequestError,
+  RequestTimeoutError,
+  RequestTooLargeError,
+  UnsupportedMediaTypeError,
+} from '../errors.ts';
+import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
+import type { Exchange } from './exchange.ts';
+
+export interface BodyLimits {
+  readonly maxBodyBytes: number;
+  readonly bodyTimeoutMs: number;
+}
+
+/** A chat completion request and its bytes. */
+export interface ReadRequest {
+  readonly body: Buffer;
+  readonly request: ChatRequest;
+}
+
+/**
+ * Takes the request's bytes, whoever read them first, and scans them as they arrive.
+ *
+ * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request
+ */
+export async function readChatRequest(exchange: Exchange, limits: BodyLimits): Promise<ReadRequest> {
+  const { body, headers } = exchange;
+  checkContentType(headers['content-type']);
+  if (body.kind === 'lost') {
+    throw new InvalidRequestError(
+      'truncated_body',
+      'The request body was read before it reached this router and nothing of it was kept. ' +
+        'Mount the router before body parsers, or let the parser keep what it read.',
+    );
+  }
+  if (body.kind === 'bytes') {
+    if (body.bytes.length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
+    if (body.exact && !headers['content-encoding']) checkComplete(body.bytes.length, headers['content-length']);
+    return { body: body.bytes, request: await scanWhole(body.bytes) };
+  }
+  checkContentEncoding(headers['content-encoding']);
+  if (Number(headers['content-length']) > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
+
+  const scanner = new ChatRequestScanner();
+  const bytes = await collect(body.stream, limits, scanner);
+  checkComplete(bytes.length, headers['content-length']);
+  return { body: bytes, request: scanner.end() };
+}
+
+/** Reads a stream to its end, showing each chunk to the scanner on the way; a scanner's refusal ends it. */
+function collect(stream: Readable, limits: BodyLimits, scanner: ChatRequestScanner): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const timer = setTimeout(() => {
+      settle(() => {
+        reject(new RequestTimeoutError(length, limits.bodyTimeoutMs));
+      });
+    }, limits.bodyTimeoutMs);
+
+    function settle(outcome: () => void): void {
+      clearTimeout(timer);
+      stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
+      // What is still to come is read and forgotten, so that the client gets to read our answer.
+      if (!stream.readableEnded && !stream.destroyed) stream.on('error', ignore).resume();
+      outcome();
+    }
+
+    function onData(chunk: Buffer): void {
+      length += chunk.length;
+      try {
+        if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
+        scanner.write(chunk);
+        chunks.push(chunk);
+      } catch (error) {
+        settle(() => {
+          reject(error as Error);
+        });
+      }
+    }
+
+    function onEnd(): void {
+      settle(() => {
+        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, length));
+      });
+    }
+
+    function onCut(): void {
+      settle(() => {
+        reject(new InvalidRequestError('truncated_body', `The request body was cut after ${length} bytes.`));
+      });
+    }
+
+    stream.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
+    if (stream.destroyed) onCut();
+  });
+}
+
+function ignore(): void {}
+
+/** JSON by any name, or no name: SDKs and curl users disagree about it, and the bytes decide. */
+function checkContentType(header: string | undefined): void {
+  if (header === undefined) return;
+  const [type = '', ...parameters] = header.toLowerCase().split(';');
+  const charset = parameters.map((parameter) => parameter.trim()).find((p) => p.startsWith('charset='));
+  if (charset && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {
+    throw new UnsupportedMediaTypeError(
+      'unsupported_content_type',
+      `The request body must be UTF-8, not ${JSON.stringify(charset.slice(8, 60))}.`,
+    );
+  }
+  if (!/^(application\/([\w.-]+\+)?json|text\/plain|)$/.test(type.trim())) {
+    throw new UnsupportedMediaTypeError(
+      'unsupported_content_type',
+      `The request body must be application/json, not ${JSON.stringify(type.trim().slice(0, 60))}.`,
+    );
+  }
+}
+
+function checkContentEncoding(header: string | undefined): void {
+  if (header === undefined || header.toLowerCase() === 'identity') return;
+  throw new UnsupportedMediaTypeError(
+    'unsupported_content_encoding',
+    `The request body must not be compressed, but is ${JSON.stringify(header.slice(0, 60))}.`,
+  );
+}
+
+/** Some hosts (Next.js beyond its proxyClientMaxBodySize) end a long body early without saying so. */
+function checkComplete(received: number, contentLength: string | undefined): void {
+  if (contentLength === undefined || Number(contentLength) === received) return;
+  throw new InvalidRequestError(
+    'truncated_body',
+    `The request body should have ${contentLength} bytes, but ${received} reached the router: ` +
+      'something before it cut the rest (in Next.js, proxyClientMaxBodySize).',
+  );
+}

@@ -1,0 +1,34 @@
+/**
+ * Fields of a request that never go upstream, and why: by them a client could
+ * leave the model that is priced or the provider that is configured, or make
+ * costs that no token count shows. They are refused in any spelling of case,
+ * at the top level and inside `extra_body`.
+ *
+ * Fees that OpenAI's own parameters make (`web_search_options`, `service_tier`)
+ * pass: they are part of the interface, and bounded for each request. So does
+ * what only changes the prompt or the answer (`transforms`, `thinking`).
+ */
+export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
+  models: 'it names other models to fall back to', // OpenRouter, Vercel
+  route: 'it lets the provider choose another model', // OpenRouter
+  provider: 'it chooses among providers, and so among prices', // OpenRouter
+  preset: "it replaces the request's model and routing by a stored one", // OpenRouter
+  plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
+  providerOptions: 'it chooses among providers and models', // Vercel
+  provider_options: 'it chooses among providers and models', // Vercel, LiteLLM
+  fallbacks: 'it names other models to fall back to', // LiteLLM, Portkey
+  context_window_fallbacks: 'it names other models to fall back to', // LiteLLM
+  content_policy_fallbacks: 'it names other models to fall back to', // LiteLLM
+  context_window_fallback_dict: 'it names other models to fall back to', // LiteLLM
+  model_list: 'it brings models and keys of its own', // LiteLLM
+  user_config: 'it brings models and keys of its own', // LiteLLM
+  deployment_id: 'it names another deployment', // LiteLLM, Azure
+  compound_custom: 'it names other models that answer', // Groq
+  api_base: 'it sends the request to another address', // LiteLLM
+  base_url: 'it sends the request to another address', // LiteLLM
+  api_key: 'it brings a key for the provider', // LiteLLM
+  api_version: 'it is part of the address of the provider', // LiteLLM, Azure
+  api_type: 'it is part of the address of the provider', // LiteLLM, Azure
+  custom_llm_provider: 'it names another provider', // LiteLLM
+  extra_headers: 'it sets headers of the request to the provider', // LiteLLM
+};

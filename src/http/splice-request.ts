@@ -1,0 +1,80 @@
+/** Bytes of a body, from `start` to before `end`. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Bytes that stand where others stood; an empty span inserts. */
+export interface Splice extends Span {
+  readonly text: string;
+}
+
+/** Where a request can be edited. */
+export interface EditPoints {
+  /** The value of `model`, quotes included. Members are added after it: there a comma is always right. */
+  readonly model: Span;
+  /** What makes `stream_options.include_usage` true; undefined where it is, isn't a boolean, or nothing streams. */
+  readonly includeUsage: Splice | undefined;
+  /** The values of the output limits, where the client wrote them; null is one of them. */
+  readonly max_tokens: Span | undefined;
+  readonly max_completion_tokens: Span | undefined;
+}
+
+export interface RequestEdits {
+  /** The model's name at the provider. */
+  readonly model?: string;
+  /** Asks the provider for usage in a stream; without effect where `edits.includeUsage` is undefined. */
+  readonly includeUsage?: boolean;
+  /** Lowers the client's limits to at most so many tokens; adds this field where the client has none. */
+  readonly outputLimit?: { readonly field: 'max_tokens' | 'max_completion_tokens'; readonly tokens: number };
+}
+
+/** The part of a ChatRequest that splicing needs. */
+interface Editable {
+  readonly maxTokens: number | undefined;
+  readonly maxCompletionTokens: number | undefined;
+  readonly edits: EditPoints;
+}
+
+/** The original bytes with the edits spliced in; the same Buffer when there is none. */
+export function spliceRequest(body: Buffer, request: Editable, edits: RequestEdits): Buffer {
+  const points = request.edits;
+  const splices: Splice[] = [];
+  if (edits.model !== undefined) splices.push({ ...points.model, text: JSON.stringify(edits.model) });
+  if (edits.includeUsage && points.includeUsage) splices.push(points.includeUsage);
+  if (edits.outputLimit) splices.push(...limitOutput(request, edits.outputLimit));
+  if (splices.length === 0) return body;
+
+  // What is added right after the model's value starts where that ends, so this order holds for all.
+  splices.sort((a, b) => a.start - b.start);
+  const pieces: Buffer[] = [];
+  let kept = 0;
+  for (const { start, end, text } of splices) {
+    pieces.push(body.subarray(kept, start), Buffer.from(text));
+    kept = end;
+  }
+  pieces.push(body.subarray(kept));
+  return Buffer.concat(pieces);
+}
+
+function limitOutput(request: Editable, limit: NonNullable<RequestEdits['outputLimit']>): Splice[] {
+  const { edits, maxTokens, maxCompletionTokens } = request;
+  const text = String(limit.tokens);
+  if (maxTokens === undefined && maxCompletionTokens === undefined) {
+    const empty = edits[limit.field];
+    if (empty) return [{ ...empty, text }];
+    return [{ start: edits.model.end, end: edits.model.end, text: `,"${limit.field}":${text}` }];
+  }
+  const splices: Splice[] = [];
+  if (edits.max_tokens && maxTokens !== undefined && maxTokens > limit.tokens) {
+    splices.push({ ...edits.max_tokens, text });
+  }
+  if (
+    edits.max_completion_tokens &&
+    maxCompletionTokens !== undefined &&
+    maxCompletionTokens > limit.tokens
+  ) {
+    splices.push({ ...edits.max_completion_tokens, text });
+  }
+  return splices;
+}

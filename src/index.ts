@@ -1,0 +1,21 @@
+export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts';
+export type { NodeHandler } from './adapters/node.ts';
+export * from './errors.ts';
+export type { Credits } from './ledger/credits.ts';
+export type * from './ledger/ledger.ts';
+export { MemoryStore } from './ledger/memory-store.ts';
+export type { Pricing } from './metering/price.ts';
+export type { Usage } from './metering/usage-dialects.ts';
+export type {
+  Authenticate,
+  AuthenticatedCaller,
+  AuthenticateRequest,
+  ChatCompletionsRouterOptions,
+  Hooks,
+  ModelOptions,
+  ProviderOptions,
+  Settled,
+  TargetOptions,
+  TimeoutOptions,
+} from './options.ts';
+export { type ChatCompletionsRouter, createChatCompletionsRouter } from './router.ts';

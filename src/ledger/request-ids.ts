@@ -1,0 +1,53 @@
+import { randomInt } from 'node:crypto';
+
+/**
+ * Makes request ids: 9 base-36 digits of the ms clock, 4 of a gateway id, 6 of
+ * a counter. They sort by time, and need no coordination.
+ *
+ * Within one `RequestIds` every id is greater than the one before, whatever the
+ * clock does. The counter starts at random and runs on, because two gateways
+ * of many may well draw the same gateway id; it must not be that they then
+ * count alike.
+ */
+export class RequestIds {
+  readonly #now: () => number;
+  readonly #gateway = digits(randomInt(36 ** GATEWAY_DIGITS), GATEWAY_DIGITS);
+  #time = 0;
+  #counter = randomInt(COUNTS);
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  next(): string {
+    this.#time = Math.max(this.#time, this.#now());
+    this.#counter += 1;
+    if (this.#counter === COUNTS) {
+      this.#counter = 0;
+      this.#time += 1;
+    }
+    return digits(this.#time, TIME_DIGITS) + this.#gateway + digits(this.#counter, COUNTER_DIGITS);
+  }
+}
+
+/**
+ * When a request id was made, in ms.
+ *
+ * @throws {TypeError} when it isn't shaped like one
+ */
+export function requestTime(id: string): number {
+  if (typeof id !== 'string' || !SHAPE.test(id)) {
+    throw new TypeError(`requestId must be 19 characters of 0-9 a-z, got ${JSON.stringify(id)}`);
+  }
+  return Number.parseInt(id.slice(0, TIME_DIGITS), 36);
+}
+
+const TIME_DIGITS = 9;
+const GATEWAY_DIGITS = 4;
+const COUNTER_DIGITS = 6;
+const COUNTS = 36 ** COUNTER_DIGITS;
+const SHAPE = /^[0-9a-z]{19}$/;
+
+function digits(value: number, count: number): string {
+  return value.toString(36).padStart(count, '0');
+}

@@ -1,0 +1,148 @@
+import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
+import { parsePricing, type Price } from '../metering/price.ts';
+import {
+  checkRecord,
+  type ChatCompletionsRouterOptions,
+  type ModelOptions,
+  positiveInteger,
+  type TargetOptions,
+  type Timeouts,
+  wrong,
+} from '../options.ts';
+import { type Provider, resolveProvider } from './providers.ts';
+
+/** A model as clients know it: where it is served and what it costs. */
+export interface Model {
+  readonly id: string;
+  /** Ordered, at least one. */
+  readonly targets: readonly [Target, ...Target[]];
+  /** What the model list says it costs; a target's own price may differ. */
+  readonly price: Price;
+  readonly contextWindow: number | undefined;
+  /** Undefined only where every price is free. */
+  readonly maxOutputTokens: number | undefined;
+  readonly tokenBudgets: TokenBudgets;
+  readonly name: string;
+  readonly description: string | undefined;
+  /** Unix seconds; 0 when nobody said. */
+  readonly created: number;
+  readonly ownedBy: string;
+}
+
+/** One place where a model is served. */
+export interface Target {
+  readonly provider: Provider;
+  /** The model's name there. */
+  readonly model: string;
+  /** What the client pays when this target answers. */
+  readonly price: Price;
+  /** What the provider bills; undefined when nobody said. */
+  readonly cost: Price | undefined;
+}
+
+/** Model ID → model, in the order of the options. A Map: an ID like `__proto__` is an ID. */
+export type Catalog = ReadonlyMap<string, Model>;
+
+const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
+  targets: true,
+  pricing: true,
+  contextWindow: true,
+  maxOutputTokens: true,
+  tokenBudgets: true,
+  name: true,
+  description: true,
+  created: true,
+  ownedBy: true,
+};
+
+const TARGET_OPTIONS: Record<keyof TargetOptions, true> = { provider: true, model: true, pricing: true, cost: true };
+
+/** @throws {TypeError} naming the option that can't be right */
+export function createCatalog(
+  options: Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>,
+  timeouts: Timeouts,
+): Catalog {
+  const providers = new Map<string, Provider>();
+  for (const [name, given] of Object.entries(options.providers)) {
+    if (name === '' || name.includes('/')) throw wrong('providers', 'named without slashes', name);
+    providers.set(name, resolveProvider(name, given, timeouts));
+  }
+  const catalog = new Map<string, Model>();
+  for (const [id, given] of Object.entries(options.models)) catalog.set(id, resolveModel(id, given, providers));
+  return catalog;
+}
+
+function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<string, Provider>): Model {
+  const option = `models[${JSON.stringify(id)}]`;
+  // eslint-disable-next-line no-control-regex -- IDs stand in paths, headers and journals
+  if (id === '' || id.length > 256 || /^\/|\/$|[\u0000-\u0020\u007f]/.test(id)) {
+    throw new TypeError(`${option}: a model ID has 1 to 256 characters, no blanks, and no slash at its ends`);
+  }
+  checkRecord(given, option, MODEL_OPTIONS);
+  if (given.pricing === undefined) {
+    throw new TypeError(`${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`);
+  }
+  const price = parsePricing(given.pricing, `${option}.pricing`);
+  if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
+  const [first, ...rest] = given.targets.map((target: string | TargetOptions, index) =>
+    resolveTarget(target, price, providers, `${option}.targets[${index}]`),
+  );
+  if (!first) throw new TypeError(`${option}.targets must name at least one target`);
+
+  const priced = given.pricing !== 'free' || [first, ...rest].some((target) => target.price !== price);
+  if (given.maxOutputTokens === undefined && priced) {
+    throw new TypeError(`${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`);
+  }
+  return {
+    id,
+    targets: [first, ...rest],
+    price,
+    contextWindow: optionalPositive(given.contextWindow, `${option}.contextWindow`),
+    maxOutputTokens: optionalPositive(given.maxOutputTokens, `${option}.maxOutputTokens`),
+    tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
+    name: given.name ?? id,
+    description: given.description,
+    created: given.created ?? 0,
+    ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
+  };
+}
+
+function resolveTarget(
+  given: string | TargetOptions,
+  price: Price,
+  providers: ReadonlyMap<string, Provider>,
+  option: string,
+): Target {
+  const target = typeof given === 'string' ? splitTarget(given, option) : given;
+  checkRecord(target, option, TARGET_OPTIONS);
+  const provider = providers.get(target.provider);
+  if (!provider) {
+    throw wrong(`${option}.provider`, `one of providers (${[...providers.keys()].join(', ')})`, target.provider);
+  }
+  if (typeof target.model !== 'string' || target.model === '') {
+    throw wrong(`${option}.model`, "the model's name at the provider", target.model);
+  }
+  return {
+    provider,
+    model: target.model,
+    price: target.pricing === undefined ? price : parsePricing(target.pricing, `${option}.pricing`),
+    cost: target.cost === undefined ? undefined : parsePricing(target.cost, `${option}.cost`),
+  };
+}
+
+function splitTarget(target: string, option: string): TargetOptions {
+  const slash = target.indexOf('/');
+  if (slash < 1) throw wrong(option, "'provider/upstream-model' or { provider, model }", target);
+  return { provider: target.slice(0, slash), model: target.slice(slash + 1) };
+}
+
+function resolveBudgets(given: ModelOptions['tokenBudgets'], option: string): TokenBudgets {
+  if (given === undefined) return DEFAULT_TOKEN_BUDGETS;
+  checkRecord(given, option, DEFAULT_TOKEN_BUDGETS as unknown as Record<string, unknown>);
+  for (const [name, value] of Object.entries(given)) positiveInteger(value, `${option}.${name}`);
+  return { ...DEFAULT_TOKEN_BUDGETS, ...given };
+}
+
+function optionalPositive(value: number | undefined, option: string): number | undefined {
+  return value === undefined ? undefined : positiveInteger(value, option);
+}

@@ -1,0 +1,130 @@
+import { type ApiKeys, createApiKeys } from './accounts/api-keys.ts';
+import { Authenticator } from './accounts/authenticate.ts';
+import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
+import { type Credits, createCredits } from './ledger/credits.ts';
+import type { LedgerStore } from './ledger/ledger.ts';
+import { MemoryStore } from './ledger/memory-store.ts';
+import { RequestIds } from './ledger/request-ids.ts';
+import { Closed } from './http/relay.ts';
+import { createCatalog } from './models/catalog.ts';
+import { createModelList } from './models/list.ts';
+import { type ChatCompletionsRouterOptions, type Hooks, resolveSettings, wrong } from './options.ts';
+import { route } from './routes.ts';
+import { Settlements } from './settlement.ts';
+import { Agents } from './upstream/agents.ts';
+import type { Abortable } from './upstream/attempt.ts';
+
+/**
+ * The router: mount it as it is, `app.use('/v1', router)` or `http.createServer(router)`,
+ * and run its accounts through `keys` and `credits`.
+ */
+export interface ChatCompletionsRouter extends NodeHandler {
+  /** API keys of your customers. */
+  readonly keys: ApiKeys;
+  /** Their prepaid credits, in USD as decimal strings. */
+  readonly credits: Credits;
+  /**
+   * Ends service: refuses new requests with 503, lets running ones finish for up to `closeTimeoutMs`,
+   * aborts the rest, posts every charge, and closes the store. Can be called again.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Makes an OpenAI-compatible router out of providers, models and a store of credits.
+ *
+ * Touches no network, file or environment variable.
+ *
+ * @throws {TypeError} naming the option that can't be right
+ */
+export function createChatCompletionsRouter(options: ChatCompletionsRouterOptions): ChatCompletionsRouter {
+  const settings = resolveSettings(options);
+  const catalog = createCatalog(options, settings.timeouts);
+  const store = openStore(options.store);
+  const { onSettled, onError } = guardHooks(options.hooks ?? {});
+  const { authenticate, cacheKey } = options;
+  const authenticator = new Authenticator({ store, authenticate, cacheKey, keyCacheMs: settings.keyCacheMs });
+  const settlements = new Settlements({ store, holdMode: settings.holdMode, onSettled, onError });
+  const agents = new Agents();
+  const running = new Set<Abortable>();
+  const ids = new RequestIds();
+  const open = new Set<Promise<void>>();
+  let closed: Promise<void> | undefined;
+
+  const services = {
+    settings,
+    catalog,
+    store,
+    authenticator,
+    settlements,
+    agents,
+    running,
+    models: createModelList(catalog),
+    onError,
+    closing: (): boolean => closed !== undefined,
+  };
+
+  const handler = createNodeHandler(
+    (exchange) => {
+      const handled = route(exchange, services).finally(() => {
+        open.delete(handled);
+      });
+      open.add(handled);
+      return handled;
+    },
+    () => ids.next(),
+  );
+
+  async function close(): Promise<void> {
+    const deadline = setTimeout(() => {
+      for (const attempt of running) attempt.abort(new Closed());
+    }, settings.closeTimeoutMs);
+    await Promise.allSettled(open);
+    clearTimeout(deadline);
+    await settlements.drain();
+    agents.close();
+    await store.close();
+  }
+
+  return Object.assign(handler, {
+    keys: createApiKeys(store, (account, id) => {
+      authenticator.invalidate(account, id);
+    }),
+    credits: createCredits(store),
+    close: () => (closed ??= close()),
+  });
+}
+
+function openStore(store: ChatCompletionsRouterOptions['store']): LedgerStore {
+  if (store === 'memory:') return new MemoryStore();
+  if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
+  throw wrong('store', "'memory:' or a store object", typeof store === 'string' ? store : typeof store);
+}
+
+/** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
+function guardHooks(hooks: Hooks): {
+  readonly onSettled: NonNullable<Hooks['onSettled']>;
+  readonly onError: (error: Error, requestId?: string) => void;
+} {
+  const { onSettled, onError = logError } = hooks;
+  return {
+    onSettled: (settled) => {
+      guard(() => onSettled?.(settled));
+    },
+    onError: (error, requestId) => {
+      guard(() => onError(error, requestId === undefined ? {} : { requestId }));
+    },
+  };
+}
+
+function guard(call: () => unknown): void {
+  new Promise((resolve) => {
+    resolve(call());
+  }).catch(logError);
+}
+
+/** Without an `onError` of the host's, errors go to stderr: one line for what we foresaw, whole for what we did not. */
+function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
+  const expected = error instanceof Error && error.cause === undefined;
+  console.error('chat-completions-router:', context.requestId ?? '', expected ? String(error) : error);
+}

@@ -1,0 +1,141 @@
+import type { Authenticator } from './accounts/authenticate.ts';
+import { completion, type CompletionServices } from './completion.ts';
+import {
+  CreditStoreUnavailableError,
+  MethodNotAllowedError,
+  ModelNotFoundError,
+  RouterClosingError,
+  UnknownEndpointError,
+} from './errors.ts';
+import { Client, ClientGone, type Exchange } from './http/exchange.ts';
+import { sendError, sendJson, toRouterError } from './http/respond.ts';
+import { Closed } from './http/relay.ts';
+import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
+import { formatUsd } from './ledger/money.ts';
+import type { ModelList } from './models/list.ts';
+
+export interface RouteServices extends CompletionServices {
+  readonly authenticator: Authenticator;
+  readonly store: LedgerStore;
+  readonly models: ModelList;
+  /** Set once `close()` was called: nothing new begins. */
+  readonly closing: () => boolean;
+}
+
+/** What a path stands for. */
+export type Endpoint =
+  | { readonly name: 'models' | 'credits' | 'completions' }
+  | { readonly name: 'model'; readonly id: string };
+
+/**
+ * Answers a request: whose key, which endpoint, and the endpoint itself. Never rejects.
+ *
+ * A stranger learns nothing, not even which paths exist; only `OPTIONS` needs no key.
+ */
+export async function route(exchange: Exchange, services: RouteServices): Promise<void> {
+  const client = new Client(exchange.response);
+  try {
+    if (exchange.method === 'OPTIONS') {
+      sendOptions(exchange, services.settings.basePath);
+      return;
+    }
+    if (services.closing()) throw new RouterClosingError();
+    const caller = await services.authenticator.authenticate(exchange.headers);
+    const endpoint = findEndpoint(exchange.url, services.settings.basePath);
+    if (!endpoint) throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
+    const allow = allowedMethods(endpoint);
+    if (!allow.includes(exchange.method)) throw new MethodNotAllowedError(exchange.method, allow.join(', '));
+
+    switch (endpoint.name) {
+      case 'completions':
+        await completion(exchange, client, caller, services);
+        return;
+      case 'models':
+        sendJson(exchange, 200, services.models.all);
+        return;
+      case 'model': {
+        const record = services.models.byId.get(endpoint.id);
+        if (!record) throw new ModelNotFoundError(endpoint.id);
+        sendJson(exchange, 200, record);
+        return;
+      }
+      case 'credits':
+        await sendCredits(exchange, caller.account, services.store);
+    }
+  } catch (thrown) {
+    if (thrown instanceof ClientGone || exchange.response.destroyed) return;
+    const error = toRouterError(thrown instanceof Closed ? new RouterClosingError() : thrown);
+    if (error.status >= 500) services.onError(error, exchange.id);
+    sendError(exchange, error);
+  }
+}
+
+/**
+ * Which endpoint a path stands for, whatever the mount: the leftmost segments that name one decide.
+ *
+ * Everything after `models/` is the model's ID, decoded once.
+ */
+export function findEndpoint(url: string, basePath: string): Endpoint | undefined {
+  const path = pathOf(url);
+  const inside = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
+  const segments = inside.split('/');
+  for (let i = 0; i < segments.length; i++) {
+    if (segments[i] === 'models') {
+      const id = segments.slice(i + 1).join('/').replace(/\/+$/, '');
+      return id === '' ? { name: 'models' } : { name: 'model', id: decodeOnce(id) };
+    }
+    if (segments[i] === 'credits') return endsAt(segments, i) ? { name: 'credits' } : undefined;
+    if (segments[i] === 'chat' && segments[i + 1] === 'completions') {
+      return endsAt(segments, i + 1) ? { name: 'completions' } : undefined;
+    }
+  }
+  return undefined;
+}
+
+/** Whether nothing but slashes follows. */
+function endsAt(segments: readonly string[], index: number): boolean {
+  return segments.slice(index + 1).every((segment) => segment === '');
+}
+
+/** The path without query, also of a request in absolute form (`GET http://host/v1/models`). */
+function pathOf(url: string): string {
+  const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}
+
+/** An ID that can't be decoded is the ID of no model. */
+function decodeOnce(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
+}
+
+function allowedMethods(endpoint: Endpoint): readonly string[] {
+  return endpoint.name === 'completions' ? ['POST', 'OPTIONS'] : ['GET', 'HEAD', 'OPTIONS'];
+}
+
+function sendOptions(exchange: Exchange, basePath: string): void {
+  const endpoint = findEndpoint(exchange.url, basePath);
+  const allow = endpoint ? allowedMethods(endpoint).join(', ') : 'GET, HEAD, POST, OPTIONS';
+  exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id });
+  exchange.response.end();
+}
+
+/** Vercel's two strings, what is held beside them, and OpenRouter's record for its clients. */
+async function sendCredits(exchange: Exchange, account: string, store: LedgerStore): Promise<void> {
+  const balance = await store.balance(account).catch((error: unknown) => {
+    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
+  });
+  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
+  const body = {
+    balance: formatUsd(available),
+    total_used: formatUsd(spent),
+    held: formatUsd(held),
+    currency: 'USD',
+    data: { total_credits: Number(formatUsd(granted)), total_usage: Number(formatUsd(spent)) },
+  };
+  sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
+}

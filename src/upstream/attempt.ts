@@ -1,0 +1,150 @@
+import type { IncomingMessage } from 'node:http';
+import { pipeline, type Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+
+import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { type Client, ClientGone } from '../http/exchange.ts';
+import type { Answer } from '../http/relay.ts';
+import type { Timeouts } from '../options.ts';
+import { Clocks } from './clocks.ts';
+import { type Sending, send, type UpstreamRequest } from './send.ts';
+
+/**
+ * The provider's headers that a client gets to see, all of them, with their names there.
+ *
+ * What acts on our own origin (cookies, CORS, HSTS), describes the provider's
+ * connection, or tells of the operator's account (organization, rate limits)
+ * stays here.
+ */
+export const FORWARDED_RESPONSE_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'content-type',
+  'retry-after': 'retry-after',
+  'retry-after-ms': 'retry-after-ms',
+  'x-should-retry': 'x-should-retry',
+  'openai-processing-ms': 'openai-processing-ms',
+  'x-request-id': 'x-upstream-request-id',
+};
+
+/** The one who can end an attempt from outside. */
+export interface Abortable {
+  abort(reason: Error): void;
+}
+
+/**
+ * Sends a request to its provider and waits for the head of an answer that the client may have.
+ *
+ * A kept connection that dies before a byte of an answer was probably being
+ * closed by the provider as we wrote: that is tried once more, on a new one.
+ *
+ * @param onAttempt - is given what can abort the attempt while it lasts, up to the last byte of the answer
+ * @throws {ClientGone} if the client leaves first
+ * @throws an UpstreamError or UpstreamTimeoutError if there is no answer that the client may have
+ */
+export async function attempt(
+  request: UpstreamRequest,
+  timeouts: Timeouts,
+  client: Client,
+  onAttempt: (running: Abortable) => void,
+): Promise<Answer> {
+  for (let tries = 0; ; tries++) {
+    client.assertThere();
+    // Assigned before any clock can run out.
+    let sending: Sending | undefined = undefined as Sending | undefined;
+    const clocks = new Clocks(timeouts, (error) => sending?.abort(error));
+    sending = send(request, () => {
+      clocks.connected();
+    });
+    const running = sending;
+    onAttempt(running);
+    client.onGone(() => {
+      running.abort(new ClientGone());
+    });
+    try {
+      const message = await running.answer;
+      clocks.answered();
+      message.once('close', () => {
+        clocks.stop();
+      });
+      return toAnswer(message, clocks, running);
+    } catch (error) {
+      clocks.stop();
+      if (tries === 0 && running.reusedSocket && isReset(error)) continue;
+      throw toUpstreamError(error as Error);
+    } finally {
+      client.onGone(undefined);
+    }
+  }
+}
+
+function toAnswer(message: IncomingMessage, clocks: Clocks, sending: Sending): Answer {
+  const status = message.statusCode ?? 0;
+  const refusal = refuse(status);
+  if (refusal) {
+    sending.abort(refusal);
+    throw refusal;
+  }
+  const headers: Record<string, string> = {};
+  for (const name of Object.keys(message.headers)) {
+    const value = message.headers[name];
+    const sentAs = FORWARDED_RESPONSE_HEADERS[name];
+    if (sentAs !== undefined && typeof value === 'string') headers[sentAs] = value;
+  }
+  const body = decoded(message);
+  const { 'content-length': length } = message.headers;
+  if (body === message && length !== undefined) headers['content-length'] = length;
+  return { status, headers, body, idleClock: clocks };
+}
+
+/** Answers that are about the operator's account or another address, not about the client's request. */
+function refuse(status: number): UpstreamError | undefined {
+  if (status === 401 || status === 402 || status === 403) {
+    return new UpstreamError(
+      'upstream_refused_credentials',
+      `The model's provider refused this server's own account (${status}). Its operator has been told.`,
+    );
+  }
+  if (status < 200 || (status >= 300 && status < 400)) {
+    return new UpstreamError(
+      'upstream_invalid_response',
+      `The model's provider answered with status ${status}, which no completion has.`,
+    );
+  }
+  return undefined;
+}
+
+/** The answer's plain bytes: `identity` was asked for, but some compress all the same. */
+function decoded(message: IncomingMessage): Readable {
+  const decoder = decoderFor(message.headers['content-encoding']?.toLowerCase());
+  if (!decoder) return message;
+  // Errors of either side surface on the decoder, where the relay listens.
+  pipeline(message, decoder, () => {});
+  return decoder;
+}
+
+function decoderFor(encoding: string | undefined): ReturnType<typeof createGunzip> | undefined {
+  if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip();
+  if (encoding === 'br') return createBrotliDecompress();
+  if (encoding === 'deflate') return createInflate();
+  return undefined;
+}
+
+function isReset(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+function toUpstreamError(error: Error): Error {
+  if (error instanceof UpstreamError || error instanceof UpstreamTimeoutError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  // Node's own errors carry a code; what an abort was given as its reason carries none.
+  if (code === undefined) return error;
+  if (code.startsWith('HPE_')) {
+    const invalid = new UpstreamError('upstream_invalid_response', "The model's provider did not answer in HTTP.");
+    return Object.assign(invalid, { cause: error });
+  }
+  const unreachable = new UpstreamError(
+    'upstream_unreachable',
+    `The model's provider could not be reached, or closed the connection before it answered (${code}).`,
+  );
+  return Object.assign(unreachable, { cause: error });
+}

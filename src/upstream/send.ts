@@ -1,0 +1,200 @@
+import { EventEmitter } from 'node:events';
+import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+import { createProxyMiddleware } from 'http-proxy-middleware';
+
+/** Everything of a request that goes to a provider, exactly as it goes. */
+export interface UpstreamRequest {
+  /** Scheme, host and port. */
+  readonly origin: URL;
+  /** Path and query. */
+  readonly path: string;
+  /** Complete, `host` and `content-length` included; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  readonly agent: Agent;
+}
+
+/** A request on its way. */
+export interface Sending {
+  /** The provider's answer; rejects with the socket's error, or with what `abort` was given. */
+  readonly answer: Promise<IncomingMessage>;
+  /** Closes the connection at any time; an answer that already arrived is destroyed with `reason`. */
+  abort(reason: Error): void;
+  /** It went out on a kept connection, which the provider may have been closing at that moment. */
+  readonly reusedSocket: boolean;
+}
+
+/**
+ * Sends a POST through http-proxy-middleware.
+ *
+ * The middleware never sees a client: each call gets a private pair of request
+ * and response. So nothing of a client's request can leak past the headers
+ * built for it, a failed attempt touches nobody's response, and an abort is one
+ * `close` of the private response.
+ *
+ * @param onConnect - called once the connection stands, reused or new
+ */
+export function send(request: UpstreamRequest, onConnect: () => void): Sending {
+  const attempt = new Attempt(request, onConnect);
+  proxy(attempt.request, attempt.response).catch((error: unknown) => {
+    attempt.fail(error as Error);
+  });
+  return attempt;
+}
+
+/** One request to a provider, seen from the middleware's events. */
+class Attempt implements Sending {
+  readonly answer: Promise<IncomingMessage>;
+  readonly request: PrivateRequest;
+  readonly response: PrivateResponse;
+  reusedSocket = false;
+  #resolve!: (answer: IncomingMessage) => void;
+  #reject!: (error: Error) => void;
+  #onConnect: () => void;
+  #aborted: Error | undefined;
+  #message: IncomingMessage | undefined;
+
+  constructor(request: UpstreamRequest, onConnect: () => void) {
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#onConnect = onConnect;
+    this.request = new PrivateRequest(request, this);
+    this.response = new PrivateResponse();
+  }
+
+  abort(reason: Error): void {
+    this.#aborted ??= reason;
+    this.#message?.destroy(reason);
+    this.response.close();
+    this.#reject(reason);
+  }
+
+  fail(error: Error): void {
+    this.response.close();
+    this.#reject(this.#aborted ?? error);
+  }
+
+  /** The request got a socket: the first moment at which an abort that came too early can take effect. */
+  onSocket(outgoing: ClientRequest, encrypted: boolean): void {
+    if (this.#aborted) {
+      outgoing.destroy(this.#aborted);
+      return;
+    }
+    this.reusedSocket = outgoing.reusedSocket;
+    const socket = outgoing.socket as Socket;
+    if (socket.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
+    else this.#onConnect();
+  }
+
+  onAnswer(message: IncomingMessage): void {
+    if (this.#aborted) {
+      message.destroy(this.#aborted);
+      return;
+    }
+    this.#message = message;
+    // The middleware's promise ends with the private response, and that with the answer.
+    message.once('close', () => {
+      this.response.close();
+    });
+    this.#resolve(message);
+  }
+}
+
+/** What the middleware reads of a request: our headers, and a body that is there whole. */
+class PrivateRequest {
+  readonly method = 'POST';
+  readonly httpVersion = '1.1';
+  readonly httpVersionMajor = 1;
+  /** httpxy takes a reset for the client's own, and tells nobody, unless this looks writable. */
+  readonly socket = { writable: true };
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly upstream: UpstreamRequest;
+  readonly attempt: Attempt;
+
+  constructor(upstream: UpstreamRequest, attempt: Attempt) {
+    this.upstream = upstream;
+    this.attempt = attempt;
+    this.url = upstream.path;
+    this.headers = upstream.headers;
+  }
+
+  pipe(outgoing: Duplex): Duplex {
+    outgoing.end(this.upstream.body);
+    return outgoing;
+  }
+
+  /** Its own errors are all that one can subscribe to, and it has none. */
+  on(): this {
+    return this;
+  }
+}
+
+/** What the middleware does to a response when it doesn't write it: watch `close`, and destroy it. */
+class PrivateResponse extends EventEmitter {
+  readonly headersSent = false;
+  readonly finished = false;
+  readonly writableFinished = false;
+  destroyed = false;
+
+  close(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
+    this.emit('close');
+  }
+
+  destroy(): this {
+    this.close();
+    return this;
+  }
+}
+
+type PrivatePair = [IncomingMessage, ServerResponse];
+
+/**
+ * The one middleware of the process.
+ *
+ * It routes to the attempt's own target and agent, leaves the answer to us, and
+ * reports by events: both `error` and `econnreset` must be heard, or a reset
+ * would settle nothing.
+ */
+const middleware = createProxyMiddleware<IncomingMessage, ServerResponse>({
+  pathFilter: () => true,
+  router: (request, _response, options) => {
+    const { upstream } = asPrivate(request);
+    options.agent = upstream.agent;
+    return upstream.origin;
+  },
+  selfHandleResponse: true,
+  ejectPlugins: true,
+  plugins: [
+    (server): void => {
+      server.on('proxyReq', (outgoing, request) => {
+        const { attempt, upstream } = asPrivate(request);
+        attempt.onSocket(outgoing, upstream.origin.protocol === 'https:');
+      });
+      server.on('proxyRes', (message, request) => {
+        asPrivate(request).attempt.onAnswer(message);
+      });
+      server.on('error', (error, request) => {
+        if (request) asPrivate(request as IncomingMessage).attempt.fail(error);
+      });
+      server.on('econnreset', (error, request) => {
+        asPrivate(request).attempt.fail(error);
+      });
+    },
+  ],
+});
+
+function proxy(request: PrivateRequest, response: PrivateResponse): Promise<void> {
+  return middleware(...([request, response] as unknown as PrivatePair));
+}
+
+function asPrivate(request: IncomingMessage): PrivateRequest {
+  return request as unknown as PrivateRequest;
+}

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+
+import { createApiKeys, hashApiKey, isWellFormed } from '../src/accounts/api-keys.ts';
+import { Authenticator } from '../src/accounts/authenticate.ts';
+import { type Authenticate, type KeyRecord, MemoryStore } from '../src/index.ts';
+import { QUESTION, startGateway } from './helpers/gateway.ts';
+import { sleep } from './helpers/provider.ts';
+
+/** A store that counts look-ups, and can be made to take its time. */
+class WatchedStore extends MemoryStore {
+  lookUps = 0;
+  delayMs = 0;
+
+  override async findKey(hash: string): Promise<KeyRecord | undefined> {
+    this.lookUps += 1;
+    const found = await super.findKey(hash);
+    if (this.delayMs > 0) await sleep(this.delayMs);
+    return found;
+  }
+}
+
+function createAuthenticator(store: MemoryStore, authenticate?: Authenticate, keyCacheMs = 30_000): Authenticator {
+  return new Authenticator({ store, authenticate, cacheKey: undefined, keyCacheMs });
+}
+
+const bearer = (key: string): { authorization: string } => ({ authorization: `Bearer ${key}` });
+
+describe('an API key', () => {
+  it('looks like one, and is known by its checksum', async () => {
+    const { key, id } = await createApiKeys(new MemoryStore(), () => {}).create({ account: 'acct' });
+    expect(key).toMatch(/^sk-ccr-[\dA-Za-z]{48}$/);
+    expect(key).toContain(id);
+    expect(isWellFormed(key)).toBe(true);
+    for (let i = 7; i < key.length; i++) {
+      const typo = key.slice(0, i) + (key[i] === 'x' ? 'y' : 'x') + key.slice(i + 1);
+      expect(isWellFormed(typo), typo).toBe(false);
+    }
+  });
+
+  it('is not in the store, only its hash is', async () => {
+    const store = new MemoryStore();
+    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct', name: 'prod' });
+    expect(await store.findKey(hashApiKey(key))).toMatchObject({ account: 'acct', name: 'prod', state: 'active' });
+    expect(JSON.stringify(await store.snapshot('acct'), (_k, v: unknown) => String(v === null ? '' : typeof v === 'bigint' ? v : JSON.stringify(v)))).not.toContain(key);
+  });
+
+  it('is listed without what it was made of', async () => {
+    const keys = createApiKeys(new MemoryStore(), () => {});
+    const { id } = await keys.create({ account: 'acct', name: 'prod' });
+    await keys.revoke('acct', id);
+    expect(await keys.list('acct')).toEqual([
+      { id, account: 'acct', name: 'prod', state: 'revoked', createdAt: expect.any(Date) },
+    ]);
+  });
+
+  it('that does not exist can not be revoked', async () => {
+    expect(await createApiKeys(new MemoryStore(), () => {}).revoke('acct', 'nobody')).toBe(false);
+  });
+});
+
+describe('looking up a key', () => {
+  it('happens once for many requests, also when they come at once', async () => {
+    const store = new WatchedStore();
+    store.delayMs = 20;
+    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct' });
+    const authenticator = createAuthenticator(store);
+    await Promise.all(Array.from({ length: 50 }, () => authenticator.authenticate(bearer(key))));
+    await authenticator.authenticate(bearer(key));
+    expect(store.lookUps).toBe(1);
+  });
+
+  it('happens again once its time is over, however much the key was used', async () => {
+    const store = new WatchedStore();
+    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct' });
+    const authenticator = createAuthenticator(store, undefined, 100);
+    const until = Date.now() + 250;
+    while (Date.now() < until) {
+      await authenticator.authenticate(bearer(key));
+      await sleep(5);
+    }
+    expect(store.lookUps).toBeGreaterThanOrEqual(2);
+    expect(store.lookUps).toBeLessThanOrEqual(4);
+  });
+
+  it('does not bring back a key that is revoked while it runs', async () => {
+    const store = new WatchedStore();
+    store.delayMs = 50;
+    const authenticator = createAuthenticator(store);
+    const keys = createApiKeys(store, (account, id) => {
+      authenticator.invalidate(account, id);
+    });
+    const { key, id } = await keys.create({ account: 'acct' });
+    const lookingUp = authenticator.authenticate(bearer(key)).catch((error: unknown) => error);
+    await sleep(10);
+    await keys.revoke('acct', id);
+    expect(await lookingUp).toMatchObject({ code: 'revoked_api_key' });
+    await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({ code: 'revoked_api_key' });
+  });
+
+  it('never happens for what can not be a key', async () => {
+    const store = new WatchedStore();
+    const authenticator = createAuthenticator(store);
+    for (const key of ['sk-nobody', `sk-ccr-${'x'.repeat(48)}`]) {
+      await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({ code: 'invalid_api_key' });
+    }
+    expect(store.lookUps).toBe(0);
+  });
+
+  it.each([undefined, '', 'Basic dXNlcjpwYXNz', 'Bearer', 'Bearer ', 'Bearer a b', 'Token abc'])(
+    'needs a bearer key, not %s',
+    async (authorization) => {
+      const headers = authorization === undefined ? {} : { authorization };
+      const asked = createAuthenticator(new MemoryStore()).authenticate(headers);
+      await expect(asked).rejects.toMatchObject({ code: 'missing_api_key', status: 401 });
+    },
+  );
+
+  it('takes the scheme in any case', async () => {
+    const store = new MemoryStore();
+    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct' });
+    const caller = await createAuthenticator(store).authenticate({ authorization: `bearer ${key}` });
+    expect(caller.account).toBe('acct');
+  });
+});
+
+describe('keys of the host’s own', () => {
+  it('say who pays, and are labels in the journal', async () => {
+    const gateway = await startGateway({
+      authenticate: (apiKey) => (apiKey === 'jwt' ? { account: 'acct', key: 'session_1' } : undefined),
+    });
+    const settled = gateway.nextSettled();
+    const response = await gateway.post(QUESTION, { headers: { authorization: 'Bearer jwt' } });
+    expect(response.status).toBe(200);
+    expect(await settled).toMatchObject({ account: 'acct', key: 'session_1', charged: '0.000045' });
+    const stranger = await gateway.post(QUESTION, { headers: { authorization: 'Bearer other' } });
+    expect(stranger.status).toBe(401);
+    await gateway.close();
+  });
+
+  it('are asked for once in the cache’s time, strangers too', async () => {
+    let asked = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
+      asked += 1;
+      return apiKey === 'known' ? { account: 'acct' } : undefined;
+    });
+    for (let i = 0; i < 3; i++) {
+      await authenticator.authenticate(bearer('known'));
+      await expect(authenticator.authenticate(bearer('unknown'))).rejects.toMatchObject({ status: 401 });
+    }
+    expect(asked).toBe(2);
+  });
+
+  it('that throw are our error, told to the host and not to the client', async () => {
+    const gateway = await startGateway({
+      authenticate: () => {
+        throw new Error('database password wrong');
+      },
+    });
+    const response = await gateway.post(QUESTION);
+    expect(response.status).toBe(500);
+    expect(await response.text()).not.toContain('password');
+    expect(gateway.errors[0]?.cause).toMatchObject({ message: 'database password wrong' });
+    await gateway.close();
+  });
+
+  it('are not evicted by a flood of strangers', async () => {
+    let asked = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
+      asked += apiKey === 'known' ? 1 : 0;
+      return apiKey === 'known' ? { account: 'acct' } : undefined;
+    });
+    await authenticator.authenticate(bearer('known'));
+    for (let i = 0; i < 100_000; i++) await authenticator.authenticate(bearer(`stranger-${i}`)).catch(() => {});
+    await authenticator.authenticate(bearer('known'));
+    expect(asked).toBe(1);
+  });
+});

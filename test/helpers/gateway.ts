@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import OpenAI from 'openai';
+
+import {
+  type ChatCompletionsRouter,
+  type ChatCompletionsRouterOptions,
+  createChatCompletionsRouter,
+  MemoryStore,
+  type ProviderOptions,
+  type Settled,
+} from '../../src/index.ts';
+import { type Provider, startProvider } from './provider.ts';
+
+/** Puts a router behind a server of some framework, at `/v1`. */
+export type Mount = (router: ChatCompletionsRouter) => Promise<Mounted>;
+
+export interface Mounted {
+  /** Up to and including the mount, e.g. `http://127.0.0.1:1234/v1`. */
+  readonly baseURL: string;
+  close(): Promise<void>;
+}
+
+/** A whole gateway in a test: a provider on loopback, a router before it, an account with credits and a key. */
+export interface Gateway {
+  readonly provider: Provider;
+  readonly router: ChatCompletionsRouter;
+  readonly store: MemoryStore;
+  readonly baseURL: string;
+  readonly key: string;
+  readonly client: OpenAI;
+  /** What `onSettled` was told, in order. */
+  readonly settled: Settled[];
+  /** What `onError` was told, in order. */
+  readonly errors: Error[];
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  post(body: unknown, init?: RequestInit): Promise<Response>;
+  /** Resolves with the next request's settlement. */
+  nextSettled(): Promise<Settled>;
+  close(): Promise<void>;
+}
+
+/** USD per million tokens: a prompt token costs 1,000 nano-dollars, a completion token 3,000, a cached one 100. */
+export const PRICING = { input: '1', output: '3', cachedInput: '0.1' };
+export const PROVIDER_KEY = 'sk-provider-secret';
+
+export async function startGateway(
+  options: Partial<ChatCompletionsRouterOptions> & { readonly provider?: Partial<ProviderOptions> } = {},
+  mount: Mount = mountOnNode,
+  credits = '5.00',
+): Promise<Gateway> {
+  const { provider: providerOptions, ...routerOptions } = options;
+  const provider = await startProvider();
+  const store = new MemoryStore();
+  const settled: Settled[] = [];
+  const errors: Error[] = [];
+  const waiting: ((settled: Settled) => void)[] = [];
+  const router = createChatCompletionsRouter({
+    store,
+    providers: { loopback: { baseURL: provider.baseURL, apiKey: PROVIDER_KEY, ...providerOptions } },
+    models: {
+      'acme/fast': {
+        targets: ['loopback/upstream-model'],
+        pricing: PRICING,
+        contextWindow: 8192,
+        maxOutputTokens: 1000,
+      },
+    },
+    hooks: {
+      onSettled: (event) => {
+        settled.push(event);
+        waiting.shift()?.(event);
+      },
+      onError: (error) => errors.push(error),
+    },
+    ...routerOptions,
+  });
+  const { key } = await router.keys.create({ account: 'acct', name: 'test' });
+  await router.credits.grant('acct', credits, { id: 'welcome' });
+  const mounted = await mount(router);
+  const { baseURL } = mounted;
+  const authorization = `Bearer ${key}`;
+
+  const gateway: Gateway = {
+    provider,
+    router,
+    store,
+    baseURL,
+    key,
+    client: new OpenAI({ baseURL, apiKey: key, maxRetries: 0 }),
+    settled,
+    errors,
+    fetch: (path, init) => fetch(baseURL + path, { ...init, headers: { authorization, ...init?.headers } }),
+    post: (body, init) =>
+      gateway.fetch('/chat/completions', {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        ...init,
+        headers: { 'content-type': 'application/json', ...init?.headers },
+      }),
+    nextSettled: () => new Promise((resolve) => waiting.push(resolve)),
+    close: async () => {
+      await provider.close();
+      await mounted.close();
+      await router.close();
+    },
+  };
+  return gateway;
+}
+
+/** `http.createServer(router)`, nothing else. */
+export const mountOnNode: Mount = (router) => listen(http.createServer(router), '/v1');
+
+export async function listen(server: http.Server, path: string): Promise<Mounted> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** What `describeRouter` and most tests ask. */
+export const QUESTION = {
+  model: 'acme/fast',
+  messages: [{ role: 'user' as const, content: 'Say hello.' }],
+};
+
+export interface Balance {
+  readonly balance: string;
+  readonly held: string;
+  readonly totalUsed: string;
+}
