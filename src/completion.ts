@@ -53,10 +53,10 @@ export async function completion(
   let running: Abortable | undefined;
   try {
     const { provider } = target;
-    const addsUsage = request.stream && request.includeUsage !== true && provider.streamUsage === 'option';
+    const addsUsage = provider.streamUsage === 'option' && request.edits.includeUsage !== undefined;
     const bytes = spliceRequest(body, request, {
       ...(target.model !== request.model && { model: target.model }),
-      ...(addsUsage && { includeUsage: true }),
+      includeUsage: addsUsage,
       ...(hold.outputLimit !== undefined && {
         outputLimit: { field: provider.outputLimitField, tokens: hold.outputLimit },
       }),

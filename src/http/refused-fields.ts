@@ -1,7 +1,7 @@
 /**
  * Fields of a request that never go upstream, and why: by them a client could
- * leave the model that is priced or the provider that is configured, or make
- * costs that no token count shows. They are refused in any spelling of case,
+ * leave the model that is priced, the provider that is configured or the output
+ * that is held for, or make costs that no token count shows. They are refused in any spelling of case,
  * at the top level and inside `extra_body`.
  *
  * Fees that OpenAI's own parameters make (`web_search_options`, `service_tier`)
@@ -13,6 +13,9 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   route: 'it lets the provider choose another model', // OpenRouter
   provider: 'it chooses among providers, and so among prices', // OpenRouter
   preset: "it replaces the request's model and routing by a stored one", // OpenRouter
+  search_parameters: 'it makes fees, by source, that no token count shows', // xAI
+  n_predict: 'it is another output limit; use max_tokens', // llama.cpp
+  best_of: 'it multiplies the output; use n', // vLLM
   plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
   provider_options: 'it chooses among providers and models', // Vercel, LiteLLM

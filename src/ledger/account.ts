@@ -123,7 +123,12 @@ export function settle(account: AccountRows | undefined, command: Settle, now: n
   const request = known ?? orphan(account, command, now);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
   const tokens = usage.promptTokens + usage.completionTokens;
-  const { hold, charged, moved, writtenOff } = end(account, request, { state: 'settled', amount, tokens }, now);
+  const { hold, charged, moved, writtenOff } = end(
+    account,
+    request,
+    { state: 'settled', amount, tokens },
+    now,
+  );
   writeLine(account, now, {
     type,
     id: requestId,

@@ -1,46 +1,47 @@
 import type { RequestRow } from './account-rows.ts';
 
-/** A row's place in the one queue it is in. */
+/** A row's place in the one queue that it is in, or in none yet. */
 export interface Queued {
   readonly row: RequestRow;
   queue: DueQueue | undefined;
+  /** The row's `due` when it was added. */
+  due: number;
   position: number;
 }
 
 /**
  * Rows ordered by `due`, then id: a binary heap in which every entry knows its
  * position, so that any can be removed without a search.
- *
- * A row's `due` must not change while it is in the queue.
  */
 export class DueQueue {
   readonly #heap: Queued[] = [];
 
-  get first(): RequestRow | undefined {
-    return this.#heap[0]?.row;
+  get first(): Queued | undefined {
+    return this.#heap[0];
   }
 
   add(entry: Queued): void {
     entry.queue = this;
+    entry.due = entry.row.due;
     this.#rise(entry, this.#heap.length);
   }
 
   remove(entry: Queued): void {
-    const last = this.#heap.pop();
     entry.queue = undefined;
+    const last = this.#heap.pop();
     if (!last || last === entry) return;
-    const above = this.#heap[(entry.position - 1) >> 1];
-    if (entry.position > 0 && above && isBefore(last.row, above.row)) this.#rise(last, entry.position);
+    const parent = this.#heap[parentOf(entry.position)];
+    if (parent && isBefore(last, parent)) this.#rise(last, entry.position);
     else this.#sink(last, entry.position);
   }
 
   #rise(entry: Queued, from: number): void {
     let position = from;
-    while (position > 0) {
-      const parent = this.#heap[(position - 1) >> 1];
-      if (!parent || !isBefore(entry.row, parent.row)) break;
+    for (;;) {
+      const parent = this.#heap[parentOf(position)];
+      if (!parent || !isBefore(entry, parent)) break;
       this.#place(parent, position);
-      position = (position - 1) >> 1;
+      position = parentOf(position);
     }
     this.#place(entry, position);
   }
@@ -50,8 +51,8 @@ export class DueQueue {
     for (;;) {
       const left = this.#heap[2 * position + 1];
       const right = this.#heap[2 * position + 2];
-      const child = right && left && isBefore(right.row, left.row) ? right : left;
-      if (!child || !isBefore(child.row, entry.row)) break;
+      const child = left && right && isBefore(right, left) ? right : left;
+      if (!child || !isBefore(child, entry)) break;
       const next = child.position;
       this.#place(child, position);
       position = next;
@@ -65,6 +66,11 @@ export class DueQueue {
   }
 }
 
-export function isBefore(a: RequestRow, b: RequestRow): boolean {
-  return a.due < b.due || (a.due === b.due && a.id < b.id);
+export function isBefore(a: Queued, b: Queued): boolean {
+  return a.due < b.due || (a.due === b.due && a.row.id < b.row.id);
+}
+
+/** -1, where nothing is, for the root. */
+function parentOf(position: number): number {
+  return ((position + 1) >> 1) - 1;
 }

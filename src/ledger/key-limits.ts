@@ -21,7 +21,12 @@ export const MAX_PER_MINUTE = 1_000_000_000;
 
 /** A key of which nothing ran yet. */
 export function newKey(
-  key: { readonly key: string; readonly hash: string | undefined; readonly name: string; readonly limits: KeyLimits },
+  key: {
+    readonly key: string;
+    readonly hash: string | undefined;
+    readonly name: string;
+    readonly limits: KeyLimits;
+  },
   now: number,
 ): KeyRow {
   const { limits } = key;
@@ -128,4 +133,15 @@ function take(bucket: BucketRow, limit: number | undefined, count: number, now: 
   const level = levelAt(bucket, limit, now) - count * MINUTE_MS;
   bucket.level = Math.max(-MAX_DEBT_MINUTES * full, Math.min(full, level));
   bucket.at = Math.max(bucket.at, now);
+}
+
+/** Whether two keys are limited alike. */
+export function sameLimits(a: KeyLimits, b: KeyLimits): boolean {
+  return (
+    a.budget?.amount === b.budget?.amount &&
+    a.budget?.per === b.budget?.per &&
+    a.requestsPerMinute === b.requestsPerMinute &&
+    a.tokensPerMinute === b.tokensPerMinute &&
+    a.concurrentRequests === b.concurrentRequests
+  );
 }

@@ -10,7 +10,8 @@ import type { NanoDollars } from './money.ts';
  * blindly: the same id never posts twice.
  *
  * A store throws only `StoreUnavailable`, whose `applied` says whether the
- * command may have happened; everything else is a result with a `code`.
+ * command may have happened, and a TypeError for arguments that no caller
+ * should have; everything else is a result with a `code`.
  * Times are milliseconds of the store's own clock.
  *
  * test/contracts/ledger-store.ts is this contract as a suite.
@@ -25,18 +26,21 @@ export interface LedgerStore {
   grant(command: Grant): Promise<GrantResult>;
   /** An operator's correction, up or down; never takes what is available below the floor. */
   adjust(command: Adjust): Promise<AdjustResult>;
-  /** Ends leases that nobody renewed and forgets old request ids, at most `budget` of them; says how many. */
+  /**
+   * Ends leases that nobody renewed and forgets old request ids, at most `budget`
+   * of them, and says how many; expires credits that are due, uncounted.
+   */
   sweep(budget: number): Promise<number>;
 
   /** The whole state of an account, for audits and tests; undefined when there is none. */
   snapshot(account: string): Promise<AccountState | undefined>;
-  /** The four numbers that people ask for; undefined when there is no such account. */
+  /** The four numbers that people ask for, once due credits are expired; undefined when there is no such account. */
   balance(account: string): Promise<Balance | undefined>;
   /** Lines after `afterSeq`, oldest first, at most `limit`. */
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
-  /** Folds lines up to and including `seq` into the checkpoint of the books. */
+  /** Folds lines up to and including `seq` into the checkpoint of the books, which is in `snapshot`. */
   trim(account: string, seq: bigint): Promise<void>;
-  /** Refuses admits while frozen; settles and voids go on. */
+  /** Refuses admits while frozen; settles and voids go on. Says whether there is such an account. */
   freeze(account: string, frozen: boolean): Promise<boolean>;
   /** Ids of all accounts, in no particular order. */
   accounts(): AsyncIterable<string>;
@@ -44,6 +48,7 @@ export interface LedgerStore {
   /** Records a key; the first key makes the account. The store never sees the key, only its SHA-256. */
   createKey(command: CreateKey): Promise<CreateKeyResult>;
   findKey(hash: string): Promise<KeyRecord | undefined>;
+  /** The account's recorded keys, revoked ones too; not those that its host authenticates. */
   keys(account: string): Promise<readonly KeyRecord[]>;
   /** Says whether there was such a key; revoking twice is fine. */
   revokeKey(account: string, key: string): Promise<boolean>;
@@ -200,7 +205,7 @@ export interface Grant {
 export type GrantResult = At &
   (
     | { readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars }
-    /** The id was used with another amount, expiry or priority. */
+    /** The id was used before with other parameters, or for an adjustment. */
     | { readonly code: 'conflict' }
     /** The balance would pass MAX_AMOUNT, or the account has as many open lots as it may. */
     | { readonly code: 'too_big' | 'too_many_lots' }
@@ -273,8 +278,11 @@ export interface AccountState extends Balance {
   readonly seq: bigint;
   /** Time of the newest request id that was forgotten: any unknown id at or below it is refused. */
   readonly lowWater: number;
+  /** In no particular order. */
   readonly requests: readonly RequestRecord[];
+  /** Those with something remaining, in burn order. */
   readonly lots: readonly Lot[];
+  /** In no particular order, with those that the host authenticates. */
   readonly keys: readonly KeyState[];
   /** The books' part that `trim` folded away. */
   readonly trimmed: {
@@ -282,6 +290,7 @@ export interface AccountState extends Balance {
     readonly granted: NanoDollars;
     readonly spent: NanoDollars;
     readonly expired: NanoDollars;
+    readonly writtenOff: NanoDollars;
   };
 }
 
@@ -307,19 +316,36 @@ export interface Lot {
 export interface KeyState extends KeyRecord {
   readonly held: NanoDollars;
   readonly running: number;
-  /** Charged in the current budget window. */
+  /** Charged for requests that were admitted in `window`. */
   readonly spent: NanoDollars;
+  /** Start of the latest budget window that a request entered, in ms, UTC; 0 without one. */
   readonly window: number;
+  /** Present where the key's requests per minute are limited. */
+  readonly requestBucket?: Bucket;
+  /** Present where its tokens per minute are limited; may be in debt. */
+  readonly tokenBucket?: Bucket;
 }
 
-/** A change of the books: g grant, s settle, l late settle, o orphan settle, e lease expiry, x credit expiry, a adjustment. */
+export interface Bucket {
+  /** What it held at `at`, in units times 60,000; a limit of n a minute refills n a millisecond. */
+  readonly level: number;
+  readonly at: number;
+}
+
+/**
+ * A change of the books: g grant, s settle, l late settle or void (after the
+ * lease expired), o orphan settle, e lease expiry, x credit expiry, a adjustment.
+ */
 export interface JournalLine {
   readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a';
   readonly seq: bigint;
   readonly at: number;
   /** The request's, grant's or adjustment's id. */
   readonly id: string;
-  /** What moved: granted, charged, expired or adjusted, with its sign. */
+  /**
+   * What moved: granted, charged, expired or adjusted, with its sign. A late
+   * settle has the difference to what expiry charged; so has a void after it.
+   */
   readonly amount: NanoDollars;
   /** `available` after it. */
   readonly available: NanoDollars;

@@ -1,0 +1,210 @@
+import type { AdjustResult, GrantResult, JournalLine, LedgerStore, SettledUsage } from './ledger.ts';
+import { formatUsd, parseUsd } from './money.ts';
+
+/** Prepaid credits of accounts, as their host manages them. Amounts are decimal strings in USD. */
+export interface Credits {
+  /**
+   * Adds credits to an account, which it makes if there is none.
+   *
+   * Idempotent by `id`, as a payment's: repeat it until it resolves.
+   *
+   * @throws {TypeError} naming the argument that can only be a mistake
+   * @throws {CreditsConflictError} when the id was used with other parameters, or the account can't take it
+   */
+  grant(account: string, amount: string, options: GrantOptions): Promise<CreditsChange>;
+  /**
+   * Corrects a balance: up, or down to 0 at most. Idempotent by `id`, of which a grant's is none.
+   *
+   * @throws {TypeError} naming the argument that can only be a mistake
+   * @throws {CreditsConflictError} also when there is no such account, or it has less than is to be taken
+   */
+  adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
+  /** What an account has; all is 0.00 of one that isn't known. */
+  balance(account: string): Promise<CreditsBalance>;
+  /** Every change of an account's balance, oldest first. */
+  journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
+}
+
+export interface GrantOptions {
+  readonly id: string;
+  /**
+   * When what is left of it expires.
+   *
+   * @default never
+   */
+  readonly expiresAt?: Date | number;
+  /**
+   * Grants with a smaller number are used first, from 0 to 100.
+   *
+   * @default 50
+   */
+  readonly priority?: number;
+}
+
+export interface AdjustOptions {
+  readonly id: string;
+  /** Kept in the journal. */
+  readonly reason: string;
+}
+
+export interface CreditsChange {
+  /** What the account can spend now. */
+  readonly available: string;
+  /** It was made before, by a call with the same id; nothing changed now. */
+  readonly duplicate: boolean;
+}
+
+export interface CreditsBalance {
+  /** What can be spent now. */
+  readonly balance: string;
+  /** What running requests hold. */
+  readonly held: string;
+  readonly totalUsed: string;
+  readonly totalGranted: string;
+}
+
+export interface JournalOptions {
+  /**
+   * Position after which to begin: the last one already seen.
+   *
+   * @default 0
+   */
+  readonly after?: number;
+  /**
+   * The most entries to return, from 1 to 1,000.
+   *
+   * @default 100
+   */
+  readonly limit?: number;
+}
+
+/** One change of a balance. */
+export interface CreditsEntry {
+  /** Its position in the account's journal: 1, 2, 3 and so on. */
+  readonly position: number;
+  /**
+   * A `late_charge` corrects what an `expired_hold` charged, up or down; an
+   * `orphan_charge` is for a request whose hold was lost.
+   */
+  readonly type:
+    | 'grant'
+    | 'charge'
+    | 'late_charge'
+    | 'orphan_charge'
+    | 'expired_hold'
+    | 'expired_credit'
+    | 'adjustment';
+  readonly at: Date;
+  /** The request's, grant's or adjustment's id. */
+  readonly id: string;
+  readonly amount: string;
+  /** What could be spent after it. */
+  readonly balance: string;
+  readonly held?: string;
+  readonly writtenOff?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly usage?: Omit<SettledUsage, 'cost'> & { readonly cost?: string };
+  readonly reason?: string;
+}
+
+/** A change that an account's credits refuse; `code` is stable and says why. */
+export class CreditsConflictError extends Error {
+  override readonly name = 'CreditsConflictError';
+  readonly code: 'conflict' | 'too_big' | 'too_many_lots' | 'below_floor' | 'no_account';
+
+  constructor(code: CreditsConflictError['code'], account: string, id: string) {
+    super(`${id} was not applied to account ${account}: ${REASONS[code]}`);
+    this.code = code;
+  }
+}
+
+const REASONS: Record<CreditsConflictError['code'], string> = {
+  conflict: 'the id was used before with other parameters',
+  too_big: 'the balance would pass the largest amount there is',
+  too_many_lots: 'the account has as many unused grants as it may',
+  below_floor: 'the account has less than that available',
+  no_account: 'there is no such account',
+};
+
+const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
+  g: 'grant',
+  s: 'charge',
+  l: 'late_charge',
+  o: 'orphan_charge',
+  e: 'expired_hold',
+  x: 'expired_credit',
+  a: 'adjustment',
+};
+
+const MAX_ENTRIES = 1000;
+
+export function createCredits(store: LedgerStore): Credits {
+  return {
+    async grant(account, amount, { id, expiresAt, priority }) {
+      const result = await store.grant({
+        account,
+        id,
+        amount: parseUsd(amount, 'amount'),
+        ...(expiresAt !== undefined && { expiresAt: Number(expiresAt) }),
+        ...(priority !== undefined && { priority }),
+      });
+      return change(result, account, id);
+    },
+
+    async adjust(account, delta, { id, reason }) {
+      const result = await store.adjust({ account, id, delta: parseUsd(delta, 'delta'), reason });
+      return change(result, account, id);
+    },
+
+    async balance(account) {
+      const balance = await store.balance(account);
+      return {
+        balance: formatUsd(balance?.available ?? 0n),
+        held: formatUsd(balance?.held ?? 0n),
+        totalUsed: formatUsd(balance?.spent ?? 0n),
+        totalGranted: formatUsd(balance?.granted ?? 0n),
+      };
+    },
+
+    async journal(account, { after = 0, limit = 100 } = {}) {
+      if (!Number.isSafeInteger(after) || after < 0) {
+        throw new TypeError(`after must be an entry's position, got ${after}`);
+      }
+      if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
+        throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
+      }
+      const lines = await store.journal(account, BigInt(after), limit);
+      return lines.map(entry);
+    },
+  };
+}
+
+function change(result: GrantResult | AdjustResult, account: string, id: string): CreditsChange {
+  if (result.code !== 'ok' && result.code !== 'duplicate') {
+    throw new CreditsConflictError(result.code, account, id);
+  }
+  return { available: formatUsd(result.available), duplicate: result.code === 'duplicate' };
+}
+
+function entry({ type, seq, at, id, amount, available, ...line }: JournalLine): CreditsEntry {
+  const { hold, writtenOff, key, model, usage, reason } = line;
+  return {
+    position: Number(seq),
+    type: TYPES[type],
+    at: new Date(at),
+    id,
+    amount: formatUsd(amount),
+    balance: formatUsd(available),
+    ...(hold !== undefined && { held: formatUsd(hold) }),
+    ...(writtenOff !== undefined && { writtenOff: formatUsd(writtenOff) }),
+    ...(key !== undefined && { key }),
+    ...(model !== undefined && { model }),
+    ...(usage && { usage: usageEntry(usage) }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+function usageEntry({ cost, ...usage }: SettledUsage): NonNullable<CreditsEntry['usage']> {
+  return { ...usage, ...(cost !== undefined && { cost: formatUsd(cost) }) };
+}

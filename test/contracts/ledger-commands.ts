@@ -1,0 +1,251 @@
+import { isDeepStrictEqual } from 'node:util';
+import * as fc from 'fast-check';
+import { expect } from 'vitest';
+import type { AccountState, JournalLine, KeyLimits, LedgerStore } from '../../src/ledger/ledger.ts';
+import { LedgerModel } from './ledger-model.ts';
+
+/**
+ * Random commands for a store and for the model, few ids among them so that
+ * they meet, and a clock that steps both ways.
+ *
+ * After every command the replies, the whole states and the journals must be
+ * the same, and the invariants must hold.
+ */
+export async function behavesLikeTheModel(
+  create: (clock: { now: number }) => Promise<LedgerStore>,
+  { sequences }: { readonly sequences: number },
+): Promise<void> {
+  const sequence = fc.array(command, { minLength: 20, maxLength: 100, size: 'max' });
+  const property = fc.asyncProperty(sequence, async (commands) => {
+    const clock = { now: START };
+    const model = new LedgerModel(clock);
+    const store = await create(clock);
+    const books = new Map(ACCOUNTS.map((account) => [account, { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n }]));
+    const check = async (each: Command): Promise<void> => {
+      const expected = await apply(model, each, clock);
+      const reply = await apply(store, each, clock);
+      same(reply, expected, 'reply');
+      for (const account of ACCOUNTS) {
+        const state = sorted(await store.snapshot(account));
+        same(state, model.snapshot(account), `state of ${account}`);
+        if (state) hasSoundBooks(state, await fold(store, account, books.get(account) ?? state));
+      }
+    };
+    for (const each of OPENING) await check(each);
+    for (const each of commands) await check(each);
+    for (const account of ACCOUNTS) {
+      same(await store.journal(account, 0n, 1000), model.journal(account), `journal of ${account}`);
+    }
+    await store.close();
+  });
+  await fc.assert(property, { numRuns: sequences });
+}
+
+/** A Wednesday, a minute before midnight and before the month ends, UTC: every window is near its end. */
+const START = Date.UTC(2026, 8, 30, 23, 59);
+const ACCOUNTS = ['acme', 'zeta'];
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const LIMITS: Record<string, KeyLimits> = {
+  daily: {
+    budget: { amount: 30n, per: 'day' },
+    requestsPerMinute: 4,
+    tokensPerMinute: 90,
+    concurrentRequests: 3,
+  },
+  weekly: { budget: { amount: 25n, per: 'week' } },
+  monthly: { budget: { amount: 25n, per: 'month' }, concurrentRequests: 1 },
+  lifetime: { budget: { amount: 60n, per: 'lifetime' }, tokensPerMinute: 7 },
+  free: {},
+};
+const KEYS = [...Object.keys(LIMITS), 'unrecorded'];
+
+/** What happens before the random part, so that most of it meets money and keys. */
+const OPENING: readonly Command[] = [
+  ...['daily', 'weekly', 'lifetime', 'free'].map((key): Command => ({ op: 'createKey', account: 'acme', key, name: '' })),
+  { op: 'grant', account: 'acme', id: 'opening', amount: 40n, expires: undefined, priority: undefined },
+];
+
+/** An id of a request: made `slot` ms into the hour, two hours, … before the clock's, or ahead of it. */
+interface RequestSlot {
+  readonly slot: number;
+  readonly hoursAgo: number;
+  readonly aheadMs: number;
+}
+
+type Command =
+  | ({ op: 'admit'; account: string; key: string; want: bigint; less: bigint } & RequestSlot & {
+        leaseMs: number;
+        tokens: number;
+        notAfterMs: number;
+        externalKey: boolean;
+      })
+  | ({ op: 'extend'; account: string; hold: bigint; leaseMs: number; checkpoint: bigint } & RequestSlot)
+  | ({ op: 'settle'; account: string; key: string; amount: bigint; tokens: number; force: boolean } & RequestSlot)
+  | ({ op: 'void'; account: string } & RequestSlot)
+  | { op: 'grant'; account: string; id: string; amount: bigint; expires: number | undefined; priority: number | undefined }
+  | { op: 'adjust'; account: string; id: string; delta: bigint }
+  | { op: 'createKey'; account: string; key: string; name: string }
+  | { op: 'revokeKey'; account: string; key: string }
+  | { op: 'freeze'; account: string; frozen: boolean }
+  | { op: 'trim'; account: string; seq: bigint }
+  | { op: 'balance'; account: string }
+  | { op: 'sweep' }
+  | { op: 'tick'; ms: number };
+
+const account = fc.oneof({ weight: 6, arbitrary: fc.constant('acme') }, { weight: 1, arbitrary: fc.constant('zeta') });
+const key = fc.oneof({ weight: 3, arbitrary: fc.constantFrom('daily', 'free') }, { weight: 2, arbitrary: fc.constantFrom(...KEYS) });
+const money = fc.oneof({ weight: 4, arbitrary: fc.bigInt(0n, 12n) }, { weight: 1, arbitrary: fc.bigInt(0n, 60n) });
+const tokens = fc.constantFrom(0, 1, 10, 30, 45, 200);
+const leaseMs = fc.constantFrom(MINUTE, 2 * MINUTE, HOUR);
+const request = {
+  slot: fc.nat(3),
+  hoursAgo: fc.oneof({ weight: 12, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constantFrom(1, 25, 49) }),
+  aheadMs: fc.oneof({ weight: 20, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constantFrom(4 * MINUTE, 2 * DAY) }),
+};
+const mostly = (value: boolean): fc.Arbitrary<boolean> =>
+  fc.oneof({ weight: 6, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: fc.constant(!value) });
+const op = <T extends Command['op']>(name: T): fc.Arbitrary<T> => fc.constant(name);
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      ...{ op: op('admit'), account, key, want: money, less: fc.constantFrom(0n, 0n, 1n, 8n) },
+      ...{ ...request, leaseMs, tokens, notAfterMs: fc.constantFrom(SECOND, SECOND, SECOND, SECOND, 0, -1) },
+      externalKey: mostly(false),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ op: op('extend'), account, hold: money, leaseMs, checkpoint: money, ...request }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({ op: op('settle'), account, key, amount: money, tokens, force: fc.boolean(), ...request }),
+  },
+  { weight: 4, arbitrary: fc.record({ op: op('void'), account, ...request }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      ...{ op: op('grant'), account, id: fc.constantFrom('a', 'b', 'c', 'd') },
+      amount: fc.constantFrom(5n, 8n, 20n, 2n ** 53n - 1n),
+      expires: fc.constantFrom(undefined, 1, 2, 24),
+      priority: fc.constantFrom(undefined, undefined, 50, 9, 100),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      ...{ op: op('adjust'), account, id: fc.constantFrom('a', 'p', 'q', 'r') },
+      delta: fc.constantFrom(-15n, -3n, 4n, 10n, 2n ** 53n - 1n),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: op('createKey'), account, key, name: fc.constantFrom('', '', 'prod') }) },
+  { weight: 1, arbitrary: fc.oneof({ weight: 1, arbitrary: fc.record({ op: op('revokeKey'), account, key }) }, { weight: 3, arbitrary: fc.record({ op: op('balance'), account }) }) },
+  { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
+  { weight: 1, arbitrary: fc.record({ op: op('trim'), account, seq: fc.bigInt(0n, 30n) }) },
+  { weight: 1, arbitrary: fc.record({ op: op('sweep') }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      op: op('tick'),
+      ms: fc.oneof(
+        { weight: 8, arbitrary: fc.constantFrom(1, 500, 7 * SECOND, 20 * SECOND, MINUTE, 2 * MINUTE) },
+        { weight: 4, arbitrary: fc.constantFrom(HOUR, 12 * HOUR, DAY, 25 * HOUR, 8 * DAY, 31 * DAY) },
+        { weight: 2, arbitrary: fc.constantFrom(-1, -SECOND, -2 * MINUTE, -HOUR, -26 * HOUR) },
+      ),
+    }),
+  },
+);
+
+/** Both sides, by the methods that they share. */
+type Side = LedgerModel | LedgerStore;
+
+async function apply(side: Side, each: Command, clock: { now: number }): Promise<unknown> {
+  const requestId = 'slot' in each ? requestIdOf(each, clock.now) : '';
+  switch (each.op) {
+    case 'admit': {
+      const { want, less, notAfterMs, externalKey } = each;
+      const min = want > less ? want - less : 0n;
+      return side.admit({
+        ...{ account: each.account, key: each.key, requestId, want, min, leaseMs: each.leaseMs },
+        ...{ tokens: each.tokens, notAfter: clock.now + notAfterMs, externalKey },
+      });
+    }
+    case 'extend':
+      return side.extend({ ...each, requestId });
+    case 'settle': {
+      const completionTokens = Math.floor(each.tokens / 3);
+      return side.settle({
+        ...{ account: each.account, requestId, amount: each.amount, key: each.key, model: 'm' },
+        usage: {
+          ...{ promptTokens: each.tokens - completionTokens, completionTokens, cachedTokens: 0 },
+          ...{ reasoningTokens: 0, source: 'upstream', price: 'p', ending: 'finished' },
+        },
+        force: each.force,
+      });
+    }
+    case 'void':
+      return side.void({ account: each.account, requestId });
+    case 'grant': {
+      const { expires, priority } = each;
+      const hour = Math.floor(clock.now / HOUR) * HOUR;
+      return side.grant({
+        ...{ account: each.account, id: each.id, amount: each.amount },
+        ...(expires !== undefined && { expiresAt: hour + expires * HOUR }),
+        ...(priority !== undefined && { priority }),
+      });
+    }
+    case 'adjust':
+      return side.adjust({ account: each.account, id: each.id, delta: each.delta, reason: 'why' });
+    case 'createKey': {
+      const limits = LIMITS[each.key];
+      const hash = Buffer.from(each.key).toString('hex').padEnd(64, '0');
+      return side.createKey({ account: each.account, key: each.key, name: each.name, hash, ...(limits && { limits }) });
+    }
+    case 'revokeKey':
+      return side.revokeKey(each.account, each.key);
+    case 'freeze':
+      return side.freeze(each.account, each.frozen);
+    case 'trim':
+      return side.trim(each.account, each.seq);
+    case 'balance':
+      return side.balance(each.account);
+    case 'sweep':
+      return side.sweep(1000);
+    case 'tick':
+      if (side instanceof LedgerModel) clock.now += each.ms;
+      return undefined;
+  }
+}
+
+function requestIdOf({ slot, hoursAgo, aheadMs }: RequestSlot, now: number): string {
+  const time = Math.floor(now / (2 * HOUR)) * 2 * HOUR - hoursAgo * HOUR;
+  const made = (aheadMs > 0 ? now + aheadMs : time + slot).toString(36).padStart(9, '0');
+  return `${made}gate00000${slot}`;
+}
+
+/** Folds the journal from where it was folded last, and compares with what a checkpoint says of the rest. */
+async function fold(store: LedgerStore, account: string, books: Books): Promise<Books> {
+  const lines = await store.journal(account, books.seq, 1000);
+  for (const line of lines) add(books, line);
+  return books;
+}
+
+interface Books {
+  seq: bigint;
+  granted: bigint;
+  spent: bigint;
+  expired: bigint;
+  writtenOff: bigint;
+}
+
+function add(books: Books, line: JournalLine): void {
+  expect(line.seq, 'journal positions have no gaps').toBe(books.seq + 1n);
+  books.seq = line.seq;
+  books.writtenOff += line.writtenOff ?? 0n;
+  if (line.type === 'g' || line.type === 'a') books.granted += line.amount;
+  else if (line.type === 'x') books.expired += line.amount;
+  else books.spent += line.amount;
+}

@@ -1,0 +1,546 @@
+import type {
+  AccountState,
+  Adjust,
+  AdjustResult,
+  Admit,
+  AdmitResult,
+  CreateKey,
+  CreateKeyResult,
+  Extend,
+  ExtendResult,
+  Grant,
+  GrantResult,
+  JournalLine,
+  KeyLimits,
+  KeyState,
+  RequestRecord,
+  Settle,
+  SettleResult,
+  Void,
+  VoidResult,
+} from '../../src/ledger/ledger.ts';
+
+/**
+ * What a ledger does, as plainly as it can be said, to compare stores with.
+ *
+ * It forgets nothing and keeps no totals: whatever can be derived from the
+ * requests and the journal is derived anew each time, and slowly.
+ */
+export class LedgerModel {
+  readonly #clock: { readonly now: number };
+  readonly #accounts = new Map<string, Account>();
+
+  constructor(clock: { readonly now: number }) {
+    this.#clock = clock;
+  }
+
+  admit({ account: name, key: keyId, requestId, ...command }: Admit): AdmitResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const known = account?.find(requestId);
+    if (account && known?.state === 'held') {
+      return reply({ code: 'exists', hold: known.hold, available: account.available() });
+    }
+    if (known && known.state !== 'held') return reply({ code: 'done', state: known.state });
+    if (now > command.notAfter) return reply({ code: 'stale' });
+    if (timeOf(requestId) > now + 5 * MINUTE) return reply({ code: 'ahead' });
+    if (!account) return reply({ code: 'no_account' });
+    if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
+    if (account.frozen) return reply({ code: 'frozen' });
+
+    account.reap(8, now);
+    account.expireCredit(now);
+    let key = account.keys.find((each) => each.id === keyId);
+    if (!command.externalKey && key?.hash === undefined) return reply({ code: 'no_key' });
+    if (!command.externalKey && key?.revokedAt !== undefined) return reply({ code: 'revoked' });
+    key ??= newKey(keyId, undefined, '', {}, now);
+
+    const { limits } = key;
+    if (account.running(keyId).length >= (limits.concurrentRequests ?? Infinity)) {
+      return reply({ code: 'concurrency' });
+    }
+    const requestWait = waitFor(key, limits.requestsPerMinute, key.requestTakes, 1, now);
+    if (requestWait > 0) return reply({ code: 'requests_per_minute', retryAfterMs: requestWait });
+    const tokenWait = waitFor(key, limits.tokensPerMinute, key.tokenTakes, command.tokens, now);
+    if (tokenWait > 0) return reply({ code: 'tokens_per_minute', retryAfterMs: tokenWait });
+
+    const { want, min } = command;
+    const room = account.room(key, now);
+    if (want > 0n && room !== undefined && (room < min || room <= 0n)) {
+      return reply({ code: 'budget', left: room < 0n ? 0n : room });
+    }
+    const available = account.available();
+    if (want > 0n && (available < min || available <= 0n)) return reply({ code: 'no_funds', available });
+    const hold = [want, available, room ?? want].toSorted((a, b) => Number(a - b))[0] ?? 0n;
+
+    if (!account.keys.includes(key)) account.keys.push(key);
+    key.window = laterWindow(key, now);
+    key.requestTakes.push({ at: now, count: 1 });
+    if (command.tokens > 0) key.tokenTakes.push({ at: now, count: command.tokens });
+    account.requests.push({
+      ...{ id: requestId, state: 'held', key: keyId, window: key.window, hold: want === 0n ? 0n : hold },
+      ...{ charged: 0n, checkpoint: 0n, tokens: command.tokens, due: now + command.leaseMs, forgotten: false },
+    });
+    return reply({ code: 'ok', hold: want === 0n ? 0n : hold, available: account.available() });
+  }
+
+  extend({ account: name, requestId, hold, checkpoint, leaseMs }: Extend): ExtendResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const request = account?.find(requestId);
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    if (!account || !request) return reply({ code: 'unknown' });
+    if (request.state !== 'held') return reply({ code: 'closed', state: request.state });
+
+    account.expireCredit(now);
+    const key = account.keys.find((each) => each.id === request.key);
+    const more = hold - request.hold;
+    const room = key && account.room(key, now);
+    const covered = more <= 0n || (more <= account.available() && (room === undefined || more <= room));
+    if (covered && more > 0n) {
+      request.hold = hold;
+      if (key) key.window = laterWindow(key, now);
+    }
+    if (checkpoint > request.checkpoint) request.checkpoint = checkpoint;
+    if (request.checkpoint > request.hold) request.checkpoint = request.hold;
+    if (now + leaseMs > request.due) request.due = now + leaseMs;
+    const code = covered ? 'ok' : 'no_funds';
+    return reply({ code, hold: request.hold, available: account.available() });
+  }
+
+  settle({ account: name, requestId, amount, key: keyId, model, usage, force }: Settle): SettleResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    if (!account) return reply({ code: 'no_account' });
+    let request = account.find(requestId);
+    if (request?.state === 'settled') return reply({ code: 'duplicate', charged: request.charged });
+    if (request?.state === 'voided') return reply({ code: 'voided' });
+    if (!request && !force) return reply({ code: 'unknown' });
+    if (!request && timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
+
+    const type = !request ? 'o' : request.state === 'held' ? 's' : 'l';
+    const held = type === 's' ? { hold: request?.hold ?? 0n } : {};
+    if (!request) {
+      const key = account.keys.find((each) => each.id === keyId);
+      if (key) key.window = laterWindow(key, now);
+      request = { ...blank(requestId, now), key: keyId, window: key?.window ?? -1, state: 'expired' };
+      account.requests.push(request);
+    }
+    // What can be charged in all: what is there, what is held for it, and what it was charged already.
+    const before = request.charged;
+    const spendable = account.available() + (request.state === 'held' ? request.hold : 0n) + before;
+    const charged = amount < spendable ? amount : spendable;
+    const lost = amount - charged;
+    account.giveTokens(request, usage.promptTokens + usage.completionTokens, now);
+    Object.assign(request, { state: 'settled', charged, due: finalDue(requestId, now) });
+    account.burn(charged - before);
+    const writtenOff = lost > 0n ? { writtenOff: lost } : {};
+    const line = { id: requestId, amount: charged - before, ...held, ...writtenOff };
+    account.write(now, { type, ...line, key: request.key, model, usage });
+    account.expireCredit(now);
+    return reply({ code: 'ok', charged, writtenOff: lost, available: account.available() });
+  }
+
+  void({ account: name, requestId }: Void): VoidResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    if (!account) return reply({ code: 'no_account' });
+    const request = account.find(requestId);
+    if (request?.state === 'settled') return reply({ code: 'settled', charged: request.charged });
+    if (request?.state === 'voided') return reply({ code: 'duplicate' });
+    if (!request) {
+      if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
+      account.requests.push({ ...blank(requestId, now), state: 'voided' });
+      return reply({ code: 'planted' });
+    }
+    const refund = request.charged;
+    const released = request.state === 'held' ? request.hold : refund;
+    account.giveTokens(request, 0, now);
+    Object.assign(request, { state: 'voided', charged: 0n, due: finalDue(requestId, now) });
+    if (refund > 0n) account.write(now, { type: 'l', id: requestId, amount: -refund, key: request.key });
+    account.expireCredit(now);
+    return reply({ code: 'ok', released, available: account.available() });
+  }
+
+  grant({ account: name, id, amount, expiresAt, priority = 50 }: Grant): GrantResult {
+    const { now } = this.#clock;
+    const account = this.#open(name);
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const terms = JSON.stringify(['grant', String(amount), expiresAt ?? null, priority]);
+    const earlier = account.terms.get(id);
+    if (earlier === terms) return reply({ code: 'duplicate', available: account.available() });
+    if (earlier !== undefined) return reply({ code: 'conflict' });
+    account.expireCredit(now);
+    if (account.available() + account.held() + amount > 9_007_199_254_740_991n) return reply({ code: 'too_big' });
+    if (account.openLots().length === 100) return reply({ code: 'too_many_lots' });
+    account.terms.set(id, terms);
+    account.lots.push({ id, amount, remaining: amount, ...(expiresAt !== undefined && { expiresAt }), priority });
+    account.write(now, { type: 'g', id, amount });
+    return reply({ code: 'ok', available: account.available() });
+  }
+
+  adjust({ account: name, id, delta, reason }: Adjust): AdjustResult {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    if (!account) return reply({ code: 'no_account' });
+    const terms = JSON.stringify(['adjust', String(delta), reason]);
+    const earlier = account.terms.get(id);
+    if (earlier === terms) return reply({ code: 'duplicate', available: account.available() });
+    if (earlier !== undefined) return reply({ code: 'conflict' });
+    account.expireCredit(now);
+    const available = account.available();
+    if (delta > 0n && available + account.held() + delta > 9_007_199_254_740_991n) return reply({ code: 'too_big' });
+    if (available + delta < 0n) return reply({ code: 'below_floor', available });
+    account.terms.set(id, terms);
+    account.burn(-delta);
+    account.write(now, { type: 'a', id, amount: delta, reason });
+    return reply({ code: 'ok', available: account.available() });
+  }
+
+  /** Ends and forgets everything that is due; the choice that a small budget leaves is the store's. */
+  sweep(): number {
+    const { now } = this.#clock;
+    let count = 0;
+    for (const account of this.#accounts.values()) {
+      count += account.reap(Infinity, now);
+      account.expireCredit(now);
+    }
+    return count;
+  }
+
+  balance(name: string): Pick<AccountState, 'available' | 'held' | 'spent' | 'granted'> | undefined {
+    const account = this.#accounts.get(name);
+    account?.expireCredit(this.#clock.now);
+    return (
+      account && {
+        available: account.available(),
+        held: account.held(),
+        spent: account.spent(),
+        granted: account.granted(),
+      }
+    );
+  }
+
+  createKey({ account: name, key, hash, name: label, limits = {} }: CreateKey): CreateKeyResult {
+    const everywhere = [...this.#accounts].flatMap(([owner, { keys }]) => keys.map((each) => ({ owner, ...each })));
+    const rivals = everywhere.filter((each) => each.hash === hash || (each.owner === name && each.id === key));
+    const [rival] = rivals;
+    if (!rival) {
+      this.#open(name).keys.push(newKey(key, hash, label, limits, this.#clock.now));
+      return { code: 'ok', ...this.#at(name) };
+    }
+    const same =
+      rivals.length === 1 && rival.owner === name && rival.id === key && rival.hash === hash && rival.name === label;
+    return { code: same && limits === rival.limits ? 'ok' : 'conflict', ...this.#at(name) };
+  }
+
+  revokeKey(name: string, id: string): boolean {
+    const key = this.#accounts.get(name)?.keys.find((each) => each.id === id && each.hash !== undefined);
+    if (key) key.revokedAt ??= this.#clock.now;
+    return key !== undefined;
+  }
+
+  freeze(name: string, frozen: boolean): boolean {
+    const account = this.#accounts.get(name);
+    if (account) account.frozen = frozen;
+    return account !== undefined;
+  }
+
+  trim(name: string, seq: bigint): void {
+    const account = this.#accounts.get(name);
+    const last = account?.lines.findLast((line) => line.seq <= seq)?.seq;
+    if (account && last !== undefined && last > account.trimmedSeq) account.trimmedSeq = last;
+  }
+
+  journal(name: string): readonly JournalLine[] {
+    const account = this.#accounts.get(name);
+    return account ? account.lines.filter((line) => line.seq > account.trimmedSeq) : [];
+  }
+
+  /** Requests and keys are sorted by id. */
+  snapshot(name: string): AccountState | undefined {
+    const account = this.#accounts.get(name);
+    if (!account) return undefined;
+    const trimmed = account.lines.filter((line) => line.seq <= account.trimmedSeq);
+    return {
+      granted: account.granted(),
+      available: account.available(),
+      held: account.held(),
+      spent: account.spent(),
+      expired: account.expired(),
+      writtenOff: total(account.lines.map((line) => line.writtenOff ?? 0n)),
+      floor: 0n,
+      frozen: account.frozen,
+      seq: BigInt(account.lines.length),
+      lowWater: account.lowWater(),
+      requests: account.requests
+        .filter((request) => !request.forgotten)
+        .map(({ id, state, key, checkpoint, due, hold, charged }): RequestRecord => {
+          return { id, state, amount: state === 'held' ? hold : charged, key, checkpoint, due };
+        })
+        .toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+      lots: account.openLots().map((lot) => ({ ...lot })),
+      keys: account.keys.map((key) => keyState(name, account, key)).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+      trimmed: {
+        seq: account.trimmedSeq,
+        granted: total(amounts(trimmed, 'ga')),
+        spent: total(amounts(trimmed, 'sloe')),
+        expired: total(amounts(trimmed, 'x')),
+        writtenOff: total(trimmed.map((line) => line.writtenOff ?? 0n)),
+      },
+    };
+  }
+
+  #at(name: string): At {
+    return { now: this.#clock.now, seq: BigInt(this.#accounts.get(name)?.lines.length ?? 0) };
+  }
+
+  #open(name: string): Account {
+    const account = this.#accounts.get(name) ?? new Account();
+    this.#accounts.set(name, account);
+    return account;
+  }
+}
+
+class Account {
+  readonly requests: Request[] = [];
+  readonly keys: Key[] = [];
+  readonly lots: Lot[] = [];
+  readonly lines: JournalLine[] = [];
+  /** Id of a grant or adjustment -> what it was. */
+  readonly terms = new Map<string, string>();
+  frozen = false;
+  trimmedSeq = 0n;
+
+  granted = (): bigint => total(amounts(this.lines, 'ga'));
+  spent = (): bigint => total(amounts(this.lines, 'sloe'));
+  expired = (): bigint => total(amounts(this.lines, 'x'));
+  held = (): bigint => total(this.running().map((request) => request.hold));
+  available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
+  lowWater = (): number =>
+    Math.max(0, ...this.requests.filter((request) => request.forgotten).map(({ id }) => timeOf(id)));
+
+  find(id: string): Request | undefined {
+    return this.requests.find((request) => request.id === id && !request.forgotten);
+  }
+
+  running(key?: string): Request[] {
+    return this.requests.filter(
+      (request) => request.state === 'held' && (key === undefined || request.key === key),
+    );
+  }
+
+  /** What the key was charged for requests admitted in the window. */
+  charged(key: string, window: number): bigint {
+    const counted = this.requests.filter((request) => request.key === key && request.window === window);
+    return total(counted.map((request) => request.charged));
+  }
+
+  /** What is left of the key's budget; undefined without one. */
+  room(key: Key, now: number): bigint | undefined {
+    if (!key.limits.budget) return undefined;
+    const holds = total(this.running(key.id).map((request) => request.hold));
+    return key.limits.budget.amount - this.charged(key.id, laterWindow(key, now)) - holds;
+  }
+
+  openLots(): Lot[] {
+    const rank = ({ priority, expiresAt = 8.64e15, id }: Lot): string =>
+      `${String(priority).padStart(3, '0')} ${String(expiresAt).padStart(16, '0')} ${id}`;
+    return this.lots
+      .filter((lot) => lot.remaining > 0n)
+      .toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
+  }
+
+  /** One nano-dollar at a time, from whichever lot is first then. */
+  burn(amount: bigint): void {
+    for (let left = amount; left > 0n; left--) {
+      const [first] = this.openLots();
+      if (first) first.remaining--;
+    }
+  }
+
+  expireCredit(now: number): void {
+    for (const lot of this.openLots()) {
+      if (lot.expiresAt === undefined || lot.expiresAt > now) continue;
+      const available = this.available();
+      const amount = available < lot.remaining ? available : lot.remaining;
+      if (amount === 0n) continue;
+      lot.remaining -= amount;
+      this.write(now, { type: 'x', id: lot.id, amount });
+    }
+  }
+
+  reap(most: number, now: number): number {
+    const due = this.requests
+      .filter((request) => !request.forgotten && request.due <= now)
+      .toSorted((a, b) => a.due - b.due || (a.id < b.id ? -1 : 1))
+      .slice(0, most);
+    for (const request of due) {
+      if (request.state === 'held') {
+        const { id, hold, checkpoint, key } = request;
+        Object.assign(request, { state: 'expired', charged: checkpoint, due: finalDue(id, now) });
+        this.burn(checkpoint);
+        this.write(now, { type: 'e', id, amount: checkpoint, hold, key });
+      } else {
+        request.forgotten = true;
+      }
+    }
+    return due.length;
+  }
+
+  /** The request has used so many tokens after all. */
+  giveTokens(request: Request, used: number, now: number): void {
+    const key = this.keys.find((each) => each.id === request.key);
+    if (used !== request.tokens) key?.tokenTakes.push({ at: now, count: used - request.tokens });
+    request.tokens = used;
+  }
+
+  write(at: number, line: Omit<JournalLine, 'seq' | 'at' | 'available'>): void {
+    const seq = BigInt(this.lines.length + 1);
+    const change = 'ga'.includes(line.type) ? line.amount : -line.amount;
+    this.lines.push({ ...line, seq, at, available: this.available() + change });
+  }
+}
+
+interface At {
+  readonly now: number;
+  readonly seq: bigint;
+}
+
+interface Request {
+  readonly id: string;
+  readonly key: string;
+  readonly window: number;
+  state: RequestRecord['state'];
+  hold: bigint;
+  charged: bigint;
+  checkpoint: bigint;
+  tokens: number;
+  due: number;
+  forgotten: boolean;
+}
+
+interface Lot {
+  readonly id: string;
+  readonly amount: bigint;
+  readonly expiresAt?: number;
+  readonly priority: number;
+  remaining: bigint;
+}
+
+interface Key {
+  readonly id: string;
+  readonly hash: string | undefined;
+  readonly name: string;
+  readonly limits: KeyLimits;
+  readonly createdAt: number;
+  revokedAt?: number;
+  window: number;
+  readonly requestTakes: Take[];
+  readonly tokenTakes: Take[];
+}
+
+interface Take {
+  readonly at: number;
+  readonly count: number;
+}
+
+const MINUTE = 60_000;
+
+function timeOf(requestId: string): number {
+  return Number.parseInt(requestId.slice(0, 9), 36);
+}
+
+function finalDue(requestId: string, now: number): number {
+  return Math.max(now, timeOf(requestId)) + 24 * 60 * MINUTE;
+}
+
+function blank(id: string, now: number): Request {
+  return {
+    ...{ id, key: '', window: 0, state: 'voided', hold: 0n, charged: 0n, checkpoint: 0n, tokens: 0 },
+    ...{ due: finalDue(id, now), forgotten: false },
+  } as const;
+}
+
+function newKey(id: string, hash: string | undefined, name: string, limits: KeyLimits, createdAt: number): Key {
+  const window = windowOf(limits, createdAt);
+  return { id, hash, name, limits, createdAt, window, requestTakes: [], tokenTakes: [] };
+}
+
+function windowOf({ budget }: KeyLimits, now: number): number {
+  const date = new Date(now);
+  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
+  if (budget?.per === 'day') return Date.UTC(year, month, day);
+  if (budget?.per === 'week') return Date.UTC(year, month, day - ((date.getUTCDay() + 6) % 7));
+  if (budget?.per === 'month') return Date.UTC(year, month, 1);
+  return 0;
+}
+
+function laterWindow(key: Key, now: number): number {
+  return Math.max(key.window, windowOf(key.limits, now));
+}
+
+/** The bucket after all that was taken from it, from the day it was full. */
+function bucket(key: Key, limit: number, takes: readonly Take[]): { level: number; at: number } {
+  const full = BigInt(limit) * 60_000n;
+  let [level, at] = [full, key.createdAt];
+  for (const take of takes) {
+    level = refilled(level, at, limit, take.at) - BigInt(take.count) * 60_000n;
+    if (level > full) level = full;
+    if (level < -60n * full) level = -60n * full;
+    at = Math.max(at, take.at);
+  }
+  return { level: Number(level), at };
+}
+
+function refilled(level: bigint, at: number, limit: number, now: number): bigint {
+  const more = now > at ? BigInt(now - at) * BigInt(limit) : 0n;
+  const full = BigInt(limit) * 60_000n;
+  return level + more > full ? full : level + more;
+}
+
+function waitFor(
+  key: Key,
+  limit: number | undefined,
+  takes: readonly Take[],
+  count: number,
+  now: number,
+): number {
+  if (limit === undefined) return 0;
+  const { level, at } = bucket(key, limit, takes);
+  const needed = Math.min(count, limit) * MINUTE;
+  const missing = needed - Number(refilled(BigInt(level), at, limit, now));
+  return Math.max(0, Math.ceil(missing / limit));
+}
+
+function keyState(account: string, owner: Account, key: Key): KeyState {
+  const { id, name, createdAt, revokedAt, limits, window } = key;
+  const { requestsPerMinute, tokensPerMinute } = limits;
+  return {
+    account,
+    key: id,
+    name,
+    state: revokedAt === undefined ? 'active' : 'revoked',
+    createdAt,
+    ...(revokedAt !== undefined && { revokedAt }),
+    limits,
+    held: total(owner.running(id).map((request) => request.hold)),
+    running: owner.running(id).length,
+    spent: owner.charged(id, window),
+    window,
+    ...(requestsPerMinute && { requestBucket: bucket(key, requestsPerMinute, key.requestTakes) }),
+    ...(tokensPerMinute && { tokenBucket: bucket(key, tokensPerMinute, key.tokenTakes) }),
+  };
+}
+
+function amounts(lines: readonly JournalLine[], types: string): bigint[] {
+  return lines.filter((line) => types.includes(line.type)).map((line) => line.amount);
+}
+
+function total(values: readonly bigint[]): bigint {
+  return values.reduce((sum, value) => sum + value, 0n);
+}
