@@ -285,7 +285,11 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
 }
 
 /** The given clocks over the defaults. */
-export function resolveTimeouts(given: TimeoutOptions | undefined, defaults: Timeouts, option: string): Timeouts {
+export function resolveTimeouts(
+  given: TimeoutOptions | undefined,
+  defaults: Timeouts,
+  option: string,
+): Timeouts {
   if (given === undefined) return defaults;
   checkRecord(given, option, defaults);
   const resolved = { ...defaults };
@@ -298,17 +302,21 @@ export function resolveTimeouts(given: TimeoutOptions | undefined, defaults: Tim
 
 /** @throws {TypeError} unless it is an object, with no keys but the known ones where those are given */
 export function checkRecord(value: unknown, option: string, known?: Readonly<Record<string, unknown>>): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(option, 'an object', value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(option, 'an object', value);
   if (!known) return;
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(known, key)) {
-      throw new TypeError(`${option} has an unknown key ${JSON.stringify(key)}; it takes ${Object.keys(known).join(', ')}`);
+      throw new TypeError(
+        `${option} has an unknown key ${JSON.stringify(key)}; it takes ${Object.keys(known).join(', ')}`,
+      );
     }
   }
 }
 
 export function positiveInteger(value: unknown, option: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) <= 0) throw wrong(option, 'a positive integer', value);
+  if (!Number.isSafeInteger(value) || (value as number) <= 0)
+    throw wrong(option, 'a positive integer', value);
   return value as number;
 }
 

@@ -53,7 +53,11 @@ export function consumptionOf(
   if (usage && isPlausible(usage, quote)) {
     // Counts from the middle of an answer may lag behind what was delivered since.
     const lags = ending !== 'finished' && !meter.finished && seen > usage.completionTokens;
-    return exact(lags ? { ...usage, completionTokens: seen } : usage, target, lags ? 'estimated' : 'upstream');
+    return exact(
+      lags ? { ...usage, completionTokens: seen } : usage,
+      target,
+      lags ? 'estimated' : 'upstream',
+    );
   }
   if (meter.failed) return undefined;
   if (seen > 0 || left || (ending === 'finished' && meter.finished)) {
@@ -71,7 +75,12 @@ function exact(usage: Usage, target: Target, source: Consumption['source']): Con
   };
 }
 
-function estimated(promptTokens: number, completionTokens: number, target: Target, atMost: NanoDollars): Consumption {
+function estimated(
+  promptTokens: number,
+  completionTokens: number,
+  target: Target,
+  atMost: NanoDollars,
+): Consumption {
   const usage: Usage = {
     promptTokens,
     cachedTokens: 0,

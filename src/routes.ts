@@ -81,7 +81,10 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   const segments = inside.split('/');
   for (let i = 0; i < segments.length; i++) {
     if (segments[i] === 'models') {
-      const id = segments.slice(i + 1).join('/').replace(/\/+$/, '');
+      const id = segments
+        .slice(i + 1)
+        .join('/')
+        .replace(/\/+$/, '');
       return id === '' ? { name: 'models' } : { name: 'model', id: decodeOnce(id) };
     }
     if (segments[i] === 'credits') return endsAt(segments, i) ? { name: 'credits' } : undefined;

@@ -11,7 +11,8 @@ import {
 } from './errors.ts';
 import { type AdmitResult, type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
-import { affordableOutputTokens, type Quote } from './metering/estimate.ts';
+import type { ChatRequest } from './http/chat-request.ts';
+import { affordableOutputTokens, quoteFor, type Quote } from './metering/estimate.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Model, Target } from './models/catalog.ts';
 import type { Settings, Settled } from './options.ts';
@@ -24,6 +25,9 @@ const HEARTBEAT_MS = 30_000;
 const ADMIT_DEADLINE_MS = 5_000;
 /** Pauses between two tries to post a settlement; the last one repeats. */
 const RETRY_MS = [50, 100, 250, 500, 1000, 2500, 5000];
+
+/** What is taken for the longest answer of a free model that says nothing of its limits. */
+const FREE_OUTPUT_TOKENS = 131_072;
 
 export interface SettlementsOptions {
   readonly store: LedgerStore;
@@ -75,8 +79,8 @@ export class Settlements {
     this.#clockOffset = result.now - Date.now();
     if (result.code !== 'ok' && result.code !== 'exists') throw refusal(result, min, quote);
 
-    const outputLimit = result.hold < quote.want ? affordableOutputTokens(result.hold, quote) : undefined;
-    const hold = new Hold(this, { requestId, caller, model, quote, amount: result.hold, outputLimit });
+    const terms = { requestId, caller, model, quote, amount: result.hold };
+    const hold = new Hold(this, { ...terms, outputLimit: outputLimit(result.hold, quote) });
     this.#held.add(hold);
     this.#heartbeat ??= setInterval(() => {
       this.#renew();
@@ -124,7 +128,10 @@ export class Settlements {
       force: true,
     });
     if (result.code !== 'ok' && result.code !== 'duplicate') {
-      this.#options.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
+      this.#options.onError(
+        new Error(`A charge could not be posted: the store says ${result.code}`),
+        requestId,
+      );
       return;
     }
     const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
@@ -215,6 +222,29 @@ export class Settlements {
   }
 }
 
+/** What a request can cost, by its size, its limits and the dearest target of its model. */
+export function quoteRequest(request: ChatRequest, model: Model): Quote {
+  const { maxTokens, maxCompletionTokens } = request;
+  const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
+  // Servers differ on which of the two counts where both are given: the larger one is held for.
+  const asked = Math.max(maxTokens ?? 0, maxCompletionTokens ?? 0) || most;
+  return quoteFor({
+    size: request.size,
+    budgets: model.tokenBudgets,
+    contextWindow: model.contextWindow,
+    outputCap: Math.min(asked, most),
+    n: request.n,
+    prices: model.prices,
+  });
+}
+
+/** The limit of output that a hold covers; undefined where the request can't exceed it anyway. */
+function outputLimit(hold: NanoDollars, quote: Quote): number | undefined {
+  if (hold >= quote.want) return undefined;
+  const limit = affordableOutputTokens(hold, quote.promptTokens, quote);
+  return limit < quote.outputCap ? limit : undefined;
+}
+
 /** What a hold was taken for. */
 export interface HoldTerms {
   readonly requestId: string;
@@ -302,9 +332,8 @@ function refusal(result: AdmitResult, required: NanoDollars, quote: Quote): Rout
 }
 
 function insufficient(required: NanoDollars, available: NanoDollars, quote: Quote): RouterError {
-  return new InsufficientCreditsError(
-    formatUsd(required),
-    formatUsd(available),
-    affordableOutputTokens(available, quote),
-  );
+  // With the same bound on the prompt as what was required: asked again with it, the request fits.
+  const promptTokens = required === quote.want ? quote.promptTokensAtMost : quote.promptTokens;
+  const affordable = affordableOutputTokens(available, promptTokens, quote);
+  return new InsufficientCreditsError(formatUsd(required), formatUsd(available), affordable);
 }

@@ -16,7 +16,12 @@ describe('the AI SDK, through the router', () => {
     gateway = await startGateway({
       providers: { parrot: { baseURL: parrot.baseURL } },
       models: {
-        'demo/parrot': { targets: ['parrot/parrot-1'], pricing: PRICING, contextWindow: 32_768, maxOutputTokens: 500 },
+        'demo/parrot': {
+          targets: ['parrot/parrot-1'],
+          pricing: PRICING,
+          contextWindow: 32_768,
+          maxOutputTokens: 500,
+        },
       },
     });
     provider = createOpenAICompatible({
@@ -73,7 +78,9 @@ describe('the AI SDK, through the router', () => {
       prompt: 'What is the weather in Oslo?',
       tools: { weather: tool({ inputSchema: z.object({ city: z.string() }) }) },
     });
-    expect(await result.toolCalls).toMatchObject([{ toolName: 'weather', input: { city: expect.any(String) } }]);
+    expect(await result.toolCalls).toMatchObject([
+      { toolName: 'weather', input: { city: expect.any(String) } },
+    ]);
   });
 
   it('gets structured output that fits its schema', async () => {

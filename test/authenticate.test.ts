@@ -19,7 +19,11 @@ class WatchedStore extends MemoryStore {
   }
 }
 
-function createAuthenticator(store: MemoryStore, authenticate?: Authenticate, keyCacheMs = 30_000): Authenticator {
+function createAuthenticator(
+  store: MemoryStore,
+  authenticate?: Authenticate,
+  keyCacheMs = 30_000,
+): Authenticator {
   return new Authenticator({ store, authenticate, cacheKey: undefined, keyCacheMs });
 }
 
@@ -40,8 +44,16 @@ describe('an API key', () => {
   it('is not in the store, only its hash is', async () => {
     const store = new MemoryStore();
     const { key } = await createApiKeys(store, () => {}).create({ account: 'acct', name: 'prod' });
-    expect(await store.findKey(hashApiKey(key))).toMatchObject({ account: 'acct', name: 'prod', state: 'active' });
-    expect(JSON.stringify(await store.snapshot('acct'), (_k, v: unknown) => String(v === null ? '' : typeof v === 'bigint' ? v : JSON.stringify(v)))).not.toContain(key);
+    expect(await store.findKey(hashApiKey(key))).toMatchObject({
+      account: 'acct',
+      name: 'prod',
+      state: 'active',
+    });
+    expect(
+      JSON.stringify(await store.snapshot('acct'), (_k, v: unknown) =>
+        String(v === null ? '' : typeof v === 'bigint' ? v : JSON.stringify(v)),
+      ),
+    ).not.toContain(key);
   });
 
   it('is listed without what it was made of', async () => {
@@ -101,7 +113,9 @@ describe('looking up a key', () => {
     const store = new WatchedStore();
     const authenticator = createAuthenticator(store);
     for (const key of ['sk-nobody', `sk-ccr-${'x'.repeat(48)}`]) {
-      await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({ code: 'invalid_api_key' });
+      await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({
+        code: 'invalid_api_key',
+      });
     }
     expect(store.lookUps).toBe(0);
   });
@@ -170,7 +184,8 @@ describe('keys of the host’s own', () => {
       return apiKey === 'known' ? { account: 'acct' } : undefined;
     });
     await authenticator.authenticate(bearer('known'));
-    for (let i = 0; i < 100_000; i++) await authenticator.authenticate(bearer(`stranger-${i}`)).catch(() => {});
+    for (let i = 0; i < 100_000; i++)
+      await authenticator.authenticate(bearer(`stranger-${i}`)).catch(() => {});
     await authenticator.authenticate(bearer('known'));
     expect(asked).toBe(1);
   });

@@ -36,10 +36,28 @@ describe('a request that can not be a completion', () => {
     ['no messages', '{"model":"acme/fast"}', 400, 'missing_required_parameter', 'messages'],
     ['messages that are no array', '{"model":"acme/fast","messages":"hi"}', 400, 'invalid_type', 'messages'],
     ['two models', '{"model":"acme/fast","model":"b","messages":[]}', 400, 'ambiguous_parameter', 'model'],
-    ['a model in capitals', '{"model":"acme/fast","MODEL":"b","messages":[]}', 400, 'ambiguous_parameter', undefined],
-    ['another route', '{"model":"acme/fast","messages":[],"api_base":"http://x"}', 400, 'unsupported_parameter', 'api_base'],
+    [
+      'a model in capitals',
+      '{"model":"acme/fast","MODEL":"b","messages":[]}',
+      400,
+      'ambiguous_parameter',
+      undefined,
+    ],
+    [
+      'another route',
+      '{"model":"acme/fast","messages":[],"api_base":"http://x"}',
+      400,
+      'unsupported_parameter',
+      'api_base',
+    ],
     ['an unknown model', '{"model":"__proto__","messages":[]}', 404, 'model_not_found', 'model'],
-    ['too many bytes', JSON.stringify({ ...QUESTION, user: 'x'.repeat(4096) }), 413, 'request_too_large', null],
+    [
+      'too many bytes',
+      JSON.stringify({ ...QUESTION, user: 'x'.repeat(4096) }),
+      413,
+      'request_too_large',
+      null,
+    ],
   ])('is refused with %s', async (_name, body, status, code, param) => {
     const response = await gateway.post(body);
     expect(response.status).toBe(status);

@@ -79,13 +79,28 @@ describe('what a provider sees of a client', () => {
     ['a plain request', '1.1', [length], BODY],
     ['Expect: 100-continue', '1.1', [length, 'expect: 100-continue'], BODY],
     ['a chunked body', '1.1', ['transfer-encoding: chunked'], chunked],
-    ['a chunked body that expects 100', '1.1', ['transfer-encoding: chunked', 'expect: 100-continue'], chunked],
+    [
+      'a chunked body that expects 100',
+      '1.1',
+      ['transfer-encoding: chunked', 'expect: 100-continue'],
+      chunked,
+    ],
     ['HTTP/1.0', '1.0', [length], BODY],
   ])('never holds the client’s key, with %s', async (_name, version, headers, body) => {
-    const elsewhere = ['x-api-key', 'api-key', 'proxy-authorization', 'x-goog-api-key', 'openai-organization'];
+    const elsewhere = [
+      'x-api-key',
+      'api-key',
+      'proxy-authorization',
+      'x-goog-api-key',
+      'openai-organization',
+    ];
     const answer = await exchangeRaw(
       Number(new URL(gateway.baseURL).port),
-      request(version, [...headers, ...elsewhere.map((name) => `${name}: ${gateway.key}`), `cookie: s=${gateway.key}`], body),
+      request(
+        version,
+        [...headers, ...elsewhere.map((name) => `${name}: ${gateway.key}`), `cookie: s=${gateway.key}`],
+        body,
+      ),
     );
     expect(answer).toContain(' 200 OK\r\n');
     expect(raw.received).not.toContain(gateway.key);
@@ -111,7 +126,12 @@ describe('what a provider sees of a client', () => {
     await exchangeRaw(Number(new URL(gateway.baseURL).port), request('1.1', [length, ...hostile]));
     const head = raw.received.slice(0, raw.received.indexOf('\r\n\r\n')).split('\r\n');
     expect(head[0]).toBe('POST /v1/chat/completions HTTP/1.1');
-    expect(head.slice(1).map((line) => line.slice(0, line.indexOf(':'))).sort()).toEqual([
+    expect(
+      head
+        .slice(1)
+        .map((line) => line.slice(0, line.indexOf(':')))
+        .sort(),
+    ).toEqual([
       'Connection',
       'accept',
       'accept-encoding',
@@ -139,6 +159,7 @@ describe('what a client sees of a provider', () => {
 
   it('is a short list of headers', async () => {
     gateway.provider.script = answerJson(completionBody(), 200, {
+      'content-length': completionBody().length,
       'set-cookie': '__cf_bm=1',
       'openai-organization': 'org-secret',
       'access-control-allow-origin': '*',

@@ -15,7 +15,10 @@ describeRouter('Express 5, in a sub-app', (router) => {
   return listen(http.createServer(app), '/api/v1');
 });
 describeRouter('Express 5 behind express.raw()', mountOnExpress(express.raw({ type: '*/*', limit: '10mb' })));
-describeRouter('Express 5 behind express.text()', mountOnExpress(express.text({ type: '*/*', limit: '10mb' })));
+describeRouter(
+  'Express 5 behind express.text()',
+  mountOnExpress(express.text({ type: '*/*', limit: '10mb' })),
+);
 
 function mountOnExpress(...before: RequestHandler[]): Mount {
   return (router) => {

@@ -5,11 +5,14 @@ import { type ChatCompletionsRouterOptions, createChatCompletionsRouter } from '
 const GOOD = {
   store: 'memory:',
   providers: { local: { baseURL: 'http://127.0.0.1:1/v1' }, openai: { apiKey: () => undefined } },
-  models: { m: { targets: ['local/a/b', 'openai/gpt'], pricing: { input: '1', output: '2' }, maxOutputTokens: 100 } },
+  models: {
+    m: { targets: ['local/a/b', 'openai/gpt'], pricing: { input: '1', output: '2' }, maxOutputTokens: 100 },
+  },
 } satisfies ChatCompletionsRouterOptions;
 
 function create(changes: Record<string, unknown>): () => unknown {
-  return () => createChatCompletionsRouter({ ...GOOD, ...changes } as unknown as ChatCompletionsRouterOptions);
+  return () =>
+    createChatCompletionsRouter({ ...GOOD, ...changes } as unknown as ChatCompletionsRouterOptions);
 }
 
 function withModel(changes: Record<string, unknown>): () => unknown {
@@ -28,26 +31,66 @@ describe('an option that can only be a mistake', () => {
     ['providers', create({ providers: [] }), /^providers must be an object/],
     ['models', create({ models: undefined }), /^models must be an object/],
     ['maxBodyBytes', create({ maxBodyBytes: 0 }), /^maxBodyBytes must be a positive integer, got 0/],
-    ['timeouts.idleMs', create({ timeouts: { idleMs: -1 } }), /^timeouts\.idleMs must be a number of milliseconds/],
+    [
+      'timeouts.idleMs',
+      create({ timeouts: { idleMs: -1 } }),
+      /^timeouts\.idleMs must be a number of milliseconds/,
+    ],
     ['timeouts.idle', create({ timeouts: { idle: 1 } }), /^timeouts has an unknown key "idle"/],
     ['holdMode', create({ holdMode: 'loose' }), /^holdMode must be 'clamp' or 'strict', got "loose"/],
     ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
     ['authenticate', create({ authenticate: 'jwt' }), /^authenticate must be a function/],
     ['pricing', withModel({ pricing: undefined }), /^models\["m"\]\.pricing is missing/],
-    ['pricing.input', withModel({ pricing: { input: 1, output: '1' } }), /^models\["m"\]\.pricing\.input must be/],
-    ['pricing.output', withModel({ pricing: { input: '1', output: '1e5' } }), /^models\["m"\]\.pricing\.output must be/],
-    ['maxOutputTokens', withModel({ maxOutputTokens: undefined }), /^models\["m"\]\.maxOutputTokens is missing/],
+    [
+      'pricing.input',
+      withModel({ pricing: { input: 1, output: '1' } }),
+      /^models\["m"\]\.pricing\.input must be/,
+    ],
+    [
+      'pricing.output',
+      withModel({ pricing: { input: '1', output: '1e5' } }),
+      /^models\["m"\]\.pricing\.output must be/,
+    ],
+    [
+      'maxOutputTokens',
+      withModel({ maxOutputTokens: undefined }),
+      /^models\["m"\]\.maxOutputTokens is missing/,
+    ],
     ['targets', withModel({ targets: [] }), /^models\["m"\]\.targets must name at least one/],
-    ['a target', withModel({ targets: ['gpt'] }), /^models\["m"\]\.targets\[0\] must be 'provider\/upstream-model'/],
-    ['its provider', withModel({ targets: ['groq/llama'] }), /^models\["m"\]\.targets\[0\]\.provider must be one of/],
-    ['baseURL', withProvider({ baseURL: 'api.groq.com' }), /^providers\["local"\]\.baseURL must be an absolute/],
+    [
+      'a target',
+      withModel({ targets: ['gpt'] }),
+      /^models\["m"\]\.targets\[0\] must be 'provider\/upstream-model'/,
+    ],
+    [
+      'its provider',
+      withModel({ targets: ['groq/llama'] }),
+      /^models\["m"\]\.targets\[0\]\.provider must be one of/,
+    ],
+    [
+      'baseURL',
+      withProvider({ baseURL: 'api.groq.com' }),
+      /^providers\["local"\]\.baseURL must be an absolute/,
+    ],
     ['credentials in it', withProvider({ baseURL: 'http://u:p@x' }), /must not hold credentials/],
     ['preset', withProvider({ preset: 'nobody' }), /^providers\["local"\]\.preset must be one of/],
     ['streamUsage', withProvider({ streamUsage: true }), /^providers\["local"\]\.streamUsage must be/],
     ['a header of the transport', withProvider({ headers: { Host: 'x' } }), /must not hold host/],
-    ['a header with a line break', withProvider({ headers: { 'x-a': 'b\r\nc: d' } }), /must be a string of printable/],
-    ['a missing key', create({ providers: { openai: {} }, models: {} }), /^providers\["openai"\]\.apiKey is missing/],
-    ['no baseURL', create({ providers: { acme: {} }, models: {} }), /^providers\["acme"\]\.baseURL is missing/],
+    [
+      'a header with a line break',
+      withProvider({ headers: { 'x-a': 'b\r\nc: d' } }),
+      /must be a string of printable/,
+    ],
+    [
+      'a missing key',
+      create({ providers: { openai: {} }, models: {} }),
+      /^providers\["openai"\]\.apiKey is missing/,
+    ],
+    [
+      'no baseURL',
+      create({ providers: { acme: {} }, models: {} }),
+      /^providers\["acme"\]\.baseURL is missing/,
+    ],
   ])('fails at construction, by its name: %s', (_name, construct, message) => {
     expect(construct).toThrow(TypeError);
     expect(construct).toThrow(message);

@@ -32,7 +32,10 @@ describe('a preset', () => {
       store: 'memory:',
       providers: Object.fromEntries(names.map((name) => [name, { apiKey: `sk-${name}` }])),
       models: Object.fromEntries(
-        names.map((name) => [name, { targets: [`${name}/their-model`], pricing: PRICING, maxOutputTokens: 100 }]),
+        names.map((name) => [
+          name,
+          { targets: [`${name}/their-model`], pricing: PRICING, maxOutputTokens: 100 },
+        ]),
       ),
       hooks: { onSettled: (event) => settled.push(event) },
     });
@@ -62,20 +65,28 @@ describe('a preset', () => {
     return content;
   }
 
-  it.each(Object.entries(PRESETS))('%s is asked at its address, with its key and its model', async (name, preset) => {
-    const { origin, pathname } = new URL(preset.baseURL);
-    nock(origin, { reqheaders: { authorization: `Bearer sk-${name}` } })
-      .post(`${pathname === '/' ? '' : pathname}/chat/completions`, { model: 'their-model', messages: [{ role: 'user', content: 'Hi' }] })
-      .reply(200, completionBody(), { 'content-type': 'application/json' });
-    const completion = await ask(name);
-    expect(completion.choices[0]?.message.content).toBe('Hello there.');
-    expect(settled).toMatchObject([{ provider: name, upstreamModel: 'their-model', charged: '0.000045' }]);
-  });
+  it.each(Object.entries(PRESETS))(
+    '%s is asked at its address, with its key and its model',
+    async (name, preset) => {
+      const { origin, pathname } = new URL(preset.baseURL);
+      nock(origin, { reqheaders: { authorization: `Bearer sk-${name}` } })
+        .post(`${pathname === '/' ? '' : pathname}/chat/completions`, {
+          model: 'their-model',
+          messages: [{ role: 'user', content: 'Hi' }],
+        })
+        .reply(200, completionBody(), { 'content-type': 'application/json' });
+      const completion = await ask(name);
+      expect(completion.choices[0]?.message.content).toBe('Hello there.');
+      expect(settled).toMatchObject([{ provider: name, upstreamModel: 'their-model', charged: '0.000045' }]);
+    },
+  );
 
   it('openai is asked for the usage of a stream, and its extra event is kept from the client', async () => {
     nock('https://api.openai.com')
       .post('/v1/chat/completions', (body: Record<string, unknown>) => 'stream_options' in body)
-      .reply(200, () => Readable.from(STREAM.map((piece) => Buffer.from(piece))), { 'content-type': 'text/event-stream' });
+      .reply(200, () => Readable.from(STREAM.map((piece) => Buffer.from(piece))), {
+        'content-type': 'text/event-stream',
+      });
     expect(await readStream('openai')).toBe('Hello there.');
     expect(settled).toMatchObject([{ charged: '0.000045', usageSource: 'upstream' }]);
   });
@@ -92,7 +103,10 @@ describe('a preset', () => {
   });
 
   it('groq tells usage under a name of its own as well: it counts once', async () => {
-    const last = event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { id: 'req_1', usage: USAGE } });
+    const last = event({
+      choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
+      x_groq: { id: 'req_1', usage: USAGE },
+    });
     nock('https://api.groq.com')
       .post('/openai/v1/chat/completions')
       .reply(200, () => Readable.from([text('Hi'), last, DONE].map((piece) => Buffer.from(piece))), {
@@ -113,7 +127,9 @@ describe('a preset', () => {
       .post('/v1/chat/completions')
       .reply(200, completionBody({ usage }), { 'content-type': 'application/json' });
     await ask('xai');
-    expect(settled).toMatchObject([{ charged: '0.000045', usage: { completionTokens: 12, reasoningTokens: 10 } }]);
+    expect(settled).toMatchObject([
+      { charged: '0.000045', usage: { completionTokens: 12, reasoningTokens: 10 } },
+    ]);
   });
 
   it('perplexity counts up in every chunk, in CRLF, and sends no [DONE]', async () => {
@@ -125,7 +141,9 @@ describe('a preset', () => {
     );
     nock('https://api.perplexity.ai')
       .post('/chat/completions')
-      .reply(200, () => Readable.from(counting.map((piece) => Buffer.from(piece))), { 'content-type': 'text/event-stream' });
+      .reply(200, () => Readable.from(counting.map((piece) => Buffer.from(piece))), {
+        'content-type': 'text/event-stream',
+      });
     expect(await readStream('perplexity')).toBe('xxx');
     expect(settled).toMatchObject([{ charged: '0.000045', usageSource: 'upstream', ending: 'finished' }]);
   });

@@ -64,9 +64,21 @@ describe('whatever shape a request has', () => {
     const gateway = await startGateway();
     const port = Number(new URL(gateway.baseURL).port);
     const methods = ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'POST'];
-    const paths = ['', '/', '//', '/v1', '/v1/', '/v1/models', '/v1/chat', '/v1/chat/completions', '/v1/credits'];
+    const paths = [
+      '',
+      '/',
+      '//',
+      '/v1',
+      '/v1/',
+      '/v1/models',
+      '/v1/chat',
+      '/v1/chat/completions',
+      '/v1/credits',
+    ];
     const ends = ['', '/', '//', '?x=1', '/../admin', '/%2e%2e/', '/x', '%00', ';jsessionid=1', '/responses'];
-    const requests = methods.flatMap((method) => paths.flatMap((path) => ends.map((end) => ({ method, url: path + end }))));
+    const requests = methods.flatMap((method) =>
+      paths.flatMap((path) => ends.map((end) => ({ method, url: path + end }))),
+    );
     expect(requests.length).toBeGreaterThan(500);
 
     const metered = requests.filter(

@@ -93,7 +93,11 @@ describe('who pays what when', () => {
       await sleep(20);
       response.destroy();
     };
-    expect(await settledAfter(script)).toMatchObject({ ending: 'upstream_cut', usageSource: 'estimated', voided: false });
+    expect(await settledAfter(script)).toMatchObject({
+      ending: 'upstream_cut',
+      usageSource: 'estimated',
+      voided: false,
+    });
   });
 
   it('charges nothing for a stream that was cut before any output', async () => {
@@ -102,11 +106,17 @@ describe('who pays what when', () => {
       await sleep(20);
       response.destroy();
     };
-    expect(await settledAfter(script)).toMatchObject({ ending: 'upstream_cut', voided: true, charged: '0.00' });
+    expect(await settledAfter(script)).toMatchObject({
+      ending: 'upstream_cut',
+      voided: true,
+      charged: '0.00',
+    });
   });
 
   it('charges nothing for an error in place of an answer', async () => {
-    expect(await settledAfter(answerJson('{"error":{"message":"overloaded"}}'), false)).toMatchObject({ voided: true });
+    expect(await settledAfter(answerJson('{"error":{"message":"overloaded"}}'), false)).toMatchObject({
+      voided: true,
+    });
   });
 
   it('charges nothing for an error in the first event of a stream', async () => {
@@ -164,10 +174,34 @@ describe('who pays what when', () => {
 });
 
 describe('usage of a stream', () => {
-  const CASES: readonly [string, Partial<ProviderOptions>, Record<string, unknown>, readonly string[], string | undefined][] = [
-    ['asks for it where the provider takes the option', { streamUsage: 'option' }, {}, STREAM, '{"include_usage":true}'],
-    ['overrides an explicit false', { streamUsage: 'option' }, { stream_options: { include_usage: false } }, STREAM, '{"include_usage":true}'],
-    ['keeps other stream options', { streamUsage: 'option' }, { stream_options: { include_obfuscation: false } }, STREAM, undefined],
+  const CASES: readonly [
+    string,
+    Partial<ProviderOptions>,
+    Record<string, unknown>,
+    readonly string[],
+    string | undefined,
+  ][] = [
+    [
+      'asks for it where the provider takes the option',
+      { streamUsage: 'option' },
+      {},
+      STREAM,
+      '{"include_usage":true}',
+    ],
+    [
+      'overrides an explicit false',
+      { streamUsage: 'option' },
+      { stream_options: { include_usage: false } },
+      STREAM,
+      '{"include_usage":true}',
+    ],
+    [
+      'keeps other stream options',
+      { streamUsage: 'option' },
+      { stream_options: { include_obfuscation: false } },
+      STREAM,
+      undefined,
+    ],
     ['asks for nothing where usage comes unasked', { streamUsage: 'native' }, {}, STREAM, 'absent'],
     ['asks for nothing where the option is refused', { streamUsage: 'rejected' }, {}, STREAM, 'absent'],
   ];
@@ -217,7 +251,9 @@ describe('holds', () => {
     const gateway = await startGateway({ holdMode: 'strict' }, undefined, '0.001');
     const refused = await gateway.post(QUESTION);
     expect(refused.status).toBe(402);
-    const { error } = (await refused.json()) as { error: { affordable_max_tokens: number; available: string } };
+    const { error } = (await refused.json()) as {
+      error: { affordable_max_tokens: number; available: string };
+    };
     expect(error.available).toBe('0.001');
     expect(error.affordable_max_tokens).toBeGreaterThan(300);
     const again = await gateway.post({ ...QUESTION, max_tokens: error.affordable_max_tokens });
@@ -232,7 +268,9 @@ describe('holds', () => {
       response.writeHead(200, { 'content-type': 'application/json' }).end(completionBody());
     };
     // Each holds about 0.00306 USD: 1,000 completion tokens and its prompt. Three fit.
-    const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await gateway.post(QUESTION)).status));
+    const statuses = await Promise.all(
+      Array.from({ length: 20 }, async () => (await gateway.post(QUESTION)).status),
+    );
     expect(statuses.filter((status) => status === 200)).toHaveLength(3);
     expect(statuses.filter((status) => status === 402)).toHaveLength(17);
     expect(gateway.provider.received).toHaveLength(3);

@@ -70,13 +70,17 @@ describe('connections to a provider', () => {
     };
     for (let i = 0; i < 60; i++) {
       const controller = new AbortController();
-      const asked = gateway.post({ ...QUESTION, max_tokens: 10 }, { signal: controller.signal }).catch(() => 'left');
+      const asked = gateway
+        .post({ ...QUESTION, max_tokens: 10 }, { signal: controller.signal })
+        .catch(() => 'left');
       await sleep(i % 6);
       controller.abort();
       await asked;
     }
     await expect.poll(() => gateway.provider.openSockets(), { timeout: 2000 }).toBe(0);
-    await expect.poll(async () => (await gateway.router.credits.balance('acct')).held, { timeout: 2000 }).toBe('0.00');
+    await expect
+      .poll(async () => (await gateway.router.credits.balance('acct')).held, { timeout: 2000 })
+      .toBe('0.00');
   });
 
   it('are refused with an error that says so', async () => {
@@ -100,15 +104,21 @@ describe('a provider’s key', () => {
     const gateway = await startGateway({ provider: { apiKey: async () => `sk-${++asked}` } });
     await gateway.post(QUESTION);
     await gateway.post(QUESTION);
-    expect(gateway.provider.received.map(({ headers }) => headers.authorization)).toEqual(['Bearer sk-1', 'Bearer sk-2']);
+    expect(gateway.provider.received.map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer sk-1',
+      'Bearer sk-2',
+    ]);
     await gateway.close();
   });
 
   it.each([
     ['is missing', (): undefined => undefined],
-    ['can not be had', (): never => {
-      throw new Error('vault sealed');
-    }],
+    [
+      'can not be had',
+      (): never => {
+        throw new Error('vault sealed');
+      },
+    ],
     ['would break the header', (): string => 'sk\r\nx: y'],
   ])('fails the request when it %s, and nothing is sent', async (_name, apiKey) => {
     const gateway = await startGateway({ provider: { apiKey } });

@@ -184,7 +184,8 @@ async function findUpstream(env: NodeJS.ProcessEnv): Promise<Found> {
   );
 
   function explain(error: unknown): string[] {
-    console.error(`UPSTREAM_BASE_URL: ${baseURL}/models gave no list (${String(error)}).`);
+    const reason = error instanceof Error ? (error.cause ?? error) : error; // fetch says little itself
+    console.error(`UPSTREAM_BASE_URL: ${baseURL}/models gave no list (${String(reason)}).`);
     console.error('Set UPSTREAM_MODEL to the name of a model there.');
     return [];
   }

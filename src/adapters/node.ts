@@ -14,7 +14,10 @@ export type NodeHandler = (
  *
  * `next` is never called: whatever comes under the mount is answered here.
  */
-export function createNodeHandler(handle: (exchange: Exchange) => Promise<void>, newId: () => string): NodeHandler {
+export function createNodeHandler(
+  handle: (exchange: Exchange) => Promise<void>,
+  newId: () => string,
+): NodeHandler {
   return (request, response) =>
     handle({
       id: newId(),

@@ -2,9 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import { InvalidRequestError } from '../errors.ts';
 import type { PromptSize } from '../metering/estimate.ts';
-import { type JsonListener, JsonScanner } from './json-scanner.ts';
-import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from './json-token.ts';
-import { KeyTable } from './key-table.ts';
+import { JsonError, type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
+import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
+import { KeyTable } from '../json/key-table.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
 import { REFUSED_FIELDS } from './refused-fields.ts';
 import type { EditPoints, Span, Splice } from './splice-request.ts';
@@ -41,12 +41,20 @@ export class ChatRequestScanner {
 
   /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
   write(chunk: Uint8Array): void {
-    this.#json.write(chunk);
+    try {
+      this.#json.write(chunk);
+    } catch (error) {
+      throw explained(error);
+    }
   }
 
   /** @throws {InvalidRequestError} if the body is not a complete chat completion request */
   end(): ChatRequest {
-    this.#json.end();
+    try {
+      this.#json.end();
+    } catch (error) {
+      throw explained(error);
+    }
     return this.#reader.request();
   }
 }
@@ -114,9 +122,7 @@ class RequestReader implements JsonListener<Place> {
       this.#extraKey(token);
     } else if (within !== 'body') {
       this.#prompt.key(within, token);
-      return;
     }
-    this.#prompt.countText(token);
   }
 
   value(within: Place, kind: JsonKind, token: JsonToken): Place {
@@ -259,6 +265,24 @@ class RequestReader implements JsonListener<Place> {
     const inside = options.start + 1;
     return { start: inside, end: inside, text: `"include_usage":true${this.#noOptions ? '' : ','}` };
   }
+}
+
+/** What is not JSON, as the client is told it; anything else as it is. */
+function explained(error: unknown): unknown {
+  if (!(error instanceof JsonError)) return error;
+  const { fault, offset } = error;
+  const why = {
+    cut:
+      offset === 0
+        ? 'is empty; send a JSON object.'
+        : `is not complete JSON: it ends after ${offset} bytes, in the middle.`,
+    depth: `is nested deeper than ${MAX_DEPTH} levels.`,
+    byte:
+      offset === 0
+        ? 'does not begin as JSON does; send UTF-8 without a byte order mark (BOM).'
+        : `is not valid JSON in UTF-8: the byte at offset ${offset} is wrong.`,
+  }[fault];
+  return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
 
 function spanOf(value: Span): Span;

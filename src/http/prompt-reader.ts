@@ -1,6 +1,6 @@
 import type { PromptSize } from '../metering/estimate.ts';
-import { headOf, type JsonKind, type JsonToken } from './json-token.ts';
-import { KeyTable } from './key-table.ts';
+import { headOf, type JsonKind, type JsonToken } from '../json/token.ts';
+import { KeyTable } from '../json/key-table.ts';
 
 /** What of a request a value is directly in; the prompt is counted by it. */
 export type PromptPlace =

@@ -37,11 +37,13 @@ export async function readChatRequest(exchange: Exchange, limits: BodyLimits): P
   }
   if (body.kind === 'bytes') {
     if (body.bytes.length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
-    if (body.exact && !headers['content-encoding']) checkComplete(body.bytes.length, headers['content-length']);
+    if (body.exact && !headers['content-encoding'])
+      checkComplete(body.bytes.length, headers['content-length']);
     return { body: body.bytes, request: await scanWhole(body.bytes) };
   }
   checkContentEncoding(headers['content-encoding']);
-  if (Number(headers['content-length']) > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
+  if (Number(headers['content-length']) > limits.maxBodyBytes)
+    throw new RequestTooLargeError(limits.maxBodyBytes);
 
   const scanner = new ChatRequestScanner();
   const bytes = await collect(body.stream, limits, scanner);

@@ -141,7 +141,8 @@ const MAX_ENTRIES = 1000;
 
 export function createCredits(store: LedgerStore): Credits {
   return {
-    async grant(account, amount, { id, expiresAt, priority }) {
+    async grant(account, amount, options) {
+      const { id, expiresAt, priority } = options;
       const result = await store.grant({
         account,
         id,

@@ -18,6 +18,8 @@ export interface Model {
   readonly targets: readonly [Target, ...Target[]];
   /** What the model list says it costs; a target's own price may differ. */
   readonly price: Price;
+  /** Every price that it may be charged by, without repetition: holds cover the dearest. */
+  readonly prices: readonly Price[];
   readonly contextWindow: number | undefined;
   /** Undefined only where every price is free. */
   readonly maxOutputTokens: number | undefined;
@@ -55,7 +57,12 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   ownedBy: true,
 };
 
-const TARGET_OPTIONS: Record<keyof TargetOptions, true> = { provider: true, model: true, pricing: true, cost: true };
+const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
+  provider: true,
+  model: true,
+  pricing: true,
+  cost: true,
+};
 
 /** @throws {TypeError} naming the option that can't be right */
 export function createCatalog(
@@ -68,7 +75,8 @@ export function createCatalog(
     providers.set(name, resolveProvider(name, given, timeouts));
   }
   const catalog = new Map<string, Model>();
-  for (const [id, given] of Object.entries(options.models)) catalog.set(id, resolveModel(id, given, providers));
+  for (const [id, given] of Object.entries(options.models))
+    catalog.set(id, resolveModel(id, given, providers));
   return catalog;
 }
 
@@ -80,7 +88,9 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
   }
   checkRecord(given, option, MODEL_OPTIONS);
   if (given.pricing === undefined) {
-    throw new TypeError(`${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`);
+    throw new TypeError(
+      `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
+    );
   }
   const price = parsePricing(given.pricing, `${option}.pricing`);
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
@@ -91,12 +101,15 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
 
   const priced = given.pricing !== 'free' || [first, ...rest].some((target) => target.price !== price);
   if (given.maxOutputTokens === undefined && priced) {
-    throw new TypeError(`${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`);
+    throw new TypeError(
+      `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
+    );
   }
   return {
     id,
     targets: [first, ...rest],
     price,
+    prices: [...new Set([first, ...rest].map((target) => target.price))],
     contextWindow: optionalPositive(given.contextWindow, `${option}.contextWindow`),
     maxOutputTokens: optionalPositive(given.maxOutputTokens, `${option}.maxOutputTokens`),
     tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
@@ -117,7 +130,11 @@ function resolveTarget(
   checkRecord(target, option, TARGET_OPTIONS);
   const provider = providers.get(target.provider);
   if (!provider) {
-    throw wrong(`${option}.provider`, `one of providers (${[...providers.keys()].join(', ')})`, target.provider);
+    throw wrong(
+      `${option}.provider`,
+      `one of providers (${[...providers.keys()].join(', ')})`,
+      target.provider,
+    );
   }
   if (typeof target.model !== 'string' || target.model === '') {
     throw wrong(`${option}.model`, "the model's name at the provider", target.model);

@@ -38,7 +38,10 @@ function modelRecord(model: Model): { readonly id: string; readonly [field: stri
       context_length: contextWindow,
       max_model_len: contextWindow,
     }),
-    ...(maxOutputTokens !== undefined && { max_tokens: maxOutputTokens, max_completion_tokens: maxOutputTokens }),
+    ...(maxOutputTokens !== undefined && {
+      max_tokens: maxOutputTokens,
+      max_completion_tokens: maxOutputTokens,
+    }),
     pricing: { input, output, input_cache_read: cachedInput, prompt: input, completion: output },
   };
 }

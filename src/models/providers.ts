@@ -96,7 +96,8 @@ function parseBaseURL(baseURL: string | undefined, option: string): URL {
     );
   }
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) throw wrong(`${option}.baseURL`, 'an absolute http(s) URL', baseURL);
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw wrong(`${option}.baseURL`, 'an absolute http(s) URL', baseURL);
   if (url.username || url.password) {
     throw new TypeError(`${option}.baseURL must not hold credentials; use apiKey and auth`);
   }
@@ -129,11 +130,16 @@ function resolveHeaders(
 }
 
 function headerName(name: unknown, option: string): string {
-  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw wrong(option, 'a header name', name);
+  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name))
+    throw wrong(option, 'a header name', name);
   return name.toLowerCase();
 }
 
-function resolveApiKey(given: ProviderOptions['apiKey'], needed: boolean, option: string): Provider['apiKey'] {
+function resolveApiKey(
+  given: ProviderOptions['apiKey'],
+  needed: boolean,
+  option: string,
+): Provider['apiKey'] {
   if (typeof given === 'function') return given;
   if (typeof given === 'string' && given !== '') return () => given;
   // Never show what was given: it may be half a key.

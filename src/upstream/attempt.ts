@@ -139,7 +139,10 @@ function toUpstreamError(error: Error): Error {
   // Node's own errors carry a code; what an abort was given as its reason carries none.
   if (code === undefined) return error;
   if (code.startsWith('HPE_')) {
-    const invalid = new UpstreamError('upstream_invalid_response', "The model's provider did not answer in HTTP.");
+    const invalid = new UpstreamError(
+      'upstream_invalid_response',
+      "The model's provider did not answer in HTTP.",
+    );
     return Object.assign(invalid, { cause: error });
   }
   const unreachable = new UpstreamError(

@@ -41,7 +41,13 @@ export async function upstreamRequest(
   if (provider.apiKey) {
     headers[provider.authHeader] = provider.authPrefix + (await readApiKey(provider.name, provider.apiKey));
   }
-  return { origin: provider.origin, path: provider.chatPath, headers, body, agent: agents.for(provider.origin) };
+  return {
+    origin: provider.origin,
+    path: provider.chatPath,
+    headers,
+    body,
+    agent: agents.for(provider.origin),
+  };
 }
 
 /** A key that is missing or broken fails this request; it is never shown, not even to the host's log. */
@@ -56,10 +62,14 @@ async function readApiKey(
   } catch (cause) {
     throw Object.assign(missingKey(), { cause, provider });
   }
-  if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw Object.assign(missingKey(), { provider });
+  if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key))
+    throw Object.assign(missingKey(), { provider });
   return key;
 }
 
 function missingKey(): UpstreamError {
-  return new UpstreamError('upstream_refused_credentials', "The model's provider is not set up here: its API key is missing.");
+  return new UpstreamError(
+    'upstream_refused_credentials',
+    "The model's provider is not set up here: its API key is missing.",
+  );
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type {
   AccountState,
   Adjust,
@@ -79,8 +80,16 @@ export class LedgerModel {
     key.requestTakes.push({ at: now, count: 1 });
     if (command.tokens > 0) key.tokenTakes.push({ at: now, count: command.tokens });
     account.requests.push({
-      ...{ id: requestId, state: 'held', key: keyId, window: key.window, hold: want === 0n ? 0n : hold },
-      ...{ charged: 0n, checkpoint: 0n, tokens: command.tokens, due: now + command.leaseMs, forgotten: false },
+      id: requestId,
+      state: 'held',
+      key: keyId,
+      window: key.window,
+      hold: want === 0n ? 0n : hold,
+      charged: 0n,
+      checkpoint: 0n,
+      tokens: command.tokens,
+      due: now + command.leaseMs,
+      forgotten: false,
     });
     return reply({ code: 'ok', hold: want === 0n ? 0n : hold, available: account.available() });
   }
@@ -174,10 +183,17 @@ export class LedgerModel {
     if (earlier === terms) return reply({ code: 'duplicate', available: account.available() });
     if (earlier !== undefined) return reply({ code: 'conflict' });
     account.expireCredit(now);
-    if (account.available() + account.held() + amount > 9_007_199_254_740_991n) return reply({ code: 'too_big' });
+    if (account.available() + account.held() + amount > 9_007_199_254_740_991n)
+      return reply({ code: 'too_big' });
     if (account.openLots().length === 100) return reply({ code: 'too_many_lots' });
     account.terms.set(id, terms);
-    account.lots.push({ id, amount, remaining: amount, ...(expiresAt !== undefined && { expiresAt }), priority });
+    account.lots.push({
+      id,
+      amount,
+      remaining: amount,
+      ...(expiresAt !== undefined && { expiresAt }),
+      priority,
+    });
     account.write(now, { type: 'g', id, amount });
     return reply({ code: 'ok', available: account.available() });
   }
@@ -193,7 +209,8 @@ export class LedgerModel {
     if (earlier !== undefined) return reply({ code: 'conflict' });
     account.expireCredit(now);
     const available = account.available();
-    if (delta > 0n && available + account.held() + delta > 9_007_199_254_740_991n) return reply({ code: 'too_big' });
+    if (delta > 0n && available + account.held() + delta > 9_007_199_254_740_991n)
+      return reply({ code: 'too_big' });
     if (available + delta < 0n) return reply({ code: 'below_floor', available });
     account.terms.set(id, terms);
     account.burn(-delta);
@@ -226,16 +243,24 @@ export class LedgerModel {
   }
 
   createKey({ account: name, key, hash, name: label, limits = {} }: CreateKey): CreateKeyResult {
-    const everywhere = [...this.#accounts].flatMap(([owner, { keys }]) => keys.map((each) => ({ owner, ...each })));
-    const rivals = everywhere.filter((each) => each.hash === hash || (each.owner === name && each.id === key));
+    const everywhere = [...this.#accounts].flatMap(([owner, { keys }]) =>
+      keys.map((each) => ({ owner, ...each })),
+    );
+    const rivals = everywhere.filter(
+      (each) => each.hash === hash || (each.owner === name && each.id === key),
+    );
     const [rival] = rivals;
     if (!rival) {
       this.#open(name).keys.push(newKey(key, hash, label, limits, this.#clock.now));
       return { code: 'ok', ...this.#at(name) };
     }
     const same =
-      rivals.length === 1 && rival.owner === name && rival.id === key && rival.hash === hash && rival.name === label;
-    return { code: same && limits === rival.limits ? 'ok' : 'conflict', ...this.#at(name) };
+      rivals.length === 1 &&
+      rival.owner === name &&
+      rival.id === key &&
+      rival.hash === hash &&
+      rival.name === label;
+    return { code: same && isDeepStrictEqual(limits, rival.limits) ? 'ok' : 'conflict', ...this.#at(name) };
   }
 
   revokeKey(name: string, id: string): boolean {
@@ -284,7 +309,9 @@ export class LedgerModel {
         })
         .toSorted((a, b) => (a.id < b.id ? -1 : 1)),
       lots: account.openLots().map((lot) => ({ ...lot })),
-      keys: account.keys.map((key) => keyState(name, account, key)).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+      keys: account.keys
+        .map((key) => keyState(name, account, key))
+        .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
       trimmed: {
         seq: account.trimmedSeq,
         granted: total(amounts(trimmed, 'ga')),
@@ -350,9 +377,7 @@ class Account {
   openLots(): Lot[] {
     const rank = ({ priority, expiresAt = 8.64e15, id }: Lot): string =>
       `${String(priority).padStart(3, '0')} ${String(expiresAt).padStart(16, '0')} ${id}`;
-    return this.lots
-      .filter((lot) => lot.remaining > 0n)
-      .toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
+    return this.lots.filter((lot) => lot.remaining > 0n).toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
   }
 
   /** One nano-dollar at a time, from whichever lot is first then. */
@@ -461,12 +486,26 @@ function finalDue(requestId: string, now: number): number {
 
 function blank(id: string, now: number): Request {
   return {
-    ...{ id, key: '', window: 0, state: 'voided', hold: 0n, charged: 0n, checkpoint: 0n, tokens: 0 },
-    ...{ due: finalDue(id, now), forgotten: false },
+    id,
+    key: '',
+    window: 0,
+    state: 'voided',
+    hold: 0n,
+    charged: 0n,
+    checkpoint: 0n,
+    tokens: 0,
+    due: finalDue(id, now),
+    forgotten: false,
   } as const;
 }
 
-function newKey(id: string, hash: string | undefined, name: string, limits: KeyLimits, createdAt: number): Key {
+function newKey(
+  id: string,
+  hash: string | undefined,
+  name: string,
+  limits: KeyLimits,
+  createdAt: number,
+): Key {
   const window = windowOf(limits, createdAt);
   return { id, hash, name, limits, createdAt, window, requestTakes: [], tokenTakes: [] };
 }

@@ -32,7 +32,12 @@ export function describeRouter(name: string, mount: Mount): void {
     it('lists its models in the shape of OpenAI', async () => {
       const models = await gateway.client.models.list();
       expect(models.data).toHaveLength(1);
-      expect(models.data[0]).toMatchObject({ id: 'acme/fast', object: 'model', created: 0, owned_by: 'acme' });
+      expect(models.data[0]).toMatchObject({
+        id: 'acme/fast',
+        object: 'model',
+        created: 0,
+        owned_by: 'acme',
+      });
       expect(models.data[0]).toMatchObject({
         context_window: 8192,
         pricing: { input: '0.000001', output: '0.000003', prompt: '0.000001' },
@@ -47,7 +52,10 @@ export function describeRouter(name: string, mount: Mount): void {
     });
 
     it('answers a completion with the bytes of the provider', async () => {
-      const body = completionBody({ unknown: { big: 1 }, odd: '\u2028' }).replace('"big":1', '"big":12345678901234567890');
+      const body = completionBody({ unknown: { big: 1 }, odd: '\u2028' }).replace(
+        '"big":1',
+        '"big":12345678901234567890',
+      );
       gateway.provider.script = answerJson(body);
       const response = await gateway.post(QUESTION);
       expect(response.status).toBe(200);
@@ -57,7 +65,8 @@ export function describeRouter(name: string, mount: Mount): void {
     });
 
     it('sends the bytes of the client to the provider, with the name of the model replaced', async () => {
-      const body = '{ "messages": [], "seed": 12345678901234567890, "x": 1.0, "x": 2, "model":"acme\\/fast","e":"\\u00e9" }';
+      const body =
+        '{ "messages": [], "seed": 12345678901234567890, "x": 1.0, "x": 2, "model":"acme\\/fast","e":"\\u00e9" }';
       await gateway.post(body);
       expect(gateway.provider.received[0]?.body.toString()).toBe(
         body.replace('"acme\\/fast"', '"upstream-model"'),
@@ -83,7 +92,11 @@ export function describeRouter(name: string, mount: Mount): void {
         content += chunk.choices[0]?.delta.content ?? '';
       }
       expect(content).toBe('Hello there.');
-      expect(await settled).toMatchObject({ charged: '0.000045', usageSource: 'upstream', ending: 'finished' });
+      expect(await settled).toMatchObject({
+        charged: '0.000045',
+        usageSource: 'upstream',
+        ending: 'finished',
+      });
       expect(JSON.parse(String(gateway.provider.received[0]?.body))).toMatchObject({
         stream_options: { include_usage: true },
       });
@@ -135,7 +148,11 @@ export function describeRouter(name: string, mount: Mount): void {
 
     it('passes tool calls, also as streamed pieces of their arguments', async () => {
       const call = (index: number, piece: Record<string, unknown>, id?: string): string =>
-        event({ choices: [{ index: 0, delta: { tool_calls: [{ index, id, function: piece }] }, finish_reason: null }] });
+        event({
+          choices: [
+            { index: 0, delta: { tool_calls: [{ index, id, type: id && 'function', function: piece }] }, finish_reason: null },
+          ],
+        });
       gateway.provider.script = answerStream([
         call(0, { name: 'weather', arguments: '' }, 'call_1'),
         call(0, { arguments: '{"city":' }),
@@ -144,7 +161,9 @@ export function describeRouter(name: string, mount: Mount): void {
         USAGE_EVENT,
         DONE,
       ]);
-      const tools = [{ type: 'function' as const, function: { name: 'weather', parameters: { type: 'object' } } }];
+      const tools = [
+        { type: 'function' as const, function: { name: 'weather', parameters: { type: 'object' } } },
+      ];
       const runner = gateway.client.chat.completions.stream({ ...QUESTION, tools });
       const { tool_calls: toolCalls } = (await runner.finalChatCompletion()).choices[0]!.message;
       expect(toolCalls?.[0]).toMatchObject({ function: { name: 'weather', arguments: '{"city":"Oslo"}' } });
@@ -155,12 +174,18 @@ export function describeRouter(name: string, mount: Mount): void {
       const request = {
         ...QUESTION,
         messages: [
-          { role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } }] },
+          {
+            role: 'user' as const,
+            content: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } }],
+          },
         ],
         response_format: { type: 'json_object' as const },
       };
       await gateway.client.chat.completions.create(request);
-      expect(JSON.parse(String(gateway.provider.received[0]?.body))).toEqual({ ...request, model: 'upstream-model' });
+      expect(JSON.parse(String(gateway.provider.received[0]?.body))).toEqual({
+        ...request,
+        model: 'upstream-model',
+      });
     });
 
     it('closes the connection to the provider when the client leaves in mid-stream, and charges what was sent', async () => {
@@ -185,7 +210,9 @@ export function describeRouter(name: string, mount: Mount): void {
       const arrived = gateway.provider.next();
       const controller = new AbortController();
       const settled = gateway.nextSettled();
-      const failed = gateway.client.chat.completions.create(QUESTION, { signal: controller.signal }).catch(() => 'left');
+      const failed = gateway.client.chat.completions
+        .create(QUESTION, { signal: controller.signal })
+        .catch(() => 'left');
       const request = await arrived;
       const leftAt = Date.now();
       controller.abort();
@@ -228,7 +255,8 @@ export function describeRouter(name: string, mount: Mount): void {
         beginStream(response);
         while (!response.destroyed && sent < 200e6) {
           sent += piece.length;
-          if (!response.write(piece)) await Promise.race([sleep(500), new Promise((r) => response.once('drain', r))]);
+          if (!response.write(piece))
+            await Promise.race([sleep(500), new Promise((r) => response.once('drain', r))]);
           if (response.writableLength > 1e6) return;
         }
       };
@@ -266,7 +294,9 @@ export function describeRouter(name: string, mount: Mount): void {
     it('says what is served, where a path or method is not', async () => {
       const responses = gateway.client.responses.create({ model: 'acme/fast', input: 'Hi' });
       await expect(responses).rejects.toMatchObject({ status: 404, code: 'responses_not_supported' });
-      await expect(gateway.client.embeddings.create({ model: 'acme/fast', input: 'Hi' })).rejects.toMatchObject({
+      await expect(
+        gateway.client.embeddings.create({ model: 'acme/fast', input: 'Hi' }),
+      ).rejects.toMatchObject({
         status: 404,
         code: 'unknown_endpoint',
       });
@@ -277,7 +307,8 @@ export function describeRouter(name: string, mount: Mount): void {
     });
 
     it('passes what a provider refuses, verbatim, and charges nothing', async () => {
-      const body = '{"error":{"message":"Slow down.","type":"rate_limit","param":null,"code":"rate_limited"}}';
+      const body =
+        '{"error":{"message":"Slow down.","type":"rate_limit","param":null,"code":"rate_limited"}}';
       gateway.provider.script = answerJson(body, 429, { 'retry-after-ms': '10' });
       const settled = gateway.nextSettled();
       const response = await gateway.post(QUESTION);
@@ -292,7 +323,11 @@ export function describeRouter(name: string, mount: Mount): void {
       const client = new OpenAI({ baseURL: gateway.baseURL, apiKey: gateway.key, maxRetries: 2 });
       const refused = await client.chat.completions.create(QUESTION).catch((error: unknown) => error);
       expect(refused).toBeInstanceOf(OpenAI.APIError);
-      expect(refused).toMatchObject({ status: 402, code: 'insufficient_credits', type: 'insufficient_quota' });
+      expect(refused).toMatchObject({
+        status: 402,
+        code: 'insufficient_credits',
+        type: 'insufficient_quota',
+      });
       expect((refused as { error: unknown }).error).toMatchObject({
         available: '0.00001',
         affordable_max_tokens: 0,

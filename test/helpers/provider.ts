@@ -91,7 +91,12 @@ export function completionBody(fields: Record<string, unknown> = {}): string {
 
 /** One event of a completion's stream. */
 export function event(fields: Record<string, unknown>): string {
-  const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'upstream-model' };
+  const chunk = {
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1_700_000_000,
+    model: 'upstream-model',
+  };
   return `data: ${JSON.stringify({ ...chunk, ...fields })}\n\n`;
 }
 
@@ -104,7 +109,10 @@ export const DONE = 'data: [DONE]\n\n';
 
 /** A whole stream that OpenAI could have sent. */
 export const STREAM: readonly string[] = [
-  event({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }], usage: null }),
+  event({
+    choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }],
+    usage: null,
+  }),
   text('Hello'),
   text(' there'),
   text('.', 'stop'),

@@ -1,4 +1,4 @@
-import { hexDigit } from './json-token.ts';
+import { hexDigit } from './token.ts';
 
 /** `#escape` right after a backslash; 4 to 1 are the hex digits still to come, 0 is no escape. */
 const BACKSLASH_SEEN = 5;
@@ -27,31 +27,36 @@ export class JsonStringScanner {
     this.escaped = false;
   }
 
+  /** Forgets a string that was cut. */
+  reset(): void {
+    this.#escape = 0;
+    this.#lacking = 0;
+  }
+
   /** Whether an escape or a character is unfinished, so that no quote may come. */
   get unfinished(): boolean {
     return this.#escape !== 0 || this.#lacking !== 0;
   }
 
   /** The index of the first byte that is not the string's: its closing quote, if all is right. */
-  scan(bytes: Uint8Array, index: number): number {
-    const { length } = bytes;
+  scan(bytes: Uint8Array, index: number, to: number): number {
     let i = index;
-    while (i < length) {
+    while (i < to) {
       if (this.#escape !== 0) {
         if (!this.#continueEscape(bytes[i] ?? 0)) return i;
       } else if (this.#lacking !== 0) {
         if (!this.#continueCharacter(bytes[i] ?? 0)) return i;
       } else {
         const begin = i;
-        while (i < length && PLAIN[bytes[i] ?? 0] === 1) i++;
+        while (i < to && PLAIN[bytes[i] ?? 0] === 1) i++;
         this.asciiChars += i - begin;
-        if (i === length) break;
+        if (i === to) break;
         const byte = bytes[i] ?? 0;
         if (byte === 0x5c) {
           this.#escape = BACKSLASH_SEEN;
           this.escaped = true;
         } else {
-          const size = wholeCharacter(bytes, i);
+          const size = wholeCharacter(bytes, i, to);
           if (size === 0 && !this.#beginCharacter(byte)) return i;
           if (size > 0) i += size - 1;
           this.nonAsciiChars++;
@@ -59,7 +64,7 @@ export class JsonStringScanner {
       }
       i++;
     }
-    return length;
+    return to;
   }
 
   #continueEscape(byte: number): boolean {
@@ -105,9 +110,9 @@ export class JsonStringScanner {
 }
 
 /** Bytes of the character that begins here, if it is of the usual two or three and not cut; else 0. */
-function wholeCharacter(bytes: Uint8Array, i: number): number {
+function wholeCharacter(bytes: Uint8Array, i: number, to: number): number {
   const byte = bytes[i] ?? 0;
-  if (byte < 0xc2 || byte === 0xe0 || byte > 0xec || i + 2 >= bytes.length) return 0;
+  if (byte < 0xc2 || byte === 0xe0 || byte > 0xec || i + 2 >= to) return 0;
   if (((bytes[i + 1] ?? 0) & 0xc0) !== 0x80) return 0;
   if (byte < 0xe0) return 2;
   return ((bytes[i + 2] ?? 0) & 0xc0) === 0x80 ? 3 : 0;

@@ -1,4 +1,4 @@
-import { hexDigit, type JsonToken } from './json-token.ts';
+import { hexDigit, type JsonToken } from './token.ts';
 
 /** A name that a key stands for. */
 export interface Match<Role> {

@@ -1,7 +1,6 @@
-import { InvalidRequestError } from '../errors.ts';
-import { BEGIN, mayEnd, nextInNumber, OVER } from './json-number.ts';
-import { JsonStringScanner } from './json-string.ts';
-import { type JsonKind, type JsonToken, LONGEST_TEXT } from './json-token.ts';
+import { BEGIN, mayEnd, nextInNumber, OVER } from './number.ts';
+import { JsonStringScanner } from './string-scanner.ts';
+import { type JsonKind, type JsonToken, LONGEST_TEXT } from './token.ts';
 
 /** Told what a document consists of, in its order. What `value` returns for a container marks all that is directly in it. */
 export interface JsonListener<Mark extends string> {
@@ -11,7 +10,22 @@ export interface JsonListener<Mark extends string> {
   close(mark: Mark, token: JsonToken): void;
 }
 
-const MAX_DEPTH = 1000;
+/** Why a document is not JSON. */
+export class JsonError extends Error {
+  override readonly name = 'JsonError';
+  /** `cut`: it ends too early; `byte`: the byte at `offset` can't be; `depth`: it is nested deeper than 1,000. */
+  readonly fault: 'cut' | 'byte' | 'depth';
+  /** Bytes of the document before the fault. */
+  readonly offset: number;
+
+  constructor(fault: JsonError['fault'], offset: number) {
+    super(`Not JSON: ${fault} at ${offset}`);
+    this.fault = fault;
+    this.offset = offset;
+  }
+}
+
+export const MAX_DEPTH = 1000;
 
 // What comes next. From IN_STRING on: inside a token, which a chunk's end may cut.
 const VALUE = 0;
@@ -32,7 +46,8 @@ const NOTHING: Uint8Array = new Uint8Array(0);
  *
  * Keeps no bytes but the head of a token that a chunk's end cuts, and one mark
  * for each open container: memory and time don't depend on how the document
- * is cut. Nesting deeper than 1,000 is refused. Not to be used again once it threw.
+ * is cut. Nesting deeper than 1,000 is refused. `begin` makes it ready for
+ * another document, also once it threw.
  */
 export class JsonScanner<Mark extends string> {
   readonly #listener: JsonListener<Mark>;
@@ -40,6 +55,7 @@ export class JsonScanner<Mark extends string> {
   /** Offset in the document of the current chunk. */
   #base = 0;
 
+  readonly #root: Mark;
   #mark: Mark;
   #inArray = false;
   readonly #marks: Mark[] = [];
@@ -68,39 +84,50 @@ export class JsonScanner<Mark extends string> {
 
   /** @param mark - of what the document itself is in */
   constructor(mark: Mark, listener: JsonListener<Mark>) {
+    this.#root = mark;
     this.#mark = mark;
     this.#listener = listener;
   }
 
-  /** @throws {InvalidRequestError} `invalid_json` at the first byte that can't be right */
-  write(chunk: Uint8Array): void {
-    const { length } = chunk;
-    let i = 0;
-    while (i < length) {
-      if (this.#next === IN_STRING) i = this.#scanString(chunk, i);
-      else if (this.#next === IN_NUMBER) i = this.#scanNumber(chunk, i);
-      else if (this.#next === IN_WORD) i = this.#scanWord(chunk, i);
-      else i = this.#scanStructure(chunk, i);
-    }
-    if (this.#next >= IN_STRING) this.#carryOver(chunk, length);
-    this.#base += length;
+  /** Forgets what was scanned: another document begins. */
+  begin(): void {
+    this.#next = VALUE;
+    this.#base = 0;
+    this.#mark = this.#root;
+    this.#inArray = false;
+    this.#marks.length = 0;
+    this.#arrays.length = 0;
+    this.#token.spaces = 0;
+    this.#string.reset();
   }
 
-  /** @throws {InvalidRequestError} `invalid_json` if the document isn't complete */
+  /**
+   * Scans the next bytes of the document: those of `chunk` from `from` to before `to`.
+   *
+   * @throws {JsonError} at the first byte that can't be right
+   */
+  write(chunk: Uint8Array, from = 0, to: number = chunk.length): void {
+    this.#base -= from;
+    this.#from = from; // of a token that the last chunk cut
+    let i = from;
+    while (i < to) {
+      if (this.#next === IN_STRING) i = this.#scanString(chunk, i, to);
+      else if (this.#next === IN_NUMBER) i = this.#scanNumber(chunk, i, to);
+      else if (this.#next === IN_WORD) i = this.#scanWord(chunk, i, to);
+      else i = this.#scanStructure(chunk, i, to);
+    }
+    if (this.#next >= IN_STRING) this.#carryOver(chunk, to);
+    this.#base += to;
+  }
+
+  /** @throws {JsonError} if the document isn't complete */
   end(): void {
-    if (this.#base === 0) {
-      throw new InvalidRequestError('invalid_json', 'The request body is empty; send a JSON object.');
-    }
     if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');
-    if (this.#next === COMMA && this.#marks.length === 0) return;
-    throw new InvalidRequestError(
-      'invalid_json',
-      `The request body is not complete JSON: it ends after ${this.#base} bytes, in the middle.`,
-    );
+    if (this.#next !== COMMA || this.#marks.length > 0) throw new JsonError('cut', this.#base);
   }
 
-  #scanStructure(bytes: Uint8Array, index: number): number {
-    for (let i = index; i < bytes.length; i++) {
+  #scanStructure(bytes: Uint8Array, index: number, to: number): number {
+    for (let i = index; i < to; i++) {
       const byte = bytes[i] ?? 0;
       switch (byte) {
         case 0x20:
@@ -144,17 +171,12 @@ export class JsonScanner<Mark extends string> {
           return i;
       }
     }
-    return bytes.length;
+    return to;
   }
 
   #open(bytes: Uint8Array, i: number, kind: 'object' | 'array'): void {
     if (this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
-    if (this.#marks.length === MAX_DEPTH) {
-      throw new InvalidRequestError(
-        'invalid_json',
-        `The request body is nested deeper than ${MAX_DEPTH} levels.`,
-      );
-    }
+    if (this.#marks.length === MAX_DEPTH) throw new JsonError('depth', this.#base + i);
     this.#begin(i, i, this.#next);
     this.#endToken(bytes, i + 1, i + 1);
     const mark = this.#listener.value(this.#mark, kind, this.#token);
@@ -187,8 +209,8 @@ export class JsonScanner<Mark extends string> {
     this.#begin(i, i, IN_WORD);
   }
 
-  #scanNumber(bytes: Uint8Array, index: number): number {
-    for (let i = index; i < bytes.length; i++) {
+  #scanNumber(bytes: Uint8Array, index: number, to: number): number {
+    for (let i = index; i < to; i++) {
       const next = nextInNumber(this.#number, bytes[i] ?? 0);
       if (next === OVER) {
         if (!mayEnd(this.#number)) throw this.#unexpected(i);
@@ -197,12 +219,12 @@ export class JsonScanner<Mark extends string> {
       }
       this.#number = next;
     }
-    return bytes.length;
+    return to;
   }
 
-  #scanWord(bytes: Uint8Array, index: number): number {
+  #scanWord(bytes: Uint8Array, index: number, to: number): number {
     const word = this.#word;
-    for (let i = index; i < bytes.length; i++) {
+    for (let i = index; i < to; i++) {
       const at = this.#base + i - this.#token.start;
       if (bytes[i] !== word.charCodeAt(at)) throw this.#unexpected(i);
       if (at === word.length - 1) {
@@ -210,12 +232,12 @@ export class JsonScanner<Mark extends string> {
         return i + 1;
       }
     }
-    return bytes.length;
+    return to;
   }
 
-  #scanString(bytes: Uint8Array, index: number): number {
-    const i = this.#string.scan(bytes, index);
-    if (i === bytes.length) return i;
+  #scanString(bytes: Uint8Array, index: number, to: number): number {
+    const i = this.#string.scan(bytes, index, to);
+    if (i === to) return i;
     if (bytes[i] !== 0x22 || this.#string.unfinished) throw this.#unexpected(i);
     if (this.#isKey) this.#endKey(bytes, i);
     else this.#endValue(bytes, i, 'string');
@@ -266,16 +288,9 @@ export class JsonScanner<Mark extends string> {
     const head = bytes.subarray(this.#from, Math.min(to, this.#from + LONGEST_TEXT - this.#carried));
     this.#carry.set(head, this.#carried);
     this.#carried += head.length;
-    this.#from = 0;
   }
 
-  #unexpected(i: number): InvalidRequestError {
-    const offset = this.#base + i;
-    return new InvalidRequestError(
-      'invalid_json',
-      offset === 0
-        ? 'The request body does not begin as JSON does; send UTF-8 without a byte order mark (BOM).'
-        : `The request body is not valid JSON in UTF-8: the byte at offset ${offset} is wrong.`,
-    );
+  #unexpected(i: number): JsonError {
+    return new JsonError('byte', this.#base + i);
   }
 }

@@ -1,0 +1,150 @@
+import type { NanoDollars } from '../ledger/money.ts';
+import { type Price, toNano } from './price.ts';
+import type { Usage } from './usage-dialects.ts';
+
+/**
+ * How large a prompt is, as its bytes show. Base64 is never counted as text.
+ *
+ * No tokenizer: the fastest of them takes seconds for 50,000 times the letter a.
+ */
+export interface PromptSize {
+  readonly messages: number;
+  /** Bytes of all strings that can reach the model. */
+  readonly stringBytes: number;
+  /** The same strings, in characters. */
+  readonly asciiChars: number;
+  readonly nonAsciiChars: number;
+  readonly images: number;
+  readonly audioBytes: number;
+  readonly files: number;
+}
+
+/** Tokens that media can cost: what holds take for them. */
+export interface TokenBudgets {
+  /** An image, or a file of its size. @default 2000 */
+  readonly image: number;
+  /** A second of audio. @default 50 */
+  readonly audioPerSecond: number;
+  /** A document or video. @default 20000 */
+  readonly file: number;
+}
+
+export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond: 50, file: 20_000 };
+
+/** The least that a request can be admitted with writes so many tokens, or its own limit. */
+const LEAST_OUTPUT_TOKENS = 16;
+const MESSAGE_TOKENS_AT_MOST = 8;
+const MESSAGE_TOKENS = 4;
+/** 32 kbit/s, which is little for speech: more bytes a second would be fewer seconds. */
+const AUDIO_BYTES_PER_SECOND = 4000;
+
+/** Text that was delivered, in characters. */
+export interface DeliveredText {
+  readonly ascii: number;
+  readonly nonAscii: number;
+}
+
+/** What has to be known to say what a request can cost. */
+export interface QuoteRequest {
+  readonly size: PromptSize;
+  readonly budgets: TokenBudgets;
+  readonly contextWindow: number | undefined;
+  /** The most that one answer can have, in tokens. */
+  readonly outputCap: number;
+  /** How many answers. */
+  readonly n: number;
+  /** The prices it may be charged by; the dearest counts. */
+  readonly prices: readonly Price[];
+}
+
+/** What a request can cost. */
+export interface Quote extends QuoteRequest {
+  /** All that it can cost: a token a byte, and every answer as long as it may be. */
+  readonly want: NanoDollars;
+  /** What it costs with the estimated prompt and a few tokens of output. */
+  readonly min: NanoDollars;
+  /** The prompt's estimate, in tokens. */
+  readonly promptTokens: number;
+  /** No prompt of this size has more tokens. */
+  readonly promptTokensAtMost: number;
+  /** Estimated prompt and whole output, for limits of tokens per minute. */
+  readonly tokens: number;
+}
+
+export function quoteFor(request: QuoteRequest): Quote {
+  const { size, budgets, contextWindow, outputCap, n } = request;
+  const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow ?? Infinity);
+  const promptTokensMost = promptTokensAtMost(size, budgets, contextWindow);
+  const least = Math.min(LEAST_OUTPUT_TOKENS, outputCap);
+  return {
+    ...request,
+    want: cost(promptTokensMost, n * outputCap, request.prices),
+    min: cost(promptTokens, n * least, request.prices),
+    promptTokens,
+    promptTokensAtMost: promptTokensMost,
+    tokens: promptTokens + n * outputCap,
+  };
+}
+
+/** The largest output limit, an answer, that so much money covers beside a prompt of so many tokens; 0 if none does. */
+export function affordableOutputTokens(
+  money: NanoDollars,
+  promptTokens: number,
+  request: QuoteRequest,
+): number {
+  let fewest = request.outputCap;
+  for (const { inputAtMost, outputAtMost, request: fee } of request.prices) {
+    const left = (money - fee) * 1000n - BigInt(promptTokens) * inputAtMost;
+    if (left < 0n) return 0;
+    if (outputAtMost > 0n) fewest = Math.min(fewest, Number(left / outputAtMost / BigInt(request.n)));
+  }
+  return fewest;
+}
+
+/** A bound that holds for every tokenizer: no token is shorter than a byte. */
+export function promptTokensAtMost(size: PromptSize, budgets: TokenBudgets, contextWindow?: number): number {
+  const tokens = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + mediaTokens(size, budgets);
+  return Math.min(tokens, contextWindow ?? Infinity);
+}
+
+/** What is likely: four ASCII characters a token, 1.3 of the others. */
+export function promptTokensEstimate(size: PromptSize, budgets: TokenBudgets): number {
+  const text = textTokens(size.asciiChars, size.nonAsciiChars);
+  return text + size.messages * MESSAGE_TOKENS + mediaTokens(size, budgets);
+}
+
+export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number {
+  return textTokens(ascii, nonAscii);
+}
+
+/** Whether a provider's usage can be true: counts that no such request can have are taken for missing. */
+export function isPlausible(usage: Usage, { size, budgets, n, outputCap }: QuoteRequest): boolean {
+  const promptMost =
+    size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
+  return (
+    usage.promptTokens <= promptMost + TEMPLATE_TOKENS &&
+    usage.completionTokens <= 4 * n * outputCap + TEMPLATE_TOKENS
+  );
+}
+
+/** What chat templates and hidden instructions add to a prompt. */
+const TEMPLATE_TOKENS = 2000;
+
+function textTokens(ascii: number, nonAscii: number): number {
+  return Math.ceil(ascii / 4 + nonAscii / 1.3);
+}
+
+function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
+  const seconds = Math.ceil(size.audioBytes / AUDIO_BYTES_PER_SECOND);
+  return size.images * budgets.image + seconds * budgets.audioPerSecond + size.files * budgets.file;
+}
+
+/** Of the dearest price, every token in its dearest bucket. */
+function cost(promptTokens: number, outputTokens: number, prices: readonly Price[]): NanoDollars {
+  let dearest = 0n;
+  for (const { inputAtMost, outputAtMost, request } of prices) {
+    const nano = toNano(BigInt(promptTokens) * inputAtMost + BigInt(outputTokens) * outputAtMost) + request;
+    if (nano > dearest) dearest = nano;
+  }
+  return dearest;
+}

@@ -1,0 +1,129 @@
+/** What a completion used, in tokens. Each count is a safe integer, 0 or more. */
+export interface Usage {
+  /** All of the prompt; the next three are parts of it. */
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly audioPromptTokens: number;
+  /** All of the output; the next two are parts of it. */
+  readonly completionTokens: number;
+  readonly reasoningTokens: number;
+  readonly audioCompletionTokens: number;
+}
+
+/** One count, of the many names that providers have for it. */
+export type Count =
+  | 'prompt'
+  | 'completion'
+  | 'total'
+  | 'cached'
+  | 'cacheWrite'
+  | 'audioPrompt'
+  | 'reasoning'
+  | 'reasoningBeside'
+  | 'audioCompletion';
+
+/** Members of `usage` that are counts. */
+export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
+  prompt_tokens: 'prompt',
+  completion_tokens: 'completion',
+  total_tokens: 'total',
+  prompt_cache_hit_tokens: 'cached', // DeepSeek; its misses are the rest of the prompt
+  cached_tokens: 'cached', // Moonshot, Together
+  num_cached_tokens: 'cached', // Mistral
+  reasoning_tokens: 'reasoningBeside', // Perplexity
+};
+
+/** Members of `usage.prompt_tokens_details`, by whatever spelling. */
+export const PROMPT_COUNTS: Readonly<Record<string, Count>> = {
+  cached_tokens: 'cached',
+  cache_write_tokens: 'cacheWrite', // OpenAI, OpenRouter
+  cache_creation_input_tokens: 'cacheWrite', // Qwen
+  audio_tokens: 'audioPrompt',
+};
+
+/** Members of `usage.completion_tokens_details`. */
+export const COMPLETION_COUNTS: Readonly<Record<string, Count>> = {
+  reasoning_tokens: 'reasoning',
+  audio_tokens: 'audioCompletion',
+};
+
+/** The counts of one usage object, as its provider wrote them; absent and null are undefined, and not zero. */
+export type Counts = { -readonly [name in Count]?: number };
+
+/**
+ * Makes one Usage of all that an answer told.
+ *
+ * The last usage wins, count by count; chunks are never added up. Only where
+ * each of several choices was told its own, once, are the completions summed.
+ */
+export class UsageTally {
+  /** All that was told of the whole answer, or of one choice of it. */
+  #told: Counts | undefined;
+  /** The last was told on a chunk of no choice, or of several: it is of the whole answer. */
+  #isWhole = false;
+  /** Told on a chunk of just one choice: of that choice alone, or of all so far. */
+  readonly #onChoice = new Map<number, { completion: number; times: number }>();
+  /** Told inside a choice. */
+  readonly #inChoice = new Map<number, Counts>();
+
+  /** @param choice - the one choice of the chunk that told it; undefined when there are none, or several */
+  add(counts: Counts, choice: number | undefined): void {
+    this.#told = { ...this.#told, ...counts };
+    this.#isWhole = choice === undefined;
+    if (choice === undefined) return;
+    const times = this.#onChoice.get(choice)?.times ?? 0;
+    this.#onChoice.set(choice, { completion: counts.completion ?? 0, times: times + 1 });
+  }
+
+  addOfChoice(counts: Counts, choice: number): void {
+    this.#inChoice.set(choice, { ...this.#inChoice.get(choice), ...counts });
+  }
+
+  read(): Usage | undefined {
+    if (!this.#told) return this.#sumOfChoices();
+    const choices = [...this.#onChoice.values()];
+    if (this.#isWhole || choices.length < 2 || choices.some(({ times }) => times > 1))
+      return normalise(this.#told);
+    const completion = choices.reduce((sum, choice) => sum + choice.completion, 0);
+    return normalise({ ...this.#told, completion, total: undefined });
+  }
+
+  /** One prompt, which each choice repeats, and all completions. */
+  #sumOfChoices(): Usage | undefined {
+    const choices = [...this.#inChoice.values()];
+    const last = choices.at(-1);
+    if (!last) return undefined;
+    const completion = choices.reduce((sum, counts) => sum + (counts.completion ?? 0), 0);
+    return normalise({ ...last, completion, total: undefined });
+  }
+}
+
+/**
+ * Sorts a provider's counts into ours: reasoning that was counted beside the completion is added to
+ * it, parts are never more than the whole.
+ *
+ * @returns undefined when prompt and completion can't be told
+ */
+function normalise(counts: { readonly [name in Count]?: number | undefined }): Usage | undefined {
+  const { prompt, total, cached = 0, cacheWrite = 0, audioPrompt = 0, audioCompletion = 0 } = counts;
+  if (prompt === undefined && counts.completion === undefined) return undefined;
+  const promptTokens = prompt ?? Math.max(0, (total ?? 0) - (counts.completion ?? 0));
+  const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
+
+  let completion = counts.completion ?? 0;
+  if (total !== undefined && total > promptTokens + completion) completion = total - promptTokens;
+  else if (reasoning > completion || counts.reasoningBeside !== undefined) completion += reasoning;
+
+  const cachedTokens = Math.min(cached, promptTokens);
+  const cacheWriteTokens = Math.min(cacheWrite, promptTokens - cachedTokens);
+  return {
+    promptTokens,
+    cachedTokens,
+    cacheWriteTokens,
+    audioPromptTokens: Math.min(audioPrompt, promptTokens - cachedTokens - cacheWriteTokens),
+    completionTokens: completion,
+    reasoningTokens: Math.min(reasoning, completion),
+    audioCompletionTokens: Math.min(audioCompletion, completion),
+  };
+}

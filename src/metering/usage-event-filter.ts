@@ -1,0 +1,99 @@
+import type { UsageMeter } from './usage-meter.ts';
+
+/** An unfinished event longer than this is let go: the usage event has a few hundred bytes. */
+const LONGEST_HELD_BACK = 64 * 1024;
+
+/**
+ * Takes the usage event out of a stream to which we added `include_usage`, and nothing else.
+ *
+ * That is the first event with `choices: []`, an object `usage` and no
+ * `moderation`. An event that has begun is held back until it is complete,
+ * because only then is it known; everything else goes on at once, in the very
+ * buffers it came in.
+ */
+export class UsageEventFilter {
+  readonly #meter: UsageMeter;
+  #dropped = false;
+  /** The beginning of an event, cut by the end of its chunk. */
+  #heldBack: Buffer[] = [];
+  #heldBytes = 0;
+  /** The event that is under way was too long to be held back. */
+  #letGo = false;
+  /** The dropped event's last byte so far is a CR, whose LF may come. */
+  #afterCr = false;
+  /** Of the chunk that is being written: where its last event ended, and where the dropped one begins and ends. */
+  #eventEnd = 0;
+  #dropFrom = -1;
+  #dropTo = -1;
+
+  constructor(meter: UsageMeter) {
+    this.#meter = meter;
+    meter.onEvent = (end, isUsageOnly) => {
+      if (isUsageOnly && !this.#dropped && !this.#letGo) {
+        this.#dropped = true;
+        this.#dropFrom = this.#eventEnd;
+        this.#dropTo = end;
+      }
+      this.#eventEnd = end;
+      this.#letGo = false;
+    };
+  }
+
+  /** Shows a chunk to the meter, and says what may go on now. */
+  write(chunk: Buffer): readonly Buffer[] {
+    const inert = this.#dropped && !this.#afterCr;
+    this.#eventEnd = 0;
+    this.#dropFrom = -1;
+    this.#meter.write(chunk);
+    if (inert || this.#meter.format === 'json') return [chunk];
+    if (this.#afterCr) {
+      this.#afterCr = false;
+      return chunk[0] === LF ? nonEmpty(chunk.subarray(1)) : [chunk];
+    }
+    if (this.#dropFrom >= 0) return this.#without(chunk);
+    return this.#holdBack(chunk);
+  }
+
+  /** The answer is over: what was held back. */
+  end(): readonly Buffer[] {
+    return this.#release();
+  }
+
+  #without(chunk: Buffer): readonly Buffer[] {
+    // What is held back began the dropped event, unless an event ended before it in this chunk.
+    const before = this.#dropFrom === 0 ? [] : [...this.#release(), chunk.subarray(0, this.#dropFrom)];
+    this.#heldBack = [];
+    this.#heldBytes = 0;
+    this.#afterCr = this.#dropTo === chunk.length && chunk[this.#dropTo - 1] === CR;
+    return [...before, ...nonEmpty(chunk.subarray(this.#dropTo))];
+  }
+
+  #holdBack(chunk: Buffer): readonly Buffer[] {
+    const end = this.#eventEnd;
+    if (end === chunk.length && this.#heldBytes === 0) return [chunk];
+    if (this.#letGo && end === 0) return [chunk];
+
+    const go = end === 0 ? [] : [...this.#release(), chunk.subarray(0, end)];
+    if (end < chunk.length) {
+      this.#heldBack.push(end === 0 ? chunk : chunk.subarray(end));
+      this.#heldBytes += chunk.length - end;
+    }
+    if (this.#heldBytes <= LONGEST_HELD_BACK) return go;
+    this.#letGo = true;
+    return [...go, ...this.#release()];
+  }
+
+  #release(): readonly Buffer[] {
+    const held = this.#heldBack;
+    this.#heldBack = [];
+    this.#heldBytes = 0;
+    return held;
+  }
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+
+function nonEmpty(chunk: Buffer): readonly Buffer[] {
+  return chunk.length > 0 ? [chunk] : [];
+}

@@ -1,0 +1,324 @@
+import { describe, expect, it } from 'vitest';
+import type { KeyLimits } from '../../src/ledger/ledger.ts';
+import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
+
+/** What any ledger store must do with API keys and their limits. Part of the suite in ledger-store.ts. */
+export function describeKeys(ledger: LedgerFixture): void {
+  const { clock, admit, settle, voidRequest, createKey, state, keyState } = ledger;
+
+  describe('keys', () => {
+    it('refuses a key that is not recorded', async () => {
+      expect(await admit(1, 1n, { key: 'k9' })).toMatchObject({ code: 'no_key' });
+    });
+
+    it('refuses a key of another account', async () => {
+      await ledger.store.createKey({ account: 'zeta', key: 'k9', hash: hashOf('k9'), name: '' });
+      expect(await admit(1, 1n, { key: 'k9' })).toMatchObject({ code: 'no_key' });
+    });
+
+    it('refuses a revoked key at once', async () => {
+      expect(await ledger.store.revokeKey('acme', 'k1')).toBe(true);
+      expect(await admit(1, 1n)).toMatchObject({ code: 'revoked' });
+    });
+
+    it('says whether there was a key to revoke', async () => {
+      expect(await ledger.store.revokeKey('acme', 'k9')).toBe(false);
+      expect(await ledger.store.revokeKey('nobody', 'k1')).toBe(false);
+    });
+
+    it('keeps the time of the first revocation', async () => {
+      await ledger.store.revokeKey('acme', 'k1');
+      clock.now += MINUTE;
+      expect(await ledger.store.revokeKey('acme', 'k1')).toBe(true);
+      expect(await ledger.store.findKey(hashOf('k1'))).toMatchObject({ state: 'revoked', revokedAt: NOON });
+    });
+
+    it('makes an external key on first use, as a counter', async () => {
+      await admit(1, 30n, { key: 'label', externalKey: true });
+      expect(await keyState('label')).toMatchObject({ held: 30n, running: 1, state: 'active', limits: {} });
+    });
+
+    it('makes no external key for a refused request', async () => {
+      await admit(1, 101n, { key: 'label', externalKey: true });
+      expect((await state()).keys).toHaveLength(1);
+    });
+
+    it('does not take the label of an external key for a key', async () => {
+      await admit(1, 1n, { key: 'label', externalKey: true });
+      expect(await admit(2, 1n, { key: 'label' })).toMatchObject({ code: 'no_key' });
+      expect(await ledger.store.revokeKey('acme', 'label')).toBe(false);
+      expect(await ledger.store.keys('acme')).toHaveLength(1);
+    });
+
+    it('lets a host admit a key that is revoked here', async () => {
+      await ledger.store.revokeKey('acme', 'k1');
+      expect(await admit(1, 1n, { externalKey: true })).toMatchObject({ code: 'ok' });
+    });
+
+    it('finds a key by its hash', async () => {
+      const limits: KeyLimits = { requestsPerMinute: 10 };
+      await createKey('k2', limits);
+      expect(await ledger.store.findKey(hashOf('k2'))).toEqual({
+        account: 'acme',
+        key: 'k2',
+        name: 'name of k2',
+        state: 'active',
+        createdAt: NOON,
+        limits,
+      });
+    });
+
+    it('finds nothing by an unknown hash', async () => {
+      expect(await ledger.store.findKey(hashOf('k9'))).toBeUndefined();
+    });
+
+    it('lists the keys of an account, revoked ones too', async () => {
+      await createKey('k2');
+      await ledger.store.revokeKey('acme', 'k2');
+      const listed = (await ledger.store.keys('acme')).map(({ key, state: its }) => `${key} ${its}`);
+      expect(listed.toSorted()).toEqual(['k1 active', 'k2 revoked']);
+      expect(await ledger.store.keys('nobody')).toEqual([]);
+    });
+
+    it('makes the account with its first key', async () => {
+      await ledger.store.createKey({ account: 'zeta', key: 'k9', hash: hashOf('k9'), name: '' });
+      expect(await ledger.store.balance('zeta')).toEqual({ available: 0n, held: 0n, spent: 0n, granted: 0n });
+    });
+
+    it('creates the same key once', async () => {
+      expect(await createKey('k1')).toMatchObject({ code: 'ok' });
+      expect(await ledger.store.keys('acme')).toHaveLength(1);
+    });
+
+    it('refuses an id that another key has', async () => {
+      const result = await ledger.store.createKey({
+        account: 'acme',
+        key: 'k1',
+        hash: hashOf('k2'),
+        name: 'name of k1',
+      });
+      expect(result).toMatchObject({ code: 'conflict' });
+      expect(await ledger.store.findKey(hashOf('k2'))).toBeUndefined();
+    });
+
+    it('refuses the same key with other limits', async () => {
+      expect(await createKey('k1', { tokensPerMinute: 10 })).toMatchObject({ code: 'conflict' });
+    });
+
+    it('refuses a hash that another account has, and makes no account', async () => {
+      const result = await ledger.store.createKey({
+        account: 'zeta',
+        key: 'k1',
+        hash: hashOf('k1'),
+        name: 'name of k1',
+      });
+      expect(result).toMatchObject({ code: 'conflict', seq: 0n });
+      expect(await ledger.store.snapshot('zeta')).toBeUndefined();
+    });
+  });
+
+  describe('limits of a key', () => {
+    it('refuses more requests at once than the limit', async () => {
+      await createKey('k2', { concurrentRequests: 2 });
+      await admit(1, 1n, { key: 'k2' });
+      await admit(2, 1n, { key: 'k2' });
+      expect(await admit(3, 1n, { key: 'k2' })).toMatchObject({ code: 'concurrency' });
+    });
+
+    it.each<[string, (n: number) => Promise<unknown>]>([
+      ['settled', (n) => settle(n, 1n)],
+      ['voided', voidRequest],
+    ])('makes room for the next when a request is %s', async (_, finish) => {
+      await createKey('k2', { concurrentRequests: 1 });
+      await admit(1, 1n, { key: 'k2' });
+      await finish(1);
+      expect(await admit(2, 1n, { key: 'k2' })).toMatchObject({ code: 'ok' });
+    });
+
+    it('makes room for the next when a lease runs out', async () => {
+      await createKey('k2', { concurrentRequests: 1 });
+      await admit(1, 1n, { key: 'k2' });
+      clock.now += 2 * MINUTE;
+      expect(await admit(2, 1n, { key: 'k2' })).toMatchObject({ code: 'ok' });
+    });
+
+    it('refuses more requests a minute, and says when the next fits', async () => {
+      await createKey('k2', { requestsPerMinute: 2 });
+      await admit(1, 1n, { key: 'k2' });
+      await admit(2, 1n, { key: 'k2' });
+      clock.now += 10_000;
+      expect(await admit(3, 1n, { key: 'k2' })).toMatchObject({
+        code: 'requests_per_minute',
+        retryAfterMs: 20_000,
+      });
+      clock.now += 19_999;
+      expect(await admit(4, 1n, { key: 'k2' })).toMatchObject({
+        code: 'requests_per_minute',
+        retryAfterMs: 1,
+      });
+      clock.now += 1;
+      expect(await admit(5, 1n, { key: 'k2' })).toMatchObject({ code: 'ok' });
+    });
+
+    it('saves up no more requests than a minute holds', async () => {
+      await createKey('k2', { requestsPerMinute: 1 });
+      clock.now += DAY;
+      await admit(1, 1n, { key: 'k2', requestId: requestId(1, clock.now) });
+      const second = await admit(2, 1n, { key: 'k2', requestId: requestId(2, clock.now) });
+      expect(second).toMatchObject({ code: 'requests_per_minute', retryAfterMs: 60_000 });
+    });
+
+    it('counts no request that was refused', async () => {
+      await createKey('k2', { requestsPerMinute: 1, tokensPerMinute: 10 });
+      await admit(1, 101n, { key: 'k2', tokens: 10 });
+      expect(await admit(2, 1n, { key: 'k2', tokens: 10 })).toMatchObject({ code: 'ok' });
+    });
+
+    it('refuses more tokens a minute, and says when the request fits', async () => {
+      await createKey('k2', { tokensPerMinute: 60 });
+      await admit(1, 1n, { key: 'k2', tokens: 50 });
+      expect(await admit(2, 1n, { key: 'k2', tokens: 15 })).toMatchObject({
+        code: 'tokens_per_minute',
+        retryAfterMs: 5_000,
+      });
+      expect(await admit(2, 1n, { key: 'k2', tokens: 10 })).toMatchObject({ code: 'ok' });
+    });
+
+    it('admits a request larger than the whole limit when the bucket is full', async () => {
+      await createKey('k2', { tokensPerMinute: 60 });
+      expect(await admit(1, 1n, { key: 'k2', tokens: 90 })).toMatchObject({ code: 'ok' });
+      expect(await admit(2, 1n, { key: 'k2', tokens: 1 })).toMatchObject({
+        code: 'tokens_per_minute',
+        retryAfterMs: 31_000,
+      });
+    });
+
+    it('gives back the tokens that a request did not use', async () => {
+      await createKey('k2', { tokensPerMinute: 60 });
+      await admit(1, 1n, { key: 'k2', tokens: 60 });
+      await settle(1, 1n, { usage: { ...USAGE, promptTokens: 15, completionTokens: 5 } });
+      expect(await admit(2, 1n, { key: 'k2', tokens: 41 })).toMatchObject({ code: 'tokens_per_minute' });
+      expect(await admit(3, 1n, { key: 'k2', tokens: 40 })).toMatchObject({ code: 'ok' });
+    });
+
+    it('takes the tokens that a request used beyond its estimate', async () => {
+      await createKey('k2', { tokensPerMinute: 60 });
+      await admit(1, 1n, { key: 'k2', tokens: 10 });
+      await settle(1, 1n, { usage: { ...USAGE, promptTokens: 60, completionTokens: 30 } });
+      expect((await keyState('k2')).tokenBucket).toEqual({ level: -30 * 60_000, at: NOON });
+    });
+
+    it('gives back all tokens of a voided request', async () => {
+      await createKey('k2', { tokensPerMinute: 60 });
+      await admit(1, 1n, { key: 'k2', tokens: 60 });
+      await voidRequest(1);
+      expect(await admit(2, 1n, { key: 'k2', tokens: 60 })).toMatchObject({ code: 'ok' });
+    });
+
+    it('is never in debt for more than an hour, whatever a provider counts', async () => {
+      await createKey('k2', { tokensPerMinute: 60 });
+      await admit(1, 1n, { key: 'k2', tokens: 1 });
+      await settle(1, 1n, { usage: { ...USAGE, promptTokens: Number.MAX_SAFE_INTEGER } });
+      clock.now += 61 * MINUTE;
+      expect(await admit(2, 1n, { key: 'k2', tokens: 60 })).toMatchObject({ code: 'ok' });
+    });
+
+    it('fills no bucket when the clock steps back and forth', async () => {
+      await createKey('k2', { requestsPerMinute: 2 });
+      await admit(1, 1n, { key: 'k2' });
+      clock.now -= HOUR;
+      await admit(2, 1n, { key: 'k2', requestId: requestId(2, clock.now) });
+      clock.now += HOUR;
+      expect(await admit(3, 1n, { key: 'k2' })).toMatchObject({
+        code: 'requests_per_minute',
+        retryAfterMs: 30_000,
+      });
+    });
+
+    it('refuses what the budget can not cover, and says what it has left', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await admit(1, 5n, { key: 'k2' });
+      await settle(1, 4n);
+      await admit(2, 6n, { key: 'k2' });
+      expect(await admit(3, 21n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 20n });
+      expect(await admit(4, 20n, { key: 'k2' })).toMatchObject({ code: 'ok' });
+    });
+
+    it('holds what the budget has left, if that is at least the minimum', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      expect(await admit(1, 50n, { key: 'k2', min: 30n })).toMatchObject({ code: 'ok', hold: 30n });
+    });
+
+    it('refuses a request that may cost something when nothing is left, even with a minimum of 0', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await admit(1, 30n, { key: 'k2' });
+      expect(await admit(2, 1n, { key: 'k2', min: 0n })).toMatchObject({ code: 'budget', left: 0n });
+    });
+
+    it('says 0, not less, of a budget that was overrun', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await admit(1, 30n, { key: 'k2' });
+      await settle(1, 40n);
+      expect(await admit(2, 1n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 0n });
+    });
+
+    it('admits a free request when the budget is overrun', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await admit(1, 30n, { key: 'k2' });
+      await settle(1, 40n);
+      expect(await admit(2, 0n, { key: 'k2' })).toMatchObject({ code: 'ok', hold: 0n });
+    });
+
+    it.each<['day' | 'week' | 'month', string, string]>([
+      ['day', '2026-03-04T23:59:59.999Z', '2026-03-05T00:00Z'],
+      ['week', '2026-03-08T23:59:59.999Z', '2026-03-09T00:00Z'],
+      ['month', '2026-03-31T23:59:59.999Z', '2026-04-01T00:00Z'],
+    ])('begins the budget of a %s anew, UTC', async (per, last, first) => {
+      await createKey('k2', { budget: { amount: 30n, per } });
+      clock.now = Date.parse(last);
+      await admit(1, 30n, { key: 'k2', requestId: requestId(1, clock.now) });
+      await settle(1, 30n, { requestId: requestId(1, clock.now) });
+      const late = await admit(2, 1n, { key: 'k2', requestId: requestId(2, clock.now) });
+      clock.now = Date.parse(first);
+      const next = await admit(3, 30n, { key: 'k2', requestId: requestId(3, clock.now) });
+      expect([late.code, next.code]).toEqual(['budget', 'ok']);
+      expect(await keyState('k2')).toMatchObject({ window: Date.parse(first), spent: 0n });
+    });
+
+    it('never goes back to an earlier window', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await admit(1, 30n, { key: 'k2' });
+      await settle(1, 30n);
+      clock.now -= DAY;
+      expect(await admit(2, 1n, { key: 'k2', requestId: requestId(2, clock.now) })).toMatchObject({
+        code: 'budget',
+      });
+    });
+
+    it('counts a charge in the window in which its request was admitted', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await admit(1, 10n, { key: 'k2', leaseMs: 2 * DAY });
+      clock.now += DAY;
+      await admit(2, 10n, { key: 'k2', requestId: requestId(2, clock.now) });
+      await settle(1, 10n);
+      expect(await keyState('k2')).toMatchObject({ spent: 0n, held: 10n });
+    });
+
+    it('counts what runs from the window before until it ends', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await admit(1, 10n, { key: 'k2', leaseMs: 2 * DAY });
+      clock.now += DAY;
+      const result = await admit(2, 21n, { key: 'k2', requestId: requestId(2, clock.now) });
+      expect(result).toMatchObject({ code: 'budget', left: 20n });
+    });
+
+    it('keeps the budget spent when a later request is voided', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
+      await admit(1, 20n, { key: 'k2' });
+      await settle(1, 20n);
+      await admit(2, 10n, { key: 'k2' });
+      await voidRequest(2);
+      expect(await admit(3, 11n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 10n });
+    });
+  });
+}

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import type { LedgerStore } from '../../src/ledger/ledger.ts';
+import { behavesLikeTheModel } from './ledger-commands.ts';
+import { describeCredits } from './ledger-credits.ts';
+import { describeEdges } from './ledger-edges.ts';
+import { useLedger } from './ledger-fixture.ts';
+import { describeKeys } from './ledger-keys.ts';
+import { describeRequests } from './ledger-requests.ts';
+
+/**
+ * What any ledger store must do. Called once for each implementation.
+ *
+ * @param create - makes an empty store whose clock is `clock.now`, which the tests move
+ * @param options.sequences - how many random sequences of commands to compare with the model
+ */
+export function describeLedgerStore(
+  name: string,
+  create: (clock: { now: number }) => Promise<LedgerStore>,
+  { sequences = 4000 }: { readonly sequences?: number } = {},
+): void {
+  describe(`${name} as a ledger store`, () => {
+    const ledger = useLedger(create);
+    describeRequests(ledger);
+    describeKeys(ledger);
+    describeCredits(ledger);
+    describeEdges(ledger);
+
+    it('behaves like the model under any sequence of commands', { timeout: 120_000 }, async () => {
+      expect(await behavesLikeTheModel(create, { sequences })).toBe(sequences);
+    });
+  });
+}
