@@ -7,12 +7,12 @@ describe('RequestIds', () => {
   });
 
   it('begins an id with its time', () => {
-    const ids = new RequestIds(() => 1_772_625_600_000);
-    expect(requestTime(ids.next())).toBe(1_772_625_600_000);
+    const ids = new RequestIds(() => NOON);
+    expect(requestTime(ids.next())).toBe(NOON);
   });
 
   it('makes each id greater than the one before, in one millisecond and after it', () => {
-    let now = 1_772_625_600_000;
+    let now = NOON;
     const ids = new RequestIds(() => now);
     const made = Array.from({ length: 10_000 }, (_, n) => {
       if (n % 100 === 0) now += 1;
@@ -23,7 +23,7 @@ describe('RequestIds', () => {
   });
 
   it('makes greater ids even when the clock steps back', () => {
-    let now = 1_772_625_600_000;
+    let now = NOON;
     const ids = new RequestIds(() => now);
     const first = ids.next();
     now -= 60_000;
@@ -31,8 +31,8 @@ describe('RequestIds', () => {
   });
 
   it('makes other ids than a second gateway with the same clock', () => {
-    const now = (): number => 1_772_625_600_000;
-    expect(new RequestIds(now).next()).not.toBe(new RequestIds(now).next());
+    const [one, other] = [new RequestIds(() => NOON), new RequestIds(() => NOON)];
+    expect(one.next()).not.toBe(other.next());
   });
 });
 
@@ -44,3 +44,5 @@ describe('requestTime', () => {
     },
   );
 });
+
+const NOON = Date.parse('2026-03-04T12:00Z');

@@ -21,7 +21,7 @@ export interface Credits {
   adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
   /** What an account has; all is 0.00 of one that isn't known. */
   balance(account: string): Promise<CreditsBalance>;
-  /** Every change of an account's balance, oldest first. */
+  /** What changed an account's balance, oldest first. */
   journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
 }
 
@@ -141,12 +141,13 @@ const MAX_ENTRIES = 1000;
 
 export function createCredits(store: LedgerStore): Credits {
   return {
-    async grant(account, amount, options) {
-      const { id, expiresAt, priority } = options;
+    async grant(account, amount, { id, expiresAt, priority }) {
+      const granted = parseUsd(amount, 'amount');
+      if (granted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
       const result = await store.grant({
         account,
         id,
-        amount: parseUsd(amount, 'amount'),
+        amount: granted,
         ...(expiresAt !== undefined && { expiresAt: Number(expiresAt) }),
         ...(priority !== undefined && { priority }),
       });

@@ -2,7 +2,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Grant } from '../../src/ledger/ledger.ts';
 import { DAY, HOUR, MAX, NOON, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with what comes into an account and goes out of it otherwise than by requests. Part of the suite in ledger-store.ts. */
+/**
+ * What any ledger store must do with credits that come and go otherwise than
+ * by requests. Part of the suite in ledger-store.ts.
+ */
 export function describeCredits(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;
   const remaining = async (): Promise<string[]> =>

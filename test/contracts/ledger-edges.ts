@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MAX, MINUTE, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do at its edges: questions, wrong arguments, and what went wrong elsewhere. Part of the suite in ledger-store.ts. */
+/**
+ * What any ledger store must do at its edges: questions, wrong arguments, and
+ * what went wrong elsewhere. Part of the suite in ledger-store.ts.
+ */
 export function describeEdges(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 

@@ -154,6 +154,7 @@ export function describeRouter(name: string, mount: Mount): void {
           ],
         });
       gateway.provider.script = answerStream([
+        event({ choices: [{ index: 0, delta: { role: 'assistant', content: null }, finish_reason: null }] }),
         call(0, { name: 'weather', arguments: '' }, 'call_1'),
         call(0, { arguments: '{"city":' }),
         call(0, { arguments: '"Oslo"}' }),
