@@ -83,8 +83,7 @@ export class InvalidRequestError extends RouterError {
     | 'missing_required_parameter'
     | 'ambiguous_parameter'
     | 'unsupported_parameter'
-    | 'truncated_body'
-    | 'invalid_encoding';
+    | 'truncated_body';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;
 
@@ -331,6 +330,11 @@ export class InternalError extends RouterError {
 }
 
 const SERVED = 'Served are GET /models, GET /models/{id}, POST /chat/completions and GET /credits.';
+
+/** Whatever was thrown, as an Error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
 
 /** A piece of the client's own request in a message: short, on one line, never a whole body. */
 function quote(text: string): string {

@@ -292,12 +292,14 @@ export function resolveTimeouts(
 ): Timeouts {
   if (given === undefined) return defaults;
   checkRecord(given, option, defaults);
-  const resolved = { ...defaults };
-  for (const clock of Object.keys(defaults) as (keyof Timeouts)[]) {
-    const value = given[clock];
-    if (value !== undefined) resolved[clock] = milliseconds(value, `${option}.${clock}`);
-  }
-  return resolved;
+  const clock = (name: keyof Timeouts): number =>
+    given[name] === undefined ? defaults[name] : milliseconds(given[name], `${option}.${name}`);
+  return {
+    connectMs: clock('connectMs'),
+    firstByteMs: clock('firstByteMs'),
+    idleMs: clock('idleMs'),
+    totalMs: clock('totalMs'),
+  };
 }
 
 /** @throws {TypeError} unless it is an object, with no keys but the known ones where those are given */
@@ -315,9 +317,8 @@ export function checkRecord(value: unknown, option: string, known?: Readonly<Rec
 }
 
 export function positiveInteger(value: unknown, option: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) <= 0)
-    throw wrong(option, 'a positive integer', value);
-  return value as number;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
+  throw wrong(option, 'a positive integer', value);
 }
 
 /** The TypeError of an option: its name, what it wants, what it got. */

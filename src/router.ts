@@ -5,6 +5,7 @@ import { type Credits, createCredits } from './ledger/credits.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import { MemoryStore } from './ledger/memory-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
+import { InternalError, RouterError } from './errors.ts';
 import { Closed } from './http/relay.ts';
 import { createCatalog } from './models/catalog.ts';
 import { createModelList } from './models/list.ts';
@@ -123,8 +124,10 @@ function guard(call: () => unknown): void {
   }).catch(logError);
 }
 
-/** Without an `onError` of the host's, errors go to stderr: one line for what we foresaw, whole for what we did not. */
+/** Without an `onError` of the host's, errors go to stderr: a line for what we foresaw, all of it for what we did not. */
 function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
-  const expected = error instanceof Error && error.cause === undefined;
-  console.error('chat-completions-router:', context.requestId ?? '', expected ? String(error) : error);
+  const foreseen = error instanceof RouterError && !(error instanceof InternalError);
+  const because = foreseen && error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  const shown = foreseen ? `${error.code}: ${error.message}${because}` : error;
+  console.error('chat-completions-router:', context.requestId ?? '-', shown);
 }

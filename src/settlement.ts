@@ -1,6 +1,7 @@
 import type { Caller } from './accounts/authenticate.ts';
 import {
   AccountFrozenError,
+  asError,
   AuthenticationError,
   BudgetExceededError,
   CreditStoreUnavailableError,
@@ -23,8 +24,9 @@ const LEASE_MS = 120_000;
 const HEARTBEAT_MS = 30_000;
 /** How long an admit may take before the client is told to come again. */
 const ADMIT_DEADLINE_MS = 5_000;
-/** Pauses between two tries to post a settlement; the last one repeats. */
-const RETRY_MS = [50, 100, 250, 500, 1000, 2500, 5000];
+/** Pauses between two tries to post a settlement. */
+const RETRY_MS = [50, 100, 250, 500, 1000, 2500];
+const LONGEST_RETRY_MS = 5000;
 
 /** What is taken for the longest answer of a free model that says nothing of its limits. */
 const FREE_OUTPUT_TOKENS = 131_072;
@@ -177,9 +179,9 @@ export class Settlements {
         await call();
         return;
       } catch (error) {
-        this.#options.onError(error as Error, requestId);
+        this.#options.onError(asError(error), requestId);
         if (!(error instanceof StoreUnavailable)) return;
-        const pause = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)] as number;
+        const pause = RETRY_MS[tries] ?? LONGEST_RETRY_MS;
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
@@ -216,7 +218,7 @@ export class Settlements {
           checkpoint: hold.consumedSoFar(),
         })
         .catch((error: unknown) => {
-          this.#options.onError(error as Error, requestId);
+          this.#options.onError(asError(error), requestId);
         });
     }
   }

@@ -51,7 +51,7 @@ describe('an API key', () => {
       name: 'prod',
       state: 'active',
     });
-expect(inspect(await store.snapshot('acct'), { depth: null })).not.toContain(key);
+    expect(inspect(await store.snapshot('acct'), { depth: null })).not.toContain(key);
   });
 
   it('is listed without what it was made of', async () => {

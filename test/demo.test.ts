@@ -35,7 +35,10 @@ async function startDemo(env: NodeJS.ProcessEnv = {}): Promise<Demo> {
   }
   const [, baseURL] = /Address\s+(http:\S+)/.exec(banner) ?? [];
   const [, apiKey] = /API key\s+(sk-ccr-\S+)/.exec(banner) ?? [];
-  if (!baseURL || !apiKey) throw new Error(`The demo did not start: ${banner}${complaints}`);
+  if (!baseURL || !apiKey) {
+    await once(child, 'close');
+    throw new Error(`The demo did not start: ${banner}${complaints}`);
+  }
   return { process: child, banner, baseURL, apiKey };
 }
 
@@ -52,10 +55,9 @@ describe('npm run demo', () => {
   let openai: OpenAI;
 
   beforeAll(async () => {
-    await run('npm', ['run', 'build']);
     demo = await startDemo();
     openai = new OpenAI({ baseURL: demo.baseURL, apiKey: demo.apiKey, maxRetries: 0 });
-  }, 120_000);
+  });
   afterAll(() => stop(demo));
 
   it('lists the parrot', async () => {
@@ -98,13 +100,13 @@ describe('npm run demo', () => {
     await expect(stranger.models.list()).rejects.toMatchObject({ status: 401 });
   });
 
-  it('prints a curl command that works', async () => {
+  it.concurrent('prints a curl command that works', async ({ expect }) => {
     const { stdout } = await run('sh', ['-c', command(demo, 'curl -N')]);
     expect(stdout).toContain('"object":"chat.completion.chunk"');
     expect(stdout.trimEnd()).toMatch(/data: \[DONE\]$/);
   }, 30_000);
 
-  it('prints an openai client that works', async () => {
+  it.concurrent('prints an openai client that works', async ({ expect }) => {
     const { stdout } = await run('sh', ['-c', command(demo, 'npx node')]);
     expect(stdout).toContain('“Tell me a story about a ship”, you say');
   }, 30_000);

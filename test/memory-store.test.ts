@@ -1,5 +1,8 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { reap, settle } from '../src/ledger/account.ts';
+import { settle } from '../src/ledger/account.ts';
+import type { RequestRow } from '../src/ledger/account-rows.ts';
+import { DueQueue, type Queued } from '../src/ledger/due-queue.ts';
 import type { Settle } from '../src/ledger/ledger.ts';
 import { grant } from '../src/ledger/lots.ts';
 import { MemoryAccount } from '../src/ledger/memory-account.ts';
@@ -30,17 +33,30 @@ describe('MemoryStore', () => {
     });
     expect(await store.journal('acme', 0n, 100_000)).toHaveLength(50_000);
   });
+});
 
-  it('forgets in order of time what was recorded in any order', () => {
-    const account = new MemoryAccount();
-    const times = Array.from({ length: 500 }, (_, n) => (n * 7919) % 500);
-    for (const [n, time] of times.entries()) {
-      settle(account, orphan(n, 0n), NOW + time);
-    }
-    for (let time = 0; time < 500; time++) {
-      expect(account.firstDue(NOW + DAY + time - 1)).toBeUndefined();
-      expect(reap(account, 500, NOW + DAY + time)).toBe(1);
-    }
+describe('DueQueue', () => {
+  it('keeps the order of what remains, whatever is removed', () => {
+    const entries = fc.array(fc.record({ due: fc.nat(50), removed: fc.boolean() }), {
+      maxLength: 90,
+      size: 'max',
+    });
+    fc.assert(
+      fc.property(entries, (all) => {
+        const queue = new DueQueue();
+        const queued = all.map(({ due }, n): Queued => {
+          return { row: row(n + 10, due), queue: undefined, due: 0, position: -1 };
+        });
+        for (const entry of queued) queue.add(entry);
+        for (const [n, entry] of queued.entries()) if (all[n]?.removed) queue.remove(entry);
+        const left = queued.filter((_, n) => !all[n]?.removed);
+        for (const entry of left.toSorted((a, b) => a.due - b.due || a.row.id.localeCompare(b.row.id))) {
+          expect(queue.first).toBe(entry);
+          queue.remove(entry);
+        }
+        expect(queue.first).toBeUndefined();
+      }),
+    );
   });
 });
 
@@ -63,7 +79,10 @@ describe('an account whose books do not add up', () => {
 });
 
 const NOW = Date.parse('2026-03-04T12:00Z');
-const DAY = 86_400_000;
+
+function row(id: number, due: number): RequestRow {
+  return { id: String(id), key: 'k1', window: 0, tokens: 0, state: 'held', amount: 0n, checkpoint: 0n, due };
+}
 
 function orphan(n: number, amount: bigint): Settle {
   return {

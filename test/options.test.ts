@@ -11,8 +11,7 @@ const GOOD = {
 } satisfies ChatCompletionsRouterOptions;
 
 function create(changes: Record<string, unknown>): () => unknown {
-  return () =>
-    createChatCompletionsRouter({ ...GOOD, ...changes } as unknown as ChatCompletionsRouterOptions);
+  return () => createChatCompletionsRouter({ ...GOOD, ...changes });
 }
 
 function withModel(changes: Record<string, unknown>): () => unknown {

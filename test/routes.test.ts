@@ -121,7 +121,7 @@ function rawRequest(port: number, line: string, key: string): Promise<void> {
     });
     socket.once('data', (answer) => {
       socket.destroy();
-      if (/^HTTP\/1\.1 5/.test(answer.toString())) reject(new Error(`${line}: ${answer}`));
+      if (answer.toString().startsWith('HTTP/1.1 5')) reject(new Error(`${line}: ${answer.toString()}`));
       else resolve();
     });
     socket.once('error', reject);

@@ -38,10 +38,10 @@ describe('who pays what when', () => {
     const settled = gateway.nextSettled();
     const response = await gateway.post({ ...QUESTION, stream });
     await response.text().catch(() => 'cut');
-    const event_ = await settled;
+    const told = await settled;
     await sleep(20);
     expect(gateway.settled).toHaveLength(1);
-    return event_;
+    return told;
   }
 
   it('charges the usage of a finished answer', async () => {

@@ -58,8 +58,9 @@ function curl({ baseURL, apiKey }: Pick<BannerFacts, 'baseURL' | 'apiKey'>): str
     stream: true,
     messages: [{ role: 'user', content: 'Tell me a story about a ship' }],
   };
-  return `curl -N ${baseURL}/chat/completions -H 'authorization: Bearer ${apiKey}' \\
-  -H 'content-type: application/json' -d '${JSON.stringify(body)}'`;
+  return `curl -N ${baseURL}/chat/completions \\
+  -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' \\
+  -d '${JSON.stringify(body)}'`;
 }
 
 function client({ baseURL, apiKey }: Pick<BannerFacts, 'baseURL' | 'apiKey'>): string {

@@ -14,8 +14,7 @@ type Usage = NonNullable<ChatCompletion['usage']>;
 /** The whole answer at once, as a client gets it that doesn't stream. */
 export function completion(params: ChatCompletionCreateParams, choices: readonly Choice[]): ChatCompletion {
   return {
-    ...head(),
-    object: 'chat.completion',
+    ...head('chat.completion'),
     choices: choices.map(({ deltas, finishReason }, index) => ({
       index,
       message: { role: 'assistant', refusal: null, ...joined(deltas) },
@@ -38,11 +37,8 @@ export async function* eventStream(
   chunkMs: number,
 ): AsyncGenerator<string> {
   const withUsage = params.stream_options?.include_usage === true;
-  const chunkHead = {
-    ...head(),
-    object: 'chat.completion.chunk' as const,
-    ...(withUsage && { usage: null }),
-  };
+  const chunkHead = head('chat.completion.chunk');
+  const noUsage = withUsage ? { usage: null } : {};
 
   for (const index of choices.keys()) {
     yield chunk(index, { role: 'assistant', content: '', refusal: null }, null);
@@ -60,7 +56,11 @@ export async function* eventStream(
   yield 'data: [DONE]\n\n';
 
   function chunk(index: number, delta: Delta, finishReason: Choice['finishReason'] | null): string {
-    return event({ ...chunkHead, choices: [{ index, delta, logprobs: null, finish_reason: finishReason }] });
+    return event({
+      ...chunkHead,
+      choices: [{ index, delta, logprobs: null, finish_reason: finishReason }],
+      ...noUsage,
+    });
   }
 }
 
@@ -68,8 +68,13 @@ function event(data: ChatCompletionChunk): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
-function head(): Pick<ChatCompletion, 'id' | 'created' | 'model'> {
-  return { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1000), model: MODEL };
+function head<const T>(object: T): Pick<ChatCompletion, 'id' | 'created' | 'model'> & { object: T } {
+  return {
+    id: `chatcmpl-${randomUUID()}`,
+    object,
+    created: Math.floor(Date.now() / 1000),
+    model: MODEL,
+  };
 }
 
 function usageOf(params: ChatCompletionCreateParams, choices: readonly Choice[]): Usage {

@@ -42,7 +42,7 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
  * it is text.
  */
 export class PromptReader {
-  readonly size = {
+  readonly size: { -readonly [part in keyof PromptSize]: number } = {
     messages: 0,
     stringBytes: 0,
     asciiChars: 0,
@@ -50,7 +50,7 @@ export class PromptReader {
     images: 0,
     audioBytes: 0,
     files: 0,
-  } satisfies PromptSize;
+  };
 
   /** The last key, if it means something where it is. */
   #member: Member | undefined;

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 
 import {
+  asError,
   InvalidRequestError,
   RequestTimeoutError,
   RequestTooLargeError,
@@ -78,7 +79,7 @@ function collect(stream: Readable, limits: BodyLimits, scanner: ChatRequestScann
         chunks.push(chunk);
       } catch (error) {
         settle(() => {
-          reject(error as Error);
+          reject(asError(error));
         });
       }
     }

@@ -51,12 +51,12 @@ export interface RequestRow {
   readonly key: string;
   /** The key's budget window that it was admitted in: its charge counts there, or nowhere. */
   readonly window: number;
+  /** What it took from the key's tokens per minute when it was admitted. */
+  readonly tokens: number;
   state: 'held' | FinalState;
   /** The hold while held, else what was charged. */
   amount: NanoDollars;
   checkpoint: NanoDollars;
-  /** What it has taken from the key's tokens per minute. */
-  tokens: number;
   due: number;
 }
 

@@ -256,7 +256,6 @@ function end(
   }
   request.state = state;
   request.amount = charged;
-  request.tokens = tokens;
   request.due = forgetAt(request.id, now);
   account.saveRequest(request);
   return { hold, charged, moved, writtenOff };

@@ -1,5 +1,6 @@
 import {
   type AccountRows,
+  type Books,
   type BucketRow,
   type KeyRow,
   type LotRow,
@@ -15,7 +16,7 @@ const JOURNAL_LINES = 50_000;
 
 /** The rows of one account as maps and arrays. */
 export class MemoryAccount implements AccountRows {
-  readonly books = openBooks();
+  readonly books: Books = openBooks();
   readonly #requests = new Map<string, Queued>();
   // Two queues, because a final record's due is nearly always the latest of all:
   // it is added at the end of its queue in one step.

@@ -47,7 +47,8 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     finish_reason: 'finish_reason',
     usage: 'usage',
   }),
-  // All strings in a delta or message are delivered text, but for these.
+  // All strings in a delta or message are delivered text, but for these and what is inside them:
+  // labels, media, sources, and what repeats the text or signs it.
   delta: new KeyTable<Key>({
     role: 'silent',
     id: 'silent',
@@ -57,6 +58,13 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     b64_json: 'silent',
     signature: 'silent',
     format: 'silent',
+    annotations: 'silent',
+    citations: 'silent',
+    images: 'silent',
+    reasoning_details: 'silent', // OpenRouter: `reasoning` again
+    thinking_blocks: 'silent', // LiteLLM: `reasoning_content` again
+    provider_specific_fields: 'silent',
+    extra_content: 'silent',
   }),
   usage: new KeyTable<Key>({
     ...USAGE_COUNTS,
@@ -93,9 +101,9 @@ export class ChunkReader implements JsonListener<Place> {
   #choice = 0;
   /** Counts of the chunk, and of the usage object that is being read; `wrong` once one of them can't be. */
   #chunkCounts: Counts | undefined;
-  #counts: Counts = {};
+  #counts: { [name in Key]?: number } = {};
   #wrong = false;
-  #choiceCounts: { choice: number; counts: Counts }[] | undefined;
+  #choiceCounts: { choice: number; readonly ordinal: number; readonly counts: Counts }[] | undefined;
   #usageIn: 'answer' | 'choice' = 'answer';
 
   /** Whether the chunk that was just read has usage and nothing else to say. */
@@ -123,7 +131,7 @@ export class ChunkReader implements JsonListener<Place> {
   end(): void {
     const counts = this.#chunkCounts;
     if (counts) this.#tally.add(counts, this.#choices === 1 ? this.#choice : undefined);
-    else for (const own of this.#choiceCounts ?? []) this.#tally.addOfChoice(own.counts, own.choice);
+    for (const own of this.#choiceCounts ?? []) this.#tally.addOfChoice(own.counts, own.choice);
     this.#chunkCounts = undefined;
     this.#choiceCounts = undefined;
   }
@@ -138,7 +146,7 @@ export class ChunkReader implements JsonListener<Place> {
       case 'document':
         return kind === 'object' ? 'answer' : 'elsewhere';
       case 'answer':
-        return this.#inAnswer(kind);
+        return this.#inAnswer(kind, token);
       case 'choices':
         if (kind !== 'object') return 'elsewhere';
         this.#choice = this.#choices;
@@ -147,7 +155,8 @@ export class ChunkReader implements JsonListener<Place> {
       case 'choice':
         return this.#inChoice(kind, token);
       case 'delta':
-        if (kind === 'string' && this.#key !== 'silent') {
+        if (this.#key === 'silent') return 'elsewhere';
+        if (kind === 'string') {
           this.ascii += token.asciiChars;
           this.nonAscii += token.nonAsciiChars;
         }
@@ -169,9 +178,13 @@ export class ChunkReader implements JsonListener<Place> {
 
   close(place: Place): void {
     if (place === 'usage' && !this.#wrong) this.#keepCounts();
+    if (place !== 'choice') return;
+    // Its index may come after its usage.
+    const own = this.#choiceCounts?.at(-1);
+    if (own?.ordinal === this.#choices) own.choice = this.#choice;
   }
 
-  #inAnswer(kind: JsonKind): Place {
+  #inAnswer(kind: JsonKind, token: JsonToken): Place {
     switch (this.#key) {
       case 'choices':
         this.#hasChoices = kind === 'array';
@@ -181,7 +194,7 @@ export class ChunkReader implements JsonListener<Place> {
         this.#hasUsage = true;
         return this.#beginUsage('answer');
       case 'error':
-        if (kind !== 'null' && kind !== 'false') this.failed = true;
+        if (isTruthy(kind, token)) this.failed = true;
         return 'elsewhere';
       case 'moderation':
         this.#hasModeration = true;
@@ -196,7 +209,7 @@ export class ChunkReader implements JsonListener<Place> {
   #inChoice(kind: JsonKind, token: JsonToken): Place {
     switch (this.#key) {
       case 'index':
-        if (kind === 'number') this.#choice = Number(textOf(token));
+        if (kind === 'number') this.#choice = numberOf(token);
         return 'elsewhere';
       case 'delta':
         return kind === 'object' ? 'delta' : 'elsewhere';
@@ -222,9 +235,9 @@ export class ChunkReader implements JsonListener<Place> {
 
   /** A count that can't be one spoils the usage it is in, if prompt or completion hang on it. */
   #count(kind: JsonKind, token: JsonToken, spoils: boolean): Place {
-    const name = this.#key as Count | undefined;
+    const name = this.#key;
     if (name === undefined || kind === 'null') return 'elsewhere';
-    const count = kind === 'number' ? Number(textOf(token)) : Number.NaN;
+    const count = kind === 'number' ? numberOf(token) : Number.NaN;
     if (Number.isSafeInteger(count) && count >= 0) this.#counts[name] = count;
     else if (spoils && (name === 'prompt' || name === 'completion')) this.#wrong = true;
     return 'elsewhere';
@@ -232,6 +245,29 @@ export class ChunkReader implements JsonListener<Place> {
 
   #keepCounts(): void {
     if (this.#usageIn === 'answer') this.#chunkCounts = { ...this.#chunkCounts, ...this.#counts };
-    else (this.#choiceCounts ??= []).push({ choice: this.#choice, counts: this.#counts });
+    else {
+      const own = { choice: this.#choice, ordinal: this.#choices, counts: this.#counts };
+      (this.#choiceCounts ??= []).push(own);
+    }
   }
+}
+
+/** As JavaScript has it: some servers send `error: ""` with every chunk. */
+function isTruthy(kind: JsonKind, token: JsonToken): boolean {
+  if (kind === 'string') return token.to > token.from;
+  if (kind === 'number') return numberOf(token) !== 0;
+  return kind !== 'null' && kind !== 'false';
+}
+
+/** What a number says; of digits alone, as most counts are, without making a string of them. */
+function numberOf(token: JsonToken): number {
+  const { bytes, from, to } = token;
+  if (to - from > 15) return Number(textOf(token));
+  let number = 0;
+  for (let i = from; i < to; i++) {
+    const digit = (bytes[i] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) return Number(textOf(token));
+    number = number * 10 + digit;
+  }
+  return number;
 }

@@ -131,7 +131,7 @@ export function isPlausible(usage: Usage, { size, budgets, n, outputCap }: Quote
 const TEMPLATE_TOKENS = 2000;
 
 function textTokens(ascii: number, nonAscii: number): number {
-  return Math.ceil(ascii / 4 + nonAscii / 1.3);
+  return Math.ceil((13 * ascii + 40 * nonAscii) / 52); // ascii / 4 + nonAscii / 1.3, exactly
 }
 
 function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {

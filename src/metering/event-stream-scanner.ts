@@ -2,8 +2,11 @@
 export interface EventStreamListener {
   /** Bytes of an event's data, from `from` to before `to`; a line end between two lines of data is one of them. */
   readonly data: (bytes: Uint8Array, from: number, to: number) => void;
-  /** An event is over, whose last byte stands before `end` in the chunk that is being written. */
-  readonly event: (end: number, hasData: boolean) => void;
+  /**
+   * An event is over: it stands from `from` (0 if it began in an earlier chunk) to before `end` in
+   * the chunk that is being written. Not told of blank lines that end no event.
+   */
+  readonly event: (from: number, end: number, hasData: boolean) => void;
 }
 
 // Where in a line the scanner is.
@@ -16,6 +19,7 @@ const OTHER = 5;
 
 const LF = 0x0a;
 const CR = 0x0d;
+const COLON = 0x3a;
 const NEWLINE = Uint8Array.of(LF);
 const LONGEST_LINE_KEPT = 16;
 
@@ -34,8 +38,8 @@ export class EventStreamScanner {
   saysError = false;
   readonly #listener: EventStreamListener;
   #place = LINE_START;
-  /** Bytes of the event so far, its blank line aside; 0 between two events. */
-  #eventBytes = 0;
+  /** Where in the current chunk the event under way begins: 0 if in an earlier one, -1 if there is none. */
+  #eventFrom = -1;
   #hasData = false;
   /** The last byte was a CR: an LF now belongs to it. */
   #afterCr = false;
@@ -50,14 +54,23 @@ export class EventStreamScanner {
     this.#listener = listener;
   }
 
-  /** Whether the stream stands between two events. */
+  /** Whether the stream stands between two events; a comment, once its line is over, belongs to neither. */
   get betweenEvents(): boolean {
-    return this.#eventBytes === 0 && this.#place === LINE_START;
+    return this.#eventFrom === -1 && this.#place === LINE_START;
+  }
+
+  /**
+   * Where the unfinished event begins in the chunk that was written last: 0 if in an earlier one,
+   * -1 if there is none.
+   */
+  get eventFrom(): number {
+    return this.#eventFrom;
   }
 
   write(chunk: Uint8Array, from = 0): void {
     const { length } = chunk;
     let i = from;
+    if (this.#eventFrom > 0) this.#eventFrom = 0;
     this.#nextLf = -1;
     this.#nextCr = -1;
     if (this.#afterCr && i < length) {
@@ -79,14 +92,11 @@ export class EventStreamScanner {
           i = this.#beginData(byte, i);
           break;
         case DONE:
-          if (byte === DONE_TEXT[this.#matched]) this.#matched += 1;
-          if (this.#matched === DONE_TEXT.length) this.done = true;
-          i += 1;
+          i = this.#inDone(byte, i);
           break;
         case DATA: {
           const end = this.#lineEnd(chunk, i);
           this.#listener.data(chunk, i, end);
-          this.#eventBytes += end - i;
           i = end;
           break;
         }
@@ -102,8 +112,8 @@ export class EventStreamScanner {
       this.#place = NAME;
       this.#matched = 0;
       this.#lineLength = 0;
+      if (byte !== COLON && this.#eventFrom === -1) this.#eventFrom = i;
     }
-    this.#eventBytes += 1;
     if (byte === DATA_TEXT[this.#matched]) {
       this.#matched += 1;
       if (this.#matched === DATA_TEXT.length) this.#place = DATA_START;
@@ -119,11 +129,25 @@ export class EventStreamScanner {
   /** After `data:`, where one blank may stand. */
   #beginData(byte: number, i: number): number {
     if (byte === 0x20) return i + 1;
-    if (this.#hasData) this.#listener.data(NEWLINE, 0, 1);
+    const isFirst = !this.#hasData;
+    if (!isFirst) this.#listener.data(NEWLINE, 0, 1);
     this.#hasData = true;
     this.#matched = 0;
-    this.#place = byte === DONE_TEXT[0] ? DONE : DATA;
+    this.#place = isFirst && byte === DONE_TEXT[0] ? DONE : DATA;
     return i;
+  }
+
+  /** In data that begins as `[DONE]` does; what turns out to be other data is handed on as such. */
+  #inDone(byte: number, i: number): number {
+    if (this.done) return i + 1;
+    if (byte !== DONE_TEXT[this.#matched]) {
+      this.#listener.data(DONE_TEXT, 0, this.#matched);
+      this.#place = DATA;
+      return i;
+    }
+    this.#matched += 1;
+    if (this.#matched === DONE_TEXT.length) this.done = true;
+    return i + 1;
   }
 
   #endLine(chunk: Uint8Array, i: number, byte: number): number {
@@ -133,14 +157,15 @@ export class EventStreamScanner {
       else if (chunk[next] === LF) next += 1;
     }
     if (this.#place === LINE_START) {
+      const from = this.#eventFrom;
       const hasData = this.#hasData;
+      this.#eventFrom = -1;
       this.#hasData = false;
-      this.#eventBytes = 0;
-      this.#listener.event(next, hasData);
+      if (from >= 0) this.#listener.event(from, next, hasData);
     } else {
       if (this.#place === OTHER) this.#readLine();
+      else if (this.#place === DONE && !this.done) this.#listener.data(DONE_TEXT, 0, this.#matched);
       this.#place = LINE_START;
-      this.#eventBytes += 1;
     }
     return next;
   }

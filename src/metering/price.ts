@@ -143,7 +143,7 @@ function parsePerMillion(given: unknown, option: string): bigint {
   const micro = BigInt(whole) * 1_000_000n + BigInt(decimals.padEnd(6, '0'));
   if (micro > ABSURD_USD_PER_MILLION * 1_000_000n) {
     throw new TypeError(
-      `${option} must be at most ${ABSURD_USD_PER_MILLION} USD per million tokens, got ${given}`,
+      `${option} must be at most ${ABSURD_USD_PER_MILLION} USD per million tokens, got ${parts[0]}`,
     );
   }
   return micro;

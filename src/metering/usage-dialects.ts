@@ -81,7 +81,11 @@ export class UsageTally {
   }
 
   read(): Usage | undefined {
-    if (!this.#told) return this.#sumOfChoices();
+    return this.#ofWhole() ?? this.#sumOfChoices();
+  }
+
+  #ofWhole(): Usage | undefined {
+    if (!this.#told) return undefined;
     const choices = [...this.#onChoice.values()];
     if (this.#isWhole || choices.length < 2 || choices.some(({ times }) => times > 1))
       return normalise(this.#told);
@@ -103,17 +107,18 @@ export class UsageTally {
  * Sorts a provider's counts into ours: reasoning that was counted beside the completion is added to
  * it, parts are never more than the whole.
  *
- * @returns undefined when prompt and completion can't be told
+ * @returns undefined unless prompt and completion are both told, or one of them and the total
  */
 function normalise(counts: { readonly [name in Count]?: number | undefined }): Usage | undefined {
-  const { prompt, total, cached = 0, cacheWrite = 0, audioPrompt = 0, audioCompletion = 0 } = counts;
-  if (prompt === undefined && counts.completion === undefined) return undefined;
-  const promptTokens = prompt ?? Math.max(0, (total ?? 0) - (counts.completion ?? 0));
-  const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
+  const { total, cached = 0, cacheWrite = 0, audioPrompt = 0, audioCompletion = 0 } = counts;
+  const promptTokens = counts.prompt ?? rest(total, counts.completion);
+  let completion = counts.completion ?? rest(total, counts.prompt);
+  if (promptTokens === undefined || completion === undefined) return undefined;
 
-  let completion = counts.completion ?? 0;
+  const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
+  const isBeside = counts.reasoning === undefined && counts.reasoningBeside !== undefined;
   if (total !== undefined && total > promptTokens + completion) completion = total - promptTokens;
-  else if (reasoning > completion || counts.reasoningBeside !== undefined) completion += reasoning;
+  else if (reasoning > completion || isBeside) completion += reasoning;
 
   const cachedTokens = Math.min(cached, promptTokens);
   const cacheWriteTokens = Math.min(cacheWrite, promptTokens - cachedTokens);
@@ -126,4 +131,8 @@ function normalise(counts: { readonly [name in Count]?: number | undefined }): U
     reasoningTokens: Math.min(reasoning, completion),
     audioCompletionTokens: Math.min(audioCompletion, completion),
   };
+}
+
+function rest(total: number | undefined, part: number | undefined): number | undefined {
+  return total === undefined || part === undefined ? undefined : Math.max(0, total - part);
 }

@@ -7,9 +7,9 @@ const LONGEST_HELD_BACK = 64 * 1024;
  * Takes the usage event out of a stream to which we added `include_usage`, and nothing else.
  *
  * That is the first event with `choices: []`, an object `usage` and no
- * `moderation`. An event that has begun is held back until it is complete,
- * because only then is it known; everything else goes on at once, in the very
- * buffers it came in.
+ * `moderation`, from its first field to its blank line; comments before it stay. An event that has
+ * begun is held back until it is complete, because only then is it known; everything else goes on
+ * at once, in the very buffers it came in.
  */
 export class UsageEventFilter {
   readonly #meter: UsageMeter;
@@ -21,20 +21,18 @@ export class UsageEventFilter {
   #letGo = false;
   /** The dropped event's last byte so far is a CR, whose LF may come. */
   #afterCr = false;
-  /** Of the chunk that is being written: where its last event ended, and where the dropped one begins and ends. */
-  #eventEnd = 0;
+  /** Where the dropped event begins and ends in the chunk that is being written. */
   #dropFrom = -1;
   #dropTo = -1;
 
   constructor(meter: UsageMeter) {
     this.#meter = meter;
-    meter.onEvent = (end, isUsageOnly) => {
+    meter.onEvent = (from, end, isUsageOnly) => {
       if (isUsageOnly && !this.#dropped && !this.#letGo) {
         this.#dropped = true;
-        this.#dropFrom = this.#eventEnd;
+        this.#dropFrom = from;
         this.#dropTo = end;
       }
-      this.#eventEnd = end;
       this.#letGo = false;
     };
   }
@@ -42,11 +40,10 @@ export class UsageEventFilter {
   /** Shows a chunk to the meter, and says what may go on now. */
   write(chunk: Buffer): readonly Buffer[] {
     const inert = this.#dropped && !this.#afterCr;
-    this.#eventEnd = 0;
     this.#dropFrom = -1;
     this.#meter.write(chunk);
-    if (inert || this.#meter.format === 'json') return [chunk];
-    if (this.#afterCr) {
+    if (inert) return [chunk];
+    if (this.#afterCr && chunk.length > 0) {
       this.#afterCr = false;
       return chunk[0] === LF ? nonEmpty(chunk.subarray(1)) : [chunk];
     }
@@ -69,15 +66,13 @@ export class UsageEventFilter {
   }
 
   #holdBack(chunk: Buffer): readonly Buffer[] {
-    const end = this.#eventEnd;
-    if (end === chunk.length && this.#heldBytes === 0) return [chunk];
-    if (this.#letGo && end === 0) return [chunk];
+    const from = this.#meter.eventFrom;
+    if (this.#letGo) return [chunk];
+    if (from === -1) return [...this.#release(), chunk];
 
-    const go = end === 0 ? [] : [...this.#release(), chunk.subarray(0, end)];
-    if (end < chunk.length) {
-      this.#heldBack.push(end === 0 ? chunk : chunk.subarray(end));
-      this.#heldBytes += chunk.length - end;
-    }
+    const go = from === 0 ? [] : [...this.#release(), chunk.subarray(0, from)];
+    this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
+    this.#heldBytes += chunk.length - from;
     if (this.#heldBytes <= LONGEST_HELD_BACK) return go;
     this.#letGo = true;
     return [...go, ...this.#release()];

@@ -22,10 +22,10 @@ export class UsageMeter {
   #over = false;
   #bom = 0;
   /**
-   * Called when an event of a stream is over: the offset after it in the chunk that is being
-   * written, and whether it has usage and nothing else to say.
+   * Called when an event of a stream is over: where it stands in the chunk that is being written
+   * (from 0 if it began in an earlier one), and whether it has usage and nothing else to say.
    */
-  onEvent: ((end: number, isUsageOnly: boolean) => void) | undefined;
+  onEvent: ((from: number, end: number, isUsageOnly: boolean) => void) | undefined;
 
   constructor() {
     this.#json = new JsonScanner('document', this.#reader);
@@ -64,6 +64,14 @@ export class UsageMeter {
     return this.#stream?.betweenEvents ?? false;
   }
 
+  /**
+   * Where the unfinished event begins in the chunk that was written last: 0 if in an earlier one,
+   * -1 if there is none, or no event stream.
+   */
+  get eventFrom(): number {
+    return this.#stream?.eventFrom ?? -1;
+  }
+
   /** Whether `[DONE]` was seen. */
   get done(): boolean {
     return this.#stream?.done ?? false;
@@ -93,8 +101,8 @@ export class UsageMeter {
           data: (bytes, from, to) => {
             this.#readJson(bytes, from, to);
           },
-          event: (end, hasData) => {
-            this.#endEvent(end, hasData);
+          event: (from, end, hasData) => {
+            this.#endEvent(from, end, hasData);
           },
         });
         this.#stream.write(chunk, i);
@@ -113,15 +121,26 @@ export class UsageMeter {
     }
   }
 
-  #endEvent(end: number, hasData: boolean): void {
-    const isUsageOnly = hasData && !this.#broken && this.#reader.isUsageOnly;
+  #endEvent(from: number, end: number, hasData: boolean): void {
+    const isUsageOnly = hasData && this.#reader.isUsageOnly && this.#isWhole();
     if (hasData) {
       this.#reader.end();
       this.#reader.begin();
       this.#json.begin();
       this.#broken = false;
     }
-    this.onEvent?.(end, isUsageOnly);
+    this.onEvent?.(from, end, isUsageOnly);
+  }
+
+  /** Whether the current chunk is all there. */
+  #isWhole(): boolean {
+    if (this.#broken) return false;
+    try {
+      this.#json.end();
+      return true;
+    } catch {
+      return false;
+    }
   }
 }
 

@@ -155,7 +155,7 @@ function splitTarget(target: string, option: string): TargetOptions {
 
 function resolveBudgets(given: ModelOptions['tokenBudgets'], option: string): TokenBudgets {
   if (given === undefined) return DEFAULT_TOKEN_BUDGETS;
-  checkRecord(given, option, DEFAULT_TOKEN_BUDGETS as unknown as Record<string, unknown>);
+  checkRecord(given, option, { ...DEFAULT_TOKEN_BUDGETS });
   for (const [name, value] of Object.entries(given)) positiveInteger(value, `${option}.${name}`);
   return { ...DEFAULT_TOKEN_BUDGETS, ...given };
 }

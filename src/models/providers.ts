@@ -107,7 +107,7 @@ function parseBaseURL(baseURL: string | undefined, option: string): URL {
 function queryString(base: URL, query: ProviderOptions['query']): string {
   const parameters = new URLSearchParams(base.search);
   for (const [name, value] of Object.entries(query ?? {})) parameters.set(name, value);
-  return parameters.size > 0 ? `?${parameters}` : '';
+  return parameters.size > 0 ? `?${parameters.toString()}` : '';
 }
 
 function resolveHeaders(

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 
-import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Timeouts } from '../options.ts';
@@ -69,7 +69,7 @@ export async function attempt(
     } catch (error) {
       clocks.stop();
       if (tries === 0 && running.reusedSocket && isReset(error)) continue;
-      throw toUpstreamError(error as Error);
+      throw toUpstreamError(asError(error));
     } finally {
       client.onGone(undefined);
     }
@@ -129,14 +129,18 @@ function decoderFor(encoding: string | undefined): ReturnType<typeof createGunzi
 }
 
 function isReset(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
+  const code = systemCode(error);
   return code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+/** The code of an error of Node's own, e.g. `ECONNREFUSED`; what an abort was given as its reason has none. */
+function systemCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 function toUpstreamError(error: Error): Error {
   if (error instanceof UpstreamError || error instanceof UpstreamTimeoutError) return error;
-  const { code } = error as NodeJS.ErrnoException;
-  // Node's own errors carry a code; what an abort was given as its reason carries none.
+  const code = systemCode(error);
   if (code === undefined) return error;
   if (code.startsWith('HPE_')) {
     const invalid = new UpstreamError(

@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events';
 import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 import { createProxyMiddleware } from 'http-proxy-middleware';
+
+import { asError } from '../errors.ts';
 
 /** Everything of a request that goes to a provider, exactly as it goes. */
 export interface UpstreamRequest {
@@ -40,7 +41,7 @@ export interface Sending {
 export function send(request: UpstreamRequest, onConnect: () => void): Sending {
   const attempt = new Attempt(request, onConnect);
   proxy(attempt.request, attempt.response).catch((error: unknown) => {
-    attempt.fail(error as Error);
+    attempt.fail(asError(error));
   });
   return attempt;
 }
@@ -86,8 +87,8 @@ class Attempt implements Sending {
       return;
     }
     this.reusedSocket = outgoing.reusedSocket;
-    const socket = outgoing.socket as Socket;
-    if (socket.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
+    const { socket } = outgoing;
+    if (socket?.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
     else this.#onConnect();
   }
 
@@ -154,8 +155,6 @@ class PrivateResponse extends EventEmitter {
   }
 }
 
-type PrivatePair = [IncomingMessage, ServerResponse];
-
 /**
  * The one middleware of the process.
  *
@@ -163,7 +162,7 @@ type PrivatePair = [IncomingMessage, ServerResponse];
  * reports by events: both `error` and `econnreset` must be heard, or a reset
  * would settle nothing.
  */
-const middleware = createProxyMiddleware<IncomingMessage, ServerResponse>({
+const middleware = createProxyMiddleware({
   pathFilter: () => true,
   router: (request, _response, options) => {
     const { upstream } = asPrivate(request);
@@ -182,7 +181,7 @@ const middleware = createProxyMiddleware<IncomingMessage, ServerResponse>({
         asPrivate(request).attempt.onAnswer(message);
       });
       server.on('error', (error, request) => {
-        if (request) asPrivate(request as IncomingMessage).attempt.fail(error);
+        asPrivate(request).attempt.fail(error);
       });
       server.on('econnreset', (error, request) => {
         asPrivate(request).attempt.fail(error);
@@ -191,10 +190,14 @@ const middleware = createProxyMiddleware<IncomingMessage, ServerResponse>({
   ],
 });
 
+/** The one cast: the pair is what the middleware uses of Node's, and no more. */
 function proxy(request: PrivateRequest, response: PrivateResponse): Promise<void> {
-  return middleware(...([request, response] as unknown as PrivatePair));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return middleware(request as unknown as IncomingMessage, response as unknown as ServerResponse);
 }
 
-function asPrivate(request: IncomingMessage): PrivateRequest {
-  return request as unknown as PrivateRequest;
+/** What the middleware hands to its listeners is the request that it was given. */
+function asPrivate(request: unknown): PrivateRequest {
+  if (request instanceof PrivateRequest) return request;
+  throw new TypeError('The middleware reported a request that it was not given');
 }

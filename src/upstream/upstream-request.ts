@@ -57,8 +57,7 @@ async function readApiKey(
 ): Promise<string> {
   let key: string | undefined;
   try {
-    const read_ = read();
-    key = read_ instanceof Promise ? await read_ : read_;
+    key = await read();
   } catch (cause) {
     throw Object.assign(missingKey(), { cause, provider });
   }

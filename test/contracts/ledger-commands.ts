@@ -25,8 +25,9 @@ export async function behavesLikeTheModel(
       ACCOUNTS.map((name) => [name, { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n }]),
     );
     const check = async (each: Command): Promise<void> => {
-      const expected = await apply(model, each, clock);
-      const reply = await apply(store, each, clock);
+      const requestId = 'slot' in each ? requestIdOf(each, clock.now, model) : '';
+      const expected = await apply(model, each, requestId, clock);
+      const reply = await apply(store, each, requestId, clock);
       same(reply, expected, 'reply');
       for (const account of ACCOUNTS) {
         const state = sorted(await store.snapshot(account));
@@ -88,8 +89,12 @@ const GRANTS: readonly Command[] = [
   { op: 'grant', account: 'zeta', id: 'a', amount: 30n, expires: undefined, priority: undefined },
 ];
 
-/** An id of a request: made `slot` ms into the hour, two hours, … before the clock's, or ahead of it. */
+/**
+ * Which request: the `held`-th of those that are held, if any; else the one made
+ * `slot` ms into these two hours, some hours before that, or ahead of the clock.
+ */
 interface RequestSlot {
+  readonly held?: number | undefined;
   readonly slot: number;
   readonly hoursAgo: number;
   readonly aheadMs: number;
@@ -154,6 +159,7 @@ const request = {
     { weight: 1, arbitrary: fc.constantFrom(4 * MINUTE, 2 * DAY) },
   ),
 };
+const runningRequest = { ...request, held: fc.option(fc.nat(3), { nil: undefined }) };
 const mostly = (value: boolean): fc.Arbitrary<boolean> =>
   fc.oneof({ weight: 6, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: fc.constant(!value) });
 const op = <T extends Command['op']>(name: T): fc.Arbitrary<T> => fc.constant(name);
@@ -185,7 +191,14 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   {
     weight: 5,
-    arbitrary: fc.record({ op: op('extend'), account, hold: money, leaseMs, checkpoint: money, ...request }),
+    arbitrary: fc.record({
+      op: op('extend'),
+      account,
+      hold: money,
+      leaseMs,
+      checkpoint: money,
+      ...runningRequest,
+    }),
   },
   {
     weight: 8,
@@ -196,10 +209,10 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       amount: money,
       tokens,
       force: fc.boolean(),
-      ...request,
+      ...runningRequest,
     }),
   },
-  { weight: 3, arbitrary: fc.record({ op: op('void'), account, ...request }) },
+  { weight: 3, arbitrary: fc.record({ op: op('void'), account, ...runningRequest }) },
   {
     weight: 4,
     arbitrary: fc.oneof(
@@ -246,8 +259,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 /** Both sides, by the methods that they share. */
 type Side = LedgerModel | LedgerStore;
 
-async function apply(side: Side, each: Command, clock: { now: number }): Promise<unknown> {
-  const requestId = 'slot' in each ? requestIdOf(each, clock.now) : '';
+async function apply(side: Side, each: Command, requestId: string, clock: { now: number }): Promise<unknown> {
   switch (each.op) {
     case 'admit': {
       const { want, less, notAfterMs, externalKey } = each;
@@ -329,7 +341,10 @@ async function apply(side: Side, each: Command, clock: { now: number }): Promise
   return clock.now;
 }
 
-function requestIdOf({ slot, hoursAgo, aheadMs }: RequestSlot, now: number): string {
+function requestIdOf(each: Extract<Command, RequestSlot>, now: number, model: LedgerModel): string {
+  const { slot, hoursAgo, aheadMs } = each;
+  const held = model.snapshot(each.account)?.requests.filter(({ state }) => state === 'held') ?? [];
+  if (each.held !== undefined && held.length > 0) return held[each.held % held.length]!.id;
   const time = Math.floor(now / (2 * HOUR)) * 2 * HOUR - hoursAgo * HOUR;
   const made = (aheadMs > 0 ? now + aheadMs : time + slot).toString(36).padStart(9, '0');
   return `${made}gate00000${slot}`;

@@ -95,7 +95,7 @@ export function describeCredits(ledger: LedgerFixture): void {
       expect(await ledger.store.balance('acme')).toMatchObject({ available: 150n });
       clock.now += 1;
       expect(await ledger.store.balance('acme')).toMatchObject({ available: 100n, granted: 150n });
-      expect(await state()).toMatchObject({ expired: 50n, available: 100n });
+      expect(await state()).toMatchObject({ expired: 50n, available: 100n, frozen: false });
       expect((await lines())[2]).toEqual({
         type: 'x',
         seq: 3n,
@@ -151,6 +151,15 @@ export function describeCredits(ledger: LedgerFixture): void {
       clock.now += HOUR;
       expect(await settle(1, 20n)).toMatchObject({ code: 'ok', charged: 20n, available: 100n });
       expect(await state()).toMatchObject({ expired: 30n, spent: 20n });
+    });
+
+    it('burn by the difference when a settle is late', async () => {
+      await admit(1, 50n);
+      await extend(1, 50n, { checkpoint: 30n });
+      clock.now += HOUR;
+      await ledger.store.sweep(1);
+      await settle(1, 35n);
+      expect(await remaining()).toEqual(['opening 65']);
     });
 
     it('that come back by a late settle never expire', async () => {

@@ -4,7 +4,7 @@ import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture }
 
 /** What any ledger store must do with API keys and their limits. Part of the suite in ledger-store.ts. */
 export function describeKeys(ledger: LedgerFixture): void {
-  const { clock, admit, settle, voidRequest, createKey, state, keyState } = ledger;
+  const { clock, admit, extend, settle, voidRequest, createKey, state, keyState } = ledger;
 
   describe('keys', () => {
     it('refuses a key that is not recorded', async () => {
@@ -287,12 +287,13 @@ export function describeKeys(ledger: LedgerFixture): void {
 
     it('never goes back to an earlier window', async () => {
       await createKey('k2', { budget: { amount: 30n, per: 'day' } });
-      await admit(1, 30n, { key: 'k2' });
-      await settle(1, 30n);
+      await admit(1, 20n, { key: 'k2' });
+      await settle(1, 20n);
       clock.now -= DAY;
-      expect(await admit(2, 1n, { key: 'k2', requestId: requestId(2, clock.now) })).toMatchObject({
-        code: 'budget',
-      });
+      const earlier = { key: 'k2', requestId: requestId(2, clock.now) };
+      expect(await admit(2, 11n, earlier)).toMatchObject({ code: 'budget', left: 10n });
+      expect(await admit(2, 10n, earlier)).toMatchObject({ code: 'ok' });
+      expect(await keyState('k2')).toMatchObject({ spent: 20n, window: Date.parse('2026-03-04T00:00Z') });
     });
 
     it('counts a charge in the window in which its request was admitted', async () => {
@@ -302,6 +303,27 @@ export function describeKeys(ledger: LedgerFixture): void {
       await admit(2, 10n, { key: 'k2', requestId: requestId(2, clock.now) });
       await settle(1, 10n);
       expect(await keyState('k2')).toMatchObject({ spent: 0n, held: 10n });
+    });
+
+    it('counts a charge that nobody admitted in the window in which it is posted', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await admit(1, 10n, { key: 'k2' });
+      await settle(1, 10n);
+      clock.now += DAY;
+      await settle(2, 12n, { key: 'k2', force: true });
+      expect(await keyState('k2')).toMatchObject({ spent: 12n, window: Date.parse('2026-03-05T00:00Z') });
+    });
+
+    it('lets a hold grow by the budget of a new window', async () => {
+      await createKey('k2', { budget: { amount: 30n, per: 'day' } });
+      await admit(1, 10n, { key: 'k2', leaseMs: 2 * DAY });
+      await admit(2, 20n, { key: 'k2' });
+      await settle(2, 20n);
+      clock.now += DAY;
+      expect(await extend(1, 31n)).toMatchObject({ code: 'no_funds', hold: 10n });
+      expect(await keyState('k2')).toMatchObject({ spent: 20n, window: Date.parse('2026-03-04T00:00Z') });
+      expect(await extend(1, 30n)).toMatchObject({ code: 'ok', hold: 30n });
+      expect(await keyState('k2')).toMatchObject({ spent: 0n, window: Date.parse('2026-03-05T00:00Z') });
     });
 
     it('counts what runs from the window before until it ends', async () => {

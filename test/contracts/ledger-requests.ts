@@ -286,6 +286,16 @@ export function describeRequests(ledger: LedgerFixture): void {
       expect((await lines())[1]).toMatchObject({ amount: 100n, writtenOff: 7n, hold: 30n });
     });
 
+    it('writes off a single nano-dollar', async () => {
+      await admit(1, 30n);
+      expect(await settle(1, 101n)).toMatchObject({ charged: 100n, writtenOff: 1n, available: 0n });
+    });
+
+    it('remembers what was charged, not what was asked', async () => {
+      await settle(1, 101n, { force: true });
+      expect(await settle(1, 101n)).toMatchObject({ code: 'duplicate', charged: 100n });
+    });
+
     it('touches no hold of another request', async () => {
       await admit(1, 30n);
       await admit(2, 60n);
@@ -521,6 +531,15 @@ export function describeRequests(ledger: LedgerFixture): void {
       clock.now += DAY;
       await ledger.store.sweep(10);
       expect(await admit(2, 30n, { requestId: requestId(2, NOON + 1) })).toMatchObject({ code: 'ok' });
+    });
+
+    it('keeps the newest time of those forgotten', async () => {
+      await settle(1, 0n, { requestId: requestId(1, NOON), force: true });
+      clock.now += 1;
+      await settle(2, 0n, { requestId: requestId(2, NOON - HOUR), force: true });
+      clock.now += DAY;
+      await ledger.store.sweep(10);
+      expect(await state()).toMatchObject({ requests: [], lowWater: NOON });
     });
 
     it('does not end for a request that still runs', async () => {

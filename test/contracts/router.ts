@@ -150,7 +150,11 @@ export function describeRouter(name: string, mount: Mount): void {
       const call = (index: number, piece: Record<string, unknown>, id?: string): string =>
         event({
           choices: [
-            { index: 0, delta: { tool_calls: [{ index, id, type: id && 'function', function: piece }] }, finish_reason: null },
+            {
+              index: 0,
+              delta: { tool_calls: [{ index, id, type: id && 'function', function: piece }] },
+              finish_reason: null,
+            },
           ],
         });
       gateway.provider.script = answerStream([

@@ -1,0 +1,41 @@
+/**
+ * `npm run check`: everything but the tests that says whether the project is sound; a line a step,
+ * and the whole output of what failed.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const packed = mkdtempSync(join(tmpdir(), 'ccr-pack-'));
+let failures = 0;
+
+step('format', 'oxfmt', '--check');
+step('lint', 'oxlint', '--type-aware', '--deny-warnings');
+step('types', 'tsc', '-p', 'tsconfig.json');
+step('dead code', 'knip');
+step('build', 'npm', 'run', '--silent', 'build');
+if (step('pack', 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', packed)) {
+  const tarball = join(packed, readdirSync(packed)[0] ?? '');
+  step('package', 'publint', '--strict', tarball);
+  step('its types', 'attw', '--profile', 'esm-only', tarball);
+}
+step('architecture', 'vitest', 'run', 'test/architecture.test.ts');
+
+rmSync(packed, { recursive: true });
+console.log(failures === 0 ? 'All checks passed.' : `${failures} of the checks failed.`);
+process.exit(failures === 0 ? 0 : 1);
+
+function step(name: string, command: string, ...args: readonly string[]): boolean {
+  const startedAt = Date.now();
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  const passed = status === 0;
+  console.log(
+    `${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(14)}${((Date.now() - startedAt) / 1000).toFixed(1)} s`,
+  );
+  if (!passed) {
+    failures += 1;
+    console.log([error?.message, stdout, stderr].filter(Boolean).join('\n'));
+  }
+  return passed;
+}

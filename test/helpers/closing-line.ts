@@ -1,0 +1,22 @@
+import type { Reporter, TestModule } from 'vitest/node';
+
+/** Ends the output with `N passed, N failed, N skipped` on a line of its own, for whoever counts. */
+export default class ClosingLine implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const count = { passed: 0, failed: 0, skipped: 0 };
+    for (const module of modules) {
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        if (state !== 'pending') count[state] += 1;
+      }
+      // A file that can't even be loaded has no tests, and must not pass for it.
+      if (module.state() === 'failed' && [...module.children.allTests()].length === 0) count.failed += 1;
+    }
+    const { passed, failed, skipped } = count;
+    if (passed + failed + skipped === 0) return;
+    // After vitest's own summary, which other reporters write at the same event.
+    process.once('exit', () => {
+      process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+    });
+  }
+}

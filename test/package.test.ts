@@ -1,0 +1,87 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const ROOT = new URL('..', import.meta.url).pathname;
+const folder = mkdtempSync(join(tmpdir(), 'ccr-package-'));
+const installed = join(folder, 'node_modules', 'chat-completions-router');
+
+/** The packed tarball, unpacked into a project of its own with the dependencies that its manifest names. */
+beforeAll(() => {
+  execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], { cwd: ROOT });
+  const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz')) ?? '';
+  mkdirSync(installed, { recursive: true });
+  execFileSync('tar', ['-xzf', join(folder, tarball), '-C', installed, '--strip-components=1']);
+  symlinkSync(join(ROOT, 'node_modules'), join(installed, 'node_modules'));
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function run(file: string, source: string): string {
+  writeFileSync(join(folder, file), source);
+  return execFileSync(process.execPath, [file], { cwd: folder, encoding: 'utf8' });
+}
+
+const USE = `
+  const router = createChatCompletionsRouter({ store: 'memory:', providers: {}, models: {} });
+  console.log(typeof router, typeof router.credits.grant);
+`;
+
+describe('the packed package', () => {
+  it('can be imported', () => {
+    const source = `import { createChatCompletionsRouter } from 'chat-completions-router';${USE}`;
+    expect(run('esm.mjs', source)).toBe('function function\n');
+  });
+
+  it('can be required', () => {
+    const source = `const { createChatCompletionsRouter } = require('chat-completions-router');${USE}`;
+    expect(run('cjs.cjs', source)).toBe('function function\n');
+  });
+
+  it.each(['nodenext', 'bundler'])(
+    'has types for "moduleResolution": "%s", without those of any framework',
+    (resolution) => {
+      writeFileSync(
+        join(folder, 'use.ts'),
+        `import { createChatCompletionsRouter, type ChatCompletionsRouter } from 'chat-completions-router';
+       export const router: ChatCompletionsRouter = createChatCompletionsRouter({
+         store: 'memory:', providers: {}, models: {} });`,
+      );
+      const compilerOptions = {
+        module: resolution === 'bundler' ? 'esnext' : resolution,
+        moduleResolution: resolution,
+        target: 'es2023',
+        lib: ['es2023'],
+        strict: true,
+        noEmit: true,
+        types: ['node'],
+        typeRoots: [join(ROOT, 'node_modules/@types')],
+      };
+      writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['use.ts'] }));
+      const { stdout, status } = spawnSync('tsc', ['-p', folder, '--listFiles'], {
+        cwd: ROOT,
+        encoding: 'utf8',
+      });
+      expect(status, stdout).toBe(0);
+      expect(stdout).not.toMatch(/node_modules\/(express|openai|@types\/express)\//);
+    },
+  );
+
+  it('holds what it needs and nothing else', () => {
+    const parts = new Set(readdirSync(installed));
+    expect([...parts].sort()).toEqual([
+      'LICENSE',
+      'README.md',
+      'dist',
+      'node_modules',
+      'package.json',
+      'src',
+    ]);
+  });
+});

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/helpers/build.ts'],
+    // A process for each file: nock, once active, changes every request of its process.
+    pool: 'forks',
+    testTimeout: 15_000,
+    hookTimeout: 60_000,
+    typecheck: { enabled: true, include: ['test/**/*.test-d.ts'], checker: 'tsc' },
+  },
+});
