@@ -1,15 +1,13 @@
 /** `npm run build`: `dist/` from `src/`, with types and maps; what was there stays until the new one is complete. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 
-mkdirSync('.cache', { recursive: true });
-const work = mkdtempSync('.cache/build-');
-const built = join(work, 'dist');
+// Beside dist/, because the maps name their sources from where they were written.
+const built = mkdtempSync('.dist-');
 const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json', '--outDir', built], { stdio: 'inherit' });
 if (status === 0) {
   rmSync('dist', { recursive: true, force: true });
   renameSync(built, 'dist');
 }
-rmSync(work, { recursive: true, force: true });
+rmSync(built, { recursive: true, force: true });
 process.exit(status ?? 1);

@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -72,6 +81,13 @@ describe('the packed package', () => {
       expect(stdout).not.toMatch(/node_modules\/(express|openai|@types\/express)\//);
     },
   );
+
+  it('has maps that lead into the sources beside them', () => {
+    const map = JSON.parse(readFileSync(join(installed, 'dist/upstream/send.js.map'), 'utf8')) as {
+      sources: string[];
+    };
+    expect(existsSync(join(installed, 'dist/upstream', map.sources[0] ?? ''))).toBe(true);
+  });
 
   it('holds what it needs and nothing else', () => {
     const parts = new Set(readdirSync(installed));

@@ -39,7 +39,7 @@ describe('the README', () => {
     const table = README.slice(README.indexOf('## Errors'), README.indexOf('## Streaming'));
     const rows = table.split('\n').filter((line) => /^\| \d{3}/.test(line));
     const documented = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([a-z_]+)`/g)]);
-    expect(documented.map(([, code]) => code).sort()).toEqual(declared.sort());
+    expect(new Set(documented.map(([, code]) => code))).toEqual(new Set(declared));
   });
 
   it('names every preset', () => {

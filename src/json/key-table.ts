@@ -46,12 +46,16 @@ export class KeyTable<Role> {
   find(key: JsonToken): Match<Role> | undefined {
     const length = key.asciiChars + key.nonAsciiChars;
     const candidates = this.#byLength[length];
-    if (!candidates || !decode(key)) return undefined;
+    if (!candidates) return undefined;
+    const isPlain = key.to - key.from === length;
+    if (!isPlain && !decode(key)) return undefined;
+    const units = isPlain ? key.bytes : decoded;
+    const from = isPlain ? key.from : 0;
     for (const { chars, itself, variant } of candidates) {
       let exact = true;
       let at = 0;
       for (; at < length; at++) {
-        const char = decoded[at] ?? 0;
+        const char = units[from + at] ?? 0;
         const wanted = chars[at] ?? 0;
         if (char === wanted) continue;
         if (fold(char) !== fold(wanted)) break;

@@ -109,13 +109,8 @@ export class JsonScanner<Mark extends string> {
   write(chunk: Uint8Array, from = 0, to: number = chunk.length): void {
     this.#base -= from;
     this.#from = from; // of a token that the last chunk cut
-    let i = from;
-    while (i < to) {
-      if (this.#next === IN_STRING) i = this.#scanString(chunk, i, to);
-      else if (this.#next === IN_NUMBER) i = this.#scanNumber(chunk, i, to);
-      else if (this.#next === IN_WORD) i = this.#scanWord(chunk, i, to);
-      else i = this.#scanStructure(chunk, i, to);
-    }
+    const begin = this.#next >= IN_STRING ? this.#scanToken(chunk, from, to) : from;
+    this.#scanStructure(chunk, begin, to);
     if (this.#next >= IN_STRING) this.#carryOver(chunk, to);
     this.#base += to;
   }
@@ -126,7 +121,7 @@ export class JsonScanner<Mark extends string> {
     if (this.#next !== COMMA || this.#marks.length > 0) throw new JsonError('cut', this.#base);
   }
 
-  #scanStructure(bytes: Uint8Array, index: number, to: number): number {
+  #scanStructure(bytes: Uint8Array, index: number, to: number): void {
     for (let i = index; i < to; i++) {
       const byte = bytes[i] ?? 0;
       switch (byte) {
@@ -140,7 +135,8 @@ export class JsonScanner<Mark extends string> {
           this.#isKey = this.#next === KEY || this.#next === FIRST_KEY;
           if (!this.#isKey && this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
           this.#begin(i, i + 1, IN_STRING);
-          return i + 1;
+          i = this.#scanString(bytes, i + 1, to) - 1;
+          break;
         case 0x3a: // :
           if (this.#next !== COLON) throw this.#unexpected(i);
           this.#next = VALUE;
@@ -168,10 +164,17 @@ export class JsonScanner<Mark extends string> {
         default:
           if (this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
           this.#beginScalar(byte, i);
-          return i;
+          i = this.#scanToken(bytes, i, to) - 1;
       }
     }
-    return to;
+  }
+
+  /** @returns the index after the token, or after its closing quote; `to` if it goes on */
+  #scanToken(bytes: Uint8Array, index: number, to: number): number {
+    if (this.#next === IN_STRING) return this.#scanString(bytes, index, to);
+    return this.#next === IN_NUMBER
+      ? this.#scanNumber(bytes, index, to)
+      : this.#scanWord(bytes, index, to);
   }
 
   #open(bytes: Uint8Array, i: number, kind: 'object' | 'array'): void {

@@ -131,9 +131,3 @@ export const QUESTION = {
   model: 'acme/fast',
   messages: [{ role: 'user' as const, content: 'Say hello.' }],
 };
-
-export interface Balance {
-  readonly balance: string;
-  readonly held: string;
-  readonly totalUsed: string;
-}
