@@ -38,7 +38,6 @@ const IN_STRING = 6;
 const IN_NUMBER = 7;
 const IN_WORD = 8;
 
-const WORDS = ['true', 'false', 'null'] as const;
 const NOTHING: Uint8Array = new Uint8Array(0);
 
 /**
@@ -80,7 +79,7 @@ export class JsonScanner<Mark extends string> {
   #isKey = false;
   readonly #string = new JsonStringScanner();
   #number = BEGIN;
-  #word: (typeof WORDS)[number] = 'null';
+  #word: 'true' | 'false' | 'null' = 'null';
 
   /** @param mark - of what the document itself is in */
   constructor(mark: Mark, listener: JsonListener<Mark>) {
@@ -95,8 +94,10 @@ export class JsonScanner<Mark extends string> {
     this.#base = 0;
     this.#mark = this.#root;
     this.#inArray = false;
-    this.#marks.length = 0;
-    this.#arrays.length = 0;
+    if (this.#marks.length > 0) {
+      this.#marks.length = 0;
+      this.#arrays.length = 0;
+    }
     this.#token.spaces = 0;
     this.#string.reset();
   }
@@ -172,9 +173,7 @@ export class JsonScanner<Mark extends string> {
   /** @returns the index after the token, or after its closing quote; `to` if it goes on */
   #scanToken(bytes: Uint8Array, index: number, to: number): number {
     if (this.#next === IN_STRING) return this.#scanString(bytes, index, to);
-    return this.#next === IN_NUMBER
-      ? this.#scanNumber(bytes, index, to)
-      : this.#scanWord(bytes, index, to);
+    return this.#next === IN_NUMBER ? this.#scanNumber(bytes, index, to) : this.#scanWord(bytes, index, to);
   }
 
   #open(bytes: Uint8Array, i: number, kind: 'object' | 'array'): void {
@@ -206,8 +205,8 @@ export class JsonScanner<Mark extends string> {
       this.#begin(i, i, IN_NUMBER);
       return;
     }
-    const word = WORDS.find((candidate) => candidate.charCodeAt(0) === byte);
-    if (!word) throw this.#unexpected(i);
+    const word = byte === 0x74 ? 'true' : byte === 0x66 ? 'false' : 'null';
+    if (byte !== word.charCodeAt(0)) throw this.#unexpected(i);
     this.#word = word;
     this.#begin(i, i, IN_WORD);
   }

@@ -95,7 +95,7 @@ export class ChunkReader implements JsonListener<Place> {
   #key: Key | undefined;
   /** Of the current chunk: */
   #hasUsage = false;
-  #hasModeration = false;
+  #saysMore = false;
   #hasChoices = false;
   #choices = 0;
   #choice = 0;
@@ -108,7 +108,7 @@ export class ChunkReader implements JsonListener<Place> {
 
   /** Whether the chunk that was just read has usage and nothing else to say. */
   get isUsageOnly(): boolean {
-    return this.#hasUsage && this.#hasChoices && this.#choices === 0 && !this.#hasModeration;
+    return this.#hasUsage && this.#hasChoices && this.#choices === 0 && !this.#saysMore;
   }
 
   usage(): Usage | undefined {
@@ -119,7 +119,7 @@ export class ChunkReader implements JsonListener<Place> {
   begin(): void {
     this.#key = undefined;
     this.#hasUsage = false;
-    this.#hasModeration = false;
+    this.#saysMore = false;
     this.#hasChoices = false;
     this.#choices = 0;
     this.#choice = 0;
@@ -148,10 +148,9 @@ export class ChunkReader implements JsonListener<Place> {
       case 'answer':
         return this.#inAnswer(kind, token);
       case 'choices':
-        if (kind !== 'object') return 'elsewhere';
         this.#choice = this.#choices;
         this.#choices += 1;
-        return 'choice';
+        return kind === 'object' ? 'choice' : 'elsewhere';
       case 'choice':
         return this.#inChoice(kind, token);
       case 'delta':
@@ -194,10 +193,13 @@ export class ChunkReader implements JsonListener<Place> {
         this.#hasUsage = true;
         return this.#beginUsage('answer');
       case 'error':
-        if (isTruthy(kind, token)) this.failed = true;
+        if (isTruthy(kind, token)) {
+          this.failed = true;
+          this.#saysMore = true;
+        }
         return 'elsewhere';
       case 'moderation':
-        this.#hasModeration = true;
+        if (kind !== 'null') this.#saysMore = true;
         return 'elsewhere';
       case 'x_groq':
         return kind === 'object' ? 'x_groq' : 'elsewhere';

@@ -55,7 +55,7 @@ const ABSURD_USD_PER_MILLION = 100_000n;
 export function parsePricing(pricing: Pricing | 'free', option: string): Price {
   if (pricing === 'free') return FREE;
   if (typeof pricing !== 'object' || pricing === null) {
-    throw new TypeError(`${option} must be { input, output, … } or 'free', got ${JSON.stringify(pricing)}`);
+    throw new TypeError(`${option} must be { input, output, … } or 'free', got ${show(pricing)}`);
   }
   for (const key of Object.keys(pricing)) {
     if (!Object.hasOwn(PRICING_KEYS, key)) {
@@ -136,7 +136,7 @@ function parsePerMillion(given: unknown, option: string): bigint {
   const parts = typeof given === 'string' ? /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(given) : null;
   if (!parts) {
     throw new TypeError(
-      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, as "0.15", got ${JSON.stringify(given)}`,
+      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, as "0.15", got ${show(given)}`,
     );
   }
   const [, whole = '0', decimals = ''] = parts;
@@ -147,6 +147,11 @@ function parsePerMillion(given: unknown, option: string): bigint {
     );
   }
   return micro;
+}
+
+/** A BigInt has no JSON. */
+function show(value: unknown): string {
+  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
 }
 
 function parseFee(given: string, option: string): NanoDollars {

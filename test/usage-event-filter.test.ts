@@ -1,0 +1,188 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { UsageEventFilter } from '../src/metering/usage-event-filter.ts';
+import { UsageMeter } from '../src/metering/usage-meter.ts';
+
+const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":null}\n\n';
+const USAGE = 'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12}}\n\n';
+const DONE = 'data: [DONE]\n\n';
+const LINE_ENDS = [
+  ['LF', '\n'],
+  ['CRLF', '\r\n'],
+  ['CR', '\r'],
+] as const;
+
+describe('the usage event', () => {
+  it.each(LINE_ENDS)('is all that is dropped, wherever the stream is cut: %s', (_name, lineEnd) => {
+    const before = withLineEnd(`: hello\n\n${TEXT}event: x\nid: 1\n${TEXT}`, lineEnd);
+    const after = withLineEnd(`${DONE}: bye\n\n`, lineEnd);
+    const bytes = Buffer.from(before + withLineEnd(USAGE, lineEnd) + after);
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      const through = filtered([bytes.subarray(0, cut), bytes.subarray(cut)]);
+      expect(through, `cut at byte ${cut}`).toBe(before + after);
+    }
+    expect(filtered(byteByByte(bytes))).toBe(before + after);
+  });
+
+  it.each([
+    ['with an event and an id', `event: message\nid: 7\n${USAGE}`],
+    ['with its keys in another order', 'data: {"usage":{"total_tokens":21},"id":"1","choices":[]}\n\n'],
+    ['without a blank after data:', USAGE.replace(': ', ':')],
+    ['over several lines of data', 'data: {"choices":\ndata: [],\ndata: "usage":{}}\n\n'],
+    ['with keys written as escapes', USAGE.replace('usage', String.raw`us\u0061ge`)],
+  ])('is dropped %s', (_form, event) => {
+    expect(filtered([Buffer.from(TEXT + event + DONE)])).toBe(TEXT + DONE);
+    expect(filtered(byteByByte(Buffer.from(TEXT + event + DONE)))).toBe(TEXT + DONE);
+  });
+
+  it('leaves the comments before it', () => {
+    expect(filtered(byteByByte(Buffer.from(`: ping\n${USAGE}${DONE}`)))).toBe(`: ping\n${DONE}`);
+  });
+
+  it('leaves a second one', () => {
+    expect(filtered([Buffer.from(USAGE + USAGE + DONE)])).toBe(USAGE + DONE);
+  });
+
+  it('is metered all the same', () => {
+    const meter = new UsageMeter();
+    new UsageEventFilter(meter).write(Buffer.from(USAGE));
+    expect(meter.usage).toMatchObject({ promptTokens: 9, completionTokens: 12 });
+  });
+});
+
+describe('the filter leaves', () => {
+  it.each([
+    ['usage on a chunk with choices', '{"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":9}}'],
+    ['usage: null', '{"choices":[],"usage":null}'],
+    ['usage that is no object', '{"choices":[],"usage":[1]}'],
+    ['a chunk without usage', '{"choices":[],"prompt_filter_results":[]}'],
+    ['a chunk without choices', '{"usage":{"prompt_tokens":9}}'],
+    ['choices that are no array', '{"choices":null,"usage":{"prompt_tokens":9}}'],
+    ['moderation', '{"choices":[],"usage":{"prompt_tokens":9},"moderation":{"input":{}}}'],
+    ['usage in deeper places', '{"x":{"choices":[],"usage":{}},"choices":[]}'],
+    ['usage in a string', JSON.stringify({ choices: [], text: USAGE })],
+    ['JSON that is cut', '{"choices":[],"usage":{"prompt_tokens":9}'],
+    ['JSON that is broken', '{"choices":[],"usage":{}}{}'],
+    ['no JSON', 'usage'],
+  ])('%s', (_case, data) => {
+    const stream = `data: ${data}\n\n${DONE}`;
+    expect(filtered([Buffer.from(stream)])).toBe(stream);
+    expect(filtered(byteByByte(Buffer.from(stream)))).toBe(stream);
+  });
+
+  it('a JSON answer, and holds nothing of it back', () => {
+    const filter = newFilter();
+    const chunks = ['\ufeff', '\n ', '{"choices":[],', '"usage":{}}', '\n'].map((text) => Buffer.from(text));
+    for (const chunk of chunks) expect(sameBuffers(filter.write(chunk), [chunk])).toBe(true);
+    expect(filter.end()).toEqual([]);
+  });
+
+  it('everything but the one event, however the bytes come', () => {
+    const event = fc.constantFrom(
+      TEXT,
+      ': ping\n\n',
+      ': ping\n',
+      'id: 1\n\n',
+      '\n',
+      'event: x\ndata: {"choices":[],"usage":null}\n\n',
+      'data: {"broken\n\n',
+      `data: ${JSON.stringify({ choices: [{ delta: { content: `{"choices":[]}é😀${USAGE}` } }] })}\n\n`,
+    );
+    const events = fc.array(event, { maxLength: 6 });
+    const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
+    const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(events, events, lineEnd, sizes, (before, after, end, lengths) => {
+        const kept = [withLineEnd(before.join(''), end), withLineEnd(after.join('') + DONE, end)];
+        const bytes = Buffer.from(kept.join(withLineEnd(USAGE, end)));
+        expect(filtered(inPieces(bytes, lengths))).toBe(kept.join(''));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('what goes on', () => {
+  it('goes on in the very buffer it came in', () => {
+    const filter = newFilter();
+    for (const text of [TEXT, TEXT + TEXT, ': ping\n\n', ': half a com', 'ment\n', DONE]) {
+      const chunk = Buffer.from(text);
+      expect(sameBuffers(filter.write(chunk), [chunk]), text).toBe(true);
+    }
+  });
+
+  it('goes on at once where a chunk ends with its event, after each line end', () => {
+    for (const [, lineEnd] of LINE_ENDS) {
+      const filter = newFilter();
+      expect(String(filter.write(Buffer.from(withLineEnd(TEXT, lineEnd))))).toBe(withLineEnd(TEXT, lineEnd));
+    }
+    const filter = newFilter();
+    expect(Buffer.concat(filter.write(Buffer.from('data: 1\r\n\r'))).toString()).toBe('data: 1\r\n\r');
+    expect(Buffer.concat(filter.write(Buffer.from('\n'))).toString()).toBe('\n');
+  });
+
+  it('waits for the end of an event that has begun', () => {
+    const filter = newFilter();
+    expect(String(filter.write(Buffer.from(`${TEXT}data: {"cho`)))).toBe(TEXT);
+    expect(filter.write(Buffer.from('ices":[{}]}\n'))).toEqual([]);
+    expect(Buffer.concat(filter.write(Buffer.from('\n'))).toString()).toBe('data: {"choices":[{}]}\n\n');
+  });
+
+  it('is told at the end, when no end came', () => {
+    const filter = newFilter();
+    filter.write(Buffer.from('data: {"cho'));
+    expect(Buffer.concat(filter.end()).toString()).toBe('data: {"cho');
+    expect(filter.end()).toEqual([]);
+  });
+
+  it('waits no longer after 64 KiB of one event', () => {
+    const filter = newFilter();
+    const begin = Buffer.from(`data: {"choices":[],"x":"${'x'.repeat(65_000)}`);
+    expect(filter.write(begin)).toEqual([]);
+    const more = Buffer.from('x'.repeat(1000));
+    expect(sameBuffers(filter.write(more), [begin, more])).toBe(true);
+    const end = Buffer.from('","usage":{"prompt_tokens":1}}\n\n');
+    expect(sameBuffers(filter.write(end), [end])).toBe(true);
+  });
+
+  it('is a 64 MiB line in the buffers it came in, with nothing piling up', () => {
+    const filter = newFilter();
+    const begin = Buffer.from('data: {"choices":[{"delta":{"content":"');
+    const part = Buffer.alloc(64 * 1024, 'x');
+    filter.write(begin);
+    expect(sameBuffers(filter.write(part), [begin, part])).toBe(true);
+    for (let i = 1; i < 1024; i++) if (filter.write(part)[0] !== part) expect.fail(`part ${i} was held back`);
+    expect(filter.end()).toEqual([]);
+  });
+});
+
+function newFilter(): UsageEventFilter {
+  return new UsageEventFilter(new UsageMeter());
+}
+
+function filtered(chunks: readonly Buffer[]): string {
+  const filter = newFilter();
+  return Buffer.concat([...chunks.flatMap((chunk) => filter.write(chunk)), ...filter.end()]).toString();
+}
+
+function sameBuffers(buffers: readonly Buffer[], expected: readonly Buffer[]): boolean {
+  return buffers.length === expected.length && buffers.every((buffer, i) => buffer === expected[i]);
+}
+
+function withLineEnd(text: string, lineEnd: string): string {
+  return text.replaceAll('\n', lineEnd);
+}
+
+function byteByByte(bytes: Buffer): readonly Buffer[] {
+  return Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
+}
+
+/** Cut into pieces of these lengths, again and again. */
+function inPieces(bytes: Buffer, lengths: readonly number[]): readonly Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += pieces.at(-1)!.length) {
+    pieces.push(bytes.subarray(at, at + lengths[pieces.length % lengths.length]!));
+  }
+  return pieces;
+}
