@@ -1,8 +1,18 @@
 export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export * from './errors.ts';
-export type { Credits } from './ledger/credits.ts';
+export {
+  type AdjustOptions,
+  type Credits,
+  type CreditsBalance,
+  type CreditsChange,
+  CreditsConflictError,
+  type CreditsEntry,
+  type GrantOptions,
+  type JournalOptions,
+} from './ledger/credits.ts';
 export type * from './ledger/ledger.ts';
+export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory-store.ts';
 export type { Pricing } from './metering/price.ts';
 export type { Usage } from './metering/usage-dialects.ts';

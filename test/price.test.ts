@@ -76,11 +76,16 @@ describe('a price', () => {
     },
   );
 
-  it.each([0.15, 1, null, undefined, 1n === 1n])('is refused when it is no string: %j', (output) => {
+  it.each([0.15, 1, null, undefined, true])('is refused when it is no string: %j', (output) => {
     const pricing = { input: '1', output } as unknown as Pricing;
     expect(() => parsePricing(pricing, OPTION)).toThrow(
       /^models\["x"\]\.pricing\.output must be a decimal string/,
     );
+  });
+
+  it('is refused when it is an integer of any size', () => {
+    expect(() => parsePricing({ input: '1', output: 1n } as unknown as Pricing, OPTION)).toThrow(/got 1n$/);
+    expect(() => parsePricing(1n as unknown as Pricing, OPTION)).toThrow(/^models\["x"\]\.pricing must be/);
   });
 
   it('is refused when no model can be so dear', () => {

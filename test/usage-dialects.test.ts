@@ -102,6 +102,73 @@ const BLOCKS: readonly [provider: string, usage: unknown, pricing: Pricing, cost
     { input: '2', output: '8' },
     '0.775744',
   ],
+  [
+    'Gemini, with thoughts in the total alone', // 8 × 300 + (10 + 990) × 2,500
+    { prompt_tokens: 8, completion_tokens: 10, total_tokens: 1008 },
+    { input: '0.30', output: '2.50' },
+    '0.0025024',
+  ],
+  [
+    'DeepInfra, with reasoning that no completion holds', // 20 × 100 + (30 + 70) × 400
+    {
+      prompt_tokens: 20,
+      completion_tokens: 30,
+      total_tokens: 50,
+      completion_tokens_details: { reasoning_tokens: 70 },
+    },
+    { input: '0.10', output: '0.40' },
+    '0.000042',
+  ],
+  [
+    'Mistral, with cached tokens under three names', // 36 × 400 + 64 × 40 + 10 × 2,000
+    {
+      prompt_tokens: 100,
+      completion_tokens: 10,
+      total_tokens: 110,
+      num_cached_tokens: 64,
+      prompt_token_details: { cached_tokens: 64 },
+      prompt_tokens_details: { cached_tokens: 64 },
+    },
+    { input: '0.40', cachedInput: '0.04', output: '2' },
+    '0.00003696',
+  ],
+  [
+    'Qwen, with a cache that was written', // 100 × 400 + 1,500 × 40 + 400 × 500 + 50 × 1,200
+    {
+      prompt_tokens: 2000,
+      completion_tokens: 50,
+      total_tokens: 2050,
+      prompt_tokens_details: {
+        cached_tokens: 1500,
+        cache_creation_input_tokens: 400,
+        cache_creation: { ephemeral_5m_input_tokens: 400 },
+        cache_type: 'ephemeral',
+      },
+    },
+    { input: '0.40', cachedInput: '0.04', cacheWriteInput: '0.50', output: '1.20' },
+    '0.00036',
+  ],
+  [
+    'OpenRouter, with its own costs', // 194 × 2,500 + 2 × 10,000
+    {
+      prompt_tokens: 194,
+      completion_tokens: 2,
+      total_tokens: 196,
+      cost: 0.95,
+      cost_details: { upstream_inference_cost: 19 },
+      is_byok: false,
+      completion_tokens_details: { reasoning_tokens: 0 },
+      prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0, audio_tokens: 0 },
+    },
+    { input: '2.50', output: '10' },
+    '0.000505',
+  ],
+  [
+    'llama.cpp, with its keys in another order', // 10 × 1,000 + 20 × 2,000
+    { completion_tokens: 20, prompt_tokens: 10, total_tokens: 30 },
+    { input: '1', output: '2' },
+    '0.00005',
+  ],
 ];
 
 describe('a published usage block', () => {
@@ -265,6 +332,20 @@ describe('usage that is told more than once', () => {
     });
     expect(counts(own(0, 12), own(1, 20))).toEqual([9, 32]);
     expect(counts({ choices: [{ usage: COUNTS, index: 1 }] }, own(0, 20))).toEqual([9, 32]);
+  });
+
+  it('in the choices may tell the prompt once', () => {
+    expect(counts(chunk(COUNTS, 0), chunk({ completion_tokens: 20 }, 1))).toEqual([9, 32]);
+  });
+
+  it('in the choices keeps the reasoning that only their totals know', () => {
+    const own = (index: number): unknown => ({
+      choices: [{ index, usage: { ...COUNTS, total_tokens: 26 } }],
+    });
+    expect(counts(own(0), own(1))).toEqual([9, 34]);
+    expect(
+      counts(chunk({ ...COUNTS, total_tokens: 26 }, 0), chunk({ ...COUNTS, total_tokens: 26 }, 1)),
+    ).toEqual([9, 34]);
   });
 
   it('in the choices counts only where none is told of the whole', () => {

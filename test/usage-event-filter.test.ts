@@ -30,6 +30,7 @@ describe('the usage event', () => {
     ['with its keys in another order', 'data: {"usage":{"total_tokens":21},"id":"1","choices":[]}\n\n'],
     ['without a blank after data:', USAGE.replace(': ', ':')],
     ['over several lines of data', 'data: {"choices":\ndata: [],\ndata: "usage":{}}\n\n'],
+    ['with moderation and error of null', USAGE.replace('[]', '[],"moderation":null,"error":null')],
     ['with keys written as escapes', USAGE.replace('usage', String.raw`us\u0061ge`)],
   ])('is dropped %s', (_form, event) => {
     expect(filtered([Buffer.from(TEXT + event + DONE)])).toBe(TEXT + DONE);
@@ -60,6 +61,8 @@ describe('the filter leaves', () => {
     ['a chunk without choices', '{"usage":{"prompt_tokens":9}}'],
     ['choices that are no array', '{"choices":null,"usage":{"prompt_tokens":9}}'],
     ['moderation', '{"choices":[],"usage":{"prompt_tokens":9},"moderation":{"input":{}}}'],
+    ['an error', '{"choices":[],"usage":{"prompt_tokens":9},"error":{"message":"x"}}'],
+    ['choices that are no objects', '{"choices":[null],"usage":{"prompt_tokens":9}}'],
     ['usage in deeper places', '{"x":{"choices":[],"usage":{}},"choices":[]}'],
     ['usage in a string', JSON.stringify({ choices: [], text: USAGE })],
     ['JSON that is cut', '{"choices":[],"usage":{"prompt_tokens":9}'],

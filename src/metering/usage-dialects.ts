@@ -63,7 +63,7 @@ export class UsageTally {
   /** The last was told on a chunk of no choice, or of several: it is of the whole answer. */
   #isWhole = false;
   /** Told on a chunk of just one choice: of that choice alone, or of all so far. */
-  readonly #onChoice = new Map<number, { completion: number; times: number }>();
+  readonly #onChoice = new Map<number, { readonly counts: Counts; readonly times: number }>();
   /** Told inside a choice. */
   readonly #inChoice = new Map<number, Counts>();
 
@@ -73,7 +73,7 @@ export class UsageTally {
     this.#isWhole = choice === undefined;
     if (choice === undefined) return;
     const times = this.#onChoice.get(choice)?.times ?? 0;
-    this.#onChoice.set(choice, { completion: counts.completion ?? 0, times: times + 1 });
+    this.#onChoice.set(choice, { counts, times: times + 1 });
   }
 
   addOfChoice(counts: Counts, choice: number): void {
@@ -81,7 +81,7 @@ export class UsageTally {
   }
 
   read(): Usage | undefined {
-    return this.#ofWhole() ?? this.#sumOfChoices();
+    return this.#ofWhole() ?? sum([...this.#inChoice.values()]);
   }
 
   #ofWhole(): Usage | undefined {
@@ -89,18 +89,25 @@ export class UsageTally {
     const choices = [...this.#onChoice.values()];
     if (this.#isWhole || choices.length < 2 || choices.some(({ times }) => times > 1))
       return normalise(this.#told);
-    const completion = choices.reduce((sum, choice) => sum + choice.completion, 0);
-    return normalise({ ...this.#told, completion, total: undefined });
+    return sum(choices.map(({ counts }) => counts));
   }
+}
 
-  /** One prompt, which each choice repeats, and all completions. */
-  #sumOfChoices(): Usage | undefined {
-    const choices = [...this.#inChoice.values()];
-    const last = choices.at(-1);
-    if (!last) return undefined;
-    const completion = choices.reduce((sum, counts) => sum + (counts.completion ?? 0), 0);
-    return normalise({ ...last, completion, total: undefined });
-  }
+/** One prompt, which each choice may repeat, and all completions. */
+function sum(choices: readonly Counts[]): Usage | undefined {
+  const prompt = choices.findLast((counts) => counts.prompt !== undefined)?.prompt;
+  const usages = choices
+    .map((counts) => normalise(prompt === undefined ? counts : { prompt, ...counts }))
+    .filter((usage) => usage !== undefined);
+  return usages.reduce<Usage | undefined>(
+    (before, usage) => ({
+      ...usage,
+      completionTokens: usage.completionTokens + (before?.completionTokens ?? 0),
+      reasoningTokens: usage.reasoningTokens + (before?.reasoningTokens ?? 0),
+      audioCompletionTokens: usage.audioCompletionTokens + (before?.audioCompletionTokens ?? 0),
+    }),
+    undefined,
+  );
 }
 
 /**
@@ -109,7 +116,7 @@ export class UsageTally {
  *
  * @returns undefined unless prompt and completion are both told, or one of them and the total
  */
-function normalise(counts: { readonly [name in Count]?: number | undefined }): Usage | undefined {
+function normalise(counts: Counts): Usage | undefined {
   const { total, cached = 0, cacheWrite = 0, audioPrompt = 0, audioCompletion = 0 } = counts;
   const promptTokens = counts.prompt ?? rest(total, counts.completion);
   let completion = counts.completion ?? rest(total, counts.prompt);

@@ -1,0 +1,77 @@
+import * as http from 'node:http';
+
+import { describe, expect, it } from 'vitest';
+
+import { QUESTION, startGateway } from './helpers/gateway.ts';
+import { answerStream, STREAM } from './helpers/provider.ts';
+
+describe('many requests on one connection', () => {
+  it('leave no listeners, no holds and no requests behind', async () => {
+    const gateway = await startGateway();
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', onWarning);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const { port } = new URL(gateway.baseURL);
+    const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' };
+    gateway.provider.script = answerStream(STREAM);
+    for (let i = 0; i < 200; i++) {
+      await new Promise<void>((resolve, reject) => {
+        const request = http.request({ port, agent, headers, method: 'POST', path: '/v1/chat/completions' });
+        request.on('error', reject).on('response', (response) => response.resume().on('end', resolve));
+        request.end(JSON.stringify({ ...QUESTION, stream: true }));
+      });
+    }
+    expect(warnings).toEqual([]);
+    expect(gateway.settled).toHaveLength(200);
+    expect((await gateway.router.credits.balance('acct')).held).toBe('0.00');
+    expect(gateway.provider.connections()).toBe(1);
+    process.off('warning', onWarning);
+    agent.destroy();
+    await gateway.close();
+  });
+});
+
+describe('hooks', () => {
+  it.each([
+    [
+      'throws',
+      (): never => {
+        throw new Error('boom');
+      },
+    ],
+    [
+      'rejects',
+      async (): Promise<never> => {
+        throw new Error('boom');
+      },
+    ],
+  ])('that %s can not break a request', async (_name, onSettled) => {
+    const log = console.error;
+    const logged: unknown[] = [];
+    console.error = (...line: unknown[]): void => void logged.push(line);
+    const gateway = await startGateway({ hooks: { onSettled } });
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    await expect.poll(() => logged).toHaveLength(1);
+    await gateway.close();
+    console.error = log;
+  });
+});
+
+describe('what is logged where the host has no onError', () => {
+  it('is a line that names the request and holds no key', async () => {
+    const log = console.error;
+    const logged: string[] = [];
+    console.error = (...line: unknown[]): void => void logged.push(line.join(' '));
+    const gateway = await startGateway({ hooks: {} });
+    await gateway.provider.close();
+    gateway.provider.close = async () => {};
+    const response = await gateway.post(QUESTION);
+    await gateway.close();
+    console.error = log;
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain(response.headers.get('x-request-id'));
+    expect(logged[0]).toContain('upstream_unreachable');
+    expect(logged[0]).not.toContain('sk-');
+  });
+});
