@@ -186,6 +186,11 @@ describe('usage can be true', () => {
     expect(isPlausible(usage(23_000, 10), request)).toBe(false);
   });
 
+  it('with a prompt that fills the context window, whatever of it the request shows', () => {
+    expect(isPlausible(usage(8192, 10), { ...REQUEST, contextWindow: 8192 })).toBe(true);
+    expect(isPlausible(usage(8193, 10), { ...REQUEST, contextWindow: 8192 })).toBe(false);
+  });
+
   it('with the output of every answer', () => {
     expect(isPlausible(usage(100, 15_000), REQUEST)).toBe(false);
     expect(isPlausible(usage(100, 15_000), { ...REQUEST, n: 4 })).toBe(true);

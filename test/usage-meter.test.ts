@@ -64,6 +64,7 @@ const STREAMS: readonly [form: string, stream: string, told: Told][] = [
     `data: {"choices":[{"delta":{"content":"Hi\n\n${HI}${STOP}${USAGE}${DONE}`,
     COMPLETE,
   ],
+  ['an event that is cut inside an escape', `data: {"x":"\\u0\n\n${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
   ['events that are glued', `${USAGE.trim().replace('12', '99')}${HI}${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
   ['events that are no JSON', `data: Hi\n\ndata: {]\n\ndata: 1\n\n${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
   [

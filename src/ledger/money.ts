@@ -19,7 +19,7 @@ export function parseUsd(text: string, what: string): NanoDollars {
   const parts = typeof text === 'string' ? DECIMAL.exec(text) : null;
   if (!parts) {
     throw new TypeError(
-      `${what} must be a decimal string of USD with at most 9 decimals, as "25.00", got ${JSON.stringify(text)}`,
+      `${what} must be a decimal string of USD with at most 9 decimals, as "25.00", got ${typeof text === 'string' ? JSON.stringify(text) : String(text)}`,
     );
   }
   const [, sign, whole = '0', decimals = ''] = parts;

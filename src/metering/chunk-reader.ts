@@ -131,8 +131,9 @@ export class ChunkReader implements JsonListener<Place> {
   end(): void {
     const counts = this.#chunkCounts;
     if (counts) this.#tally.add(counts, this.#choices === 1 ? this.#choice : undefined);
-    for (const own of this.#choiceCounts ?? []) this.#tally.addOfChoice(own.counts, own.choice);
     this.#chunkCounts = undefined;
+    if (!this.#choiceCounts) return;
+    for (const own of this.#choiceCounts) this.#tally.addOfChoice(own.counts, own.choice);
     this.#choiceCounts = undefined;
   }
 

@@ -117,12 +117,20 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
   return textTokens(ascii, nonAscii);
 }
 
-/** Whether a provider's usage can be true: counts that no such request can have are taken for missing. */
-export function isPlausible(usage: Usage, { size, budgets, n, outputCap }: QuoteRequest): boolean {
-  const promptMost =
+/**
+ * Whether a provider's usage can be true: counts that no such request can have are taken for missing.
+ *
+ * A prompt may always fill the context window, where that is known: providers
+ * add search results, instructions and pictures that the request doesn't show.
+ */
+export function isPlausible(
+  usage: Usage,
+  { size, budgets, contextWindow = 0, n, outputCap }: QuoteRequest,
+): boolean {
+  const shown =
     size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
   return (
-    usage.promptTokens <= promptMost + TEMPLATE_TOKENS &&
+    usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
     usage.completionTokens <= 4 * n * outputCap + TEMPLATE_TOKENS
   );
 }

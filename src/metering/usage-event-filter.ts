@@ -68,7 +68,7 @@ export class UsageEventFilter {
   #holdBack(chunk: Buffer): readonly Buffer[] {
     const from = this.#meter.eventFrom;
     if (this.#letGo) return [chunk];
-    if (from === -1) return [...this.#release(), chunk];
+    if (from === -1) return this.#heldBytes === 0 ? [chunk] : [...this.#release(), chunk];
 
     const go = from === 0 ? [] : [...this.#release(), chunk.subarray(0, from)];
     this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
