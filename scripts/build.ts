@@ -1,9 +1,10 @@
 /** `npm run build`: `dist/` from `src/`, with types and maps; what was there stays until the new one is complete. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 
 // Beside dist/, because the maps name their sources from where they were written.
 const built = mkdtempSync('.dist-');
+chmodSync(built, 0o755);
 const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json', '--outDir', built], { stdio: 'inherit' });
 if (status === 0) {
   rmSync('dist', { recursive: true, force: true });

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const packed = mkdtempSync(join(tmpdir(), 'ccr-pack-'));
+const startedAt = Date.now();
 let failures = 0;
 
 step('format', 'oxfmt', '--check');
@@ -23,19 +24,22 @@ if (step('pack', 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destinat
 step('architecture', 'vitest', 'run', 'test/architecture.test.ts');
 
 rmSync(packed, { recursive: true });
-console.log(failures === 0 ? 'All checks passed.' : `${failures} of the checks failed.`);
+const outcome = failures === 0 ? 'All checks passed' : `${failures} of the checks failed`;
+console.log(`${outcome}, in ${secondsSince(startedAt)}.`);
 process.exit(failures === 0 ? 0 : 1);
 
 function step(name: string, command: string, ...args: readonly string[]): boolean {
-  const startedAt = Date.now();
+  const stepStartedAt = Date.now();
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
   const passed = status === 0;
-  console.log(
-    `${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(14)}${((Date.now() - startedAt) / 1000).toFixed(1)} s`,
-  );
+  console.log(`${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(14)}${secondsSince(stepStartedAt)}`);
   if (!passed) {
     failures += 1;
     console.log([error?.message, stdout, stderr].filter(Boolean).join('\n'));
   }
   return passed;
+}
+
+function secondsSince(time: number): string {
+  return `${((Date.now() - time) / 1000).toFixed(1)} s`;
 }

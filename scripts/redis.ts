@@ -9,14 +9,18 @@ export function provideRedis(): boolean {
   if (runs('redis-server', ['--version'])) return true;
 
   const prefix = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
-  const mayInstall = existsSync('/usr/bin/apt-get') && (prefix.length === 0 || runs('sudo', ['-n', 'true']));
+  const mayInstall =
+    existsSync('/usr/bin/apt-get') &&
+    !existsSync('/usr/bin/redis-server') &&
+    (prefix.length === 0 || runs('sudo', ['-n', 'true']));
   if (mayInstall) {
     console.log('No redis-server on the PATH: installing the package redis-server …');
-    // Tests start their own: the system's service must not come up beside it.
-    const environment = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'];
+    const environment = ['env', 'DEBIAN_FRONTEND=noninteractive'];
     const install = ['install', '-y', '-q', '--no-install-recommends', 'redis-server'];
     apt([...prefix, ...environment, 'apt-get', 'update', '-q']);
     apt([...prefix, ...environment, 'apt-get', ...install]);
+    // The package starts a service, which nobody asked for: tests start servers of their own, on free ports.
+    spawnSync('env', [...prefix, 'service', 'redis-server', 'stop'], { stdio: 'ignore' });
     if (runs('redis-server', ['--version'])) return true;
   }
   console.error(

@@ -5,18 +5,19 @@ import { describe, expect, it } from 'vitest';
 
 const SRC = new URL('../src', import.meta.url).pathname;
 
-/** Part of src → the parts it may import: the drawing in ARCHITECTURE.md, as data. */
 const BOTTOM = ['errors.ts', 'json', 'ledger'];
 const LOW = ['metering', 'options.ts', ...BOTTOM];
+
+/** Part of src → the parts it may import: the drawing in ARCHITECTURE.md, as data. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'errors.ts': [],
   json: [],
   ledger: ['errors.ts'],
   metering: BOTTOM,
-  'options.ts': ['metering', ...BOTTOM],
-  http: LOW,
-  accounts: LOW,
-  models: LOW,
+  'options.ts': ['metering', 'ledger', 'errors.ts'],
+  http: ['metering', 'options.ts', 'json', 'errors.ts'],
+  accounts: ['http', 'options.ts', 'ledger', 'errors.ts'],
+  models: ['http', ...LOW],
   upstream: ['http', 'models', ...LOW],
   'outcome.ts': ['models', ...LOW],
   'settlement.ts': ['outcome.ts', 'accounts', 'models', 'http', ...LOW],
@@ -27,10 +28,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
 };
 
-/** Package → the only files that may name it. */
+/** Package → the only files that may name it; one that isn't here may be named by none. */
 const DOOR: Readonly<Record<string, readonly string[]>> = {
   'http-proxy-middleware': ['upstream/send.ts'],
-  'lru-cache': ['accounts/authenticate.ts'],
+  ioredis: ['ledger/redis-store.ts'],
+  'lru-cache': ['accounts/authenticate.ts', 'models/catalog.ts'],
+  'node:sqlite': ['ledger/sqlite-store.ts'],
 };
 
 /** What is wrong with the imports of a file; empty when nothing is. */
@@ -43,17 +46,30 @@ function wrongImports(file: string, source: string): string[] {
       else if (imported !== part(file) && !MAY_IMPORT[part(file)]?.includes(imported)) {
         wrong.push(`${file} imports ${imported}, which is not below it`);
       }
-    } else if (!specifier.startsWith('node:') && !DOOR[specifier]?.includes(file)) {
-      wrong.push(`${file} imports ${specifier}, which is not its door`);
+    } else if (!(DOOR[specifier]?.includes(file) ?? specifier.startsWith('node:'))) {
+      wrong.push(`${file} imports ${specifier}, whose door is elsewhere`);
     }
   }
   return wrong;
 }
 
-/** Of `import … from`, `import '…'`, `export … from` and `import('…')`. */
+/** Of `import … from`, `import '…'`, `export … from`, `import('…')` and `process.getBuiltinModule('…')`. */
 function specifiers(source: string): string[] {
-  const pattern = /(?:\b(?:import|export)\b[^'"`;]*?\bfrom\s*|\bimport\s*\(?\s*)['"]([^'"]+)['"]/g;
+  const pattern =
+    /(?:\b(?:import|export)\b[^'"`;]*?\bfrom\s*|\bimport\s*\(?\s*|\bgetBuiltinModule\??\.?\(\s*)['"`]([^'"`]+)['"`]/g;
   return [...source.matchAll(pattern)].map(([, specifier = '']) => specifier);
+}
+
+/** What is wrong with a file's name, length or exports; empty when nothing is. */
+function wrongShape(file: string, source: string): string[] {
+  const wrong: string[] = [];
+  if (/(^|\/)(utils?|types|helpers?|common|misc)(\.ts|\/)/.test(file)) {
+    wrong.push(`${file} doesn't say by its name what it is`);
+  }
+  const lines = source.trimEnd().split('\n').length;
+  if (lines > 500) wrong.push(`${file} is ${lines} lines long: two files`);
+  if (/^export default\b|\bas default\b/m.test(source)) wrong.push(`${file} has a default export`);
+  return wrong;
 }
 
 /** The folder of src that a file is in, or the file itself. */
@@ -70,9 +86,7 @@ describe('src', () => {
   });
 
   it.each(files)('%s can be read in one sitting, and says what it is by its name', (file) => {
-    expect(read(file).split('\n').length).toBeLessThanOrEqual(500);
-    expect(file).not.toMatch(/(^|\/)(utils?|types|helpers?|common|misc)(\.ts|\/)/);
-    expect(read(file)).not.toMatch(/^export default\b/m);
+    expect(wrongShape(file, read(file))).toEqual([]);
   });
 
   it('has a rule for each of its parts', () => {
@@ -86,9 +100,14 @@ describe('the rule of imports', () => {
     ['metering/price.ts', "import type { Model } from '../models/catalog.ts';"],
     ['ledger/ledger.ts', "export { charge } from '../metering/price.ts';"],
     ['http/relay.ts', "const late = await import('../upstream/send.ts');"],
+    ['http/relay.ts', 'const late = await import(`../upstream/send.ts`);'],
+    ['http/relay.ts', "export type * from '../ledger/ledger.ts';"],
     ['routes.ts', "import '../src/index.ts';"],
     ['router.ts', "import { x } from './index.ts';"],
     ['upstream/attempt.ts', "import { createProxyMiddleware } from 'http-proxy-middleware';"],
+    ['models/list.ts', "import type { LRUCache } from 'lru-cache';"],
+    ['ledger/ledger.ts', "import type { Redis } from 'ioredis';"],
+    ['ledger/memory-store.ts', "const { DatabaseSync } = process.getBuiltinModule('node:sqlite');"],
     ['http/relay.ts', "import type OpenAI from 'openai';"],
     ['http/relay.ts', "import {\n  a,\n  b,\n} from 'lodash';"],
   ])('refuses %s: %s', (file, source) => {
@@ -99,5 +118,22 @@ describe('the rule of imports', () => {
     const source =
       "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors.ts';";
     expect(wrongImports('accounts/authenticate.ts', source)).toEqual([]);
+  });
+});
+
+describe('the rule of shapes', () => {
+  it.each([
+    ['a file of no subject', 'http/utils.ts', ''],
+    ['a file of types', 'types.ts', ''],
+    ['a folder of no subject', 'helpers/relay.ts', ''],
+    ['a default export', 'http/relay.ts', 'export default function relay() {}'],
+    ['a default export in a list', 'http/relay.ts', 'export { relay as default };'],
+    ['501 lines', 'http/relay.ts', '// one more\n'.repeat(501)],
+  ])('refuses %s', (_fault, file, source) => {
+    expect(wrongShape(file, source)).toHaveLength(1);
+  });
+
+  it('allows 500 lines', () => {
+    expect(wrongShape('http/relay.ts', '// one more\n'.repeat(500))).toEqual([]);
   });
 });

@@ -127,8 +127,7 @@ export function isPlausible(
   usage: Usage,
   { size, budgets, contextWindow = 0, n, outputCap }: QuoteRequest,
 ): boolean {
-  const shown =
-    size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
+  const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
   return (
     usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
     usage.completionTokens <= 4 * n * outputCap + TEMPLATE_TOKENS

@@ -22,15 +22,28 @@ export async function startRedis(args: readonly string[] = []): Promise<RedisSer
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const server = spawn('redis-server', [...options, '--dir', directory, ...args], { stdio: 'ignore' });
   const exited = once(server, 'exit');
-  await Promise.race([
-    listening(port),
-    exited.then(() => Promise.reject(new Error('redis-server did not start'))),
-  ]);
+  process.once('SIGTERM', abandon);
+  const starting = new AbortController();
+  try {
+    await Promise.race([
+      listening(port, starting.signal),
+      exited.then(() => Promise.reject(new Error('redis-server did not start'))),
+    ]);
+  } finally {
+    starting.abort();
+  }
 
   async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     server.kill(signal);
     await exited;
+    process.off('SIGTERM', abandon);
     rmSync(directory, { recursive: true, force: true });
+  }
+  /** Vitest ends its workers by SIGTERM; a test that failed on its way to `stop` must leave no server behind. */
+  function abandon(): void {
+    server.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+    process.kill(process.pid, 'SIGTERM');
   }
   return {
     url: `redis://127.0.0.1:${port}`,
@@ -50,8 +63,8 @@ async function freePort(): Promise<number> {
 }
 
 /** Resolves once something accepts connections there. */
-async function listening(port: number): Promise<void> {
-  for (;;) {
+async function listening(port: number, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     const socket = connect(port, '127.0.0.1');
     const outcome = await Promise.race([
       once(socket, 'connect').then(() => 'connected'),
