@@ -55,7 +55,7 @@ export interface ChatCompletionsRouterOptions {
   /** How long to wait for a provider; an entry of `providers` can say otherwise. */
   readonly timeouts?: TimeoutOptions;
   /**
-   * How long `close()` lets running requests finish before it aborts them, in ms.
+   * How long `close()` lets running requests finish before it aborts them, and then waits for the store, in ms.
    *
    * @default 30000
    */

@@ -77,12 +77,14 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   );
 
   async function close(): Promise<void> {
-    const deadline = setTimeout(() => {
-      for (const attempt of running) attempt.abort(new Closed());
-    }, settings.closeTimeoutMs);
-    await Promise.allSettled(open);
-    clearTimeout(deadline);
-    await settlements.drain();
+    const { closeTimeoutMs } = settings;
+    await within(closeTimeoutMs, Promise.allSettled(open));
+    for (const attempt of running) attempt.abort(new Closed());
+    // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
+    await within(ABORT_MS, Promise.allSettled(open));
+    await within(closeTimeoutMs, settlements.drain());
+    const lost = settlements.abandon();
+    if (lost > 0) onError(new Error(`${lost} charges could not be posted before the router was closed`));
     agents.close();
     await store.close();
   }
@@ -94,6 +96,19 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
     credits: createCredits(store),
     close: () => (closed ??= close()),
   });
+}
+
+const ABORT_MS = 1000;
+
+/** Waits for something, but not for ever: says whether it came in time. */
+async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  const inTime = await Promise.race([awaited.then(() => true), timeout]);
+  clearTimeout(timer);
+  return inTime;
 }
 
 function openStore(store: ChatCompletionsRouterOptions['store']): LedgerStore {

@@ -44,6 +44,7 @@ export class Settlements {
   readonly #held = new Set<Hold>();
   readonly #posting = new Set<Promise<void>>();
   #heartbeat: NodeJS.Timeout | undefined;
+  #abandoned = false;
   /** The store's clock less ours, in ms, as its last reply showed it. */
   #clockOffset = 0;
 
@@ -99,6 +100,12 @@ export class Settlements {
         ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption))
         : this.#untilAnswered(hold, () => this.#release(hold, outcome)),
     );
+  }
+
+  /** Stops trying what the store has not answered; says how much that was. */
+  abandon(): number {
+    this.#abandoned = true;
+    return this.#posting.size;
   }
 
   /** Resolves when everything that was to be posted is posted. */
@@ -180,7 +187,7 @@ export class Settlements {
         return;
       } catch (error) {
         this.#options.onError(asError(error), requestId);
-        if (!(error instanceof StoreUnavailable)) return;
+        if (!(error instanceof StoreUnavailable) || this.#abandoned) return;
         const pause = RETRY_MS[tries] ?? LONGEST_RETRY_MS;
         await new Promise((resolve) => setTimeout(resolve, pause));
       }

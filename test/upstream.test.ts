@@ -3,6 +3,7 @@ import * as net from 'node:net';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { MemoryStore, StoreUnavailable } from '../src/index.ts';
 import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, beginStream, completionBody, DONE, sleep, STREAM, text } from './helpers/provider.ts';
 
@@ -243,6 +244,37 @@ describe('close()', () => {
     expect((await running.text()).endsWith(DONE)).toBe(true);
     await closed;
     expect(gateway.settled).toMatchObject([{ charged: '0.000045', ending: 'finished' }]);
+    await gateway.close();
+  });
+
+  it('does not wait for ever for a host that does not answer', async () => {
+    const gateway = await startGateway({ closeTimeoutMs: 50, authenticate: () => new Promise(() => {}) });
+    const controller = new AbortController();
+    const asked = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
+    await sleep(50);
+    await gateway.router.close();
+    controller.abort();
+    expect(await asked).toBe('left');
+    await gateway.close();
+  });
+
+  it('says so, when a store does not take the charges in time', async () => {
+    class DeafStore extends MemoryStore {
+      override settle(): Promise<never> {
+        return Promise.reject(new StoreUnavailable('unknown'));
+      }
+    }
+    const errors: Error[] = [];
+    const store = new DeafStore();
+    const gateway = await startGateway({
+      store,
+      closeTimeoutMs: 100,
+      hooks: { onError: (error) => errors.push(error) },
+    });
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    await gateway.router.close();
+    expect(errors.at(-1)?.message).toBe('1 charges could not be posted before the router was closed');
+    expect(errors[0]).toBeInstanceOf(StoreUnavailable);
     await gateway.close();
   });
 
