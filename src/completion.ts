@@ -1,4 +1,5 @@
 import type { Caller } from './accounts/authenticate.ts';
+import { quoteRequest } from './admission.ts';
 import { ModelNotFoundError, UpstreamTimeoutError } from './errors.ts';
 import { spliceRequest } from './http/chat-request.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
@@ -10,7 +11,7 @@ import { UsageMeter } from './metering/usage-meter.ts';
 import type { Catalog } from './models/catalog.ts';
 import type { Settings } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import { quoteRequest, type Settlements } from './settlement.ts';
+import type { Settlements } from './settlement.ts';
 import type { Agents } from './upstream/agents.ts';
 import { type Abortable, attempt } from './upstream/attempt.ts';
 import { upstreamRequest } from './upstream/upstream-request.ts';
