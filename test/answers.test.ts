@@ -39,7 +39,7 @@ describe('an answer of an odd kind', () => {
     };
     const settled = gateway.nextSettled();
     const asked = gateway.post(QUESTION).then((response) => response.text());
-    await expect(asked).rejects.toThrow();
+    await expect(asked).rejects.toThrow('terminated');
     expect((await settled).ending).toBe('upstream_cut');
   });
 
@@ -50,7 +50,7 @@ describe('an answer of an odd kind', () => {
       void sleep(20).then(() => response.destroy());
     };
     const asked = gateway.post(QUESTION).then((response) => response.text());
-    await expect(asked).rejects.toThrow();
+    await expect(asked).rejects.toThrow('terminated');
   });
 
   it('ends where its connection does, if it told no length', async () => {

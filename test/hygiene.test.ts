@@ -2,8 +2,16 @@ import * as http from 'node:http';
 
 import { describe, expect, it } from 'vitest';
 
+import {
+  type Admit,
+  type AdmitResult,
+  MemoryStore,
+  type Settle,
+  type Settled,
+  type SettleResult,
+} from '../src/index.ts';
 import { QUESTION, startGateway } from './helpers/gateway.ts';
-import { answerStream, STREAM } from './helpers/provider.ts';
+import { answerStream, sleep, STREAM } from './helpers/provider.ts';
 
 describe('many requests on one connection', () => {
   it('leave no listeners, no holds and no requests behind', async () => {
@@ -28,6 +36,49 @@ describe('many requests on one connection', () => {
     expect(gateway.provider.connections()).toBe(1);
     process.off('warning', onWarning);
     agent.destroy();
+    await gateway.close();
+  });
+});
+
+describe('a store that takes its time', () => {
+  class SlowStore extends MemoryStore {
+    override async admit(command: Admit): Promise<AdmitResult> {
+      await sleep(15);
+      const result = await super.admit(command);
+      await sleep(15);
+      return result;
+    }
+    override async settle(command: Settle): Promise<SettleResult> {
+      await sleep(15);
+      return await super.settle(command);
+    }
+  }
+
+  it('leaves nothing held, and nothing running, by clients that leave at any moment', async () => {
+    const store = new SlowStore();
+    const settled: Settled[] = [];
+    const gateway = await startGateway({ store, hooks: { onSettled: (event) => settled.push(event) } });
+    gateway.provider.script = answerStream(STREAM, 10);
+    for (let i = 0; i < 50; i++) {
+      const controller = new AbortController();
+      const asked = gateway
+        .post({ ...QUESTION, stream: true }, { signal: controller.signal })
+        .then((response) => response.text())
+        .catch(() => 'left');
+      await sleep(i * 2);
+      controller.abort();
+      await asked;
+    }
+    await expect.poll(async () => (await store.balance('acct'))?.held, { timeout: 3000 }).toBe(0n);
+    await expect.poll(() => gateway.provider.openSockets(), { timeout: 3000 }).toBeLessThanOrEqual(1);
+    const { requests = [] } = (await store.snapshot('acct')) ?? {};
+    expect(requests.filter(({ state }) => state === 'held')).toEqual([]);
+    expect(settled).toHaveLength(requests.length);
+    // Whoever left before the request went out pays nothing, and no provider was asked.
+    expect(gateway.provider.received.length).toBeLessThan(requests.length);
+    expect(settled.filter(({ voided }) => !voided).length).toBeLessThanOrEqual(
+      gateway.provider.received.length,
+    );
     await gateway.close();
   });
 });
