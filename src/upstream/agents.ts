@@ -5,8 +5,8 @@ import * as https from 'node:https';
  * Connections to providers, kept alive, as many as there are requests.
  *
  * httpxy's own agents stop at 256 sockets and queue the rest in silence. A free
- * socket goes before a provider would close it: after `KEEP_MS`, or a second
- * before the time that the provider announces.
+ * socket goes before a provider would close it: after `KEEP_MS`, or in the time
+ * that the provider announces, if that is shorter.
  */
 export class Agents {
   readonly #http = new http.Agent(AGENT_OPTIONS);
