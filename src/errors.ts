@@ -286,11 +286,12 @@ export class UpstreamError extends RouterError {
     | 'upstream_invalid_response'
     | 'upstream_cut';
   readonly type = 'upstream_error';
-  override readonly shouldRetry = true;
+  override readonly shouldRetry: boolean;
 
   constructor(code: UpstreamError['code'], message: string) {
     super(message);
     this.code = code;
+    this.shouldRetry = code !== 'upstream_refused_credentials';
   }
 }
 

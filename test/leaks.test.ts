@@ -190,6 +190,7 @@ describe('what a client sees of a provider', () => {
     };
     const response = await gateway.post(QUESTION);
     expect(response.status).toBe(502);
+    expect(response.headers.get('x-should-retry')).toBe('false');
     expect(JSON.stringify([...response.headers]) + (await response.text())).not.toContain(PROVIDER_KEY);
     expect(gateway.errors[0]).toMatchObject({ code: 'upstream_refused_credentials' });
     expect(String(gateway.errors[0])).not.toContain(PROVIDER_KEY);
