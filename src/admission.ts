@@ -28,6 +28,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     budgets: model.tokenBudgets,
     contextWindow: model.contextWindow,
     outputCap: Math.min(asked, most),
+    modelOutputCap: Math.max(asked, most),
     n: request.n,
     prices: model.prices,
   });

@@ -1,6 +1,6 @@
 import type { Caller } from './accounts/authenticate.ts';
 import { quoteRequest } from './admission.ts';
-import { ModelNotFoundError, UpstreamTimeoutError } from './errors.ts';
+import { asError, ModelNotFoundError, RouterClosingError, UpstreamTimeoutError } from './errors.ts';
 import { spliceRequest } from './http/chat-request.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { readChatRequest } from './http/read-body.ts';
@@ -13,7 +13,7 @@ import type { Settings } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Settlements } from './settlement.ts';
 import type { Agents } from './upstream/agents.ts';
-import { type Abortable, attempt } from './upstream/attempt.ts';
+import { type Abortable, attempt, type RunningAttempts } from './upstream/attempt.ts';
 import { upstreamRequest } from './upstream/upstream-request.ts';
 
 export interface CompletionServices {
@@ -22,7 +22,9 @@ export interface CompletionServices {
   readonly settlements: Settlements;
   readonly agents: Agents;
   /** The attempts that run now, for those who must end them. */
-  readonly running: Set<Abortable>;
+  readonly running: RunningAttempts;
+  /** Set once `close()` was called: nothing new begins. */
+  readonly closing: () => boolean;
   /** Told of what broke after the client's answer had begun. */
   readonly onError: (error: Error, requestId: string) => void;
 }
@@ -49,6 +51,7 @@ export async function completion(
   const [target] = model.targets;
   const quote = quoteRequest(request, model);
   client.assertThere();
+  if (services.closing()) throw new RouterClosingError();
   const hold = await settlements.admit(exchange.id, caller, model, quote);
 
   let outcome: Outcome = { ending: 'failed', target, dispatched: false };
@@ -79,6 +82,8 @@ export async function completion(
     if (end.error) services.onError(end.error, exchange.id);
   } catch (error) {
     outcome = { ...outcome, ending: endingOf(error) };
+    // Whatever threw, and wherever: no paid call runs on for nobody.
+    running?.abort(asError(error));
     throw error;
   } finally {
     if (running) services.running.delete(running);

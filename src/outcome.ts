@@ -33,11 +33,12 @@ export interface Consumption {
  * | before it went out; refused or failed by the provider; broken without a word of output | nothing |
  * | with usage from the provider | that usage, zero included |
  * | with an error in place of an answer, without usage | nothing |
+ * | with an error after some output, without usage | the estimate of the prompt and of what was delivered |
  * | without usage | the estimate of the prompt and of what was delivered |
  * | client gone, before output | the estimate of the prompt |
  * | client gone, in mid-answer | the estimate of the prompt and of what was delivered |
  *
- * An estimate never charges more than was held.
+ * An estimate without any usage never charges more than was held.
  */
 export function consumptionOf(
   { ending, target, dispatched, answer }: Outcome,
@@ -59,7 +60,7 @@ export function consumptionOf(
       lags ? 'estimated' : 'upstream',
     );
   }
-  if (meter.failed) return undefined;
+  if (meter.failed && seen === 0) return undefined;
   if (seen > 0 || left || (ending === 'finished' && meter.finished)) {
     return estimated(quote.promptTokens, seen, target, amount);
   }

@@ -6,14 +6,13 @@ import type { LedgerStore } from './ledger/ledger.ts';
 import { MemoryStore } from './ledger/memory-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
 import { InternalError, RouterError } from './errors.ts';
-import { Closed } from './http/relay.ts';
 import { createCatalog } from './models/catalog.ts';
 import { createModelList } from './models/list.ts';
 import { type ChatCompletionsRouterOptions, type Hooks, resolveSettings, wrong } from './options.ts';
 import { route } from './routes.ts';
 import { Settlements } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
-import type { Abortable } from './upstream/attempt.ts';
+import { RunningAttempts } from './upstream/attempt.ts';
 
 /**
  * The router: mount it as it is, `app.use('/v1', router)` or `http.createServer(router)`,
@@ -47,7 +46,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   const authenticator = new Authenticator({ store, authenticate, cacheKey, keyCacheMs: settings.keyCacheMs });
   const settlements = new Settlements({ store, holdMode: settings.holdMode, onSettled, onError });
   const agents = new Agents();
-  const running = new Set<Abortable>();
+  const running = new RunningAttempts();
   const ids = new RequestIds();
   const open = new Set<Promise<void>>();
   let closed: Promise<void> | undefined;
@@ -79,7 +78,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
     await within(closeTimeoutMs, Promise.allSettled(open));
-    for (const attempt of running) attempt.abort(new Closed());
+    running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
     await within(ABORT_MS, Promise.allSettled(open));
     await within(closeTimeoutMs, settlements.drain());
@@ -90,9 +89,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   }
 
   return Object.assign(handler, {
-    keys: createApiKeys(store, (account, id) => {
-      authenticator.invalidate(account, id);
-    }),
+    keys: createApiKeys(store, authenticator),
     credits: createCredits(store),
     close: () => (closed ??= close()),
   });

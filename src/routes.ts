@@ -18,8 +18,6 @@ export interface RouteServices extends CompletionServices {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
   readonly models: ModelList;
-  /** Set once `close()` was called: nothing new begins. */
-  readonly closing: () => boolean;
 }
 
 /** What a path stands for. */

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { createApiKeys, hashApiKey, isWellFormed } from '../src/accounts/api-keys.ts';
+import { createApiKeys, hashApiKey, isWellFormed, type KeyCache } from '../src/accounts/api-keys.ts';
 import { Authenticator } from '../src/accounts/authenticate.ts';
 import { type Authenticate, type KeyRecord, MemoryStore } from '../src/index.ts';
 import { QUESTION, startGateway } from './helpers/gateway.ts';
@@ -29,11 +29,14 @@ function createAuthenticator(
   return new Authenticator({ store, authenticate, cacheKey: undefined, keyCacheMs });
 }
 
+/** Keys without anything that remembers them. */
+const NO_CACHE: KeyCache = { invalidate: () => {}, forget: () => {} };
+
 const bearer = (key: string): { authorization: string } => ({ authorization: `Bearer ${key}` });
 
 describe('an API key', () => {
   it('looks like one, and is known by its checksum', async () => {
-    const { key, id } = await createApiKeys(new MemoryStore(), () => {}).create({ account: 'acct' });
+    const { key, id } = await createApiKeys(new MemoryStore(), NO_CACHE).create({ account: 'acct' });
     expect(key).toMatch(/^sk-ccr-[\dA-Za-z]{48}$/);
     expect(key).toContain(id);
     expect(isWellFormed(key)).toBe(true);
@@ -45,7 +48,7 @@ describe('an API key', () => {
 
   it('is not in the store, only its hash is', async () => {
     const store = new MemoryStore();
-    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct', name: 'prod' });
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct', name: 'prod' });
     expect(await store.findKey(hashApiKey(key))).toMatchObject({
       account: 'acct',
       name: 'prod',
@@ -55,7 +58,7 @@ describe('an API key', () => {
   });
 
   it('is listed without what it was made of', async () => {
-    const keys = createApiKeys(new MemoryStore(), () => {});
+    const keys = createApiKeys(new MemoryStore(), NO_CACHE);
     const { id } = await keys.create({ account: 'acct', name: 'prod' });
     await keys.revoke('acct', id);
     expect(await keys.list('acct')).toEqual([
@@ -64,7 +67,7 @@ describe('an API key', () => {
   });
 
   it('that does not exist can not be revoked', async () => {
-    expect(await createApiKeys(new MemoryStore(), () => {}).revoke('acct', 'nobody')).toBe(false);
+    expect(await createApiKeys(new MemoryStore(), NO_CACHE).revoke('acct', 'nobody')).toBe(false);
   });
 });
 
@@ -72,7 +75,7 @@ describe('looking up a key', () => {
   it('happens once for many requests, also when they come at once', async () => {
     const store = new WatchedStore();
     store.delayMs = 20;
-    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct' });
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
     const authenticator = createAuthenticator(store);
     await Promise.all(Array.from({ length: 50 }, () => authenticator.authenticate(bearer(key))));
     await authenticator.authenticate(bearer(key));
@@ -81,7 +84,7 @@ describe('looking up a key', () => {
 
   it('happens again once its time is over, however much the key was used', async () => {
     const store = new WatchedStore();
-    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct' });
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
     const authenticator = createAuthenticator(store, undefined, 100);
     const until = Date.now() + 250;
     while (Date.now() < until) {
@@ -96,9 +99,7 @@ describe('looking up a key', () => {
     const store = new WatchedStore();
     store.delayMs = 50;
     const authenticator = createAuthenticator(store);
-    const keys = createApiKeys(store, (account, id) => {
-      authenticator.invalidate(account, id);
-    });
+    const keys = createApiKeys(store, authenticator);
     const { key, id } = await keys.create({ account: 'acct' });
     const lookingUp = authenticator.authenticate(bearer(key)).catch((error: unknown) => error);
     await sleep(10);
@@ -129,7 +130,7 @@ describe('looking up a key', () => {
 
   it('takes the scheme in any case', async () => {
     const store = new MemoryStore();
-    const { key } = await createApiKeys(store, () => {}).create({ account: 'acct' });
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
     const caller = await createAuthenticator(store).authenticate({ authorization: `bearer ${key}` });
     expect(caller.account).toBe('acct');
   });
@@ -160,6 +161,33 @@ describe('keys of the host’s own', () => {
       await expect(authenticator.authenticate(bearer('unknown'))).rejects.toMatchObject({ status: 401 });
     }
     expect(asked).toBe(2);
+  });
+
+  it('can be forgotten, in either direction', async () => {
+    let customers = ['ann'];
+    const authenticator = createAuthenticator(new MemoryStore(), (apiKey) =>
+      customers.includes(apiKey) ? { account: 'acct' } : undefined,
+    );
+    await authenticator.authenticate(bearer('ann'));
+    await expect(authenticator.authenticate(bearer('bob'))).rejects.toMatchObject({ status: 401 });
+    customers = ['bob'];
+    authenticator.forget('ann');
+    authenticator.forget('bob');
+    await expect(authenticator.authenticate(bearer('ann'))).rejects.toMatchObject({ status: 401 });
+    expect(await authenticator.authenticate(bearer('bob'))).toMatchObject({ account: 'acct' });
+  });
+
+  it('are not looked up again because another one is revoked', async () => {
+    let asked = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), async () => {
+      asked += 1;
+      authenticator.invalidate('other', 'key');
+      await sleep(10);
+      authenticator.invalidate('other', 'key');
+      return { account: 'acct' };
+    });
+    await authenticator.authenticate(bearer('ann'));
+    expect(asked).toBe(1);
   });
 
   it('that throw are our error, told to the host and not to the client', async () => {

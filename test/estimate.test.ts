@@ -34,6 +34,7 @@ const REQUEST: QuoteRequest = {
   budgets: BUDGETS,
   contextWindow: undefined,
   outputCap: 1000,
+  modelOutputCap: 1000,
   n: 1,
   prices: [PRICE],
 };
@@ -173,7 +174,8 @@ describe('usage can be true', () => {
     ['zero', 0, 0, true],
     ['a template and hidden instructions', 1400, 1000, true],
     ['output somewhat beyond its limit', 100, 3900, true],
-    ['a prompt beyond all its bytes', 5000, 10, false],
+    ['a prompt beyond all its bytes, where no window is known', 50_000, 10, true],
+    ['a prompt beyond all windows', 5_000_000, 10, false],
     ['output beyond four times its limit', 100, 8000, false],
     ['a corrupt count', 9, 1e15, false],
   ])('or not: %s', (_case, promptTokens, completionTokens, plausible) => {
@@ -181,7 +183,8 @@ describe('usage can be true', () => {
   });
 
   it('with four times the budgets of its media', () => {
-    const request = { ...REQUEST, size: { ...SIZE, images: 1 }, budgets: { ...BUDGETS, image: 5000 } };
+    const size = { ...SIZE, images: 1 };
+    const request = { ...REQUEST, size, budgets: { ...BUDGETS, image: 5000 }, contextWindow: 4096 };
     expect(isPlausible(usage(20_000, 10), request)).toBe(true);
     expect(isPlausible(usage(23_000, 10), request)).toBe(false);
   });
@@ -189,6 +192,10 @@ describe('usage can be true', () => {
   it('with a prompt that fills the context window, whatever of it the request shows', () => {
     expect(isPlausible(usage(8192, 10), { ...REQUEST, contextWindow: 8192 })).toBe(true);
     expect(isPlausible(usage(8193, 10), { ...REQUEST, contextWindow: 8192 })).toBe(false);
+  });
+
+  it('with all that the model can write, however little was asked for', () => {
+    expect(isPlausible(usage(100, 15_000), { ...REQUEST, outputCap: 1, modelOutputCap: 16_384 })).toBe(true);
   });
 
   it('with the output of every answer', () => {
@@ -236,6 +243,7 @@ function anyRequest(): fc.Arbitrary<QuoteRequest> {
     budgets: fc.constant(BUDGETS),
     contextWindow: fc.option(fc.integer({ min: 1, max: 200_000 }), { nil: undefined }),
     outputCap: fc.integer({ min: 1, max: 100_000 }),
+    modelOutputCap: fc.constant(100_000),
     n: fc.integer({ min: 1, max: 8 }),
     prices: fc.array(price, { minLength: 1, maxLength: 3 }),
   });

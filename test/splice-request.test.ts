@@ -69,7 +69,6 @@ describe('an output limit', () => {
   const limit = { outputLimit: { field: 'max_completion_tokens', tokens: 7 } } as const;
 
   it.each([
-    ['"max_tokens":8', '"max_tokens":7'],
     ['"max_completion_tokens": 1e3 ', '"max_completion_tokens": 7 '],
     ['"max_tokens":8,"max_completion_tokens":9', '"max_tokens":7,"max_completion_tokens":7'],
     ['"max_tokens":6,"max_completion_tokens":9', '"max_tokens":6,"max_completion_tokens":7'],
@@ -77,6 +76,16 @@ describe('an output limit', () => {
     ['"max_completion_tokens":null', '"max_completion_tokens":7'],
   ])('is lowered where it stands: %s', (before, after) => {
     expect(splice(withFields(before), limit)).toBe(withFields(after));
+  });
+
+  it('moves to the field of the provider, which may not know the other one', () => {
+    expect(splice(withFields('"max_tokens":8'), limit)).toBe(
+      '{"model":"m","max_completion_tokens":7,"messages":[],"max_tokens":null}',
+    );
+    expect(splice(withFields('"max_tokens":8,"max_completion_tokens":null'), limit)).toBe(
+      withFields('"max_tokens":null,"max_completion_tokens":7'),
+    );
+    expect(splice(withFields('"max_tokens":6'), limit)).toBe(withFields('"max_tokens":6'));
   });
 
   it('is added in the field of the provider when there is none', () => {
@@ -206,19 +215,28 @@ function rewritten(members: readonly Member[], { model, includeUsage, outputLimi
 
   let added = '';
   if (usage && !values.has('stream_options')) added += ',"stream_options":{"include_usage":true}';
-  if (outputLimit && limits.length === 0 && !values.has(outputLimit.field)) {
+  const moved = isMoved(outputLimit, (key) => Number(values.get(key)) || undefined);
+  if (outputLimit && moved && !values.has(outputLimit.field)) {
     added += `,"${outputLimit.field}":${outputLimit.tokens}`;
   }
 
   return members.map(([key, colon, value, space]) => {
-    const lowered = outputLimit && limits.includes(key) && Number(value) > outputLimit.tokens;
-    const filledIn = limits.length === 0 && key === outputLimit?.field;
+    const limited = limits.includes(key) && !moved && Number(value) > (outputLimit?.tokens ?? Infinity);
+    const filledIn = moved && key === outputLimit?.field;
     let after = value;
     if (key === 'model') after = (model === undefined ? value : JSON.stringify(model)) + added;
     if (key === 'stream_options' && usage) after = STREAM_OPTIONS[value] ?? value;
-    if (outputLimit && (lowered || filledIn)) after = `${outputLimit.tokens}`;
+    if (outputLimit && (limited || filledIn)) after = `${outputLimit.tokens}`;
+    else if (moved && limits.includes(key)) after = 'null';
     return [key, colon, after, space];
   });
+}
+
+/** Whether the limit goes into a field in which the client has none. */
+function isMoved(limit: RequestEdits['outputLimit'], asked: (field: string) => number | undefined): boolean {
+  if (!limit || asked(limit.field) !== undefined) return false;
+  const other = limit.field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  return (asked(other) ?? Infinity) > limit.tokens;
 }
 
 /** What the edits mean for the parsed request. */
@@ -231,7 +249,11 @@ function edited(request: Meaning, { model, includeUsage, outputLimit }: RequestE
   }
   if (!outputLimit) return result;
   const limits = ['max_tokens', 'max_completion_tokens'].filter((key) => typeof request[key] === 'number');
-  if (limits.length === 0) result[outputLimit.field] = outputLimit.tokens;
+  if (isMoved(outputLimit, (key) => (typeof request[key] === 'number' ? request[key] : undefined))) {
+    for (const key of limits) result[key] = null;
+    result[outputLimit.field] = outputLimit.tokens;
+    return result;
+  }
   for (const key of limits) result[key] = Math.min(Number(request[key]), outputLimit.tokens);
   return result;
 }

@@ -15,6 +15,18 @@ export interface ApiKeys {
    * @returns whether there was such a key
    */
   revoke(account: string, id: string): Promise<boolean>;
+  /**
+   * Forgets what your own `authenticate` said of an API key, in this process: it is asked again at once.
+   *
+   * Without it a key that you revoke is served for up to `keyCacheMs`.
+   */
+  forget(apiKey: string): void;
+}
+
+/** What has to be told of keys that change. */
+export interface KeyCache {
+  invalidate(account: string, id: string): void;
+  forget(apiKey: string): void;
 }
 
 export interface ApiKeyInfo {
@@ -37,8 +49,7 @@ const CHECKSUM_LENGTH = 6;
 const LENGTH = PREFIX.length + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** @param onRevoked - told of every key that was revoked here, so that caches can drop it */
-export function createApiKeys(store: LedgerStore, onRevoked: (account: string, id: string) => void): ApiKeys {
+export function createApiKeys(store: LedgerStore, cache: KeyCache): ApiKeys {
   return {
     async create({ account, name = '' }) {
       const id = randomText(ID_LENGTH);
@@ -61,8 +72,12 @@ export function createApiKeys(store: LedgerStore, onRevoked: (account: string, i
 
     async revoke(account, id) {
       const found = await store.revokeKey(account, id);
-      onRevoked(account, id);
+      cache.invalidate(account, id);
       return found;
+    },
+
+    forget(apiKey) {
+      cache.forget(apiKey);
     },
   };
 }

@@ -26,14 +26,17 @@ export interface AuthenticatorOptions {
 /** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
 const MAX_CALLERS = 50_000;
 const MAX_STRANGERS = 10_000;
+/** A key that was refused may be made a moment later. */
+const STRANGER_MS = 2000;
 
 /** `Authorization` → caller, cached by the key's SHA-256: a heap dump holds nobody's key. */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #callers: LRUCache<string, Caller, Lookup>;
   readonly #strangers: LRUCache<string, AuthenticationError>;
-  /** Counts invalidations: a look-up that began before one is not believed after it. */
+  /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
   #generation = 0;
+  readonly #invalidated = new LRUCache<string, number>({ max: MAX_STRANGERS });
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -42,7 +45,7 @@ export class Authenticator {
       ttl: options.keyCacheMs,
       fetchMethod: (hash, _stale, { context }) => this.#find(hash, context),
     });
-    this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: options.keyCacheMs });
+    this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: Math.min(options.keyCacheMs, STRANGER_MS) });
   }
 
   /**
@@ -64,21 +67,35 @@ export class Authenticator {
     return await this.#callers.forceFetch(hash, { context: { apiKey, headers } });
   }
 
-  /** Forgets a key, wherever a look-up of it stands. */
+  /** Forgets a key of ours, by its id. */
   invalidate(account: string, key: string): void {
-    this.#generation += 1;
+    this.#invalidated.set(subject(account, key), ++this.#generation);
     for (const [hash, caller] of this.#callers.entries()) {
       if (caller.account === account && caller.key === key) this.#callers.delete(hash);
     }
   }
 
+  /** Forgets what the host's `authenticate` said of an API key. */
+  forget(apiKey: string): void {
+    const own = hashApiKey(apiKey);
+    this.#invalidated.set(own, ++this.#generation);
+    for (const hash of [...this.#callers.keys(), ...this.#strangers.keys()]) {
+      if (!hash.startsWith(own)) continue;
+      this.#callers.delete(hash);
+      this.#strangers.delete(hash);
+    }
+  }
+
   async #find(hash: string, lookup: Lookup): Promise<Caller> {
     for (;;) {
-      const generation = this.#generation;
+      const began = this.#generation;
       const found = await (this.#options.authenticate
         ? this.#askHost(this.#options.authenticate, lookup)
         : this.#askStore(hash));
-      if (generation !== this.#generation) continue;
+      const told = found instanceof AuthenticationError ? '' : subject(found.account, found.key);
+      const invalidated =
+        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(told) ?? 0;
+      if (invalidated > began) continue;
       if (!(found instanceof AuthenticationError)) return found;
       this.#strangers.set(hash, found);
       throw found;
@@ -103,6 +120,10 @@ export class Authenticator {
     if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
     return { account: record.account, key: record.key, externalKey: false };
   }
+}
+
+function subject(account: string, key: string): string {
+  return `${account} ${key}`;
 }
 
 interface Lookup {

@@ -32,7 +32,7 @@ export class Closed extends Error {
   }
 }
 
-/** How long the end of a finished stream may take once its reader has left, so that the connection can be kept. */
+/** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
 const LINGER_MS = 1000;
 
 /**
@@ -56,9 +56,12 @@ export function relay(
   const { body, idleClock } = answer;
 
   return new Promise((resolve) => {
+    const head = headFor(answer, exchange.id, filter !== undefined);
     let over = false;
+    /** The client left with the whole answer; what is still awaited is the usage. */
+    let lingering = false;
 
-    response.writeHead(answer.status, headFor(answer, exchange.id, filter !== undefined));
+    response.writeHead(answer.status, head);
     // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
     const flushing = setImmediate(() => {
       response.flushHeaders();
@@ -83,6 +86,10 @@ export function relay(
     function onData(chunk: Buffer): void {
       if (over) return;
       idleClock.touch();
+      if (lingering) {
+        meter.write(chunk);
+        return;
+      }
       if (filter) {
         for (const piece of filter.write(chunk)) send(piece);
       } else {
@@ -98,6 +105,10 @@ export function relay(
 
     function onEnd(): void {
       if (over) return;
+      if (lingering) {
+        finish({ ending: 'finished' });
+        return;
+      }
       if (filter) for (const piece of filter.end()) response.write(piece);
       response.end();
       finish({ ending: 'finished' });
@@ -105,8 +116,12 @@ export function relay(
 
     function onBroken(error?: Error): void {
       if (over) return;
+      if (lingering) {
+        finish({ ending: 'client_gone' });
+        return;
+      }
       const end = brokenEnd(error);
-      if (meter.format === 'event-stream' && meter.betweenEvents) {
+      if (meter.format === undefined ? isEventStream(head) : meter.betweenEvents) {
         response.end(Buffer.from(`data: ${JSON.stringify(end.shown)}\n\n`));
       } else {
         response.destroy();
@@ -116,17 +131,19 @@ export function relay(
 
     function onClientGone(): void {
       // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
-      if (meter.done) {
-        const linger = setTimeout(() => body.destroy(), LINGER_MS);
-        body.once('close', () => {
-          clearTimeout(linger);
-        });
-        body.resume();
-        finish({ ending: 'finished' });
+      if (meter.done) finish({ ending: 'finished' });
+      else if (!meter.finished) finish({ ending: 'client_gone' });
+      if (!meter.finished) {
+        body.destroy();
         return;
       }
-      finish({ ending: 'client_gone' });
-      body.destroy();
+      // Whoever leaves with the last word pays for it like others: its usage is about to come.
+      lingering = true;
+      const linger = setTimeout(() => body.destroy(), LINGER_MS);
+      body.once('close', () => {
+        clearTimeout(linger);
+      });
+      body.resume();
     }
 
     response.on('drain', onDrain);
@@ -135,19 +152,25 @@ export function relay(
     body.on('error', onBroken);
     body.on('close', onBroken);
     client.onGone(onClientGone);
+    // It may have broken in the very packet that its head came in, before anybody listened.
+    if (body.destroyed) onBroken(body.errored ?? undefined);
   });
 }
 
 /** The answer's headers, ours over them; an event stream must not be cached, buffered or compressed on its way. */
 function headFor(answer: Answer, requestId: string, filtered: boolean): Readonly<Record<string, string>> {
   const headers: Record<string, string> = { ...answer.headers, 'x-request-id': requestId };
-  const stream = headers['content-type']?.startsWith('text/event-stream');
+  const stream = isEventStream(headers);
   if (stream) {
     headers['cache-control'] = 'no-cache, no-transform';
     headers['x-accel-buffering'] = 'no';
   }
   if (stream || filtered) delete headers['content-length'];
   return headers;
+}
+
+function isEventStream(headers: Readonly<Record<string, string>>): boolean {
+  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
 }
 
 function brokenEnd(error: Error | undefined): {

@@ -25,7 +25,7 @@ export interface RequestEdits {
   readonly model?: string;
   /** Asks the provider for usage in a stream; without effect where `edits.includeUsage` is undefined. */
   readonly includeUsage?: boolean;
-  /** Lowers the client's limits to at most so many tokens; adds this field where the client has none. */
+  /** Lowers the client's limits to at most so many tokens; what stands only in the other field moves to this one. */
   readonly outputLimit?: { readonly field: 'max_tokens' | 'max_completion_tokens'; readonly tokens: number };
 }
 
@@ -57,24 +57,25 @@ export function spliceRequest(body: Buffer, request: Editable, edits: RequestEdi
   return Buffer.concat(pieces);
 }
 
-function limitOutput(request: Editable, limit: NonNullable<RequestEdits['outputLimit']>): Splice[] {
-  const { edits, maxTokens, maxCompletionTokens } = request;
-  const text = String(limit.tokens);
-  if (maxTokens === undefined && maxCompletionTokens === undefined) {
-    const empty = edits[limit.field];
-    if (empty) return [{ ...empty, text }];
-    return [{ start: edits.model.end, end: edits.model.end, text: `,"${limit.field}":${text}` }];
-  }
+function limitOutput(
+  request: Editable,
+  { field, tokens }: NonNullable<RequestEdits['outputLimit']>,
+): Splice[] {
+  const { edits } = request;
+  const asked = { max_tokens: request.maxTokens, max_completion_tokens: request.maxCompletionTokens };
+  const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const text = String(tokens);
   const splices: Splice[] = [];
-  if (edits.max_tokens && maxTokens !== undefined && maxTokens > limit.tokens) {
-    splices.push({ ...edits.max_tokens, text });
+  if (asked[field] === undefined && (asked[other] ?? Infinity) > tokens) {
+    // The provider is sure to obey its own field only, and may refuse the two together.
+    const added = { start: edits.model.end, end: edits.model.end, text: `,"${field}":${text}` };
+    splices.push(edits[field] ? { ...edits[field], text } : added);
+    if (edits[other] && asked[other] !== undefined) splices.push({ ...edits[other], text: 'null' });
+    return splices;
   }
-  if (
-    edits.max_completion_tokens &&
-    maxCompletionTokens !== undefined &&
-    maxCompletionTokens > limit.tokens
-  ) {
-    splices.push({ ...edits.max_completion_tokens, text });
+  for (const name of [field, other] as const) {
+    const span = edits[name];
+    if (span && (asked[name] ?? 0) > tokens) splices.push({ ...span, text });
   }
   return splices;
 }

@@ -51,6 +51,8 @@ export interface QuoteRequest {
   readonly contextWindow: number | undefined;
   /** The most that one answer can have, in tokens. */
   readonly outputCap: number;
+  /** The most that the model writes, whatever was asked for, in tokens. */
+  readonly modelOutputCap: number;
   /** How many answers. */
   readonly n: number;
   /** The prices it may be charged by; the dearest counts. */
@@ -118,21 +120,23 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
 }
 
 /**
- * Whether a provider's usage can be true: counts that no such request can have are taken for missing.
+ * Whether a provider's usage can be true: counts that nothing can explain are taken for missing.
  *
- * A prompt may always fill the context window, where that is known: providers
- * add search results, instructions and pictures that the request doesn't show.
+ * The bounds are the model's, never the request's own: whoever asks for one token of a provider
+ * that ignores the limit still pays for all that was written. A prompt may fill the context
+ * window, because providers add search results, instructions and pictures that no request shows.
  */
-export function isPlausible(
-  usage: Usage,
-  { size, budgets, contextWindow = 0, n, outputCap }: QuoteRequest,
-): boolean {
+export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
+  const { size, budgets, contextWindow = UNKNOWN_WINDOW, n, outputCap, modelOutputCap } = request;
   const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
   return (
     usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
-    usage.completionTokens <= 4 * n * outputCap + TEMPLATE_TOKENS
+    usage.completionTokens <= 4 * n * Math.max(outputCap, modelOutputCap) + TEMPLATE_TOKENS
   );
 }
+
+/** More than any model has. */
+const UNKNOWN_WINDOW = 4_000_000;
 
 /** What chat templates and hidden instructions add to a prompt. */
 const TEMPLATE_TOKENS = 2000;

@@ -75,6 +75,9 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   const base = parseBaseURL(given.baseURL ?? preset?.baseURL, option);
   const auth = given.auth ?? { header: 'authorization', scheme: 'Bearer' };
   const authHeader = headerName(auth.header, `${option}.auth.header`);
+  if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
+    throw wrong(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
+  }
   return {
     name,
     origin: new URL(base.origin),
@@ -105,8 +108,9 @@ function parseBaseURL(baseURL: string | undefined, option: string): URL {
 }
 
 function queryString(base: URL, query: ProviderOptions['query']): string {
+  if (!query) return base.search;
   const parameters = new URLSearchParams(base.search);
-  for (const [name, value] of Object.entries(query ?? {})) parameters.set(name, value);
+  for (const [name, value] of Object.entries(query)) parameters.set(name, value);
   return parameters.size > 0 ? `?${parameters.toString()}` : '';
 }
 

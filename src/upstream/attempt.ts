@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { pipeline, type Readable } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { type Duplex, pipeline, type Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 
 import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
-import type { Answer } from '../http/relay.ts';
+import { type Answer, Closed } from '../http/relay.ts';
 import type { Timeouts } from '../options.ts';
 import { Clocks } from './clocks.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
@@ -29,6 +29,30 @@ export const FORWARDED_RESPONSE_HEADERS: Readonly<Record<string, string>> = {
 export interface Abortable {
   abort(reason: Error): void;
 }
+
+/** The attempts that run now. */
+export class RunningAttempts {
+  readonly #attempts = new Set<Abortable>();
+  #closed = false;
+
+  add(attempted: Abortable): void {
+    if (this.#closed) attempted.abort(new Closed());
+    else this.#attempts.add(attempted);
+  }
+
+  delete(attempted: Abortable): void {
+    this.#attempts.delete(attempted);
+  }
+
+  /** Ends them all, and whatever is added from now on. */
+  close(): void {
+    this.#closed = true;
+    for (const attempted of this.#attempts) attempted.abort(new Closed());
+  }
+}
+
+/** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
+const STALE_WITHIN_MS = 1000;
 
 /**
  * Sends a request to its provider and waits for the head of an answer that the client may have.
@@ -55,6 +79,7 @@ export async function attempt(
       clocks.connected();
     });
     const running = sending;
+    const sentAt = performance.now();
     onAttempt(running);
     client.onGone(() => {
       running.abort(new ClientGone());
@@ -65,10 +90,19 @@ export async function attempt(
       message.once('close', () => {
         clocks.stop();
       });
-      return toAnswer(message, clocks, running);
+      if (message.destroyed) clocks.stop();
+      return toAnswer(message, clocks);
     } catch (error) {
       clocks.stop();
-      if (tries === 0 && running.reusedSocket && isReset(error)) continue;
+      running.abort(asError(error));
+      if (
+        tries === 0 &&
+        running.diedUnanswered &&
+        performance.now() - sentAt < STALE_WITHIN_MS &&
+        isReset(error)
+      ) {
+        continue;
+      }
       throw toUpstreamError(asError(error));
     } finally {
       client.onGone(undefined);
@@ -76,13 +110,10 @@ export async function attempt(
   }
 }
 
-function toAnswer(message: IncomingMessage, clocks: Clocks, sending: Sending): Answer {
+function toAnswer(message: IncomingMessage, clocks: Clocks): Answer {
   const status = message.statusCode ?? 0;
   const refusal = refuse(status);
-  if (refusal) {
-    sending.abort(refusal);
-    throw refusal;
-  }
+  if (refusal) throw refusal;
   const headers: Record<string, string> = {};
   for (const name of Object.keys(message.headers)) {
     const value = message.headers[name];
@@ -114,19 +145,30 @@ function refuse(status: number): UpstreamError | undefined {
 
 /** The answer's plain bytes: `identity` was asked for, but some compress all the same. */
 function decoded(message: IncomingMessage): Readable {
-  const decoder = decoderFor(message.headers['content-encoding']?.toLowerCase());
-  if (!decoder) return message;
+  const encoding = message.headers['content-encoding']?.toLowerCase() ?? 'identity';
+  if (encoding === 'identity' || message.headers['content-length'] === '0' || message.statusCode === 204) {
+    return message;
+  }
+  const createDecoder = DECODERS.get(encoding);
+  if (!createDecoder) {
+    throw new UpstreamError(
+      'upstream_invalid_response',
+      "The model's provider answered in an encoding that nobody asked for.",
+    );
+  }
+  const decoder = createDecoder();
   // Errors of either side surface on the decoder, where the relay listens.
   pipeline(message, decoder, () => {});
   return decoder;
 }
 
-function decoderFor(encoding: string | undefined): ReturnType<typeof createGunzip> | undefined {
-  if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip();
-  if (encoding === 'br') return createBrotliDecompress();
-  if (encoding === 'deflate') return createInflate();
-  return undefined;
-}
+const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex>([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['br', createBrotliDecompress],
+  ['deflate', createInflate],
+  ['zstd', createZstdDecompress],
+]);
 
 function isReset(error: unknown): boolean {
   const code = systemCode(error);
@@ -141,17 +183,14 @@ function systemCode(error: unknown): string | undefined {
 function toUpstreamError(error: Error): Error {
   if (error instanceof UpstreamError || error instanceof UpstreamTimeoutError) return error;
   const code = systemCode(error);
-  if (code === undefined) return error;
-  if (code.startsWith('HPE_')) {
-    const invalid = new UpstreamError(
-      'upstream_invalid_response',
-      "The model's provider did not answer in HTTP.",
-    );
-    return Object.assign(invalid, { cause: error });
-  }
-  const unreachable = new UpstreamError(
-    'upstream_unreachable',
-    `The model's provider could not be reached, or closed the connection before it answered (${code}).`,
-  );
-  return Object.assign(unreachable, { cause: error });
+  // What an abort was given as its reason; and what Node says of a request that we wrote wrongly.
+  if (code === undefined || code.startsWith('ERR_')) return error;
+  const upstreamError = code.startsWith('HPE_')
+    ? new UpstreamError('upstream_invalid_response', "The model's provider did not answer in HTTP.")
+    : new UpstreamError(
+        'upstream_unreachable',
+        `The model's provider could not be reached, or closed the connection before it answered (${code}).`,
+      );
+  // Not the error itself: a parser's holds the bytes of the answer.
+  return Object.assign(upstreamError, { cause: Object.assign(new Error(error.message), { code }) });
 }

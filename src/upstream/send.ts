@@ -1,10 +1,11 @@
 import { EventEmitter } from 'node:events';
 import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
-import { asError } from '../errors.ts';
+import { asError, UpstreamError } from '../errors.ts';
 
 /** Everything of a request that goes to a provider, exactly as it goes. */
 export interface UpstreamRequest {
@@ -24,8 +25,8 @@ export interface Sending {
   readonly answer: Promise<IncomingMessage>;
   /** Closes the connection at any time; an answer that already arrived is destroyed with `reason`. */
   abort(reason: Error): void;
-  /** It went out on a kept connection, which the provider may have been closing at that moment. */
-  readonly reusedSocket: boolean;
+  /** It went out on a kept connection, on which not a byte has come back since. */
+  readonly diedUnanswered: boolean;
 }
 
 /**
@@ -51,7 +52,7 @@ class Attempt implements Sending {
   readonly answer: Promise<IncomingMessage>;
   readonly request: PrivateRequest;
   readonly response: PrivateResponse;
-  reusedSocket = false;
+  #reused: { readonly socket: Socket; readonly bytesRead: number } | undefined;
   #resolve!: (answer: IncomingMessage) => void;
   #reject!: (error: Error) => void;
   #onConnect: () => void;
@@ -66,6 +67,10 @@ class Attempt implements Sending {
     this.#onConnect = onConnect;
     this.request = new PrivateRequest(request, this);
     this.response = new PrivateResponse();
+  }
+
+  get diedUnanswered(): boolean {
+    return this.#reused !== undefined && this.#reused.socket.bytesRead === this.#reused.bytesRead;
   }
 
   abort(reason: Error): void {
@@ -86,8 +91,14 @@ class Attempt implements Sending {
       outgoing.destroy(this.#aborted);
       return;
     }
-    this.reusedSocket = outgoing.reusedSocket;
     const { socket } = outgoing;
+    if (socket && outgoing.reusedSocket) this.#reused = { socket, bytesRead: socket.bytesRead };
+    outgoing.once('upgrade', (_message, upgraded) => {
+      upgraded.destroy();
+      this.fail(
+        new UpstreamError('upstream_invalid_response', "The model's provider answered with status 101."),
+      );
+    });
     if (socket?.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
     else this.#onConnect();
   }

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { UpstreamError } from '../errors.ts';
 import type { Target } from '../models/catalog.ts';
+import type { Provider } from '../models/providers.ts';
 import type { Agents } from './agents.ts';
 import type { UpstreamRequest } from './send.ts';
 
@@ -39,7 +40,7 @@ export async function upstreamRequest(
   }
   Object.assign(headers, provider.headers);
   if (provider.apiKey) {
-    headers[provider.authHeader] = provider.authPrefix + (await readApiKey(provider.name, provider.apiKey));
+    headers[provider.authHeader] = provider.authPrefix + (await readApiKey(provider));
   }
   return {
     origin: provider.origin,
@@ -50,25 +51,38 @@ export async function upstreamRequest(
   };
 }
 
-/** A key that is missing or broken fails this request; it is never shown, not even to the host's log. */
-async function readApiKey(
-  provider: string,
-  read: () => string | undefined | Promise<string | undefined>,
-): Promise<string> {
+/** A key that is missing, late or broken fails this request; it is never shown, not even to the host's log. */
+async function readApiKey({ name, apiKey, timeouts }: Provider): Promise<string> {
   let key: string | undefined;
   try {
-    key = await read();
+    const read = apiKey?.();
+    key = read instanceof Promise ? await inTime(read, timeouts.connectMs) : read;
   } catch (cause) {
-    throw Object.assign(missingKey(), { cause, provider });
+    throw Object.assign(missingKey(name), { cause });
   }
-  if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key))
-    throw Object.assign(missingKey(), { provider });
+  if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(name);
   return key;
 }
 
-function missingKey(): UpstreamError {
-  return new UpstreamError(
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`apiKey did not resolve in ${ms} ms`));
+    }, ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The host is told which provider it is; the client is not. */
+function missingKey(provider: string): UpstreamError {
+  const error = new UpstreamError(
     'upstream_refused_credentials',
     "The model's provider is not set up here: its API key is missing.",
   );
+  return Object.assign(error, { provider });
 }
