@@ -91,7 +91,9 @@ export function relay(
         return;
       }
       if (filter) {
-        for (const piece of filter.write(chunk)) send(piece);
+        const passed = filter.write(chunk);
+        if (Buffer.isBuffer(passed)) send(passed);
+        else for (const piece of passed) send(piece);
       } else {
         meter.write(chunk);
         send(chunk);

@@ -37,15 +37,15 @@ export class UsageEventFilter {
     };
   }
 
-  /** Shows a chunk to the meter, and says what may go on now. */
-  write(chunk: Buffer): readonly Buffer[] {
+  /** Shows a chunk to the meter, and says what may go on now: mostly the chunk itself, without a list made for it. */
+  write(chunk: Buffer): Buffer | readonly Buffer[] {
     const inert = this.#dropped && !this.#afterCr;
     this.#dropFrom = -1;
     this.#meter.write(chunk);
-    if (inert) return [chunk];
+    if (inert) return chunk;
     if (this.#afterCr && chunk.length > 0) {
       this.#afterCr = false;
-      return chunk[0] === LF ? nonEmpty(chunk.subarray(1)) : [chunk];
+      return chunk[0] === LF ? nonEmpty(chunk.subarray(1)) : chunk;
     }
     if (this.#dropFrom >= 0) return this.#without(chunk);
     return this.#holdBack(chunk);
@@ -65,10 +65,10 @@ export class UsageEventFilter {
     return [...before, ...nonEmpty(chunk.subarray(this.#dropTo))];
   }
 
-  #holdBack(chunk: Buffer): readonly Buffer[] {
+  #holdBack(chunk: Buffer): Buffer | readonly Buffer[] {
     const from = this.#meter.eventFrom;
-    if (this.#letGo) return [chunk];
-    if (from === -1) return this.#heldBytes === 0 ? [chunk] : [...this.#release(), chunk];
+    if (this.#letGo) return chunk;
+    if (from === -1) return this.#heldBytes === 0 ? chunk : [...this.#release(), chunk];
 
     const go = from === 0 ? [] : [...this.#release(), chunk.subarray(0, from)];
     this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
