@@ -1,0 +1,166 @@
+/**
+ * What the scripts of an account share: its keys, exact numbers, its books and
+ * its journal. Put before the script that uses it.
+ *
+ * A script reads, decides and changes tables; `reply`, its last step, writes
+ * what changed. So nothing is written by a script that fails on its way.
+ */
+
+/** Everything an account has. They share a hash tag, hence a slot. */
+export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x'] as const;
+
+/** Stands in each collection from the account's birth, so that its key is there when a slot migrates. */
+export const SENTINEL = ' ';
+
+/** Documents the keys once, for all scripts of an account. */
+const COLLECTIONS = /* lua */ `
+-- KEYS[1] a  hash   the books: av h g s x wo fl st q lw nx, and jq jg js jx jw of the lines trimmed away
+-- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key
+-- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
+-- KEYS[4] k  hash   key id -> terms and dates; id:s -> its state; id:n -> its name, as JSON
+-- KEYS[5] j  list   the journal, after one element that is none of its lines
+-- KEYS[6] g  hash   id of a grant or adjustment -> what it was
+-- KEYS[7] l  hash   open lot -> what remains of it
+-- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
+-- Every collection has a sentinel, a space, from birth.
+local BOOKS, REQUESTS, DUE, API_KEYS, JOURNAL, PAID, LOTS, BURN_ORDER = unpack(KEYS)
+local SENTINEL = ' '
+`;
+
+/**
+ * Integers: a Lua number below 2^53, else a string of decimal digits. What a
+ * single command moves is always a number.
+ */
+const NUMBERS = /* lua */ `
+local WIDE = 9007199254740992
+
+local function text(n)
+  if type(n) == 'string' then return n end
+  return string.format('%d', n)
+end
+
+local function integer(digits)
+  local n = tonumber(digits)
+  if n < WIDE then return n end
+  return digits
+end
+
+local function limbs(n)
+  local digits = text(n)
+  return tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9))
+end
+
+-- n + m, of which only a number may be negative
+local function plus(n, m)
+  if type(n) == 'number' and type(m) == 'number' then
+    local sum = n + m
+    if sum < WIDE then return sum end
+  end
+  local high, low = limbs(n)
+  if type(m) == 'number' and m < 0 then
+    local less_high, less_low = limbs(0 - m)
+    high, low = high - less_high, low - less_low
+    if low < 0 then high, low = high - 1, low + 1000000000 end
+  else
+    local more_high, more_low = limbs(m)
+    high, low = high + more_high, low + more_low
+    if low >= 1000000000 then high, low = high + 1, low - 1000000000 end
+  end
+  return integer(string.format('%d%09d', high, low))
+end
+
+-- To compare with a number: what is wide is rounded, and stays greater than any number.
+local function size(n)
+  return tonumber(n)
+end
+`;
+
+const BOOKS = /* lua */ `
+local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx'}
+local NEVER = WIDE
+
+local books, before
+local save_lots, save_keys
+local saves = {requests = {}, due = {}, lines = {}, forgotten = {}}
+
+-- The account's books, or nil if there is no account.
+local function load_books()
+  local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'st')
+  if not values[1] then return nil end
+  books, before = {st = values[11]}, {st = values[11]}
+  for i, field in ipairs(FIELDS) do
+    local n = tonumber(values[i])
+    if n >= WIDE and field ~= 'nx' then n = values[i] end
+    books[field], before[field] = n, n
+  end
+  return books
+end
+
+local function birth()
+  redis.call('HSET', BOOKS, 'ver', '1', 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
+    'q', '0', 'lw', '0', 'nx', '9007199254740992', 'st', 'open',
+    'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')
+  redis.call('HSET', REQUESTS, SENTINEL, '')
+  redis.call('ZADD', DUE, '+inf', SENTINEL)
+  redis.call('HSET', API_KEYS, SENTINEL, '')
+  redis.call('RPUSH', JOURNAL, SENTINEL)
+  redis.call('HSET', PAID, SENTINEL, '')
+  redis.call('HSET', LOTS, SENTINEL, '')
+  redis.call('ZADD', BURN_ORDER, '1', SENTINEL)
+  return load_books()
+end
+
+local function save_books()
+  local changed = {}
+  for _, field in ipairs(FIELDS) do
+    if books[field] ~= before[field] then
+      changed[#changed + 1] = field
+      changed[#changed + 1] = text(books[field])
+    end
+  end
+  if books.st ~= before.st then
+    changed[#changed + 1] = 'st'
+    changed[#changed + 1] = books.st
+  end
+  if #changed > 0 then redis.call('HSET', BOOKS, unpack(changed)) end
+end
+
+-- A line is "type seq at id amount available hold writtenOff key rest", where - is none.
+local function write_line(now, kind, id, amount, more)
+  books.q = plus(books.q, 1)
+  saves.lines[#saves.lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, text(books.q), now, id,
+    amount, text(books.av), more.hold and text(more.hold) or '-',
+    more.written_off and text(more.written_off) or '-', more.key or '-', more.rest or '-')
+end
+
+-- Writes all that changed. The books are checked each time: if they don't add up, which only a bug can
+-- cause, the account is frozen as it is and nothing is repaired.
+local function reply(now, code, ...)
+  if not books then return {code, text(now), '0'} end
+  if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
+  save_books()
+  if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end
+  if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
+  if #saves.forgotten > 0 then
+    redis.call('HDEL', REQUESTS, unpack(saves.forgotten))
+    redis.call('ZREM', DUE, unpack(saves.forgotten))
+  end
+  if save_lots then save_lots() end
+  if save_keys then save_keys() end
+  if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end
+  return {code, text(now), text(books.q), ...}
+end
+
+-- Redis's own clock in ms, unless the store was given another.
+local function clock(given)
+  if given ~= '' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+`;
+
+/** For scripts that only read. */
+export const READ_LUA: string = COLLECTIONS;
+
+/** For scripts that change something: more than books and journal needs the other pieces too. */
+export const BOOKS_LUA: string = COLLECTIONS + NUMBERS + BOOKS;

@@ -1,0 +1,67 @@
+/** Lots, as in lots.ts: what burns and expires first. Lots are read when they are needed, in burn order. */
+export const LOTS_LUA: string = /* lua */ `
+local lots = {}
+
+-- The n-th lot in burn order, counted as the account had them before this command; nil after the last.
+local function lot(n)
+  if not lots[n] then
+    local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n - 1))[1]
+    if not member or member == SENTINEL then return nil end
+    local remaining = tonumber(redis.call('HGET', LOTS, member))
+    lots[n] = {member = member, expiry = tonumber(string.sub(member, 5, 20)), remaining = remaining, before = remaining}
+  end
+  return lots[n]
+end
+
+-- Takes what left the account from its lots. A negative amount, a refund, belongs to no lot.
+local function burn(amount)
+  local n = 1
+  while amount > 0 do
+    local first = lot(n)
+    if not first then return end
+    local burnt = math.min(first.remaining, amount)
+    first.remaining = first.remaining - burnt
+    amount = amount - burnt
+    n = n + 1
+  end
+end
+
+-- Expires lots whose time has come, as far as their credit isn't held.
+local function expire_lots(now)
+  if books.nx > now then return end
+  local nearest, n = NEVER, 1
+  while lot(n) do
+    local each = lot(n)
+    local amount = math.min(each.remaining, size(books.av))
+    if each.expiry <= now and amount > 0 then
+      each.remaining = each.remaining - amount
+      books.av = plus(books.av, 0 - amount)
+      books.x = plus(books.x, amount)
+      write_line(now, 'x', string.match(each.member, '^%d+ %d+ (%S+)'), amount, {})
+    end
+    if each.remaining > 0 then nearest = math.min(nearest, each.expiry) end
+    n = n + 1
+  end
+  books.nx = nearest
+end
+
+-- How many lots have something remaining.
+local function open_lots()
+  local count = redis.call('ZCARD', BURN_ORDER) - 1
+  for _, each in pairs(lots) do
+    if each.remaining == 0 then count = count - 1 end
+  end
+  return count
+end
+
+save_lots = function()
+  for _, each in pairs(lots) do
+    if each.remaining == 0 then
+      redis.call('ZREM', BURN_ORDER, each.member)
+      redis.call('HDEL', LOTS, each.member)
+    elseif each.remaining ~= each.before then
+      redis.call('HSET', LOTS, each.member, text(each.remaining))
+    end
+  end
+end
+`;

@@ -1,0 +1,40 @@
+import { BOOKS_LUA } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+
+/**
+ * Folds the journal's oldest lines into the checkpoint of the books, at most 500.
+ *
+ * The last line folded stays in the list, as the one element that is none of its lines.
+ */
+export const trim: Script<[seq: string], 'more' | 'done'> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV[1] seq          the last line to fold
+-- returns {'more'} if there are still such lines, else {'done'}
+${BOOKS_LUA}
+local values = redis.call('HMGET', BOOKS, 'jq', 'jg', 'js', 'jx', 'jw')
+if not values[1] then return {'done'} end
+local position, granted, spent, expired, lost =
+  tonumber(values[1]), integer(values[2]), integer(values[3]), integer(values[4]), integer(values[5])
+local wanted = math.min(tonumber(ARGV[1]) - position, redis.call('LLEN', JOURNAL) - 1)
+if wanted <= 0 then return {'done'} end
+local count = math.min(wanted, 500)
+
+for _, line in ipairs(redis.call('LRANGE', JOURNAL, '1', text(count))) do
+  local kind, amount, written_off = string.match(line, '^(%a) %S+ %S+ %S+ (%S+) %S+ %S+ (%S+)')
+  amount = tonumber(amount)
+  if kind == 'g' or kind == 'a' then
+    granted = plus(granted, amount)
+  elseif kind == 'x' then
+    expired = plus(expired, amount)
+  else
+    spent = plus(spent, amount)
+  end
+  if written_off ~= '-' then lost = plus(lost, tonumber(written_off)) end
+end
+redis.call('LTRIM', JOURNAL, text(count), '-1')
+redis.call('HSET', BOOKS, 'jq', text(position + count), 'jg', text(granted), 'js', text(spent), 'jx', text(expired),
+  'jw', text(lost))
+return {count < wanted and 'more' or 'done'}
+`,
+  (reply) => (reply.text() === 'more' ? 'more' : 'done'),
+);
