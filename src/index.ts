@@ -14,6 +14,7 @@ export {
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory-store.ts';
+export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite-store.ts';
 export { type RedisClient, RedisStore, type RedisStoreOptions } from './ledger/redis-store.ts';
 export type { Pricing } from './metering/price.ts';
 export type { Usage } from './metering/usage-dialects.ts';

@@ -11,8 +11,11 @@ export interface ChatCompletionsRouterOptions {
   readonly providers: Readonly<Record<string, ProviderOptions>>;
   /** Model ID, as clients say it, to where it is served and what it costs. IDs may contain slashes. */
   readonly models: Readonly<Record<string, ModelOptions>>;
-  /** Where credits and API keys live: `'memory:'` (gone with the process) or a store object. */
-  readonly store: 'memory:' | LedgerStore;
+  /**
+   * Where credits and API keys live: `'memory:'` (gone with the process), `'sqlite:FILE'` (a file that
+   * the processes of one machine share, e.g. `sqlite:./credits.db`), or a store object.
+   */
+  readonly store: 'memory:' | `sqlite:${string}` | LedgerStore;
   /**
    * Your own API keys or sessions instead of the router's: the account that pays, or undefined for a 401.
    *

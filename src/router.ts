@@ -4,6 +4,7 @@ import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
 import { type Credits, createCredits } from './ledger/credits.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import { MemoryStore } from './ledger/memory-store.ts';
+import { SqliteStore } from './ledger/sqlite-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
 import { InternalError, RouterError } from './errors.ts';
 import { createCatalog } from './models/catalog.ts';
@@ -110,8 +111,14 @@ async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
 
 function openStore(store: ChatCompletionsRouterOptions['store']): LedgerStore {
   if (store === 'memory:') return new MemoryStore();
+  if (typeof store === 'string' && /^sqlite:./.test(store))
+    return new SqliteStore(store.slice('sqlite:'.length));
   if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
-  throw wrong('store', "'memory:' or a store object", typeof store === 'string' ? store : typeof store);
+  throw wrong(
+    'store',
+    "'memory:', 'sqlite:FILE' or a store object",
+    typeof store === 'string' ? store : typeof store,
+  );
 }
 
 /** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */

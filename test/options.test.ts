@@ -25,7 +25,11 @@ function withProvider(changes: Record<string, unknown>): () => unknown {
 describe('an option that can only be a mistake', () => {
   it.each([
     ['store', create({ store: undefined }), /^store must be/],
-    ['store', create({ store: 'memory' }), /^store must be 'memory:' or a store object, got "memory"/],
+    [
+      'store',
+      create({ store: 'memory' }),
+      /^store must be 'memory:', 'sqlite:FILE' or a store object, got "memory"/,
+    ],
     ['an unknown one', create({ provider: {} }), /^options has an unknown key "provider"/],
     ['providers', create({ providers: [] }), /^providers must be an object/],
     ['models', create({ models: undefined }), /^models must be an object/],

@@ -2,11 +2,11 @@
  * What the scripts of an account share: its keys, exact numbers, its books and
  * its journal. Put before the script that uses it.
  *
- * A script reads, decides and changes tables; `reply`, its last step, writes
- * what changed. So nothing is written by a script that fails on its way.
+ * A script reads, decides and changes tables; what changed is written when it
+ * replies. So a script that fails on its way has written nothing.
  */
 
-/** Everything an account has. They share a hash tag, hence a slot. */
+/** Names of everything an account has, in the order of the scripts' KEYS. They share a hash tag, hence a slot. */
 export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x'] as const;
 
 /** Stands in each collection from the account's birth, so that its key is there when a slot migrates. */
@@ -96,7 +96,9 @@ local function load_books()
   return books
 end
 
+-- Makes the account. One that lost its books, but not all else, is not begun anew.
 local function birth()
+  if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its books') end
   redis.call('HSET', BOOKS, 'ver', '1', 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
     'q', '0', 'lw', '0', 'nx', '9007199254740992', 'st', 'open',
     'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')

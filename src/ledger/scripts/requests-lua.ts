@@ -68,8 +68,13 @@ end
 local function reap(budget, now)
   if budget <= 0 then return 0 end
   local ids = redis.call('ZRANGE', DUE, '-inf', text(now), 'BYSCORE', 'LIMIT', '0', text(budget))
-  for _, id in ipairs(ids) do
+  for n, id in ipairs(ids) do
     local request = load_request(id)
+    if not request then
+      -- Its record is lost, which only another hand can cause: for an operator to see.
+      books.st = 'frozen'
+      return n - 1
+    end
     if request.state == 'H' then
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now)
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})

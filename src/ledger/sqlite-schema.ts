@@ -1,0 +1,137 @@
+/** As much of `node:sqlite` as a ledger needs: only sqlite-store.ts names the module itself. */
+export interface Database {
+  exec(sql: string): void;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+export interface Statement {
+  get(...values: SqlValue[]): Row | undefined;
+  all(...values: SqlValue[]): Row[];
+  run(...values: SqlValue[]): unknown;
+  setReadBigInts(enabled: boolean): void;
+}
+
+export type SqlValue = null | number | bigint | string;
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Prepares a statement, or finds it prepared: once for each handle. */
+export type Sql = (text: string) => Statement;
+
+/** `user_version` of the files that this code writes. */
+export const SCHEMA_VERSION = 1n;
+
+/** `application_id` that tells our files from others: `ccrl` in ASCII. */
+export const APPLICATION_ID = 0x6363726cn;
+
+/**
+ * The tables of a ledger file.
+ *
+ * Money is INTEGER, which is 64 bits: what is beyond is refused, and with it the
+ * command that needs it. Times are ms; what is unset is NULL.
+ */
+export const SCHEMA: string = `
+CREATE TABLE accounts (
+  id                 INTEGER PRIMARY KEY,
+  name               TEXT    NOT NULL UNIQUE,
+  granted            INTEGER NOT NULL DEFAULT 0,
+  available          INTEGER NOT NULL DEFAULT 0,
+  held               INTEGER NOT NULL DEFAULT 0,
+  spent              INTEGER NOT NULL DEFAULT 0,
+  expired            INTEGER NOT NULL DEFAULT 0,
+  written_off        INTEGER NOT NULL DEFAULT 0,
+  floor              INTEGER NOT NULL DEFAULT 0,
+  frozen             INTEGER NOT NULL DEFAULT 0,
+  seq                INTEGER NOT NULL DEFAULT 0,
+  low_water          INTEGER NOT NULL DEFAULT 0,
+  next_expiry        INTEGER,
+  trimmed_seq        INTEGER NOT NULL DEFAULT 0,
+  trimmed_granted    INTEGER NOT NULL DEFAULT 0,
+  trimmed_spent      INTEGER NOT NULL DEFAULT 0,
+  trimmed_expired    INTEGER NOT NULL DEFAULT 0,
+  trimmed_written_off INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE requests (
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  state              TEXT    NOT NULL,
+  amount             INTEGER NOT NULL,
+  checkpoint         INTEGER NOT NULL,
+  due                INTEGER NOT NULL,
+  api_key            TEXT    NOT NULL,
+  budget_window      INTEGER NOT NULL,
+  tokens             INTEGER NOT NULL,
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requests_due ON requests (account, due, id);
+
+CREATE TABLE keys (
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  hash               TEXT    UNIQUE,
+  name               TEXT    NOT NULL,
+  created_at         INTEGER NOT NULL,
+  budget_amount      INTEGER,
+  budget_per         TEXT,
+  requests_per_minute INTEGER,
+  tokens_per_minute  INTEGER,
+  concurrent_requests INTEGER,
+  revoked_at         INTEGER,
+  held               INTEGER NOT NULL,
+  running            INTEGER NOT NULL,
+  spent              INTEGER NOT NULL,
+  budget_window      INTEGER NOT NULL,
+  request_level      INTEGER NOT NULL,
+  request_level_at   INTEGER NOT NULL,
+  token_level        INTEGER NOT NULL,
+  token_level_at     INTEGER NOT NULL,
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
+
+-- Those with something remaining.
+CREATE TABLE lots (
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  amount             INTEGER NOT NULL,
+  remaining          INTEGER NOT NULL,
+  expires_at         INTEGER,
+  priority           INTEGER NOT NULL,
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
+
+-- Parameters that an id of a grant or adjustment was first used with.
+CREATE TABLE fingerprints (
+  account            INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  fingerprint        TEXT    NOT NULL,
+  PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE journal (
+  account            INTEGER NOT NULL,
+  seq                INTEGER NOT NULL,
+  type               TEXT    NOT NULL,
+  at                 INTEGER NOT NULL,
+  id                 TEXT    NOT NULL,
+  amount             INTEGER NOT NULL,
+  available          INTEGER NOT NULL,
+  hold               INTEGER,
+  written_off        INTEGER,
+  api_key            TEXT,
+  model              TEXT,
+  prompt_tokens      INTEGER,
+  cached_tokens      INTEGER,
+  completion_tokens  INTEGER,
+  reasoning_tokens   INTEGER,
+  source             TEXT,
+  cost               INTEGER,
+  price              TEXT,
+  ending             TEXT,
+  reason             TEXT,
+  PRIMARY KEY (account, seq)
+) STRICT, WITHOUT ROWID;
+
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = ${SCHEMA_VERSION};
+`;
