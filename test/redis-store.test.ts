@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
 import type { Admit, LedgerStore, Settle } from '../src/ledger/ledger.ts';
 import { MemoryStore } from '../src/ledger/memory-store.ts';
@@ -52,15 +52,8 @@ describe('RedisStore', () => {
   });
 
   it('works when the server forgets its scripts between any two calls', async () => {
-    const forgetful: RedisClient = Object.create(redis, {
-      createBuiltinCommand: {
-        value: (name: string): ReturnType<RedisClient['createBuiltinCommand']> => ({
-          string: async (...args) => {
-            if (name === 'evalsha') await redis.script('FLUSH');
-            return redis.createBuiltinCommand(name).string.apply(redis, args);
-          },
-        }),
-      },
+    const forgetful = clientThat(async (command) => {
+      if (command === 'evalsha') await redis.script('FLUSH');
     });
     const store = openStore({ client: forgetful, now: () => NOON });
     expect(await story(store)).toEqual(await story(new MemoryStore({ now: () => NOON })));
@@ -87,41 +80,45 @@ describe('RedisStore', () => {
     const stores = [openStore({ now }), new MemoryStore({ now })];
     for (const store of stores) {
       clock.now = NOON;
-      for (let n = 1; n <= 4; n++) {
-        await store.grant({
-          account: 'acme',
-          id: `g${n}`,
-          amount: MAX,
-          ...(n === 4 && { expiresAt: NOON + HOUR }),
-        });
+      const account = 'acme';
+      for (let n = 1; n <= 3; n++) {
+        await store.grant({ account, id: `g${n}`, amount: MAX });
         await store.admit(admission(n, MAX));
-        if (n < 4)
-          await store.extend({
-            account: 'acme',
-            requestId: requestId(n),
-            hold: 0n,
-            leaseMs: 1,
-            checkpoint: MAX,
-          });
-        if (n < 4) clock.now += 2 * MINUTE;
-        if (n < 4) await store.sweep(10);
+        await store.extend({ account, requestId: requestId(n), hold: 0n, leaseMs: 1, checkpoint: MAX });
+        clock.now += 2 * MINUTE;
+        await store.sweep(10);
       }
-      for (let n = 1; n <= 3; n++) await store.void({ account: 'acme', requestId: requestId(n) });
+      await store.grant({ account, id: 'g4', amount: MAX, expiresAt: NOON + HOUR });
+      await store.admit(admission(4, MAX));
+      for (let n = 1; n <= 3; n++) await store.void({ account, requestId: requestId(n) });
       await store.admit(admission(5, MAX));
       await store.admit(admission(6, 7n));
       await store.settle(settlement(4, MAX));
       await store.settle(settlement(5, MAX - 1n));
+      await store.settle(settlement(7, 600_000_000n));
       clock.now += HOUR;
-      await store.adjust({ account: 'acme', id: 'a1', delta: -5n, reason: '' });
-      await store.trim('acme', 8n);
+      await store.adjust({ account, id: 'a1', delta: -5n, reason: '' });
+      await store.trim(account, 8n);
     }
     const [ours, theirs] = await Promise.all(stores.map(everything));
     expect(ours).toEqual(theirs);
     expect(ours?.state).toMatchObject({
       frozen: false,
       granted: 4n * MAX - 5n,
-      available: 2n * MAX + 1n - 12n,
+      available: 2n * MAX - 600_000_011n,
     });
+  });
+
+  it('counts no lot that expires when the hundred-and-first is granted', async () => {
+    const clock = { now: NOON };
+    const store = openStore({ now: () => clock.now });
+    const grant = (n: number, expiresAt: number) =>
+      store.grant({ account: 'acme', id: `g${n}`, amount: 1n, expiresAt });
+    await grant(1, NOON + 1);
+    for (let n = 2; n <= 100; n++) await grant(n, NOON + DAY);
+    expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'too_many_lots' });
+    clock.now += 1;
+    expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'ok', available: 100n });
   });
 
   it('freezes an account whose books do not add up, and repairs nothing', async () => {
@@ -215,6 +212,14 @@ describe('RedisStore', () => {
     expect(() => new RedisStore(options())).toThrow(/^keyPrefix must have no braces/);
   });
 
+  it('finds no key by a hash that is not its own, whatever points at it', async () => {
+    const keyPrefix = namespace();
+    const store = openStore({ keyPrefix });
+    await store.createKey({ account: 'acme', key: 'k1', hash: hashOf('k1'), name: '' });
+    await redis.set(`${keyPrefix}ccr:k:${hashOf('k2')}`, 'acme k1');
+    expect(await store.findKey(hashOf('k2'))).toBeUndefined();
+  });
+
   it('does not let two keys have one hash, whichever comes first', async () => {
     const store = openStore();
     const make = (account: string) => store.createKey({ account, key: 'k1', hash: hashOf('k1'), name: '' });
@@ -277,6 +282,16 @@ describe('RedisStore, when Redis fails', () => {
     expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'duplicate', charged: 12n });
   });
 
+  it('does not say that nothing was applied of a command of which only the end was refused', async () => {
+    const client = clientThat(async (command) => {
+      if (command === 'sadd') throw new Error('OOM command not allowed');
+    });
+    const store = openStore({ client });
+    const granted = store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    await expect(granted).rejects.toMatchObject({ applied: 'unknown' });
+    expect(await store.balance('acme')).toMatchObject({ available: 100n });
+  });
+
   it('begins nothing that it gave up, though the script has still to be sent', async () => {
     const store = openStore({ admitTimeoutMs: 50 });
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
@@ -297,28 +312,24 @@ describe('RedisStore, when Redis fails', () => {
     expect(await store.snapshot('acme')).toMatchObject({ available: 100n, requests: [] });
   });
 
-  it.each<[string, readonly string[], readonly string[]]>([
-    [
-      'has no replica in reach',
-      ['config', 'min-replicas-to-write', '1'],
-      ['config', 'min-replicas-to-write', '0'],
-    ],
-    ['became a replica', ['replicaof', '127.0.0.1', '1'], ['replicaof', 'no', 'one']],
-  ])('knows that nothing was applied when Redis %s', async (_, begin, end) => {
-    const store = openStore();
-    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
-    await store.admit(admission(1, 30n));
-    await administer(begin);
-    const calls = [
-      () => store.admit(admission(2, 10n)),
-      () => store.settle(settlement(1, 12n)),
-      () => store.grant({ account: 'acme', id: 'g2', amount: 1n }),
-    ];
-    for (const call of calls) await expect(call()).rejects.toMatchObject({ applied: 'no' });
-    expect(await store.snapshot('acme')).toMatchObject({ available: 70n, held: 30n });
-    await administer(end);
-    expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'ok' });
-  });
+  it.each(['as a replica', 'without a replica'] as const)(
+    'knows that nothing was applied when Redis refuses to write %s',
+    async (how) => {
+      const store = openStore();
+      await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+      await store.admit(admission(1, 30n));
+      const restore = await refuseWrites(how);
+      const calls = [
+        () => store.admit(admission(2, 10n)),
+        () => store.settle(settlement(1, 12n)),
+        () => store.grant({ account: 'acme', id: 'g2', amount: 1n }),
+      ];
+      for (const call of calls) await expect(call()).rejects.toMatchObject({ applied: 'no' });
+      expect(await store.snapshot('acme')).toMatchObject({ available: 70n, held: 30n });
+      await restore();
+      expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'ok' });
+    },
+  );
 
   it('does not take the refusal of a second sending for that of the first', async () => {
     const relay = await startRelay();
@@ -329,13 +340,13 @@ describe('RedisStore, when Redis fails', () => {
     const swallowed = relay.swallow();
     const settled = store.settle(settlement(2, 12n));
     await swallowed;
-    await administer(['replicaof', '127.0.0.1', '1']);
+    const restore = await refuseWrites('as a replica');
     relay.cut();
     await expect(settled).rejects.toMatchObject({
       applied: 'unknown',
       cause: { message: expect.stringMatching(/^READONLY/) },
     });
-    await administer(['replicaof', 'no', 'one']);
+    await restore();
     expect(await store.settle(settlement(2, 12n))).toMatchObject({ code: 'duplicate', charged: 12n });
     client.disconnect();
     await relay.close();
@@ -345,14 +356,13 @@ describe('RedisStore, when Redis fails', () => {
     const store = openStore();
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     for (const n of [1, 2]) await store.admit(admission(n, 30n));
-    await redis.config('SET', 'maxmemory', '1');
+    await refuseWrites('without memory');
     await expect(store.admit(admission(3, 10n))).rejects.toMatchObject({ applied: 'no' });
     await expect(store.grant({ account: 'acme', id: 'g2', amount: 1n })).rejects.toMatchObject({
       applied: 'no',
     });
     expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'ok', charged: 12n });
     expect(await store.void({ account: 'acme', requestId: requestId(2) })).toMatchObject({ code: 'ok' });
-    await redis.config('SET', 'maxmemory', '0');
   });
 
   it('waits for a client that is connecting, and connects a lazy one', async () => {
@@ -373,7 +383,9 @@ describe('RedisStore, when Redis fails', () => {
     await store.balance('acme');
     await relay.close();
     await once(client, 'close');
+    const began = performance.now();
     await expect(store.admit(admission(1, 1n))).rejects.toMatchObject({ applied: 'no' });
+    expect(performance.now() - began).toBeLessThan(200);
     client.disconnect();
 
     const nowhere = new Redis(relay.port, { lazyConnect: true, retryStrategy: () => 60_000 });
@@ -414,6 +426,17 @@ function openStore(options: Partial<RedisStoreOptions> = {}): RedisStore {
   const store = new RedisStore({ client: redis, keyPrefix: namespace(), ...options });
   opened.push(store);
   return store;
+}
+
+/** The client of all tests, with something done before each of its commands. */
+function clientThat(does: (command: string) => Promise<void>): RedisClient {
+  const createBuiltinCommand: RedisClient['createBuiltinCommand'] = (command) => ({
+    string: async (...args) => {
+      await does(command);
+      return redis.createBuiltinCommand(command).string.apply(redis, args);
+    },
+  });
+  return Object.create(redis, { createBuiltinCommand: { value: createBuiltinCommand } });
 }
 
 function admission(n: number, want: bigint): Admit {
@@ -477,15 +500,37 @@ async function everything(store: LedgerStore): Promise<{ state: object; lines: r
   return { state: { ...state, requests, keys }, lines: await store.journal('acme', 0n, 1000) };
 }
 
-async function administer([command = '', ...args]: readonly string[]): Promise<void> {
-  await redis.call(command, ...(command === 'config' ? ['SET', ...args] : args));
+/** How Redis is told to refuse what writes, and to accept it again. */
+const REFUSALS = {
+  'as a replica': { begin: ['replicaof', '127.0.0.1', '1'], end: ['replicaof', 'no', 'one'] },
+  'without a replica': {
+    begin: ['config', 'set', 'min-replicas-to-write', '1'],
+    end: ['config', 'set', 'min-replicas-to-write', '0'],
+  },
+  'without memory': {
+    begin: ['config', 'set', 'maxmemory', '1'],
+    end: ['config', 'set', 'maxmemory', '0'],
+  },
+} as const;
+
+/** Makes Redis refuse what writes, and answers how to end that, which the end of the test does in any case. */
+async function refuseWrites(how: keyof typeof REFUSALS): Promise<() => Promise<void>> {
+  const { begin, end } = REFUSALS[how];
+  const administer = async ([command, ...args]: readonly [string, ...string[]]): Promise<void> => {
+    await redis.call(command, ...args);
+  };
+  onTestFinished(() => administer(end));
+  await administer(begin);
+  return () => administer(end);
 }
 
-/** Stops the server where it is, and answers how to let it go on. */
+/** Stops the server where it is, and answers how to let it go on, which it does after the test in any case. */
 async function freezeServer(): Promise<() => void> {
   const pid = Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]);
+  const thaw = (): void => void process.kill(pid, 'SIGCONT');
+  onTestFinished(thaw);
   process.kill(pid, 'SIGSTOP');
-  return () => process.kill(pid, 'SIGCONT');
+  return thaw;
 }
 
 interface Relay {

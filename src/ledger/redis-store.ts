@@ -34,29 +34,24 @@ import {
 import { ACCOUNT_KEYS } from './scripts/account-lua.ts';
 import { adjust } from './scripts/adjust.ts';
 import { admit } from './scripts/admit.ts';
-import {
-  createKey,
-  keyHash,
-  keyIds,
-  keyRecord,
-  keyTerms,
-  readKey,
-  readKeys,
-  readPointer,
-  revokeKey,
-  writePointer,
-} from './scripts/api-keys.ts';
 import { balance } from './scripts/balance.ts';
+import { createKey } from './scripts/create-key.ts';
 import { ReplyReader, type Script, type Send } from './scripts/define-script.ts';
 import { extend } from './scripts/extend.ts';
 import { freeze } from './scripts/freeze.ts';
 import { grant } from './scripts/grant.ts';
 import { adjustDetails, journal, settleDetails } from './scripts/journal.ts';
+import { keyHash, keyIds, keyRecord, keyTerms } from './scripts/key-fields.ts';
+import { readKey } from './scripts/read-key.ts';
+import { readKeys } from './scripts/read-keys.ts';
+import { readPointer } from './scripts/read-pointer.ts';
+import { revokeKey } from './scripts/revoke-key.ts';
 import { settle } from './scripts/settle.ts';
 import { snapshot } from './scripts/snapshot.ts';
 import { sweep } from './scripts/sweep.ts';
 import { trim } from './scripts/trim.ts';
 import { release } from './scripts/void.ts';
+import { writePointer } from './scripts/write-pointer.ts';
 
 /** What is used of a client: any `Redis` or `Cluster` of ioredis 5 or 6 has it. */
 export interface RedisClient {
@@ -342,7 +337,7 @@ export class RedisStore implements LedgerStore {
     return this.#bounded(this.#timeoutMs, (send) => send(command, ...args));
   }
 
-  /** Names an account in the list of all, repeatedly, so that a call that was cut short is made good by its repetition. */
+  /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
   async #list(account: string): Promise<void> {
     await this.#send('sadd', this.#shardKey(shardOf(account)), account);
   }

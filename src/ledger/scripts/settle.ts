@@ -44,8 +44,12 @@ else
     key = ARGV[4]}
 end
 local hold, charged, moved, written_off = finish(request, 'S', tonumber(ARGV[3]), tonumber(ARGV[5]), now)
-write_line(now, kind, id, moved, {hold = kind == 's' and hold or nil, written_off = written_off > 0 and written_off or nil,
-  key = request.key, rest = ARGV[7]})
+write_line(now, kind, id, moved, {
+  hold = kind == 's' and hold or nil,
+  written_off = written_off > 0 and written_off or nil,
+  key = request.key,
+  rest = ARGV[7],
+})
 expire_lots(now)
 return reply(now, 'ok', text(charged), text(written_off), text(books.av))
 `,

@@ -1,7 +1,7 @@
 import type { AccountState, Lot, RequestRecord } from '../ledger.ts';
 import { READ_LUA, SENTINEL } from './account-lua.ts';
-import { keyIds, keyState } from './api-keys.ts';
 import { defineScript, type Script } from './define-script.ts';
+import { keyIds, keyState } from './key-fields.ts';
 import { finalState } from './requests-lua.ts';
 
 /** Everything of an account at one moment, save its journal; undefined when there is no account. */

@@ -1,0 +1,18 @@
+import { BOOKS_LUA } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+
+/** Revokes a recorded key, at the time of the first revocation; says whether there is one. */
+export const revokeKey: Script<[clock: string, key: string], boolean> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] key id
+-- returns {code}
+${BOOKS_LUA}
+local row = redis.call('HGET', API_KEYS, ARGV[2])
+local terms, revoked = string.match(row or '- -', '^(%S.*) (%S+)$')
+if string.sub(terms, 1, 1) == '-' then return {'no_key'} end
+if revoked == '-' then redis.call('HSET', API_KEYS, ARGV[2], terms .. ' ' .. text(clock(ARGV[1]))) end
+return {'ok'}
+`,
+  (reply) => reply.text() === 'ok',
+);
