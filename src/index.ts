@@ -11,6 +11,7 @@ export {
   type GrantOptions,
   type JournalOptions,
 } from './ledger/credits.ts';
+export type { LedgerEvent } from './ledger/events.ts';
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory-store.ts';

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
+import type { LedgerEvent } from './ledger/events.ts';
 import type { Ending, LedgerStore } from './ledger/ledger.ts';
 import type { TokenBudgets } from './metering/estimate.ts';
 import type { Pricing } from './metering/price.ts';
@@ -196,6 +197,8 @@ export interface Hooks {
   readonly onSettled?: (settled: Settled) => unknown;
   /** Something went wrong that the host should know of: our own bugs, providers' faults, a store that is away. */
   readonly onError?: (error: Error, context: { readonly requestId?: string }) => unknown;
+  /** Something happened to the ledger that its operator should know of. */
+  readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
 }
 
 export interface Settled {
@@ -265,7 +268,9 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
   checkRecord(options, 'options', KNOWN_OPTIONS);
   checkRecord(options.providers, 'providers');
   checkRecord(options.models, 'models');
-  if (options.hooks !== undefined) checkRecord(options.hooks, 'hooks', { onSettled: true, onError: true });
+  if (options.hooks !== undefined) {
+    checkRecord(options.hooks, 'hooks', { onSettled: true, onError: true, onLedgerEvent: true });
+  }
   for (const name of ['authenticate', 'cacheKey'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw wrong(name, 'a function', options[name]);

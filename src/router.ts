@@ -2,6 +2,7 @@ import { type ApiKeys, createApiKeys } from './accounts/api-keys.ts';
 import { Authenticator } from './accounts/authenticate.ts';
 import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
 import { type Credits, createCredits } from './ledger/credits.ts';
+import type { LedgerEvent } from './ledger/events.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import { MemoryStore } from './ledger/memory-store.ts';
 import { SqliteStore } from './ledger/sqlite-store.ts';
@@ -42,10 +43,10 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   const settings = resolveSettings(options);
   const catalog = createCatalog(options, settings.timeouts);
   const store = openStore(options.store);
-  const { onSettled, onError } = guardHooks(options.hooks ?? {});
+  const { onSettled, onError, tell } = guardHooks(options.hooks ?? {});
   const { authenticate, cacheKey } = options;
   const authenticator = new Authenticator({ store, authenticate, cacheKey, keyCacheMs: settings.keyCacheMs });
-  const settlements = new Settlements({ store, holdMode: settings.holdMode, onSettled, onError });
+  const settlements = new Settlements({ store, holdMode: settings.holdMode, onSettled, onError, tell });
   const agents = new Agents();
   const running = new RunningAttempts();
   const ids = new RequestIds();
@@ -125,14 +126,18 @@ function openStore(store: ChatCompletionsRouterOptions['store']): LedgerStore {
 function guardHooks(hooks: Hooks): {
   readonly onSettled: NonNullable<Hooks['onSettled']>;
   readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
 } {
-  const { onSettled, onError = logError } = hooks;
+  const { onSettled, onError = logError, onLedgerEvent } = hooks;
   return {
     onSettled: (settled) => {
       guard(() => onSettled?.(settled));
     },
     onError: (error, requestId) => {
       guard(() => onError(error, requestId === undefined ? {} : { requestId }));
+    },
+    tell: (event) => {
+      guard(() => onLedgerEvent?.(event));
     },
   };
 }

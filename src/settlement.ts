@@ -1,6 +1,7 @@
 import type { Caller } from './accounts/authenticate.ts';
 import { outputLimit, refusal } from './admission.ts';
 import { asError, CreditStoreUnavailableError } from './errors.ts';
+import type { LedgerEvent } from './ledger/events.ts';
 import { type AdmitResult, type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
 import type { Quote } from './metering/estimate.ts';
@@ -23,6 +24,7 @@ export interface SettlementsOptions {
   readonly holdMode: Settings['holdMode'];
   readonly onSettled: (settled: Settled) => unknown;
   readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
 }
 
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
@@ -67,6 +69,7 @@ export class Settlements {
       throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
     }
     this.#clockOffset = result.now - Date.now();
+    if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account });
     if (result.code !== 'ok' && result.code !== 'exists') throw refusal(result, min, quote);
 
     const terms = { requestId, caller, model, quote, amount: result.hold };
@@ -131,7 +134,18 @@ export class Settlements {
       return;
     }
     const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
+    if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
     this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+  }
+
+  #tellOfLosses({ terms }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
+    const { tell } = this.#options;
+    const { requestId, amount } = terms;
+    const { account } = terms.caller;
+    if (charged > amount) {
+      tell({ type: 'overrun', account, requestId, held: formatUsd(amount), charged: formatUsd(charged) });
+    }
+    if (writtenOff > 0n) tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
   }
 
   async #release(hold: Hold, outcome: Outcome): Promise<void> {

@@ -17,6 +17,9 @@ import type { NanoDollars } from './money.ts';
  * test/contracts/ledger-store.ts is this contract as a suite.
  */
 export interface LedgerStore {
+  /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */
+  readonly mayRollBack?: boolean;
+
   admit(command: Admit): Promise<AdmitResult>;
   extend(command: Extend): Promise<ExtendResult>;
   settle(command: Settle): Promise<SettleResult>;

@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { StoreUnavailable } from './ledger.ts';
 import { integer, text } from './sqlite-columns.ts';
@@ -103,12 +103,17 @@ function rollBack(sql: Sql): void {
 }
 
 function openFile(path: string, open: (path: string) => Database): SqliteFile {
+  const size = settledSize(path);
   const database = open(path);
   try {
     // Waiting in SQLite would stop the event loop: who finds the file busy tries again later.
     database.exec('PRAGMA busy_timeout = 0');
     const sql = statements(database);
     const empty = isEmpty(sql, path);
+    // Of a shorter file than its header says, SQLite sees only that whole pages are missing.
+    if (size % Number(integer(sql('PRAGMA page_size').get() ?? {}, 'page_size')) !== 0) {
+      throw new Error(`${path} is damaged: its end is cut off`);
+    }
     // Only now that the file is known not to be another's.
     const mode = sql('PRAGMA journal_mode = WAL').get() ?? {};
     if (text(mode, 'journal_mode') !== 'wal') {
@@ -122,6 +127,12 @@ function openFile(path: string, open: (path: string) => Database): SqliteFile {
     database.close();
     throw error;
   }
+}
+
+/** The file's size in bytes; 0 where that says nothing, because there is a log to complete it from. */
+function settledSize(path: string): number {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  return log?.size ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
 }
 
 function create(file: SqliteFile): void {

@@ -1,0 +1,50 @@
+/**
+ * What an operator should hear of the ledger.
+ *
+ * None of it asks for an answer: the books stay right whether anybody listens
+ * or not. Amounts are USD, as decimal strings; times are milliseconds.
+ */
+export type LedgerEvent =
+  /** A request was charged more than it held. */
+  | {
+      readonly type: 'overrun';
+      readonly account: string;
+      readonly requestId: string;
+      readonly held: string;
+      readonly charged: string;
+    }
+  /** The balance did not cover a charge: `amount` of it was given up. */
+  | {
+      readonly type: 'write_off';
+      readonly account: string;
+      readonly requestId: string;
+      readonly amount: string;
+    }
+  /** A request was refused because its account is frozen, by its operator or by a failed check of its books. */
+  | { readonly type: 'frozen'; readonly account: string }
+  /** An account of the store went back in time, as by a failover: what was acknowledged since is applied again. */
+  | {
+      readonly type: 'rollback';
+      readonly account: string;
+      /** The journal position that was acknowledged, and the one found. */
+      readonly expected: string;
+      readonly found: string;
+    }
+  /** All that had to be applied again after a rollback has been. */
+  | { readonly type: 'rollback_repaired'; readonly account: string; readonly reapplied: number }
+  /** Charges wait for the store; told when the number of them doubles. */
+  | { readonly type: 'outbox_growth'; readonly waiting: number; readonly oldestMs: number }
+  /** A charge that waited for too long to be posted safely by itself: it is in `file`, for an operator. */
+  | {
+      readonly type: 'dead_letter';
+      readonly account: string;
+      readonly requestId: string;
+      readonly file: string;
+    }
+  /** The outbox can't be written: until it can, requests are refused, or charges are kept in memory alone. */
+  | { readonly type: 'outbox_failed'; readonly message: string }
+  /** The store stopped or began to answer. */
+  | { readonly type: 'store_away'; readonly message: string }
+  | { readonly type: 'store_back'; readonly awayMs: number }
+  /** Old lines of a journal were folded into its account's checkpoint. */
+  | { readonly type: 'journal_folded'; readonly account: string; readonly through: string };

@@ -1,0 +1,102 @@
+import { writeSync } from 'node:fs';
+import { once } from 'node:events';
+import type { SettledUsage } from '../../src/ledger/ledger.ts';
+import { StoreUnavailable } from '../../src/ledger/ledger.ts';
+import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { SqliteStore } from '../../src/ledger/sqlite-store.ts';
+
+/**
+ * A process of its own that uses a ledger file: `node sqlite-writer.ts TASK FILE`.
+ *
+ * What it writes to stdout has been acknowledged, and is out before it goes on.
+ */
+const [task = '', file = ''] = process.argv.slice(2);
+const store = new SqliteStore(file);
+const ids = new RequestIds();
+const say = (...words: readonly (string | bigint)[]): void => void writeSync(1, `${words.join(' ')}\n`);
+
+const USAGE: SettledUsage = {
+  promptTokens: 9,
+  cachedTokens: 2,
+  completionTokens: 12,
+  reasoningTokens: 3,
+  source: 'upstream',
+  price: 'v1',
+  ending: 'finished',
+};
+
+/** Takes a hold of 10 from account `acme`. */
+async function admit(): Promise<{ requestId: string; code: string }> {
+  const requestId = ids.next();
+  const { code } = await store.admit({
+    account: 'acme',
+    key: 'k1',
+    externalKey: true,
+    requestId,
+    want: 10n,
+    min: 10n,
+    leaseMs: 120_000,
+    tokens: 0,
+    notAfter: Infinity,
+  });
+  return { requestId, code };
+}
+
+async function settle(requestId: string, amount: bigint): Promise<void> {
+  const { code } = await store.settle({
+    account: 'acme',
+    requestId,
+    amount,
+    key: 'k1',
+    model: 'some/model',
+    usage: USAGE,
+    force: true,
+  });
+  if (code !== 'ok') throw new Error(`A settle was answered ${code}`);
+  say('settle', requestId, amount);
+}
+
+async function grant(n: number): Promise<void> {
+  const id = `${process.pid}-${n}`;
+  const { code } = await store.grant({ account: 'acme', id, amount: 20n });
+  if (code === 'ok') say('grant', id);
+}
+
+const TASKS: Readonly<Record<string, () => Promise<void>>> = {
+  /** Holds 32 times at once, when stdin says so, and says how often it was admitted. */
+  async admit() {
+    await store.balance('acme');
+    say('ready');
+    await once(process.stdin, 'data');
+    const results = await Promise.all(Array.from({ length: 32 }, admit));
+    say('admitted', String(results.filter(({ code }) => code === 'ok').length));
+  },
+
+  /** Grants, holds and settles until it is killed. */
+  async write() {
+    for (let n = 0; ; n++) {
+      if (n % 4 === 0) await grant(n);
+      const { requestId } = await admit();
+      // Some stay held, some are charged more than they hold.
+      if (n % 5 !== 0) await settle(requestId, BigInt(n % 13));
+    }
+  },
+
+  /** Settles until the disk is full, and says of what failed whether that is certain. */
+  async fill() {
+    for (let failures = 0; failures < 3;) {
+      const requestId = ids.next();
+      try {
+        await settle(requestId, 1n);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        say(error.applied === 'no' ? 'refused' : 'unsure', requestId);
+        failures += 1;
+      }
+    }
+  },
+};
+
+await TASKS[task]?.();
+await store.close();
+process.stdin.destroy();
