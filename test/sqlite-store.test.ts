@@ -345,7 +345,7 @@ interface Writer {
 }
 
 function startWriter(task: string, file: string, prefix: string[] = []): Writer {
-  const script = join(import.meta.dirname, 'helpers/sqlite-writer.ts');
+  const script = join(import.meta.dirname, 'processes/sqlite-writer.ts');
   const [command, ...args] = [...prefix, process.execPath, '--no-warnings', script, task, file];
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines: string[] = [];
