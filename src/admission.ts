@@ -3,9 +3,11 @@ import {
   AuthenticationError,
   BudgetExceededError,
   CreditStoreUnavailableError,
+  IdempotencyKeyReusedError,
   InsufficientCreditsError,
   InternalError,
   RateLimitError,
+  RepeatedRequestError,
   type RouterError,
 } from './errors.ts';
 import type { ChatRequest } from './http/chat-request.ts';
@@ -56,6 +58,12 @@ export function refusal(result: AdmitResult, required: NanoDollars, quote: Quote
       return new AuthenticationError('revoked_api_key');
     case 'frozen':
       return new AccountFrozenError();
+    case 'repeated': {
+      const code = result.state === 'held' ? 'request_in_progress' : 'request_already_processed';
+      return new RepeatedRequestError(code, result.requestId);
+    }
+    case 'key_reused':
+      return new IdempotencyKeyReusedError(result.requestId);
     case 'concurrency':
       return new RateLimitError('too_many_concurrent_requests', 1000);
     case 'requests_per_minute':

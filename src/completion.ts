@@ -1,10 +1,13 @@
 import type { Caller } from './accounts/authenticate.ts';
+import { hashIdempotencyKey, idempotencyKeyOf } from './accounts/idempotency-key.ts';
 import { quoteRequest } from './admission.ts';
 import { asError, ModelNotFoundError, RouterClosingError, UpstreamTimeoutError } from './errors.ts';
 import { spliceRequest } from './http/chat-request.ts';
+import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { readChatRequest } from './http/read-body.ts';
 import { type Answer, Closed, relay } from './http/relay.ts';
+import { growthOf } from './holds/growth.ts';
 import type { Ending } from './ledger/ledger.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
@@ -23,6 +26,7 @@ export interface CompletionServices {
   readonly agents: Agents;
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
+  readonly drains: Drains;
   /** Set once `close()` was called: nothing new begins. */
   readonly closing: () => boolean;
   /** Told of what broke after the client's answer had begun. */
@@ -44,20 +48,31 @@ export async function completion(
 ): Promise<void> {
   const { settings, catalog, settlements } = services;
 
+  const name = idempotencyKeyOf(exchange.headers);
   const { body, request } = await readChatRequest(exchange, settings);
   const model = catalog.get(request.model);
   if (!model) throw new ModelNotFoundError(request.model);
   // The first target; the others are for failover, and are part of what the hold covers.
   const [target] = model.targets;
   const quote = quoteRequest(request, model);
+  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, body);
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();
-  const hold = await settlements.admit(exchange.id, caller, model, quote);
+  const { stream } = request;
+  const hold = await settlements.admit({
+    requestId: exchange.id,
+    caller,
+    model,
+    quote,
+    stream,
+    idempotencyKey,
+  });
 
   let outcome: Outcome = { ending: 'failed', target, dispatched: false };
   let running: Abortable | undefined;
+  const { provider } = target;
+  const drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
   try {
-    const { provider } = target;
     const addsUsage = provider.streamUsage === 'option' && request.edits.includeUsage !== undefined;
     const bytes = spliceRequest(body, request, {
       ...(target.model !== request.model && { model: target.model }),
@@ -67,7 +82,7 @@ export async function completion(
       }),
     });
     const upstream = await upstreamRequest(target, exchange.headers, bytes, services.agents);
-    const answer = await attempt(upstream, provider.timeouts, client, (attempted) => {
+    const answer = await attempt(upstream, provider.timeouts, client, drain, (attempted) => {
       if (running) services.running.delete(running);
       running = attempted;
       services.running.add(attempted);
@@ -76,9 +91,14 @@ export async function completion(
 
     const meter = new UsageMeter();
     hold.watch(target, meter);
-    const filter = addsUsage ? new UsageEventFilter(meter) : undefined;
-    const end = await relay(exchange, client, withHeaders(answer, hold.headers), meter, filter);
-    outcome = { ending: end.ending, target, dispatched: true, answer: { status: answer.status, meter } };
+    const brake = growthOf(hold, meter);
+    const filter = addsUsage || brake ? new UsageEventFilter(meter, addsUsage) : undefined;
+    const parts = { meter, filter, brake, drain };
+    const end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
+    const { ending, leftBeforeOutput } = end;
+    const delivered = end.withheld ? brake?.delivered : undefined;
+    const relayed = { status: answer.status, meter, leftBeforeOutput, delivered };
+    outcome = { ending, target, dispatched: true, answer: relayed };
     if (end.error) services.onError(end.error, exchange.id);
   } catch (error) {
     outcome = { ...outcome, ending: endingOf(error) };
@@ -87,6 +107,7 @@ export async function completion(
     throw error;
   } finally {
     if (running) services.running.delete(running);
+    drain?.end();
     hold.settle(outcome);
   }
 }

@@ -74,7 +74,7 @@ export class AccountFrozenError extends RouterError {
   }
 }
 
-/** The request's body can't be used as a chat completion request. */
+/** The request's body can't be used as a chat completion request, or a header of it as what it is for. */
 export class InvalidRequestError extends RouterError {
   readonly status = 400;
   readonly code:
@@ -83,7 +83,8 @@ export class InvalidRequestError extends RouterError {
     | 'missing_required_parameter'
     | 'ambiguous_parameter'
     | 'unsupported_parameter'
-    | 'truncated_body';
+    | 'truncated_body'
+    | 'invalid_idempotency_key';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;
 
@@ -202,6 +203,65 @@ export class InsufficientCreditsError extends RouterError {
     const { message, type, param, code, required, available } = this;
     const affordable_max_tokens = this.affordableMaxTokens;
     return { error: { message, type, param, code, required, available, affordable_max_tokens } };
+  }
+}
+
+/** What was held for a stream is used up, and the balance or the key's budget has no more. */
+export class CreditsExhaustedError extends RouterError {
+  readonly status = 402;
+  readonly code = 'credits_exhausted';
+  readonly type = 'insufficient_quota';
+
+  constructor() {
+    super('The credits ran out in the middle of this answer; what was delivered was charged.');
+  }
+}
+
+/** Another request with the same `Idempotency-Key` still runs, or was charged already. */
+export class RepeatedRequestError extends RouterError {
+  readonly status = 409;
+  readonly code: 'request_in_progress' | 'request_already_processed';
+  readonly type = 'invalid_request_error';
+  override readonly shouldRetry: boolean;
+  /** `x-request-id` of the answer that the first request got, or is getting. */
+  readonly originalRequestId: string;
+
+  constructor(code: RepeatedRequestError['code'], originalRequestId: string) {
+    super(
+      {
+        request_in_progress: `A request with this Idempotency-Key is still running: ${originalRequestId}.`,
+        request_already_processed: `A request with this Idempotency-Key was processed and charged: ${originalRequestId}. Its answer is not kept; use another key to ask again.`,
+      }[code],
+    );
+    this.code = code;
+    this.shouldRetry = code === 'request_in_progress';
+    this.originalRequestId = originalRequestId;
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return this.shouldRetry ? retryAfter(1000) : {};
+  }
+
+  override toJSON(): ErrorBody {
+    return withOriginal(super.toJSON(), this.originalRequestId);
+  }
+}
+
+/** Another request had the same `Idempotency-Key`, and another body. */
+export class IdempotencyKeyReusedError extends RouterError {
+  readonly status = 422;
+  readonly code = 'idempotency_key_reused';
+  readonly type = 'invalid_request_error';
+  /** `x-request-id` of the answer that the first request got, or is getting. */
+  readonly originalRequestId: string;
+
+  constructor(originalRequestId: string) {
+    super(`This Idempotency-Key belongs to a request with another body: ${originalRequestId}.`);
+    this.originalRequestId = originalRequestId;
+  }
+
+  override toJSON(): ErrorBody {
+    return withOriginal(super.toJSON(), this.originalRequestId);
   }
 }
 
@@ -340,6 +400,10 @@ export function asError(thrown: unknown): Error {
 /** A piece of the client's own request in a message: short, on one line, never a whole body. */
 function quote(text: string): string {
   return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+}
+
+function withOriginal({ error }: ErrorBody, original_request_id: string): ErrorBody {
+  return { error: { ...error, original_request_id } };
 }
 
 function retryAfter(ms: number): Record<string, string> {

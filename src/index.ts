@@ -1,22 +1,27 @@
 export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export * from './errors.ts';
+export type { Hooks, Settled } from './hooks.ts';
+export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/audit.ts';
 export {
   type AdjustOptions,
   type Credits,
   type CreditsBalance,
   type CreditsChange,
   CreditsConflictError,
-  type CreditsEntry,
+  type ExportJournalOptions,
   type GrantOptions,
   type JournalOptions,
 } from './ledger/credits.ts';
 export type { LedgerEvent } from './ledger/events.ts';
+export type { CreditsEntry } from './ledger/journal-entries.ts';
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory-store.ts';
 export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite-store.ts';
-export { type RedisClient, RedisStore, type RedisStoreOptions } from './ledger/redis-store.ts';
+export type { RedisClient } from './ledger/redis-client.ts';
+export type { Durability } from './ledger/redis-durability.ts';
+export { RedisStore, type RedisStoreOptions } from './ledger/redis-store.ts';
 export type { Pricing } from './metering/price.ts';
 export type { Usage } from './metering/usage-dialects.ts';
 export type {
@@ -24,10 +29,8 @@ export type {
   AuthenticatedCaller,
   AuthenticateRequest,
   ChatCompletionsRouterOptions,
-  Hooks,
   ModelOptions,
   ProviderOptions,
-  Settled,
   TargetOptions,
   TimeoutOptions,
 } from './options.ts';

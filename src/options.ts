@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import type { LedgerEvent } from './ledger/events.ts';
-import type { Ending, LedgerStore } from './ledger/ledger.ts';
+import type { Hooks } from './hooks.ts';
+import type { LedgerStore } from './ledger/ledger.ts';
+import { type NanoDollars, parseUsd } from './ledger/money.ts';
+import type { OfflineAllowanceLimits } from './ledger/offline-allowance.ts';
 import type { TokenBudgets } from './metering/estimate.ts';
 import type { Pricing } from './metering/price.ts';
-import type { Usage } from './metering/usage-dialects.ts';
 
 /** What `createChatCompletionsRouter` takes. Everything is read once, at construction. */
 export interface ChatCompletionsRouterOptions {
@@ -14,9 +15,14 @@ export interface ChatCompletionsRouterOptions {
   readonly models: Readonly<Record<string, ModelOptions>>;
   /**
    * Where credits and API keys live: `'memory:'` (gone with the process), `'sqlite:FILE'` (a file that
-   * the processes of one machine share, e.g. `sqlite:./credits.db`), or a store object.
+   * the processes of one machine share, e.g. `sqlite:./credits.db`), a URL of Redis (for any number of
+   * machines), or a store object.
+   *
+   * `redis://USER:PASSWORD@HOST:PORT/DB`, `redis+cluster://HOST:PORT,HOST:PORT` and
+   * `redis+sentinel://HOST,HOST/PRIMARY/DB`; `rediss` instead of `redis` for TLS; `?prefix=app:` before
+   * every key.
    */
-  readonly store: 'memory:' | `sqlite:${string}` | LedgerStore;
+  readonly store: string | LedgerStore;
   /**
    * Your own API keys or sessions instead of the router's: the account that pays, or undefined for a 401.
    *
@@ -50,12 +56,62 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly bodyTimeoutMs?: number;
   /**
-   * What happens when the balance covers a request only with fewer output tokens than it may use:
-   * `clamp` sends it with the limit that fits (and says so in `x-ccr-max-tokens`), `strict` answers 402.
+   * How much is held for a request, and what happens when the balance doesn't cover it.
+   *
+   * `clamp` holds all that the request can cost; where the balance covers it only with fewer output tokens,
+   * it is sent with the limit that fits (and `x-ccr-max-tokens` says so). `strict` holds the same, and
+   * answers 402 where the balance doesn't cover it. `adaptive` holds 1,024 output tokens beside the prompt
+   * and more as the answer grows, so that many can share a small balance; a stream that the balance doesn't
+   * cover any more ends with an error event, `credits_exhausted`. What isn't a stream is clamped there too.
    *
    * @default 'clamp'
    */
-  readonly holdMode?: 'clamp' | 'strict';
+  readonly holdMode?: HoldMode;
+  /** What a client pays that leaves before its answer is complete. */
+  readonly disconnect?: DisconnectOptions;
+  /**
+   * Whether an answer that is no use costs nothing, even where the provider bills it: one without output and
+   * without a reason for its end; one that ends in an error; one that breaks off before its end, unless its
+   * client left or ran out of credits. What the provider bills stands in the journal as `cost`.
+   *
+   * @default false: what was used or delivered is charged
+   */
+  readonly emptyAnswerIsFree?: boolean;
+  /**
+   * What is charged for a request whose process died: `checkpoint`, what it had consumed when its lease was
+   * renewed last (soon after its answer began, then every 30 seconds); `release`, nothing; `capture`, all that
+   * it held, once its answer had begun.
+   *
+   * @default 'checkpoint'
+   */
+  readonly onOrphan?: OrphanPolicy;
+  /**
+   * A folder on a disk of this machine where charges wait until the store has them, so that they survive
+   * this process; the processes of a machine share it. Recommended with Redis.
+   *
+   * @default none: charges wait in memory
+   */
+  readonly outboxDir?: string;
+  /**
+   * What happens when `outboxDir` can't be written: `refuse` answers 503 until it can, `memory` goes on,
+   * with charges that wait in memory alone.
+   *
+   * @default 'refuse'
+   */
+  readonly outboxOnError?: 'refuse' | 'memory';
+  /**
+   * Money that each process may spend on its own while the store is away.
+   *
+   * @default none: while the store is away, requests are refused
+   */
+  readonly offlineAllowance?: OfflineAllowanceOptions;
+  /**
+   * Full days, UTC, of which the lines of journals are kept: older ones fold into sums, and
+   * `hooks.onLedgerEvent` is told. Export them before, or keep all with Infinity.
+   *
+   * @default 90
+   */
+  readonly journalDays?: number;
   /** How long to wait for a provider; an entry of `providers` can say otherwise. */
   readonly timeouts?: TimeoutOptions;
   /**
@@ -65,6 +121,38 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly closeTimeoutMs?: number;
   readonly hooks?: Hooks;
+}
+
+export type HoldMode = 'clamp' | 'strict' | 'adaptive';
+export type OrphanPolicy = 'checkpoint' | 'release' | 'capture';
+
+/** Once output was delivered, it is paid for, with its prompt. */
+export interface DisconnectOptions {
+  /**
+   * What is charged to a client that leaves after its request went out and before any output came:
+   * `input`, the prompt, or `free`, nothing, which lets clients have work done for nothing.
+   *
+   * @default 'input'
+   */
+  readonly beforeOutput?: 'input' | 'free';
+}
+
+/**
+ * What may be admitted while the store is away, for keys that it admitted when this process asked last.
+ *
+ * No balance is looked at then, no limit of a key, and no revocation is heard of: all processes together can
+ * overspend by the number of processes times `perProcess`. An amount is free again once the store has the
+ * charge that was made of it. USD, as decimal strings.
+ */
+export interface OfflineAllowanceOptions {
+  readonly perKey: string;
+  readonly perProcess: string;
+  /**
+   * How long the store may be away before nothing more is admitted, in ms.
+   *
+   * @default 300000 (5 minutes)
+   */
+  readonly forMs?: number;
 }
 
 /** Each clock has its own error code, and starts when the request is handed to the transport. */
@@ -127,11 +215,21 @@ export interface ProviderOptions {
    * @default 'max_tokens'
    */
   readonly outputLimitField?: OutputLimitField;
+  /**
+   * What becomes of an answer whose client has left: `abort` closes the connection to the provider, and what
+   * was delivered is charged; `drain` reads on to learn its usage, for providers that bill the whole answer
+   * all the same, and that is charged, at most the hold. 32 answers are drained at a time, for at most 120
+   * seconds each; what would be more is aborted.
+   *
+   * @default 'abort', and for the presets of such providers 'drain'
+   */
+  readonly onClientGone?: OnClientGone;
   readonly timeouts?: TimeoutOptions;
 }
 
 export type StreamUsage = 'option' | 'native' | 'rejected' | 'none';
 export type OutputLimitField = 'max_tokens' | 'max_completion_tokens';
+export type OnClientGone = 'abort' | 'drain';
 
 export interface ModelOptions {
   /** Ordered; the first one is used. A string is `provider/upstream-model`: the first slash ends the provider. */
@@ -191,35 +289,6 @@ export interface AuthenticatedCaller {
   readonly key?: string;
 }
 
-/** Told what happens; may be async, can't break a request. */
-export interface Hooks {
-  /** A request's charge was posted, or its hold was given back (`charged` is `'0.00'`, `voided` true). */
-  readonly onSettled?: (settled: Settled) => unknown;
-  /** Something went wrong that the host should know of: our own bugs, providers' faults, a store that is away. */
-  readonly onError?: (error: Error, context: { readonly requestId?: string }) => unknown;
-  /** Something happened to the ledger that its operator should know of. */
-  readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
-}
-
-export interface Settled {
-  readonly requestId: string;
-  readonly account: string;
-  readonly key: string;
-  readonly model: string;
-  readonly provider: string;
-  readonly upstreamModel: string;
-  /** USD, as a decimal string. */
-  readonly charged: string;
-  /** What the charge lacked because the balance ended; USD, as a decimal string. */
-  readonly writtenOff: string;
-  /** What the provider bills; USD, as a decimal string; undefined where no `cost` is configured. */
-  readonly cost?: string;
-  readonly voided: boolean;
-  readonly usage?: Usage;
-  readonly usageSource: 'upstream' | 'estimated' | 'none';
-  readonly ending: Ending;
-}
-
 /** All four clocks, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
 
@@ -228,10 +297,17 @@ export interface Settings {
   readonly basePath: string;
   readonly maxBodyBytes: number;
   readonly bodyTimeoutMs: number;
-  readonly holdMode: 'clamp' | 'strict';
+  readonly holdMode: HoldMode;
+  readonly disconnect: Required<DisconnectOptions>;
+  readonly emptyAnswerIsFree: boolean;
+  readonly onOrphan: OrphanPolicy;
   readonly timeouts: Timeouts;
   readonly keyCacheMs: number;
   readonly closeTimeoutMs: number;
+  readonly outboxDir: string | undefined;
+  readonly outboxOnError: 'refuse' | 'memory';
+  readonly offlineAllowance: OfflineAllowanceLimits | undefined;
+  readonly journalDays: number;
 }
 
 const DEFAULT_TIMEOUTS: Timeouts = {
@@ -252,8 +328,15 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   maxBodyBytes: true,
   bodyTimeoutMs: true,
   holdMode: true,
+  disconnect: true,
+  emptyAnswerIsFree: true,
+  onOrphan: true,
   timeouts: true,
   closeTimeoutMs: true,
+  outboxDir: true,
+  outboxOnError: true,
+  offlineAllowance: true,
+  journalDays: true,
   hooks: true,
 };
 
@@ -276,20 +359,68 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       throw wrong(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', holdMode = 'clamp' } = options;
+  const { basePath = '', outboxDir, outboxOnError = 'refuse' } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
     throw wrong('basePath', 'a path that begins with a slash', basePath);
   }
-  if (holdMode !== 'clamp' && holdMode !== 'strict') throw wrong('holdMode', "'clamp' or 'strict'", holdMode);
+  if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
+    throw wrong('outboxDir', 'the path of a folder', outboxDir);
+  }
+  if (outboxOnError !== 'refuse' && outboxOnError !== 'memory') {
+    throw wrong('outboxOnError', "'refuse' or 'memory'", outboxOnError);
+  }
   return {
     basePath: basePath.replace(/\/+$/, ''),
     maxBodyBytes: positiveInteger(options.maxBodyBytes ?? 33_554_432, 'maxBodyBytes'),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
-    holdMode,
+    ...resolveBilling(options),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
     keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
     closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
+    outboxDir,
+    outboxOnError,
+    offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
+    journalDays: resolveJournalDays(options.journalDays ?? 90),
   };
+}
+
+/** Who pays what, and how it is held. */
+function resolveBilling(
+  options: ChatCompletionsRouterOptions,
+): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onOrphan'> {
+  const { holdMode = 'clamp', disconnect = {}, emptyAnswerIsFree = false, onOrphan = 'checkpoint' } = options;
+  if (!['clamp', 'strict', 'adaptive'].includes(holdMode)) {
+    throw wrong('holdMode', "'clamp', 'strict' or 'adaptive'", holdMode);
+  }
+  checkRecord(disconnect, 'disconnect', { beforeOutput: true });
+  const { beforeOutput = 'input' } = disconnect;
+  if (beforeOutput !== 'input' && beforeOutput !== 'free') {
+    throw wrong('disconnect.beforeOutput', "'input' or 'free'", beforeOutput);
+  }
+  if (typeof emptyAnswerIsFree !== 'boolean')
+    throw wrong('emptyAnswerIsFree', 'a boolean', emptyAnswerIsFree);
+  if (!['checkpoint', 'release', 'capture'].includes(onOrphan)) {
+    throw wrong('onOrphan', "'checkpoint', 'release' or 'capture'", onOrphan);
+  }
+  return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onOrphan };
+}
+
+function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowanceLimits {
+  checkRecord(given, 'offlineAllowance', { perKey: true, perProcess: true, forMs: true });
+  const amount = (name: 'perKey' | 'perProcess'): NanoDollars => {
+    const parsed = parseUsd(given[name], `offlineAllowance.${name}`);
+    if (parsed <= 0n) throw wrong(`offlineAllowance.${name}`, 'more than 0', given[name]);
+    return parsed;
+  };
+  return {
+    perKey: amount('perKey'),
+    perProcess: amount('perProcess'),
+    forMs: milliseconds(given.forMs ?? 300_000, 'offlineAllowance.forMs'),
+  };
+}
+
+function resolveJournalDays(days: number): number {
+  return days === Infinity ? Infinity : positiveInteger(days, 'journalDays');
 }
 
 /** The given clocks over the defaults. */

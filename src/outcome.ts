@@ -1,10 +1,12 @@
 import type { Ending } from './ledger/ledger.ts';
 import type { NanoDollars } from './ledger/money.ts';
+import type { Correction } from './metering/correction.ts';
 import { isPlausible, outputTokensEstimate, type Quote } from './metering/estimate.ts';
 import { charge } from './metering/price.ts';
 import type { Usage } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
+import type { Settings } from './options.ts';
 
 /** What became of a request. */
 export interface Outcome {
@@ -13,20 +15,45 @@ export interface Outcome {
   /** It went out to a provider. */
   readonly dispatched: boolean;
   /** The answer that was relayed, whole or in part. */
-  readonly answer?: { readonly status: number; readonly meter: UsageMeter };
+  readonly answer?: RelayedAnswer;
+}
+
+export interface RelayedAnswer {
+  readonly status: number;
+  readonly meter: UsageMeter;
+  /** The client left before output came, whatever was read since; undefined where the meter knows. */
+  readonly leftBeforeOutput?: boolean | undefined;
+  /** What the client got, where the meter saw more than that. */
+  readonly delivered?: Delivered | undefined;
+}
+
+/** Output that went on to the client, in tokens: by estimate of its text, and as the provider counted it so far. */
+export interface Delivered {
+  readonly estimated: number;
+  readonly told: number;
 }
 
 /** What is charged for it. */
 export interface Consumption {
+  /** What is paid for. */
   readonly usage: Usage;
   readonly source: 'upstream' | 'estimated';
   readonly charge: NanoDollars;
-  /** What the provider bills, where its price is known. */
+  /** What the provider bills, where its price is known: for all of the answer, whoever got it. */
   readonly cost: NanoDollars | undefined;
 }
 
+/** What a consumption depends on, beside its outcome. */
+export interface ConsumptionTerms {
+  readonly quote: Quote;
+  /** What is held. */
+  readonly held: NanoDollars;
+  readonly correction: Correction;
+  readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
+}
+
 /**
- * Who pays what when: what an ended request consumed, or undefined where nothing is charged.
+ * Who pays what when: what is posted of an ended request, or undefined where its hold is given back.
  *
  * | it ended | charged |
  * |---|---|
@@ -35,39 +62,87 @@ export interface Consumption {
  * | with an error in place of an answer, without usage | nothing |
  * | with an error after some output, without usage | the estimate of the prompt and of what was delivered |
  * | without usage | the estimate of the prompt and of what was delivered |
- * | client gone, before output | the estimate of the prompt |
- * | client gone, in mid-answer | the estimate of the prompt and of what was delivered |
+ * | client gone, before output | the estimate of the prompt; with `disconnect.beforeOutput: 'free'` nothing |
+ * | client gone, in mid-answer | the usage told so far, else the estimate of the prompt and of what was delivered |
+ * | client gone, the rest drained | the usage, else the estimate of the prompt and of what was read |
+ * | credits exhausted | the prompt and what was delivered |
+ * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing |
  *
- * An estimate without any usage never charges more than was held.
+ * An estimate without any usage never charges more than was held; nor does an answer that its client
+ * did not have to the end. What is free is posted as a charge of 0 where it is known what the
+ * provider bills for it, so that the loss is in the books.
  */
-export function consumptionOf(
-  { ending, target, dispatched, answer }: Outcome,
-  { quote, amount }: { readonly quote: Quote; readonly amount: NanoDollars },
-): Consumption | undefined {
-  const left = ending === 'client_gone' && dispatched;
-  if (!answer) return left ? estimated(quote.promptTokens, 0, target, amount) : undefined;
-  if (answer.status < 200 || answer.status >= 300) return undefined;
-
-  const { meter } = answer;
-  const { usage, delivered } = meter;
-  const seen = outputTokensEstimate(delivered);
-  if (usage && isPlausible(usage, quote)) {
-    // Counts from the middle of an answer may lag behind what was delivered since.
-    const lags = ending !== 'finished' && !meter.finished && seen > usage.completionTokens;
-    return exact(
-      lags ? { ...usage, completionTokens: seen } : usage,
-      target,
-      lags ? 'estimated' : 'upstream',
-    );
-  }
-  if (meter.failed && seen === 0) return undefined;
-  if (seen > 0 || left || (ending === 'finished' && meter.finished)) {
-    return estimated(quote.promptTokens, seen, target, amount);
-  }
-  return undefined;
+export function consumptionOf(outcome: Outcome, terms: ConsumptionTerms): Consumption | undefined {
+  const consumption = consumed(outcome, terms);
+  if (!consumption || !isFree(outcome, consumption, terms.policy)) return consumption;
+  return consumption.cost ? { ...consumption, charge: 0n } : undefined;
 }
 
-function exact(usage: Usage, target: Target, source: Consumption['source']): Consumption {
+/** A finished answer that told its usage shows how good the estimates of its model are. */
+export function learnFrom({ ending, answer }: Outcome, { quote, correction }: ConsumptionTerms): void {
+  if (ending !== 'finished' || !answer || !isSuccess(answer.status) || answer.meter.failed) return;
+  const { usage, delivered } = answer.meter;
+  if (usage && isPlausible(usage, quote)) correction.learn(quote, outputTokensEstimate(delivered), usage);
+}
+
+function consumed(
+  { ending, target, dispatched, answer }: Outcome,
+  { quote, held, correction }: ConsumptionTerms,
+): Consumption | undefined {
+  const left = ending === 'client_gone' && dispatched;
+  const prompt = correction.prompt(quote.promptTokens);
+  if (!answer) return left ? atMost(held, priced(textUsage(prompt, 0), target, 'estimated')) : undefined;
+
+  const { meter, delivered } = answer;
+  const told = meter.usage;
+  const usage = told && isPlausible(told, quote) ? told : undefined;
+  if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream');
+
+  const seen = outputTokensEstimate(meter.delivered);
+  const output = correction.output(seen);
+  // Counts from the middle of an answer may lag behind what was delivered since.
+  const lags = ending !== 'finished' && !meter.finished && output > (usage?.completionTokens ?? 0);
+  if (!usage && seen === 0) {
+    if (meter.failed || !(left || (ending === 'finished' && meter.finished))) return undefined;
+  }
+  const consumption = priced(
+    usage ? (lags ? { ...usage, completionTokens: output } : usage) : textUsage(prompt, output),
+    target,
+    usage && !lags ? 'upstream' : 'estimated',
+  );
+  if (delivered) {
+    const tokens = Math.max(correction.output(delivered.estimated), delivered.told);
+    return atMost(held, {
+      ...priced(shortened(consumption.usage, tokens), target, 'estimated'),
+      cost: consumption.cost,
+    });
+  }
+  return usage && !left ? consumption : atMost(held, consumption);
+}
+
+/** What the client does not pay for, though it was consumed. */
+function isFree(
+  { ending, answer }: Outcome,
+  { usage }: Consumption,
+  { disconnect, emptyAnswerIsFree }: ConsumptionTerms['policy'],
+): boolean {
+  if (answer && !isSuccess(answer.status)) return true;
+  if (ending === 'client_gone') {
+    if (disconnect.beforeOutput !== 'free') return false;
+    return !answer || (answer.leftBeforeOutput ?? outputTokensEstimate(answer.meter.delivered) === 0);
+  }
+  if (!emptyAnswerIsFree || !answer || ending === 'credits_exhausted') return false;
+  const { meter } = answer;
+  const isEmpty = usage.completionTokens === 0 && !meter.gaveReason;
+  const isBroken = ending !== 'finished' && !meter.finished;
+  return meter.failed || isEmpty || isBroken;
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function priced(usage: Usage, target: Target, source: Consumption['source']): Consumption {
   return {
     usage,
     source,
@@ -76,13 +151,12 @@ function exact(usage: Usage, target: Target, source: Consumption['source']): Con
   };
 }
 
-function estimated(
-  promptTokens: number,
-  completionTokens: number,
-  target: Target,
-  atMost: NanoDollars,
-): Consumption {
-  const usage: Usage = {
+function atMost(held: NanoDollars, consumption: Consumption): Consumption {
+  return consumption.charge <= held ? consumption : { ...consumption, charge: held };
+}
+
+function textUsage(promptTokens: number, completionTokens: number): Usage {
+  return {
     promptTokens,
     cachedTokens: 0,
     cacheWriteTokens: 0,
@@ -91,6 +165,14 @@ function estimated(
     audioPromptTokens: 0,
     audioCompletionTokens: 0,
   };
-  const consumption = exact(usage, target, 'estimated');
-  return consumption.charge <= atMost ? consumption : { ...consumption, charge: atMost };
+}
+
+function shortened(usage: Usage, completionTokens: number): Usage {
+  if (usage.completionTokens <= completionTokens) return usage;
+  return {
+    ...usage,
+    completionTokens,
+    reasoningTokens: Math.min(usage.reasoningTokens, completionTokens),
+    audioCompletionTokens: Math.min(usage.audioCompletionTokens, completionTokens),
+  };
 }

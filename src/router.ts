@@ -3,14 +3,18 @@ import { Authenticator } from './accounts/authenticate.ts';
 import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
 import { type Credits, createCredits } from './ledger/credits.ts';
 import type { LedgerEvent } from './ledger/events.ts';
-import type { LedgerStore } from './ledger/ledger.ts';
-import { MemoryStore } from './ledger/memory-store.ts';
-import { SqliteStore } from './ledger/sqlite-store.ts';
+import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
+import { Housekeeping } from './ledger/housekeeping.ts';
+import { openStore } from './ledger/open-store.ts';
+import { OutboxFolder } from './ledger/outbox-files.ts';
+import { ReliableStore } from './ledger/reliable-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
-import { InternalError, RouterError } from './errors.ts';
+import { CreditStoreUnavailableError, InternalError, RouterError } from './errors.ts';
+import type { Hooks } from './hooks.ts';
+import { Drains } from './http/drains.ts';
 import { createCatalog } from './models/catalog.ts';
 import { createModelList } from './models/list.ts';
-import { type ChatCompletionsRouterOptions, type Hooks, resolveSettings, wrong } from './options.ts';
+import { type ChatCompletionsRouterOptions, resolveSettings, type Settings } from './options.ts';
 import { route } from './routes.ts';
 import { Settlements } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
@@ -25,6 +29,11 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly keys: ApiKeys;
   /** Their prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
+  /**
+   * Resolves once the store can be used; rejects with an Error that says what keeps it from that, e.g. that
+   * Redis can't be reached, is too old, or may evict. The first request finds out the same, later.
+   */
+  ready(): Promise<void>;
   /**
    * Ends service: refuses new requests with 503, lets running ones finish for up to `closeTimeoutMs`,
    * aborts the rest, posts every charge, and closes the store. Can be called again.
@@ -42,13 +51,21 @@ export interface ChatCompletionsRouter extends NodeHandler {
 export function createChatCompletionsRouter(options: ChatCompletionsRouterOptions): ChatCompletionsRouter {
   const settings = resolveSettings(options);
   const catalog = createCatalog(options, settings.timeouts);
-  const store = openStore(options.store);
   const { onSettled, onError, tell } = guardHooks(options.hooks ?? {});
+  const store = makeReliable(openStore(options.store), settings, tell);
   const { authenticate, cacheKey } = options;
-  const authenticator = new Authenticator({ store, authenticate, cacheKey, keyCacheMs: settings.keyCacheMs });
-  const settlements = new Settlements({ store, holdMode: settings.holdMode, onSettled, onError, tell });
+  const authenticator = new Authenticator({
+    store,
+    authenticate,
+    cacheKey,
+    keyCacheMs: settings.keyCacheMs,
+    keepsWhileAway: settings.offlineAllowance !== undefined,
+  });
+  const settlements = new Settlements({ store, settings, onSettled, onError, tell });
+  const housekeeping = new Housekeeping({ store, tell, onError, journalDays: settings.journalDays });
   const agents = new Agents();
   const running = new RunningAttempts();
+  const drains = new Drains();
   const ids = new RequestIds();
   const open = new Set<Promise<void>>();
   let closed: Promise<void> | undefined;
@@ -61,6 +78,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
     settlements,
     agents,
     running,
+    drains,
     models: createModelList(catalog),
     onError,
     closing: (): boolean => closed !== undefined,
@@ -68,6 +86,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
 
   const handler = createNodeHandler(
     (exchange) => {
+      housekeeping.start();
       const handled = route(exchange, services).finally(() => {
         open.delete(handled);
       });
@@ -79,25 +98,35 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
 
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
+    drains.close();
     await within(closeTimeoutMs, Promise.allSettled(open));
     running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
     await within(ABORT_MS, Promise.allSettled(open));
-    await within(closeTimeoutMs, settlements.drain());
-    const lost = settlements.abandon();
-    if (lost > 0) onError(new Error(`${lost} charges could not be posted before the router was closed`));
+    await within(closeTimeoutMs, Promise.all([housekeeping.close(), settlements.drain()]));
+    const waiting = settlements.abandon();
     agents.close();
     await store.close();
+    if (waiting === 0) return;
+    const kept = store instanceof ReliableStore && store.keepsWhatWaits;
+    const fate = kept ? `: they wait in ${settings.outboxDir} for the next start` : '';
+    onError(new Error(`${waiting} charges could not be posted before the router was closed${fate}`));
   }
 
   return Object.assign(handler, {
     keys: createApiKeys(store, authenticator),
+    ready: async () => {
+      await store.ready?.();
+      housekeeping.start();
+    },
     credits: createCredits(store),
     close: () => (closed ??= close()),
   });
 }
 
 const ABORT_MS = 1000;
+/** How often the host is told, at most, of requests that a store that is away has failed. */
+const AWAY_TOLD_MS = 1000;
 
 /** Waits for something, but not for ever: says whether it came in time. */
 async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
@@ -110,16 +139,18 @@ async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
   return inTime;
 }
 
-function openStore(store: ChatCompletionsRouterOptions['store']): LedgerStore {
-  if (store === 'memory:') return new MemoryStore();
-  if (typeof store === 'string' && /^sqlite:./.test(store))
-    return new SqliteStore(store.slice('sqlite:'.length));
-  if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
-  throw wrong(
-    'store',
-    "'memory:', 'sqlite:FILE' or a store object",
-    typeof store === 'string' ? store : typeof store,
-  );
+/** A store that can be away or go back in time is made good for that; one in this process or machine is used as it is. */
+function makeReliable(store: LedgerStore, settings: Settings, tell: (event: LedgerEvent) => void): LedgerStore {
+  const { outboxDir, outboxOnError, offlineAllowance } = settings;
+  if (!store.mayRollBack && outboxDir === undefined && !offlineAllowance) return store;
+  return new ReliableStore({
+    store,
+    tell,
+    ...(outboxDir !== undefined && {
+      outbox: { files: new OutboxFolder(outboxDir), onError: outboxOnError },
+    }),
+    ...(offlineAllowance && { offlineAllowance }),
+  });
 }
 
 /** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
@@ -129,11 +160,17 @@ function guardHooks(hooks: Hooks): {
   readonly tell: (event: LedgerEvent) => void;
 } {
   const { onSettled, onError = logError, onLedgerEvent } = hooks;
+  let awayToldAt = -Infinity;
   return {
     onSettled: (settled) => {
       guard(() => onSettled?.(settled));
     },
     onError: (error, requestId) => {
+      if (error instanceof StoreUnavailable || error instanceof CreditStoreUnavailableError) {
+        // While the store is away every request says so.
+        if (Date.now() - awayToldAt < AWAY_TOLD_MS) return;
+        awayToldAt = Date.now();
+      }
       guard(() => onError(error, requestId === undefined ? {} : { requestId }));
     },
     tell: (event) => {

@@ -1,18 +1,29 @@
 import type { Caller } from './accounts/authenticate.ts';
 import { outputLimit, refusal } from './admission.ts';
 import { asError, CreditStoreUnavailableError } from './errors.ts';
+import { Heartbeat } from './holds/heartbeat.ts';
+import { Hold, type HoldKeeper } from './holds/hold.ts';
+import type { Settled } from './hooks.ts';
 import type { LedgerEvent } from './ledger/events.ts';
-import { type AdmitResult, type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
+import {
+  type AdmitResult,
+  type IdempotencyKey,
+  type LedgerStore,
+  StoreUnavailable,
+} from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
-import type { Quote } from './metering/estimate.ts';
-import type { UsageMeter } from './metering/usage-meter.ts';
-import type { Model, Target } from './models/catalog.ts';
-import type { Settings, Settled } from './options.ts';
-import { type Consumption, consumptionOf, type Outcome } from './outcome.ts';
+import { Correction } from './metering/correction.ts';
+import { firstHold, type Quote } from './metering/estimate.ts';
+import type { Model } from './models/catalog.ts';
+import type { Settings } from './options.ts';
+import {
+  type Consumption,
+  consumptionOf,
+  type ConsumptionTerms,
+  learnFrom,
+  type Outcome,
+} from './outcome.ts';
 
-/** How long a hold lives without a sign of life from us, and how often one is given. */
-const LEASE_MS = 120_000;
-const HEARTBEAT_MS = 30_000;
 /** How long an admit may take before the client is told to come again. */
 const ADMIT_DEADLINE_MS = 5_000;
 /** Pauses between two tries to post a settlement. */
@@ -21,24 +32,56 @@ const LONGEST_RETRY_MS = 5000;
 
 export interface SettlementsOptions {
   readonly store: LedgerStore;
-  readonly holdMode: Settings['holdMode'];
+  readonly settings: Pick<Settings, 'holdMode' | 'onOrphan' | 'disconnect' | 'emptyAnswerIsFree'>;
+  /** How long a hold lives without a sign of life. @default 120000 */
+  readonly leaseMs?: number;
+  /** How often one is given. @default 30000 */
+  readonly heartbeatMs?: number;
   readonly onSettled: (settled: Settled) => unknown;
   readonly onError: (error: Error, requestId?: string) => void;
   readonly tell: (event: LedgerEvent) => void;
 }
 
+/** A request that is to be sent. */
+export interface AdmitRequest {
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly model: Model;
+  readonly quote: Quote;
+  /** Its answer is to be an event stream. */
+  readonly stream: boolean;
+  readonly idempotencyKey: IdempotencyKey | undefined;
+}
+
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
 export class Settlements {
   readonly #options: SettlementsOptions;
-  readonly #held = new Set<Hold>();
+  readonly #keeper: HoldKeeper;
+  readonly #heartbeat: Heartbeat;
+  /** By the model's ID. */
+  readonly #corrections = new Map<string, Correction>();
   readonly #posting = new Set<Promise<void>>();
-  #heartbeat: NodeJS.Timeout | undefined;
   #abandoned = false;
   /** The store's clock less ours, in ms, as its last reply showed it. */
   #clockOffset = 0;
 
   constructor(options: SettlementsOptions) {
     this.#options = options;
+    const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
+    this.#heartbeat = new Heartbeat(heartbeatMs);
+    this.#keeper = {
+      store,
+      leaseMs,
+      onOrphan: settings.onOrphan,
+      onError,
+      priceOf: (cut, hold) => consumptionOf(cut, this.#consumptionTerms(hold))?.charge ?? 0n,
+      delivering: (hold) => {
+        this.#heartbeat.soon(hold);
+      },
+      post: (hold, outcome) => {
+        this.#post(hold, outcome);
+      },
+    };
   }
 
   /**
@@ -46,9 +89,12 @@ export class Settlements {
    *
    * @throws a RouterError that says what refused it; nothing is held then
    */
-  async admit(requestId: string, caller: Caller, model: Model, quote: Quote): Promise<Hold> {
-    const { store, holdMode } = this.#options;
+  async admit({ requestId, caller, model, quote, stream, idempotencyKey }: AdmitRequest): Promise<Hold> {
+    const { store, settings } = this.#options;
+    const { holdMode } = settings;
     const min = holdMode === 'strict' ? quote.want : quote.min;
+    // What isn't a stream is there all at once: its hold can't grow.
+    const grows = holdMode === 'adaptive' && stream;
     const { account, key, externalKey } = caller;
     let result: AdmitResult;
     try {
@@ -56,35 +102,38 @@ export class Settlements {
         account,
         key,
         requestId,
-        want: quote.want,
+        want: grows ? firstHold(quote) : quote.want,
         min,
-        leaseMs: LEASE_MS,
+        leaseMs: this.#keeper.leaseMs,
         tokens: quote.tokens,
         notAfter: Date.now() + this.#clockOffset + ADMIT_DEADLINE_MS,
         externalKey,
+        ...(idempotencyKey && { idempotencyKey }),
       });
     } catch (error) {
       // It may have been applied: the void finds it, or plants a tombstone that it will find.
-      if (error instanceof StoreUnavailable && error.applied === 'unknown') this.#void(account, requestId);
+      if (error instanceof StoreUnavailable && error.applied === 'unknown') {
+        void this.#voidGhost(account, requestId);
+      }
       throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
     }
     this.#clockOffset = result.now - Date.now();
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account });
     if (result.code !== 'ok' && result.code !== 'exists') throw refusal(result, min, quote);
 
-    const terms = { requestId, caller, model, quote, amount: result.hold };
-    const hold = new Hold(this, { ...terms, outputLimit: outputLimit(result.hold, quote) });
-    this.#held.add(hold);
-    this.#heartbeat ??= setInterval(() => {
-      this.#renew();
-    }, HEARTBEAT_MS).unref();
+    const limit = grows ? undefined : outputLimit(result.hold, quote);
+    const terms = { requestId, caller, model, quote, grows, outputLimit: limit };
+    const hold = new Hold(this.#keeper, terms, result.hold);
+    this.#heartbeat.add(hold);
     return hold;
   }
 
-  /** Posts what became of a hold, off the client's path. Called once a hold, by the hold. */
-  post(hold: Hold, outcome: Outcome): void {
-    this.#held.delete(hold);
-    const consumption = consumptionOf(outcome, hold.terms);
+  /** Posts what became of a hold, off the client's path. */
+  #post(hold: Hold, outcome: Outcome): void {
+    this.#heartbeat.delete(hold);
+    const terms = this.#consumptionTerms(hold);
+    const consumption = consumptionOf(outcome, terms);
+    learnFrom(outcome, terms);
     this.#track(
       consumption
         ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption))
@@ -100,9 +149,15 @@ export class Settlements {
 
   /** Resolves when everything that was to be posted is posted. */
   async drain(): Promise<void> {
-    clearInterval(this.#heartbeat);
-    this.#heartbeat = undefined;
+    this.#heartbeat.stop();
     while (this.#posting.size > 0) await Promise.all(this.#posting);
+  }
+
+  #consumptionTerms({ terms, amount }: Hold): ConsumptionTerms {
+    const { quote, model } = terms;
+    let correction = this.#corrections.get(model.id);
+    if (!correction) this.#corrections.set(model.id, (correction = new Correction()));
+    return { quote, held: amount, correction, policy: this.#options.settings };
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Consumption): Promise<void> {
@@ -138,10 +193,10 @@ export class Settlements {
     this.#tell(hold, outcome, consumption, result.charged, writtenOff);
   }
 
-  #tellOfLosses({ terms }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
+  #tellOfLosses({ terms, amount }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
     const { tell } = this.#options;
-    const { requestId, amount } = terms;
-    const { account } = terms.caller;
+    const { requestId, caller } = terms;
+    const { account } = caller;
     if (charged > amount) {
       tell({ type: 'overrun', account, requestId, held: formatUsd(amount), charged: formatUsd(charged) });
     }
@@ -179,7 +234,7 @@ export class Settlements {
     });
   }
 
-  /** Repeats a call, which its id makes safe, until the store has answered it. */
+  /** Repeats a call, which its id makes safe, until the store has answered it. A store that repeats it itself fails once. */
   async #untilAnswered(hold: Hold, call: () => Promise<void>): Promise<void> {
     const { requestId } = hold.terms;
     for (let tries = 0; ; tries++) {
@@ -187,103 +242,33 @@ export class Settlements {
         await call();
         return;
       } catch (error) {
+        if (this.#abandoned) return;
         this.#options.onError(asError(error), requestId);
-        if (!(error instanceof StoreUnavailable) || this.#abandoned) return;
-        const pause = RETRY_MS[tries] ?? LONGEST_RETRY_MS;
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        if (!(error instanceof StoreUnavailable)) return;
+        await pauseAfter(tries);
       }
     }
   }
 
-  #void(account: string, requestId: string): void {
-    this.#track(
-      this.#options.store.void({ account, requestId }).then(
-        () => {},
-        () => {}, // Its lease ends it.
-      ),
-    );
+  /** Voids what may have been held without our knowledge, for as long as it can hold anything: then its lease ends it. */
+  async #voidGhost(account: string, requestId: string): Promise<void> {
+    const until = Date.now() + this.#keeper.leaseMs;
+    for (let tries = 0; !this.#abandoned && Date.now() < until; tries++) {
+      try {
+        await this.#options.store.void({ account, requestId });
+        return;
+      } catch {
+        await pauseAfter(tries);
+      }
+    }
   }
 
   #track(posting: Promise<void>): void {
     const tracked = posting.finally(() => this.#posting.delete(tracked));
     this.#posting.add(tracked);
   }
-
-  /** A sign of life for every hold, with what its request has consumed so far. */
-  #renew(): void {
-    if (this.#held.size === 0) {
-      clearInterval(this.#heartbeat);
-      this.#heartbeat = undefined;
-    }
-    for (const hold of this.#held) {
-      const { requestId, caller, amount } = hold.terms;
-      this.#options.store
-        .extend({
-          account: caller.account,
-          requestId,
-          hold: amount,
-          leaseMs: LEASE_MS,
-          checkpoint: hold.consumedSoFar(),
-        })
-        .catch((error: unknown) => {
-          this.#options.onError(asError(error), requestId);
-        });
-    }
-  }
 }
 
-/** What a hold was taken for. */
-export interface HoldTerms {
-  readonly requestId: string;
-  readonly caller: Caller;
-  readonly model: Model;
-  readonly quote: Quote;
-  /** What is held. */
-  readonly amount: NanoDollars;
-  /** The output limit, a choice, that the hold covers, where it covers less than the request asked for. */
-  readonly outputLimit: number | undefined;
-}
-
-/** The money of one running request. */
-export class Hold {
-  readonly terms: HoldTerms;
-  readonly #settlements: Settlements;
-  #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;
-  #settled = false;
-
-  constructor(settlements: Settlements, terms: HoldTerms) {
-    this.#settlements = settlements;
-    this.terms = terms;
-  }
-
-  get outputLimit(): number | undefined {
-    return this.terms.outputLimit;
-  }
-
-  /** What the client is told of its hold: that its output was limited to what the balance covers. */
-  get headers(): Readonly<Record<string, string>> {
-    const { outputLimit } = this.terms;
-    return outputLimit === undefined ? {} : { 'x-ccr-max-tokens': String(outputLimit) };
-  }
-
-  /** From now on this answer is being delivered: its meter is what a crash would be charged by. */
-  watch(target: Target, meter: UsageMeter): void {
-    this.#running = { target, meter };
-  }
-
-  /** Settles or voids, by what became of the request; the second time nothing happens. */
-  settle(outcome: Outcome): void {
-    if (this.#settled) return;
-    this.#settled = true;
-    this.#settlements.post(this, outcome);
-  }
-
-  /** What the request would be charged if it were cut now, at most the hold. */
-  consumedSoFar(): NanoDollars {
-    if (!this.#running) return 0n;
-    const { target, meter } = this.#running;
-    const cut: Outcome = { ending: 'upstream_cut', target, dispatched: true, answer: { status: 200, meter } };
-    const charge = consumptionOf(cut, this.terms)?.charge ?? 0n;
-    return charge < this.terms.amount ? charge : this.terms.amount;
-  }
+function pauseAfter(tries: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, RETRY_MS[tries] ?? LONGEST_RETRY_MS));
 }

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 const SRC = new URL('../src', import.meta.url).pathname;
 
 const BOTTOM = ['errors.ts', 'json', 'ledger'];
-const LOW = ['metering', 'options.ts', ...BOTTOM];
+const LOW = ['metering', 'options.ts', 'hooks.ts', ...BOTTOM];
 
 /** Part of src → the parts it may import: the drawing in ARCHITECTURE.md, as data. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -14,16 +14,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   json: [],
   ledger: ['errors.ts'],
   metering: BOTTOM,
-  'options.ts': ['metering', 'ledger', 'errors.ts'],
+  'hooks.ts': ['metering', 'ledger'],
+  'options.ts': ['hooks.ts', 'metering', 'ledger', 'errors.ts'],
   http: ['metering', 'options.ts', 'json', 'errors.ts'],
   accounts: ['http', 'options.ts', 'ledger', 'errors.ts'],
   models: ['http', ...LOW],
   upstream: ['http', 'models', ...LOW],
   'outcome.ts': ['models', ...LOW],
   'admission.ts': ['models', 'http', ...LOW],
-  'settlement.ts': ['admission.ts', 'outcome.ts', 'accounts', 'models', 'http', ...LOW],
+  holds: ['outcome.ts', 'accounts', 'models', 'http', ...LOW],
+  'settlement.ts': ['holds', 'admission.ts', 'outcome.ts', 'accounts', 'models', 'http', ...LOW],
   'completion.ts': [
     'settlement.ts',
+    'holds',
     'admission.ts',
     'outcome.ts',
     'accounts',
@@ -36,12 +39,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   adapters: ['http'],
   'router.ts': ['routes.ts', 'adapters', 'settlement.ts', 'accounts', 'models', 'upstream', 'http', ...LOW],
   'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
+  commands: ['ledger'],
+  'cli.ts': ['commands', 'ledger'],
 };
 
 /** Package → the only files that may name it; one that isn't here may be named by none. */
 const DOOR: Readonly<Record<string, readonly string[]>> = {
   'http-proxy-middleware': ['upstream/send.ts'],
-  ioredis: ['ledger/redis-store.ts'],
+  ioredis: ['ledger/redis-client.ts'],
   'lru-cache': ['accounts/authenticate.ts', 'models/catalog.ts'],
   'node:sqlite': ['ledger/sqlite-store.ts'],
 };

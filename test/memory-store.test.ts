@@ -81,7 +81,17 @@ describe('an account whose books do not add up', () => {
 const NOW = Date.parse('2026-03-04T12:00Z');
 
 function row(id: number, due: number): RequestRow {
-  return { id: String(id), key: 'k1', window: 0, tokens: 0, state: 'held', amount: 0n, checkpoint: 0n, due };
+  return {
+    id: String(id),
+    key: 'k1',
+    window: 0,
+    tokens: 0,
+    state: 'held',
+    amount: 0n,
+    checkpoint: 0n,
+    idempotencyKey: undefined,
+    due,
+  };
 }
 
 function orphan(n: number, amount: bigint): Settle {

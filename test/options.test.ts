@@ -28,7 +28,7 @@ describe('an option that can only be a mistake', () => {
     [
       'store',
       create({ store: 'memory' }),
-      /^store must be 'memory:', 'sqlite:FILE' or a store object, got "memory"/,
+      /^store must be 'memory:', 'sqlite:FILE', a redis:\/\/ URL or a store object, got "memory"/,
     ],
     ['an unknown one', create({ provider: {} }), /^options has an unknown key "provider"/],
     ['providers', create({ providers: [] }), /^providers must be an object/],
@@ -40,7 +40,11 @@ describe('an option that can only be a mistake', () => {
       /^timeouts\.idleMs must be a number of milliseconds/,
     ],
     ['timeouts.idle', create({ timeouts: { idle: 1 } }), /^timeouts has an unknown key "idle"/],
-    ['holdMode', create({ holdMode: 'loose' }), /^holdMode must be 'clamp' or 'strict', got "loose"/],
+    [
+      'holdMode',
+      create({ holdMode: 'loose' }),
+      /^holdMode must be 'clamp', 'strict' or 'adaptive', got "loose"/,
+    ],
     ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
     ['authenticate', create({ authenticate: 'jwt' }), /^authenticate must be a function/],
     ['pricing', withModel({ pricing: undefined }), /^models\["m"\]\.pricing is missing/],

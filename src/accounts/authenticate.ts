@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 
 import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
-import { type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
+import { type KeyRecord, type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
 import type { Authenticate, AuthenticateRequest } from '../options.ts';
 import { hashApiKey, isWellFormed } from './api-keys.ts';
 
@@ -21,6 +21,8 @@ export interface AuthenticatorOptions {
   readonly authenticate: Authenticate | undefined;
   readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
   readonly keyCacheMs: number;
+  /** While the store is away, its last word on a key counts, however old. */
+  readonly keepsWhileAway?: boolean;
 }
 
 /** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
@@ -34,6 +36,8 @@ export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #callers: LRUCache<string, Caller, Lookup>;
   readonly #strangers: LRUCache<string, AuthenticationError>;
+  /** What the store last said of its keys, where that counts while it is away. */
+  readonly #lastKnown = new LRUCache<string, Caller>({ max: MAX_CALLERS });
   /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
   #generation = 0;
   readonly #invalidated = new LRUCache<string, number>({ max: MAX_STRANGERS });
@@ -72,6 +76,9 @@ export class Authenticator {
     this.#invalidated.set(subject(account, key), ++this.#generation);
     for (const [hash, caller] of this.#callers.entries()) {
       if (caller.account === account && caller.key === key) this.#callers.delete(hash);
+    }
+    for (const [hash, caller] of this.#lastKnown.entries()) {
+      if (caller.account === account && caller.key === key) this.#lastKnown.delete(hash);
     }
   }
 
@@ -113,12 +120,21 @@ export class Authenticator {
   }
 
   async #askStore(hash: string): Promise<Caller | AuthenticationError> {
-    const record = await this.#options.store.findKey(hash).catch((error: unknown) => {
-      throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
-    });
+    let record: KeyRecord | undefined;
+    try {
+      record = await this.#options.store.findKey(hash);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      const lastKnown = this.#lastKnown.get(hash);
+      if (lastKnown) return lastKnown;
+      throw new CreditStoreUnavailableError();
+    }
+    this.#lastKnown.delete(hash);
     if (!record) return new AuthenticationError('invalid_api_key');
     if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
-    return { account: record.account, key: record.key, externalKey: false };
+    const caller = { account: record.account, key: record.key, externalKey: false };
+    if (this.#options.keepsWhileAway) this.#lastKnown.set(hash, caller);
+    return caller;
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream';
 
-import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { type RouterError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { Drain } from './drains.ts';
 import type { Client, Exchange } from './exchange.ts';
 
 /** A provider's answer on its way to the client. */
@@ -18,9 +19,32 @@ export interface Answer {
 
 /** How the relay of an answer ended. */
 export interface RelayEnd {
-  readonly ending: 'finished' | 'client_gone' | 'upstream_cut' | 'timeout' | 'closed';
-  /** Why, where it did not finish. */
+  readonly ending: 'finished' | 'client_gone' | 'upstream_cut' | 'timeout' | 'closed' | 'credits_exhausted';
+  /** Why, where the provider or the router is to blame. */
   readonly error?: Error;
+  /** The client left before output came, whatever was read since; undefined if it did not leave. */
+  readonly leftBeforeOutput?: boolean | undefined;
+  /** The meter saw a piece that did not go on. */
+  readonly withheld: boolean;
+}
+
+/** What keeps delivery within what is paid for. */
+export interface Brake {
+  /** Whether all that the meter has seen may go on to the client. Asked after each piece. */
+  mayPass(): boolean;
+  /** Resolves once it may, or with what the client is told when it never will. */
+  untilPassable(): Promise<RouterError | undefined>;
+}
+
+/** What acts on an answer while it is relayed. */
+export interface RelayParts {
+  /** Sees every byte. */
+  readonly meter: UsageMeter;
+  /** For streams to which we added `include_usage`: takes that one event out again. */
+  readonly filter: UsageEventFilter | undefined;
+  readonly brake: Brake | undefined;
+  /** For providers that bill an answer whoever reads it. */
+  readonly drain: Drain | undefined;
 }
 
 /** The router is closing and waits no longer. */
@@ -42,15 +66,12 @@ const LINGER_MS = 1000;
  * that was cut never looks finished: between two events of a stream the client
  * gets an error event and a close without `[DONE]`, anywhere else its
  * connection is reset.
- *
- * @param filter - for streams to which we added `include_usage`: takes that one event out again
  */
 export function relay(
   exchange: Exchange,
   client: Client,
   answer: Answer,
-  meter: UsageMeter,
-  filter: UsageEventFilter | undefined,
+  { meter, filter, brake, drain }: RelayParts,
 ): Promise<RelayEnd> {
   const { response } = exchange;
   const { body, idleClock } = answer;
@@ -58,8 +79,11 @@ export function relay(
   return new Promise((resolve) => {
     const head = headFor(answer, exchange.id, filter !== undefined);
     let over = false;
-    /** The client left with the whole answer; what is still awaited is the usage. */
-    let lingering = false;
+    /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
+    let unread: 'lingering' | 'draining' | undefined;
+    let leftBeforeOutput: boolean | undefined;
+    /** What the brake has stopped. */
+    let withheld: Buffer | readonly Buffer[] | undefined;
 
     response.writeHead(answer.status, head);
     // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
@@ -67,14 +91,14 @@ export function relay(
       response.flushHeaders();
     });
 
-    function finish(end: RelayEnd): void {
+    function finish(end: Omit<RelayEnd, 'withheld'>): void {
       if (over) return;
       over = true;
       clearImmediate(flushing);
       response.off('drain', onDrain);
       client.onGone(undefined);
       meter.end();
-      resolve(end);
+      resolve({ ...end, withheld: withheld !== undefined });
     }
 
     function send(chunk: Buffer): void {
@@ -83,32 +107,51 @@ export function relay(
       body.pause();
     }
 
+    function sendAll(pieces: Buffer | readonly Buffer[]): void {
+      if (Buffer.isBuffer(pieces)) send(pieces);
+      else for (const piece of pieces) send(piece);
+    }
+
     function onData(chunk: Buffer): void {
       if (over) return;
       idleClock.touch();
-      if (lingering) {
-        meter.write(chunk);
-        return;
-      }
-      if (filter) {
-        const passed = filter.write(chunk);
-        if (Buffer.isBuffer(passed)) send(passed);
-        else for (const piece of passed) send(piece);
-      } else {
-        meter.write(chunk);
-        send(chunk);
-      }
+      let passed: Buffer | readonly Buffer[] = chunk;
+      if (filter) passed = filter.write(chunk);
+      else meter.write(chunk);
+      if (unread) return;
+      if (brake && !brake.mayPass()) withhold(passed, brake);
+      else sendAll(passed);
+    }
+
+    function withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
+      withheld = pieces;
+      idleClock.pause();
+      body.pause();
+      void by.untilPassable().then((refusal) => {
+        if (over || unread) return;
+        if (refusal) {
+          breakOff(refusal);
+          finish({ ending: 'credits_exhausted' });
+          body.destroy();
+          return;
+        }
+        withheld = undefined;
+        idleClock.touch();
+        body.resume();
+        sendAll(pieces);
+      });
     }
 
     function onDrain(): void {
+      if (withheld) return;
       idleClock.touch();
       body.resume();
     }
 
     function onEnd(): void {
       if (over) return;
-      if (lingering) {
-        finish({ ending: 'finished' });
+      if (unread) {
+        finish(unread === 'lingering' ? { ending: 'finished' } : { ending: 'client_gone', leftBeforeOutput });
         return;
       }
       if (filter) for (const piece of filter.end()) response.write(piece);
@@ -118,33 +161,56 @@ export function relay(
 
     function onBroken(error?: Error): void {
       if (over) return;
-      if (lingering) {
-        finish({ ending: 'client_gone' });
+      if (unread) {
+        finish({ ending: 'client_gone', leftBeforeOutput });
         return;
       }
       const end = brokenEnd(error);
-      if (meter.format === undefined ? isEventStream(head) : meter.betweenEvents) {
-        response.end(Buffer.from(`data: ${JSON.stringify(end.shown)}\n\n`));
-      } else {
-        response.destroy();
-      }
+      breakOff(end.shown);
       finish({ ending: end.ending, error: end.error });
     }
 
+    /** A cut answer must never look finished. */
+    function breakOff(shown: Error): void {
+      if (betweenEvents()) {
+        response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
+      } else {
+        response.destroy();
+      }
+    }
+
+    function betweenEvents(): boolean {
+      if (meter.format === undefined) return isEventStream(head);
+      // A filter stands before every brake: what it let go were whole events.
+      return withheld ? meter.format === 'event-stream' : meter.betweenEvents;
+    }
+
     function onClientGone(): void {
-      // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
-      if (meter.done) finish({ ending: 'finished' });
-      else if (!meter.finished) finish({ ending: 'client_gone' });
-      if (!meter.finished) {
-        body.destroy();
+      if (meter.finished) {
+        // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
+        if (meter.done) finish({ ending: 'finished' });
+        // Whoever leaves with the last word pays for it like others: its usage is about to come.
+        readOn('lingering');
+        const linger = setTimeout(() => body.destroy(), LINGER_MS);
+        body.once('close', () => {
+          clearTimeout(linger);
+        });
         return;
       }
-      // Whoever leaves with the last word pays for it like others: its usage is about to come.
-      lingering = true;
-      const linger = setTimeout(() => body.destroy(), LINGER_MS);
-      body.once('close', () => {
-        clearTimeout(linger);
-      });
+      const { ascii, nonAscii } = meter.delivered;
+      leftBeforeOutput = ascii + nonAscii === 0;
+      if (drain?.begin((reason) => body.destroy(reason))) {
+        readOn('draining');
+      } else {
+        finish({ ending: 'client_gone', leftBeforeOutput });
+        body.destroy();
+      }
+    }
+
+    function readOn(why: 'lingering' | 'draining'): void {
+      unread = why;
+      clearImmediate(flushing);
+      idleClock.touch();
       body.resume();
     }
 

@@ -1,4 +1,4 @@
-import type { FinalState, JournalLine, KeyLimits } from './ledger.ts';
+import type { FinalState, IdempotencyKey, JournalLine, KeyLimits, RequestRecord } from './ledger.ts';
 import type { NanoDollars } from './money.ts';
 
 /**
@@ -11,6 +11,8 @@ export interface AccountRows {
   readonly books: Books;
 
   request(id: string): RequestRow | undefined;
+  /** The request, not voided, that was admitted for this API key with this idempotency key. */
+  requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined;
   /** The row whose `due` is least, by id among equals, if that is at or before `now`. */
   firstDue(now: number): RequestRow | undefined;
   saveRequest(row: RequestRow): void;
@@ -53,6 +55,7 @@ export interface RequestRow {
   readonly window: number;
   /** What it took from the key's tokens per minute when it was admitted. */
   readonly tokens: number;
+  readonly idempotencyKey: IdempotencyKey | undefined;
   state: 'held' | FinalState;
   /** The hold while held, else what was charged. */
   amount: NanoDollars;
@@ -90,6 +93,11 @@ export interface LotRow {
   readonly expiresAt: number | undefined;
   readonly priority: number;
   remaining: NanoDollars;
+}
+
+export function requestRecord(row: RequestRow): RequestRecord {
+  const { id, state, amount, key, checkpoint, due, idempotencyKey } = row;
+  return { id, state, amount, key, checkpoint, due, ...(idempotencyKey && { idempotencyKey }) };
 }
 
 export function openBooks(): Books {

@@ -34,7 +34,7 @@ const MAX_AHEAD_MS = 5 * 60 * 1000;
 const REAPED_BY_ADMIT = 8;
 
 export function admit(account: AccountRows | undefined, command: Admit, now: number): AdmitResult {
-  const { requestId, want, min, leaseMs, tokens } = command;
+  const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
   const known = account?.request(requestId);
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
@@ -47,23 +47,33 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
   if (!account) return { code: 'no_account', ...stamp(account, now) };
   const { books } = account;
   if (time <= books.lowWater) return { code: 'old', ...stamp(account, now) };
-  if (books.frozen) return { code: 'frozen', ...stamp(account, now) };
+  if (books.frozen && !reassert) return { code: 'frozen', ...stamp(account, now) };
 
   reap(account, REAPED_BY_ADMIT, now);
   expireLots(account, now);
 
   const registered = account.key(command.key);
-  if (!command.externalKey) {
+  if (!command.externalKey && !reassert) {
     if (!registered?.hash) return { code: 'no_key', ...stamp(account, now) };
     if (registered.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
   }
+  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
+  if (twin && !reassert) {
+    const { id, state } = twin;
+    if (twin.idempotencyKey?.body !== idempotencyKey.body) {
+      return { code: 'key_reused', requestId: id, ...stamp(account, now) };
+    }
+    return { code: 'repeated', requestId: id, state, ...stamp(account, now) };
+  }
+
   const key = registered ?? newKey({ key: command.key, hash: undefined, name: '', limits: {} }, now);
-  const refused = refusal(key, command, now);
+  const refused = reassert ? undefined : refusal(key, command, now);
   if (refused) return { ...refused, ...stamp(account, now) };
 
-  const affordable = least(books.available, budgetLeft(key, now) ?? want);
+  const left = reassert ? undefined : budgetLeft(key, now);
+  const affordable = least(books.available, left ?? want);
   const hold = affordable > 0n ? least(want, affordable) : 0n;
-  if (hold < min || (hold === 0n && want > 0n)) {
+  if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
     return { code: 'no_funds', available: books.available, ...stamp(account, now) };
   }
 
@@ -83,6 +93,7 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
     amount: hold,
     checkpoint: 0n,
     tokens,
+    idempotencyKey: twin ? undefined : idempotencyKey,
     due: now + leaseMs,
   });
   return { code: 'ok', hold, available: books.available, ...stamp(account, now) };
@@ -159,6 +170,7 @@ export function release(account: AccountRows | undefined, { requestId }: Void, n
       amount: 0n,
       checkpoint: 0n,
       tokens: 0,
+      idempotencyKey: undefined,
       due: forgetAt(requestId, now),
     });
     return { code: 'planted', ...stamp(account, now) };
@@ -199,6 +211,7 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     amount: 0n,
     checkpoint: 0n,
     tokens: 0,
+    idempotencyKey: undefined,
     due: now,
   };
 }

@@ -22,6 +22,10 @@ export function checkAdmit(command: Admit): void {
   if (typeof command.notAfter !== 'number' || Number.isNaN(command.notAfter)) {
     throw wrong('notAfter', 'a time in ms', command.notAfter);
   }
+  if (command.idempotencyKey) {
+    checkHash('idempotencyKey.key', command.idempotencyKey.key);
+    checkHash('idempotencyKey.body', command.idempotencyKey.body);
+  }
 }
 
 export function checkExtend(command: Extend): void {
@@ -37,13 +41,22 @@ export function checkSettle(command: Settle): void {
   requestTime(command.requestId);
   checkAmount('amount', command.amount);
   checkKey(command.key);
-  checkCount('usage.promptTokens', command.usage.promptTokens, 0);
-  checkCount('usage.completionTokens', command.usage.completionTokens, 0);
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost } = command.usage;
+  const counts = { promptTokens, cachedTokens, completionTokens, reasoningTokens };
+  for (const [name, count] of Object.entries(counts)) checkCount(`usage.${name}`, count, 0);
+  // A large one is a provider's matter: better kept than the charge refused.
+  if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
+    throw wrong('usage.cost', 'nano-dollars, 0 or more', cost);
+  }
+}
+
+export function checkRequest(account: string, requestId: string): void {
+  checkAccount(account);
+  requestTime(requestId);
 }
 
 export function checkVoid(command: Void): void {
-  checkAccount(command.account);
-  requestTime(command.requestId);
+  checkRequest(command.account, command.requestId);
 }
 
 export function checkGrant(command: Grant): void {
@@ -70,14 +83,26 @@ export function checkAdjust(command: Adjust): void {
 export function checkCreateKey(command: CreateKey): void {
   checkAccount(command.account);
   checkKey(command.key);
-  // The hash itself is never told: a mistake may well be the key in its place.
-  if (typeof command.hash !== 'string' || !/^[0-9a-f]{64}$/.test(command.hash)) {
-    throw new TypeError('hash must be a SHA-256 in 64 hex digits');
-  }
+  checkHash('hash', command.hash);
   if (typeof command.name !== 'string' || command.name.length > 200) {
     throw wrong('name', 'a string of at most 200 characters', command.name);
   }
   if (command.limits) checkLimits(command.limits);
+}
+
+export function checkSweep(budget: number): void {
+  if (budget !== Infinity) checkCount('budget', budget, 0);
+}
+
+export function checkJournal(account: string, afterSeq: bigint, limit: number): void {
+  checkAccount(account);
+  checkSeq('afterSeq', afterSeq);
+  if (limit !== Infinity) checkCount('limit', limit, 0);
+}
+
+export function checkTrim(account: string, seq: bigint): void {
+  checkAccount(account);
+  checkSeq('seq', seq);
 }
 
 export function checkAccount(account: string): void {
@@ -107,6 +132,17 @@ function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentReq
 function checkPaymentId(id: string): void {
   if (typeof id !== 'string' || !/^[\u0021-\u007e]{1,128}$/.test(id)) {
     throw wrong('id', '1 to 128 printable ASCII characters without spaces', id);
+  }
+}
+
+function checkSeq(name: string, seq: bigint): void {
+  if (typeof seq !== 'bigint' || seq < 0n) throw wrong(name, 'a position of the journal', seq);
+}
+
+/** What was given in place of a hash is never told: it may well be what should have been hashed. */
+function checkHash(name: string, hash: string): void {
+  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) {
+    throw new TypeError(`${name} must be a SHA-256 in 64 hex digits`);
   }
 }
 

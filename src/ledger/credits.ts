@@ -1,4 +1,5 @@
-import type { AdjustResult, GrantResult, JournalLine, LedgerStore, SettledUsage } from './ledger.ts';
+import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
+import type { AdjustResult, GrantResult, LedgerStore } from './ledger.ts';
 import { formatUsd, parseUsd } from './money.ts';
 
 /** Prepaid credits of accounts, as their host manages them. Amounts are decimal strings in USD. */
@@ -23,6 +24,17 @@ export interface Credits {
   balance(account: string): Promise<CreditsBalance>;
   /** What changed an account's balance, oldest first. */
   journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
+  /**
+   * Journals as JSON, each entry a line with its newline: pipe them into a file, or send them on.
+   *
+   * A line is complete by itself: beside the entry it has its `account`, and an `event`, which is the same
+   * whenever the same thing is exported again. Read it while the store is in use, and again from where it ended.
+   */
+  exportJournal(options?: ExportJournalOptions): AsyncGenerator<string, void, undefined>;
+  /** Folds an account's entries up to a position into sums: call it with what was exported, to make room. */
+  trim(account: string, through: number): Promise<void>;
+  /** Ids of all accounts, in no particular order. */
+  accounts(): AsyncIterable<string>;
 }
 
 export interface GrantOptions {
@@ -52,6 +64,11 @@ export interface CreditsChange {
   readonly available: string;
   /** It was made before, by a call with the same id; nothing changed now. */
   readonly duplicate: boolean;
+  /**
+   * Whether it is on a disk or on as many replicas as was asked for: repeat the call while it is false.
+   * Undefined where the store can't tell.
+   */
+  readonly durable?: boolean;
 }
 
 export interface CreditsBalance {
@@ -78,34 +95,15 @@ export interface JournalOptions {
   readonly limit?: number;
 }
 
-/** One change of a balance. */
-export interface CreditsEntry {
-  /** Its position in the account's journal: 1, 2, 3 and so on. */
-  readonly position: number;
+export interface ExportJournalOptions {
+  /** @default all accounts */
+  readonly account?: string;
   /**
-   * A `late_charge` corrects what an `expired_hold` charged, up or down; an
-   * `orphan_charge` is for a request whose hold was lost.
+   * Position after which to begin: the last one already exported. Of all accounts, it is asked for by account.
+   *
+   * @default 0
    */
-  readonly type:
-    | 'grant'
-    | 'charge'
-    | 'late_charge'
-    | 'orphan_charge'
-    | 'expired_hold'
-    | 'expired_credit'
-    | 'adjustment';
-  readonly at: Date;
-  /** The request's, grant's or adjustment's id. */
-  readonly id: string;
-  readonly amount: string;
-  /** What could be spent after it. */
-  readonly balance: string;
-  readonly held?: string;
-  readonly writtenOff?: string;
-  readonly key?: string;
-  readonly model?: string;
-  readonly usage?: Omit<SettledUsage, 'cost'> & { readonly cost?: string };
-  readonly reason?: string;
+  readonly after?: number | ((account: string) => number | Promise<number>);
 }
 
 /** A change that an account's credits refuse; `code` is stable and says why. */
@@ -125,16 +123,6 @@ const REASONS: Record<CreditsConflictError['code'], string> = {
   too_many_lots: 'the account has as many unused grants as it may',
   below_floor: 'the account has less than that available',
   no_account: 'there is no such account',
-};
-
-const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
-  g: 'grant',
-  s: 'charge',
-  l: 'late_charge',
-  o: 'orphan_charge',
-  e: 'expired_hold',
-  x: 'expired_credit',
-  a: 'adjustment',
 };
 
 const MAX_ENTRIES = 1000;
@@ -170,43 +158,48 @@ export function createCredits(store: LedgerStore): Credits {
     },
 
     async journal(account, { after = 0, limit = 100 } = {}) {
-      if (!Number.isSafeInteger(after) || after < 0) {
-        throw new TypeError(`after must be an entry's position, got ${after}`);
-      }
+      checkPosition('after', after);
       if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_ENTRIES) {
         throw new TypeError(`limit must be an integer from 1 to ${MAX_ENTRIES}, got ${limit}`);
       }
       const lines = await store.journal(account, BigInt(after), limit);
-      return lines.map(entry);
+      return lines.map(creditsEntry);
     },
+
+    async *exportJournal({ account, after = 0 } = {}) {
+      if (account === undefined && typeof after === 'number' && after !== 0) {
+        throw new TypeError('after must be a function where journals of all accounts are exported');
+      }
+      for await (const each of account === undefined ? store.accounts() : [account]) {
+        const begin = typeof after === 'function' ? await after(each) : after;
+        checkPosition('after', begin);
+        yield* exportAccount(store, each, begin);
+      }
+    },
+
+    async trim(account, through) {
+      checkPosition('through', through);
+      await store.trim(account, BigInt(through));
+    },
+
+    accounts: () => store.accounts(),
   };
+}
+
+function checkPosition(name: string, position: number): void {
+  if (!Number.isSafeInteger(position) || position < 0) {
+    throw new TypeError(`${name} must be an entry's position, got ${position}`);
+  }
 }
 
 function change(result: GrantResult | AdjustResult, account: string, id: string): CreditsChange {
   if (result.code !== 'ok' && result.code !== 'duplicate') {
     throw new CreditsConflictError(result.code, account, id);
   }
-  return { available: formatUsd(result.available), duplicate: result.code === 'duplicate' };
-}
-
-function entry({ type, seq, at, id, amount, available, ...line }: JournalLine): CreditsEntry {
-  const { hold, writtenOff, key, model, usage, reason } = line;
+  const { code, available, durable } = result;
   return {
-    position: Number(seq),
-    type: TYPES[type],
-    at: new Date(at),
-    id,
-    amount: formatUsd(amount),
-    balance: formatUsd(available),
-    ...(hold !== undefined && { held: formatUsd(hold) }),
-    ...(writtenOff !== undefined && { writtenOff: formatUsd(writtenOff) }),
-    ...(key !== undefined && { key }),
-    ...(model !== undefined && { model }),
-    ...(usage && { usage: usageEntry(usage) }),
-    ...(reason !== undefined && { reason }),
+    available: formatUsd(available),
+    duplicate: code === 'duplicate',
+    ...(durable !== undefined && { durable }),
   };
-}
-
-function usageEntry({ cost, ...usage }: SettledUsage): NonNullable<CreditsEntry['usage']> {
-  return { ...usage, ...(cost !== undefined && { cost: formatUsd(cost) }) };
 }

@@ -26,10 +26,15 @@ export type LedgerEvent =
   | {
       readonly type: 'rollback';
       readonly account: string;
-      /** The journal position that was acknowledged, and the one found. */
+      /** The journal position that was acknowledged, and the one found; that is the higher one where others wrote since. */
       readonly expected: string;
       readonly found: string;
     }
+  /**
+   * An account that was known is not in the store any more: its requests are refused and its charges wait until it is
+   * restored. Nothing is made anew.
+   */
+  | { readonly type: 'account_lost'; readonly account: string }
   /** All that had to be applied again after a rollback has been. */
   | { readonly type: 'rollback_repaired'; readonly account: string; readonly reapplied: number }
   /** Charges wait for the store; told when the number of them doubles. */
@@ -43,8 +48,14 @@ export type LedgerEvent =
     }
   /** The outbox can't be written: until it can, requests are refused, or charges are kept in memory alone. */
   | { readonly type: 'outbox_failed'; readonly message: string }
+  /** The outbox can be written again: all that waits is in it. */
+  | { readonly type: 'outbox_back' }
+  /** Lines of an outbox can't be read, and may have been charges; the rest was taken from it. It is kept as `file`. */
+  | { readonly type: 'outbox_damaged'; readonly file: string; readonly lines: number }
   /** The store stopped or began to answer. */
   | { readonly type: 'store_away'; readonly message: string }
   | { readonly type: 'store_back'; readonly awayMs: number }
   /** Old lines of a journal were folded into its account's checkpoint. */
-  | { readonly type: 'journal_folded'; readonly account: string; readonly through: string };
+  | { readonly type: 'journal_folded'; readonly account: string; readonly through: string }
+  /** A journal has at least so many lines: export and fold it; told again when it has twice as many. */
+  | { readonly type: 'journal_long'; readonly account: string; readonly lines: number };

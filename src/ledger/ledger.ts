@@ -19,6 +19,11 @@ import type { NanoDollars } from './money.ts';
 export interface LedgerStore {
   /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */
   readonly mayRollBack?: boolean;
+  /** Counts the connections that were lost: behind the next one there may be another server. */
+  readonly losses?: number;
+
+  /** Resolves once the store can be used; rejects with an Error that says what keeps it from that. */
+  ready?(): Promise<void>;
 
   admit(command: Admit): Promise<AdmitResult>;
   extend(command: Extend): Promise<ExtendResult>;
@@ -35,11 +40,13 @@ export interface LedgerStore {
    */
   sweep(budget: number): Promise<number>;
 
+  /** What became of a request; undefined when it is not known, or not any more. */
+  request(account: string, requestId: string): Promise<RequestRecord | undefined>;
   /** The whole state of an account, for audits and tests; undefined when there is none. */
   snapshot(account: string): Promise<AccountState | undefined>;
   /** The four numbers that people ask for, once due credits are expired; undefined when there is no such account. */
   balance(account: string): Promise<Balance | undefined>;
-  /** Lines after `afterSeq`, oldest first, at most `limit`. */
+  /** Lines after `afterSeq`, oldest first, at most `limit`, which may be Infinity. */
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
   /** Folds lines up to and including `seq` into the checkpoint of the books, which is in `snapshot`. */
   trim(account: string, seq: bigint): Promise<void>;
@@ -90,6 +97,19 @@ export interface Admit {
   readonly notAfter: number;
   /** The host authenticated the key itself: `key` is a label and counter, made on first use. */
   readonly externalKey?: boolean;
+  /**
+   * Repeats a live hold that the store may have lost: takes what is available, 0 if nothing is, and is
+   * refused neither for the key's state and limits, which it counts into, nor while the account is frozen.
+   */
+  readonly reassert?: boolean;
+  /** A request with the same key, of the same API key, is admitted once, until it is voided or forgotten. */
+  readonly idempotencyKey?: IdempotencyKey;
+}
+
+/** What a client calls its request, and what it asked for under that name: both as SHA-256 in hex. */
+export interface IdempotencyKey {
+  readonly key: string;
+  readonly body: string;
 }
 
 export type AdmitResult = At &
@@ -99,6 +119,10 @@ export type AdmitResult = At &
     | { readonly code: 'exists'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The same id is settled, voided or expired. */
     | { readonly code: 'done'; readonly state: FinalState }
+    /** Another request has the same idempotency key: it still runs, or was charged; it was not voided. */
+    | { readonly code: 'repeated'; readonly requestId: string; readonly state: RequestRecord['state'] }
+    /** Another request has the same idempotency key, and asked for something else. */
+    | { readonly code: 'key_reused'; readonly requestId: string }
     | { readonly code: 'no_funds'; readonly available: NanoDollars }
     | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' }
     | { readonly code: 'budget'; readonly left: NanoDollars }
@@ -163,6 +187,8 @@ export type Ending =
   | 'upstream_error'
   | 'timeout'
   | 'closed'
+  /** A stream reached what was held, and no more was to be had. */
+  | 'credits_exhausted'
   | 'failed';
 
 export type SettleResult = At &
@@ -207,7 +233,7 @@ export interface Grant {
 
 export type GrantResult = At &
   (
-    | { readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars }
+    | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & MaybeDurable)
     /** The id was used before with other parameters, or for an adjustment. */
     | { readonly code: 'conflict' }
     /** The balance would pass MAX_AMOUNT, or the account has as many open lots as it may. */
@@ -224,7 +250,7 @@ export interface Adjust {
 
 export type AdjustResult = At &
   (
-    | { readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars }
+    | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & MaybeDurable)
     | { readonly code: 'conflict' | 'too_big' | 'no_account' }
     | { readonly code: 'below_floor'; readonly available: NanoDollars }
   );
@@ -246,7 +272,7 @@ export interface KeyLimits {
   readonly concurrentRequests?: number;
 }
 
-export type CreateKeyResult = At & { readonly code: 'ok' | 'conflict' };
+export type CreateKeyResult = At & { readonly code: 'ok' | 'conflict' } & MaybeDurable;
 
 export interface KeyRecord {
   readonly account: string;
@@ -306,6 +332,7 @@ export interface RequestRecord {
   readonly checkpoint: NanoDollars;
   /** Lease end while held, else the time it may be forgotten. */
   readonly due: number;
+  readonly idempotencyKey?: IdempotencyKey;
 }
 
 export interface Lot {
@@ -358,6 +385,15 @@ export interface JournalLine {
   readonly model?: string;
   readonly usage?: SettledUsage;
   readonly reason?: string;
+}
+
+/** What an operator did can be told apart by how safe it is. */
+interface MaybeDurable {
+  /**
+   * Whether it is on a disk or on as many replicas as was asked for: repeat the command until it is.
+   * Undefined where the store can't tell.
+   */
+  readonly durable?: boolean;
 }
 
 /** Every reply says when it was, and the account's journal position. */

@@ -5,6 +5,7 @@ import {
   type KeyRow,
   type LotRow,
   openBooks,
+  requestRecord,
   type RequestRow,
 } from './account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
@@ -22,6 +23,8 @@ export class MemoryAccount implements AccountRows {
   // it is added at the end of its queue in one step.
   readonly #leases = new DueQueue();
   readonly #finals = new DueQueue();
+  /** API key and idempotency key -> the last request that was admitted with both. */
+  readonly #idempotencyKeys = new Map<string, RequestRow>();
   readonly #keys = new Map<string, KeyRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
@@ -30,6 +33,11 @@ export class MemoryAccount implements AccountRows {
 
   request(id: string): RequestRow | undefined {
     return this.#requests.get(id)?.row;
+  }
+
+  requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
+    const row = this.#idempotencyKeys.get(`${apiKey} ${key}`);
+    return row?.state === 'voided' ? undefined : row;
   }
 
   firstDue(now: number): RequestRow | undefined {
@@ -44,6 +52,7 @@ export class MemoryAccount implements AccountRows {
     if (!entry) {
       entry = { row, queue: undefined, due: row.due, position: -1 };
       this.#requests.set(row.id, entry);
+      if (row.idempotencyKey) this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row);
     }
     entry.queue?.remove(entry);
     (row.state === 'held' ? this.#leases : this.#finals).add(entry);
@@ -53,6 +62,9 @@ export class MemoryAccount implements AccountRows {
     const entry = this.#requests.get(row.id);
     entry?.queue?.remove(entry);
     this.#requests.delete(row.id);
+    if (!row.idempotencyKey) return;
+    const key = `${row.key} ${row.idempotencyKey.key}`;
+    if (this.#idempotencyKeys.get(key) === row) this.#idempotencyKeys.delete(key);
   }
 
   key(id: string): KeyRow | undefined {
@@ -109,17 +121,7 @@ export class MemoryAccount implements AccountRows {
     const { nextExpiry: _, ...books } = this.books;
     return {
       ...books,
-      requests: Array.from(
-        this.#requests.values(),
-        ({ row: { id, state, amount, key, checkpoint, due } }) => ({
-          id,
-          state,
-          amount,
-          key,
-          checkpoint,
-          due,
-        }),
-      ),
+      requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
       lots: this.#lots.map(lotState),
       keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
       trimmed: { ...this.#trimmed },

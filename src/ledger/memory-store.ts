@@ -1,5 +1,5 @@
 import { admit, extend, reap, release, settle } from './account.ts';
-import { stamp } from './account-rows.ts';
+import { requestRecord, stamp } from './account-rows.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -7,8 +7,12 @@ import {
   checkCreateKey,
   checkExtend,
   checkGrant,
+  checkJournal,
   checkKey,
+  checkRequest,
   checkSettle,
+  checkSweep,
+  checkTrim,
   checkVoid,
 } from './arguments.ts';
 import { newKey, sameLimits } from './key-limits.ts';
@@ -28,6 +32,7 @@ import type {
   JournalLine,
   KeyRecord,
   LedgerStore,
+  RequestRecord,
   Settle,
   SettleResult,
   Void,
@@ -86,6 +91,7 @@ export class MemoryStore implements LedgerStore {
   }
 
   async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
     const now = this.#now();
     let left = budget;
     for (const account of this.#accounts.values()) {
@@ -94,6 +100,12 @@ export class MemoryStore implements LedgerStore {
       stamp(account, now);
     }
     return budget - left;
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    const row = this.#accounts.get(account)?.request(requestId);
+    return row && requestRecord(row);
   }
 
   async snapshot(account: string): Promise<AccountState | undefined> {
@@ -113,12 +125,12 @@ export class MemoryStore implements LedgerStore {
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
-    checkAccount(account);
+    checkJournal(account, afterSeq, limit);
     return this.#accounts.get(account)?.journal(afterSeq, limit) ?? [];
   }
 
   async trim(account: string, seq: bigint): Promise<void> {
-    checkAccount(account);
+    checkTrim(account, seq);
     this.#accounts.get(account)?.trim(seq);
   }
 

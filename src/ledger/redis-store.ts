@@ -5,8 +5,12 @@ import {
   checkCreateKey,
   checkExtend,
   checkGrant,
+  checkJournal,
   checkKey,
+  checkRequest,
   checkSettle,
+  checkSweep,
+  checkTrim,
   checkVoid,
 } from './arguments.ts';
 import {
@@ -25,18 +29,24 @@ import {
   type JournalLine,
   type KeyRecord,
   type LedgerStore,
+  type RequestRecord,
   type Settle,
   type SettleResult,
   StoreUnavailable,
   type Void,
   type VoidResult,
 } from './ledger.ts';
-import { ACCOUNT_KEYS } from './scripts/account-lua.ts';
+import { createClient, type RedisClient } from './redis-client.ts';
+import { RedisConnection } from './redis-connection.ts';
+import { DueAccounts } from './redis-due.ts';
+import { type Durability, DurableWrites } from './redis-durability.ts';
+import { RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
+import { parseRedisUrl } from './redis-url.ts';
 import { adjust } from './scripts/adjust.ts';
 import { admit } from './scripts/admit.ts';
 import { balance } from './scripts/balance.ts';
 import { createKey } from './scripts/create-key.ts';
-import { ReplyReader, type Script, type Send } from './scripts/define-script.ts';
+import { ReplyReader, type Script } from './scripts/define-script.ts';
 import { extend } from './scripts/extend.ts';
 import { freeze } from './scripts/freeze.ts';
 import { grant } from './scripts/grant.ts';
@@ -45,6 +55,7 @@ import { keyHash, keyIds, keyRecord, keyTerms } from './scripts/key-fields.ts';
 import { readKey } from './scripts/read-key.ts';
 import { readKeys } from './scripts/read-keys.ts';
 import { readPointer } from './scripts/read-pointer.ts';
+import { readRequest } from './scripts/read-request.ts';
 import { revokeKey } from './scripts/revoke-key.ts';
 import { settle } from './scripts/settle.ts';
 import { snapshot } from './scripts/snapshot.ts';
@@ -53,22 +64,14 @@ import { trim } from './scripts/trim.ts';
 import { release } from './scripts/void.ts';
 import { writePointer } from './scripts/write-pointer.ts';
 
-/** What is used of a client: any `Redis` or `Cluster` of ioredis 5 or 6 has it. */
-export interface RedisClient {
-  readonly status: string;
-  readonly options: { readonly keyPrefix?: string | undefined };
-  connect(): Promise<unknown>;
-  on(event: string, listener: () => void): unknown;
-  off(event: string, listener: () => void): unknown;
-  /** The command as a function that is never pipelined, to be called on the client. */
-  createBuiltinCommand(name: string): {
-    readonly string: (this: RedisClient, ...args: string[]) => Promise<unknown>;
-  };
-}
-
 export interface RedisStoreOptions {
-  /** Stays its owner's: nothing of it is changed, and it is not closed. */
-  readonly client: RedisClient;
+  /**
+   * A client, which stays its owner's: nothing of it is changed, and it is not closed. Or a URL, by
+   * which one is made that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
+   * `redis+cluster://HOST:PORT,HOST:PORT`, `redis+sentinel://HOST,HOST/PRIMARY/DB`, with `rediss` for TLS
+   * and `?prefix=` for the key prefix.
+   */
+  readonly client: RedisClient | string;
   /**
    * Put before every key, as by the client's own `keyPrefix`, which is also kept. Without braces.
    *
@@ -82,7 +85,7 @@ export interface RedisStoreOptions {
    */
   readonly now?: () => number;
   /**
-   * How long `admit` waits for Redis, in ms.
+   * How long `admit` waits for Redis, in ms; before the first connection it waits as long as others.
    *
    * @default 250
    */
@@ -93,6 +96,8 @@ export interface RedisStoreOptions {
    * @default 2000
    */
   readonly timeoutMs?: number;
+  /** What grants, adjustments and new keys wait for. */
+  readonly durability?: Durability;
 }
 
 /**
@@ -104,40 +109,56 @@ export interface RedisStoreOptions {
  * are. A command that was given up may still be applied, once: repeat it.
  */
 export class RedisStore implements LedgerStore {
-  readonly #client: RedisClient;
-  readonly #prefix: string;
+  readonly mayRollBack = true;
+  readonly #connection: RedisConnection;
+  readonly #durable: DurableWrites;
+  readonly #keys: RedisKeys;
+  readonly #due: DueAccounts;
   readonly #clock: () => string;
   readonly #admitTimeoutMs: number;
   readonly #timeoutMs: number;
-  /** How many connections the client has lost: it may send again what was sent on one of those. */
-  #losses = 0;
-  readonly #countLoss = (): void => void (this.#losses += 1);
-  /** The client's first connection, while commands wait for it. */
-  #connecting: Promise<void> | undefined;
-  #stopWaiting: (() => void) | undefined;
-  #closed = false;
+  /** Where the slow round over all accounts is. */
+  #round: AsyncGenerator<string> | undefined;
 
-  constructor(clientOrOptions: RedisClient | RedisStoreOptions) {
+  /** @param from - a client, a URL, or all options */
+  constructor(from: RedisClient | string | RedisStoreOptions) {
     // A client has a `client` too: the command of that name.
-    const options = 'createBuiltinCommand' in clientOrOptions ? { client: clientOrOptions } : clientOrOptions;
-    const { client, keyPrefix = '', now, admitTimeoutMs = 250, timeoutMs = 2000 } = options;
-    for (const prefix of [keyPrefix, client.options.keyPrefix ?? '']) {
-      if (/[{}]/.test(prefix)) {
-        throw new TypeError(`keyPrefix must have no braces, got ${JSON.stringify(prefix)}`);
-      }
+    const isOptions = typeof from === 'object' && !('createBuiltinCommand' in from);
+    const options: RedisStoreOptions = isOptions ? from : { client: from };
+    const { client, keyPrefix, now, admitTimeoutMs = 250, timeoutMs = 2000, durability } = options;
+    if (typeof client === 'string') {
+      const url = parseRedisUrl(client);
+      this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
+      this.#connection = new RedisConnection(() => createClient(url));
+    } else {
+      this.#keys = new RedisKeys(keyPrefix ?? '', client.options.keyPrefix);
+      this.#connection = new RedisConnection(client);
     }
-    this.#client = client;
-    this.#prefix = `${keyPrefix}ccr:`;
+    this.#durable = new DurableWrites(this.#connection, durability);
+    this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
     this.#clock = now ? () => String(now()) : () => '';
     this.#admitTimeoutMs = admitTimeoutMs;
     this.#timeoutMs = timeoutMs;
-    for (const event of LOSSES) client.on(event, this.#countLoss);
+  }
+
+  /**
+   * Resolves once Redis answers and may keep money: 7.0 or later, `maxmemory-policy` noeviction.
+   *
+   * @throws an Error that says what to change, or StoreUnavailable
+   */
+  async ready(): Promise<void> {
+    await this.#connection.ready(this.#timeoutMs);
+  }
+
+  get losses(): number {
+    return this.#connection.losses;
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey } = command;
-    return this.#run(
+    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
+    const { key: idempotencyKey = '', body = '' } = command.idempotencyKey ?? {};
+    const result = await this.#run(
       admit,
       account,
       [
@@ -150,9 +171,14 @@ export class RedisStore implements LedgerStore {
         String(tokens),
         String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
         externalKey ? '1' : '0',
+        reassert ? '1' : '0',
+        idempotencyKey,
+        body,
       ],
-      this.#admitTimeoutMs,
+      this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
     );
+    if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
+    return result;
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
@@ -190,7 +216,7 @@ export class RedisStore implements LedgerStore {
     checkGrant(command);
     const { account, id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
     const expiry = expiresAt === undefined ? '' : String(expiresAt);
-    const result = await this.#run(grant, account, [
+    const result = await this.#runDurably(grant, account, [
       this.#clock(),
       id,
       String(amount),
@@ -198,26 +224,52 @@ export class RedisStore implements LedgerStore {
       String(priority),
     ]);
     await afterwards(this.#list(account));
+    if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
     return result;
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
     checkAdjust(command);
     const { account, id, delta, reason } = command;
-    return this.#run(adjust, account, [this.#clock(), id, String(delta), adjustDetails(reason)]);
+    return this.#runDurably(adjust, account, [this.#clock(), id, String(delta), adjustDetails(reason)]);
   }
 
+  /** Visits the accounts of which it is known that something is due, and the next hundred of all. */
   async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
     let left = budget;
-    for await (const account of this.accounts()) {
+    const visit = async (account: string): Promise<void> => {
       for (;;) {
         const atMost = Math.min(left, SWEPT_BY_SCRIPT);
-        const count = await this.#run(sweep, account, [this.#clock(), String(atMost)]);
+        const { count, lookAgainAt } = await this.#run(sweep, account, [this.#clock(), String(atMost)]);
         left -= count;
-        if (count === 0 || count < atMost) break;
+        if (count > 0 && count === atMost && left > 0) continue;
+        if (lookAgainAt !== undefined) await this.#due.put(account, lookAgainAt);
+        return;
       }
+    };
+    for await (const account of this.#due.claim(this.#clock)) {
+      await visit(account);
+      if (left <= 0) break;
+    }
+    const round = (this.#round ??= this.accounts());
+    for (let visited = 0; visited < VISITED_BY_SWEEP; visited++) {
+      const next = await round.next().catch((error: unknown) => {
+        this.#round = undefined;
+        throw error;
+      });
+      if (next.done) {
+        this.#round = undefined;
+        break;
+      }
+      await visit(next.value);
     }
     return budget - left;
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    return this.#run(readRequest, account, [requestId]);
   }
 
   async snapshot(account: string): Promise<AccountState | undefined> {
@@ -232,12 +284,13 @@ export class RedisStore implements LedgerStore {
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
-    checkAccount(account);
-    return this.#run(journal, account, [String(afterSeq), String(limit)]);
+    checkJournal(account, afterSeq, limit);
+    const most = Math.min(limit, Number.MAX_SAFE_INTEGER);
+    return this.#run(journal, account, [String(afterSeq), String(most)]);
   }
 
   async trim(account: string, seq: bigint): Promise<void> {
-    checkAccount(account);
+    checkTrim(account, seq);
     while ((await this.#run(trim, account, [String(seq)])) === 'more');
   }
 
@@ -252,7 +305,7 @@ export class RedisStore implements LedgerStore {
       const told = new Set<string>();
       let cursor = '0';
       do {
-        const [next, members] = scanned(await this.#send('sscan', this.#shardKey(shard), cursor));
+        const [next, members] = scanned(await this.#send('sscan', this.#keys.accounts(shard), cursor));
         cursor = next;
         for (const account of members) {
           if (!told.has(account)) yield account;
@@ -266,28 +319,30 @@ export class RedisStore implements LedgerStore {
     checkCreateKey(command);
     const { account, key, hash, name, limits = {} } = command;
     const own = `${account} ${key}`;
-    const pointer = await this.#runAt(readPointer, [this.#pointerKey(hash)], []);
-    const taken = pointer !== '' && pointer !== own;
-    const terms = keyTerms(hash, limits);
-    const result = await this.#run(createKey, account, [
+    const pointer = [this.#keys.pointer(hash)];
+    const known = await this.#runAt(readPointer, pointer, []);
+    const result = await this.#runDurably(createKey, account, [
       this.#clock(),
       key,
-      terms,
+      keyTerms(hash, limits),
       JSON.stringify(name),
-      taken ? '1' : '0',
+      known === '' || known === own ? '0' : '1',
     ]);
     if (result.code === 'conflict') return result;
 
     await afterwards(this.#list(account));
-    const holder = await afterwards(this.#runAt(writePointer, [this.#pointerKey(hash)], [own]));
-    if (holder === own) return result;
+    const { reply: holder, durable } = await afterwards(
+      this.#durable.run(this.#timeoutMs, (send) => writePointer.run(send, pointer, [own])),
+    );
+    if (holder === own)
+      return durable === undefined ? result : { ...result, durable: durable && result.durable === true };
     // Another key took the hash at the same moment: this one can never be found by it.
     await afterwards(this.#run(revokeKey, account, [this.#clock(), key]));
-    return { ...result, code: 'conflict' };
+    return { code: 'conflict', now: result.now, seq: result.seq };
   }
 
   async findKey(hash: string): Promise<KeyRecord | undefined> {
-    const [account, key] = (await this.#runAt(readPointer, [this.#pointerKey(hash)], [])).split(' ');
+    const [account, key] = (await this.#runAt(readPointer, [this.#keys.pointer(hash)], [])).split(' ');
     if (!account || !key) return undefined;
     const fields = await this.#run(readKey, account, [key]);
     return keyHash(fields, key) === hash ? keyRecord(account, fields, key) : undefined;
@@ -307,11 +362,10 @@ export class RedisStore implements LedgerStore {
     return this.#run(revokeKey, account, [this.#clock(), key]);
   }
 
-  /** Ends what waits for a connection. The client stays open: it is its owner's. */
+  /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#stopWaiting?.();
-    for (const event of LOSSES) this.#client.off(event, this.#countLoss);
+    await this.#durable.close();
+    await this.#connection.close();
   }
 
   #run<Args extends readonly string[], Reply>(
@@ -320,8 +374,7 @@ export class RedisStore implements LedgerStore {
     args: Args,
     timeoutMs = this.#timeoutMs,
   ): Promise<Reply> {
-    const keys = ACCOUNT_KEYS.map((key) => `${this.#prefix}{${account}}:${key}`);
-    return this.#runAt(script, keys, args, timeoutMs);
+    return this.#runAt(script, this.#keys.ofAccount(account), args, timeoutMs);
   }
 
   #runAt<Args extends readonly string[], Reply>(
@@ -330,92 +383,31 @@ export class RedisStore implements LedgerStore {
     args: Args,
     timeoutMs = this.#timeoutMs,
   ): Promise<Reply> {
-    return this.#bounded(timeoutMs, (send) => script.run(send, keys, args));
+    return this.#connection.within(timeoutMs, (send) => script.run(send, keys, args));
+  }
+
+  /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
+  async #runDurably<Args extends readonly string[], Result extends { readonly code: string }>(
+    script: Script<Args, Result>,
+    account: string,
+    args: Args,
+  ): Promise<Result & { readonly durable?: boolean }> {
+    const keys = this.#keys.ofAccount(account);
+    const { reply, durable } = await this.#durable.run(this.#timeoutMs, (send) =>
+      script.run(send, keys, args),
+    );
+    const isAcknowledged = reply.code === 'ok' || reply.code === 'duplicate';
+    return isAcknowledged && durable !== undefined ? { ...reply, durable } : reply;
   }
 
   #send(command: string, ...args: readonly string[]): Promise<unknown> {
-    return this.#bounded(this.#timeoutMs, (send) => send(command, ...args));
+    return this.#connection.within(this.#timeoutMs, (send) => send(command, ...args));
   }
 
   /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
   async #list(account: string): Promise<void> {
-    await this.#send('sadd', this.#shardKey(shardOf(account)), account);
+    await this.#send('sadd', this.#keys.accounts(shardOf(account)), account);
   }
-
-  #shardKey(shard: number): string {
-    return `${this.#prefix}{acct${shard}}`;
-  }
-
-  #pointerKey(hash: string): string {
-    return `${this.#prefix}k:${hash}`;
-  }
-
-  /** Does the work once there is a connection, in time, or throws StoreUnavailable. */
-  async #bounded<T>(timeoutMs: number, work: (send: Send) => Promise<T>): Promise<T> {
-    if (this.#closed) throw new StoreUnavailable('no');
-    let sent = false;
-    let losses = 0;
-    let givenUp = false;
-    const send: Send = async (command, ...args) => {
-      // What nobody waits for any more is better not begun.
-      if (givenUp) throw new StoreUnavailable('no');
-      if (!sent) losses = this.#losses;
-      sent = true;
-      return this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
-    };
-    const attempt = this.#client.status === 'ready' ? work(send) : this.#ready().then(() => work(send));
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        givenUp = true;
-        reject(new StoreUnavailable(sent ? 'unknown' : 'no'));
-      }, timeoutMs);
-    });
-    try {
-      return await Promise.race([attempt, timeout]);
-    } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      // A refusal may be the answer to a second sending, after the first one's connection was lost.
-      const refused = wasRefused(error) && losses === this.#losses;
-      throw new StoreUnavailable(refused ? 'no' : 'unknown', { cause: error });
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  /** Waits for a client's first connection; one that has lost its connection is not waited for. */
-  async #ready(): Promise<void> {
-    const client = this.#client;
-    if (!['wait', 'connecting', 'connect'].includes(client.status)) throw new StoreUnavailable('no');
-    this.#connecting ??= new Promise<void>((resolve, reject) => {
-      const done = (): void => {
-        client.off('ready', done);
-        client.off('close', done);
-        this.#connecting = undefined;
-        this.#stopWaiting = undefined;
-        if (client.status === 'ready') resolve();
-        else reject(new StoreUnavailable('no'));
-      };
-      this.#stopWaiting = done;
-      client.on('ready', done);
-      client.on('close', done);
-    });
-    const connecting = this.#connecting;
-    // A lazy client connects with its first command, and this is it. Why it can't is for its owner's listeners.
-    if (client.status === 'wait') client.connect().catch(() => {});
-    await connecting;
-  }
-}
-
-/** Events of a client that lost its connection, and of a cluster that lost one of a node. */
-const LOSSES = ['close', '-node'];
-
-/** Errors of commands that were refused before they changed anything. */
-const REFUSALS =
-  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|NOAUTH|NOPERM)\b|^Stream isn't writeable/;
-
-function wasRefused(error: unknown): boolean {
-  return error instanceof Error && REFUSALS.test(error.message);
 }
 
 /** A later step of a command whose first was made: however it fails, the command may have been applied. */
@@ -432,14 +424,8 @@ const DEFAULT_PRIORITY = 50;
 /** Ids that one script ends or forgets in a sweep, so that it doesn't keep others waiting. */
 const SWEPT_BY_SCRIPT = 100;
 
-/** Sets that name all accounts, each in a slot of its own. */
-const SHARDS = 64;
-
-function shardOf(account: string): number {
-  let shard = 0;
-  for (const character of account) shard = (shard * 31 + character.charCodeAt(0)) % SHARDS;
-  return shard;
-}
+/** Accounts that one sweep visits of its round over all, whose size sets how soon a lost hint is found. */
+const VISITED_BY_SWEEP = 100;
 
 /** A scan's next cursor and what it found. */
 function scanned(reply: unknown): [string, string[]] {

@@ -11,12 +11,15 @@ import { randomInt } from 'node:crypto';
  */
 export class RequestIds {
   readonly #now: () => number;
-  readonly #gateway = digits(randomInt(36 ** GATEWAY_DIGITS), GATEWAY_DIGITS);
+  readonly #gateway: string;
   #time = 0;
-  #counter = randomInt(COUNTS);
+  #counter: number;
 
-  constructor(now: () => number = Date.now) {
+  /** @param draw - an integer from 0 up to, and without, its argument */
+  constructor(now: () => number = Date.now, draw: (below: number) => number = (below) => randomInt(below)) {
     this.#now = now;
+    this.#gateway = digits(draw(36 ** GATEWAY_DIGITS), GATEWAY_DIGITS);
+    this.#counter = draw(COUNTS);
   }
 
   next(): string {

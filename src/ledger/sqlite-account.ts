@@ -1,4 +1,12 @@
-import type { AccountRows, Books, BucketRow, KeyRow, LotRow, RequestRow } from './account-rows.ts';
+import {
+  type AccountRows,
+  type Books,
+  type BucketRow,
+  type KeyRow,
+  type LotRow,
+  requestRecord,
+  type RequestRow,
+} from './account-rows.ts';
 import type { AccountState, Bucket, JournalLine, KeyRecord, KeyState, Lot } from './ledger.ts';
 import { compareLots } from './lots.ts';
 import { keyRecord } from './memory-account.ts';
@@ -63,6 +71,11 @@ export class SqliteAccount implements AccountRows {
 
   request(id: string): RequestRow | undefined {
     const row = this.#sql(REQUEST_BY_ID).get(this.#id, id);
+    return row && requestOf(row);
+  }
+
+  requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
+    const row = this.#sql(REQUEST_BY_IDEMPOTENCY_KEY).get(this.#id, apiKey, key);
     return row && requestOf(row);
   }
 
@@ -165,12 +178,11 @@ export class SqliteAccount implements AccountRows {
   /** All of it, as saved. */
   state(account: string): AccountState {
     const { nextExpiry: _, ...books } = this.books;
-    const requests = this.#sql(REQUESTS).all(this.#id).map(requestOf);
     return {
       ...books,
-      requests: requests.map(({ id, state, amount, key, checkpoint, due }) => {
-        return { id, state, amount, key, checkpoint, due };
-      }),
+      requests: this.#sql(REQUESTS)
+        .all(this.#id)
+        .map((row) => requestRecord(requestOf(row))),
       lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
       trimmed: {
@@ -217,6 +229,7 @@ const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
+const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
 const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
 const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
   amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due`;

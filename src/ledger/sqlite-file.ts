@@ -5,6 +5,7 @@ import { integer, text } from './sqlite-columns.ts';
 import {
   APPLICATION_ID,
   type Database,
+  MIGRATIONS,
   SCHEMA,
   SCHEMA_VERSION,
   type Sql,
@@ -109,7 +110,7 @@ function openFile(path: string, open: (path: string) => Database): SqliteFile {
     // Waiting in SQLite would stop the event loop: who finds the file busy tries again later.
     database.exec('PRAGMA busy_timeout = 0');
     const sql = statements(database);
-    const empty = isEmpty(sql, path);
+    const version = versionOf(sql, path);
     // Of a shorter file than its header says, SQLite sees only that whole pages are missing.
     if (size % Number(integer(sql('PRAGMA page_size').get() ?? {}, 'page_size')) !== 0) {
       throw new Error(`${path} is damaged: its end is cut off`);
@@ -121,7 +122,7 @@ function openFile(path: string, open: (path: string) => Database): SqliteFile {
     }
     database.exec('PRAGMA synchronous = NORMAL');
     const file = { path, database, sql, users: 0 };
-    if (empty) create(file);
+    if (version !== SCHEMA_VERSION) bringUp(file);
     return file;
   } catch (error) {
     database.close();
@@ -135,29 +136,32 @@ function settledSize(path: string): number {
   return log?.size ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
 }
 
-function create(file: SqliteFile): void {
+/** Makes the tables of a file that has none, or has those of an earlier version. */
+function bringUp(file: SqliteFile): void {
   transact(file, 'durable', (sql) => {
     // Another process may have come first.
-    if (isEmpty(sql, file.path)) file.database.exec(SCHEMA);
+    const version = versionOf(sql, file.path);
+    const missing = version === 0n ? [SCHEMA] : MIGRATIONS.slice(Number(version) - 1);
+    for (const statements of missing) file.database.exec(statements);
   });
 }
 
 /**
- * Whether there is nothing in the file yet.
+ * Of which version the ledger in a file is; 0 where there is nothing in it yet.
  *
  * @throws when there is something that isn't a ledger, or one of a later version
  */
-function isEmpty(sql: Sql, path: string): boolean {
+function versionOf(sql: Sql, path: string): bigint {
   const application = integer(sql('PRAGMA application_id').get() ?? {}, 'application_id');
   const version = integer(sql('PRAGMA user_version').get() ?? {}, 'user_version');
   if (application === APPLICATION_ID) {
-    if (version === SCHEMA_VERSION) return false;
+    if (version > 0n && version <= SCHEMA_VERSION) return version;
     throw new Error(
-      `${path} is a ledger of version ${version}, and this release only knows version ${SCHEMA_VERSION}`,
+      `${path} is a ledger of version ${version}, and this release only knows those up to ${SCHEMA_VERSION}`,
     );
   }
   const tables = integer(sql('SELECT count(*) AS count FROM sqlite_schema').get() ?? {}, 'count');
-  if (application === 0n && version === 0n && tables === 0n) return true;
+  if (application === 0n && version === 0n && tables === 0n) return 0n;
   throw new Error(`${path} is a SQLite file, but not a ledger: it belongs to something else`);
 }
 
@@ -192,4 +196,4 @@ function sharedFiles(): Map<string, SqliteFile> {
 }
 
 /** Ends with a number that changes whenever `SqliteFile` or the schema does: releases that differ share nothing. */
-const SHARED = Symbol.for('chat-completions-router.sqlite.1');
+const SHARED = Symbol.for('chat-completions-router.sqlite.2');

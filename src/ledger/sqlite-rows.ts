@@ -63,10 +63,23 @@ export const REQUEST: readonly string[] = [
   'api_key',
   'budget_window',
   'tokens',
+  'idempotency_key',
+  'body_hash',
 ];
 
 export function requestValues(row: RequestRow): SqlValue[] {
-  return [row.id, row.state, row.amount, row.checkpoint, row.due, row.key, row.window, row.tokens];
+  return [
+    row.id,
+    row.state,
+    row.amount,
+    row.checkpoint,
+    row.due,
+    row.key,
+    row.window,
+    row.tokens,
+    row.idempotencyKey?.key ?? null,
+    row.idempotencyKey?.body ?? null,
+  ];
 }
 
 export function requestOf(row: Row): RequestRow {
@@ -79,6 +92,9 @@ export function requestOf(row: Row): RequestRow {
     key: text(row, 'api_key'),
     window: number(row, 'budget_window'),
     tokens: number(row, 'tokens'),
+    idempotencyKey: unless(row, 'idempotency_key', (_, key) => {
+      return { key: text(row, key), body: text(row, 'body_hash') };
+    }),
   };
 }
 
@@ -273,6 +289,7 @@ function usageOf(row: Row): SettledUsage {
       'upstream_error',
       'timeout',
       'closed',
+      'credits_exhausted',
       'failed',
     ]),
   };

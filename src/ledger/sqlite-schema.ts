@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 1n;
+export const SCHEMA_VERSION = 2n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -62,9 +62,13 @@ CREATE TABLE requests (
   api_key            TEXT    NOT NULL,
   budget_window      INTEGER NOT NULL,
   tokens             INTEGER NOT NULL,
+  idempotency_key    TEXT,
+  body_hash          TEXT,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX requests_due ON requests (account, due, id);
+CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
+  WHERE idempotency_key IS NOT NULL;
 
 CREATE TABLE keys (
   account            INTEGER NOT NULL,
@@ -135,3 +139,14 @@ CREATE TABLE journal (
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
+
+/** What makes a file of version 1 one of version 2, and so on. */
+export const MIGRATIONS: readonly string[] = [
+  `
+ALTER TABLE requests ADD COLUMN idempotency_key TEXT;
+ALTER TABLE requests ADD COLUMN body_hash TEXT;
+CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
+  WHERE idempotency_key IS NOT NULL;
+PRAGMA user_version = 2;
+`,
+];

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { admit, extend, reap, release, settle } from './account.ts';
-import { stamp } from './account-rows.ts';
+import { requestRecord, stamp } from './account-rows.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -9,8 +9,12 @@ import {
   checkCreateKey,
   checkExtend,
   checkGrant,
+  checkJournal,
   checkKey,
+  checkRequest,
   checkSettle,
+  checkSweep,
+  checkTrim,
   checkVoid,
 } from './arguments.ts';
 import { newKey, sameLimits } from './key-limits.ts';
@@ -30,6 +34,7 @@ import {
   type JournalLine,
   type KeyRecord,
   type LedgerStore,
+  type RequestRecord,
   type Settle,
   type SettleResult,
   StoreUnavailable,
@@ -85,6 +90,11 @@ export class SqliteStore implements LedgerStore {
     this.#now = now;
   }
 
+  /** Opens the file. */
+  async ready(): Promise<void> {
+    await this.#session.run('read', () => {});
+  }
+
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
     return this.#command(command.account, (rows, now) => admit(rows, command, now));
@@ -121,6 +131,7 @@ export class SqliteStore implements LedgerStore {
   }
 
   async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
     const now = this.#now();
     let left = budget;
     let names: string[] = [];
@@ -146,6 +157,14 @@ export class SqliteStore implements LedgerStore {
     return budget - left;
   }
 
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    return this.#session.run('read', (sql) => {
+      const row = SqliteAccount.find(sql, account)?.request(requestId);
+      return row && requestRecord(row);
+    });
+  }
+
   async snapshot(account: string): Promise<AccountState | undefined> {
     checkAccount(account);
     return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.state(account));
@@ -163,13 +182,13 @@ export class SqliteStore implements LedgerStore {
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
-    checkAccount(account);
-    const [after, most] = [within64Bits(afterSeq), Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)];
+    checkJournal(account, afterSeq, limit);
+    const [after, most] = [within64Bits(afterSeq), Math.min(limit, Number.MAX_SAFE_INTEGER)];
     return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
   }
 
   async trim(account: string, seq: bigint): Promise<void> {
-    checkAccount(account);
+    checkTrim(account, seq);
     const until = within64Bits(seq);
     await this.#steps(() => this.#command(account, (rows) => rows?.trim(until, TRIM_STEP) ?? false));
   }

@@ -86,6 +86,8 @@ export class ChunkReader implements JsonListener<Place> {
   /** Delivered text, in characters: content, reasoning, refusals, tool calls. */
   ascii = 0;
   nonAscii = 0;
+  /** Completion tokens as the provider counted them last; 0 until it did. */
+  completionTold = 0;
   /** Some chunk said that the answer is an error. */
   failed = false;
   /** Some choice gave a reason for its end. */
@@ -130,11 +132,13 @@ export class ChunkReader implements JsonListener<Place> {
   /** The chunk is over, complete or not: what was told of usage counts. */
   end(): void {
     const counts = this.#chunkCounts;
+    const ofChoices = this.#choiceCounts;
+    if (!counts && !ofChoices) return;
     if (counts) this.#tally.add(counts, this.#choices === 1 ? this.#choice : undefined);
+    for (const own of ofChoices ?? []) this.#tally.addOfChoice(own.counts, own.choice);
     this.#chunkCounts = undefined;
-    if (!this.#choiceCounts) return;
-    for (const own of this.#choiceCounts) this.#tally.addOfChoice(own.counts, own.choice);
     this.#choiceCounts = undefined;
+    this.completionTold = this.#tally.read()?.completionTokens ?? 0;
   }
 
   key(within: Place, token: JsonToken): void {

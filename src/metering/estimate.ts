@@ -109,6 +109,34 @@ export function promptTokensAtMost(size: PromptSize, budgets: TokenBudgets, cont
   return Math.min(tokens, contextWindow ?? Infinity);
 }
 
+/** What an adaptive hold begins with: the prompt, and so many tokens of each answer. */
+const FIRST_OUTPUT_TOKENS = 1024;
+
+/** What an adaptive hold is at first; never more than `want`. */
+export function firstHold(quote: Quote): NanoDollars {
+  return holdFor(quote, quote.n * FIRST_OUTPUT_TOKENS);
+}
+
+/** What covers the whole prompt and so many tokens of output; never more than `want`. */
+export function holdFor(quote: Quote, outputTokens: number): NanoDollars {
+  const most = quote.n * quote.outputCap;
+  return cost(quote.promptTokensAtMost, Math.min(outputTokens, most), quote.prices);
+}
+
+/** How many tokens of output, of all answers together, so much money covers beside a prompt of so many tokens. */
+export function outputTokensCovered(money: NanoDollars, promptTokens: number, quote: Quote): number {
+  return affordableOutputTokens(money, promptTokens, {
+    ...quote,
+    n: 1,
+    outputCap: quote.n * quote.outputCap,
+  });
+}
+
+/** The most output that a provider can be believed to have counted. */
+export function plausibleOutputTokens({ n, outputCap, modelOutputCap }: QuoteRequest): number {
+  return 4 * n * Math.max(outputCap, modelOutputCap) + TEMPLATE_TOKENS;
+}
+
 /** What is likely: four ASCII characters a token, 1.3 of the others. */
 export function promptTokensEstimate(size: PromptSize, budgets: TokenBudgets): number {
   const text = textTokens(size.asciiChars, size.nonAsciiChars);
@@ -127,11 +155,11 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
  * window, because providers add search results, instructions and pictures that no request shows.
  */
 export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
-  const { size, budgets, contextWindow = UNKNOWN_WINDOW, n, outputCap, modelOutputCap } = request;
+  const { size, budgets, contextWindow = UNKNOWN_WINDOW } = request;
   const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
   return (
     usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
-    usage.completionTokens <= 4 * n * Math.max(outputCap, modelOutputCap) + TEMPLATE_TOKENS
+    usage.completionTokens <= plausibleOutputTokens(request)
   );
 }
 

@@ -4,7 +4,8 @@ import type { UsageMeter } from './usage-meter.ts';
 const LONGEST_HELD_BACK = 64 * 1024;
 
 /**
- * Takes the usage event out of a stream to which we added `include_usage`, and nothing else.
+ * Takes the usage event out of a stream to which we added `include_usage`, and nothing else; events that
+ * have begun are held back until they are whole.
  *
  * That is the first event with `choices: []`, an object `usage` and no
  * `moderation`, from its first field to its blank line; comments before it stay. An event that has
@@ -25,10 +26,11 @@ export class UsageEventFilter {
   #dropFrom = -1;
   #dropTo = -1;
 
-  constructor(meter: UsageMeter) {
+  /** @param drops - false where the client asked for its usage: then events are only kept whole */
+  constructor(meter: UsageMeter, drops = true) {
     this.#meter = meter;
     meter.onEvent = (from, end, isUsageOnly) => {
-      if (isUsageOnly && !this.#dropped && !this.#letGo) {
+      if (drops && isUsageOnly && !this.#dropped && !this.#letGo) {
         this.#dropped = true;
         this.#dropFrom = from;
         this.#dropTo = end;

@@ -55,6 +55,11 @@ export class UsageMeter {
     return { ascii: this.#reader.ascii, nonAscii: this.#reader.nonAscii };
   }
 
+  /** Completion tokens as the provider counted them last; 0 until it did. */
+  get completionTold(): number {
+    return this.#reader.completionTold;
+  }
+
   get format(): 'event-stream' | 'json' | undefined {
     return this.#format;
   }
@@ -80,6 +85,11 @@ export class UsageMeter {
   /** Whether the answer said that it is an error. */
   get failed(): boolean {
     return this.#reader.failed || (this.#stream?.saysError ?? false);
+  }
+
+  /** Whether some choice gave a reason for its end. */
+  get gaveReason(): boolean {
+    return this.#reader.finished;
   }
 
   /** Whether some choice gave a reason for its end, or `[DONE]` was seen. */

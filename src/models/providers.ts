@@ -1,5 +1,6 @@
 import {
   checkRecord,
+  type OnClientGone,
   type OutputLimitField,
   type ProviderOptions,
   resolveTimeouts,
@@ -25,6 +26,7 @@ export interface Provider {
   readonly apiKey: (() => string | undefined | Promise<string | undefined>) | undefined;
   readonly streamUsage: StreamUsage;
   readonly outputLimitField: OutputLimitField;
+  readonly onClientGone: OnClientGone;
   readonly timeouts: Timeouts;
 }
 
@@ -37,6 +39,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   query: true,
   streamUsage: true,
   outputLimitField: true,
+  onClientGone: true,
   timeouts: true,
 };
 
@@ -65,12 +68,19 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   if (given.preset !== undefined && !preset) {
     throw wrong(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
   }
-  const { streamUsage = 'option', outputLimitField = 'max_tokens' } = { ...preset, ...given };
+  const {
+    streamUsage = 'option',
+    outputLimitField = 'max_tokens',
+    onClientGone = 'abort',
+  } = { ...preset, ...given };
   if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
     throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
   }
   if (outputLimitField !== 'max_tokens' && outputLimitField !== 'max_completion_tokens') {
     throw wrong(`${option}.outputLimitField`, "'max_tokens' or 'max_completion_tokens'", outputLimitField);
+  }
+  if (onClientGone !== 'abort' && onClientGone !== 'drain') {
+    throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
   }
   const base = parseBaseURL(given.baseURL ?? preset?.baseURL, option);
   const auth = given.auth ?? { header: 'authorization', scheme: 'Bearer' };
@@ -88,6 +98,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     apiKey: resolveApiKey(given.apiKey, preset !== undefined && !preset.keyless, option),
     streamUsage,
     outputLimitField,
+    onClientGone,
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
   };
 }

@@ -3,6 +3,7 @@ import { type Duplex, pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 
 import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { type Answer, Closed } from '../http/relay.ts';
 import type { Timeouts } from '../options.ts';
@@ -60,14 +61,16 @@ const STALE_WITHIN_MS = 1000;
  * A kept connection that dies before a byte of an answer was probably being
  * closed by the provider as we wrote: that is tried once more, on a new one.
  *
+ * @param drain - for providers that bill an answer whoever reads it: then it may be awaited for nobody
  * @param onAttempt - is given what can abort the attempt while it lasts, up to the last byte of the answer
- * @throws {ClientGone} if the client leaves first
+ * @throws {ClientGone} if the client leaves first, and the answer is not drained
  * @throws an UpstreamError or UpstreamTimeoutError if there is no answer that the client may have
  */
 export async function attempt(
   request: UpstreamRequest,
   timeouts: Timeouts,
   client: Client,
+  drain: Drain | undefined,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
@@ -82,7 +85,10 @@ export async function attempt(
     const sentAt = performance.now();
     onAttempt(running);
     client.onGone(() => {
-      running.abort(new ClientGone());
+      const abort = (reason: Error): void => {
+        running.abort(reason);
+      };
+      if (!drain?.begin(abort)) abort(new ClientGone());
     });
     try {
       const message = await running.answer;

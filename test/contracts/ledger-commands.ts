@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { AccountState, KeyLimits, LedgerStore } from '../../src/ledger/ledger.ts';
+import type { AccountState, IdempotencyKey, KeyLimits, LedgerStore } from '../../src/ledger/ledger.ts';
 import { LedgerModel } from './ledger-model.ts';
 
 /**
@@ -13,14 +13,15 @@ import { LedgerModel } from './ledger-model.ts';
  */
 export async function behavesLikeTheModel(
   create: (clock: { now: number }) => Promise<LedgerStore>,
-  { sequences }: { readonly sequences: number },
+  { sequences, endOnFailure = false, floor }: Options,
 ): Promise<number> {
   let compared = 0;
   const sequence = fc.array(command, { maxLength: 100, size: 'max' });
   const property = fc.asyncProperty(sequence, async (commands) => {
     const clock = { now: START };
-    const model = new LedgerModel(clock);
+    const model = new LedgerModel(clock, floor?.amount);
     const store = await create(clock);
+    const begun = new Set<string>();
     const books = Object.fromEntries(
       ACCOUNTS.map((name) => [name, { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n }]),
     );
@@ -29,7 +30,15 @@ export async function behavesLikeTheModel(
       const expected = await apply(model, each, requestId, clock);
       const reply = await apply(store, each, requestId, clock);
       same(reply, expected, 'reply');
+      if ('slot' in each) {
+        const record = await store.request(each.account, requestId);
+        same(record, model.request(each.account, requestId), 'what became of the request');
+      }
       for (const account of ACCOUNTS) {
+        if (floor && !begun.has(account) && model.snapshot(account)) {
+          begun.add(account);
+          await floor.set(store, account);
+        }
         const state = sorted(await store.snapshot(account));
         same(state, model.snapshot(account), `state of ${account}`);
         if (state) hasSoundBooks(state, await fold(store, account, books[account]!));
@@ -43,8 +52,18 @@ export async function behavesLikeTheModel(
     await store.close();
     compared += 1;
   });
-  await fc.assert(property, { numRuns: sequences });
+  await fc.assert(property, { numRuns: sequences, endOnFailure });
   return compared;
+}
+
+interface Options {
+  readonly sequences: number;
+  readonly endOnFailure?: boolean;
+  /** What each account's floor shall be, and how it is set as soon as there is the account. */
+  readonly floor?: {
+    readonly amount: bigint;
+    readonly set: (store: LedgerStore, account: string) => Promise<void>;
+  };
 }
 
 /** A Wednesday, a minute before midnight and before the month ends, UTC: every window is near its end. */
@@ -89,6 +108,13 @@ const GRANTS: readonly Command[] = [
   { op: 'grant', account: 'zeta', id: 'a', amount: 30n, expires: undefined, priority: undefined },
 ];
 
+/** Two names that clients give to requests, the first of them for two different ones. */
+const NAMED: readonly IdempotencyKey[] = [
+  { key: 'a'.repeat(64), body: 'b'.repeat(64) },
+  { key: 'a'.repeat(64), body: 'c'.repeat(64) },
+  { key: 'd'.repeat(64), body: 'b'.repeat(64) },
+];
+
 /**
  * Which request: the `held`-th of those that are held, if any; else the one made
  * `slot` ms into these two hours, some hours before that, or ahead of the clock.
@@ -106,6 +132,8 @@ type Command =
         tokens: number;
         notAfterMs: number;
         externalKey: boolean;
+        reassert: boolean;
+        idempotencyKey: IdempotencyKey | undefined;
       })
   | ({ op: 'extend'; account: string; hold: bigint; leaseMs: number; checkpoint: bigint } & RequestSlot)
   | ({
@@ -187,6 +215,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       tokens,
       notAfterMs: fc.constantFrom(SECOND, SECOND, SECOND, SECOND, 0, -1),
       externalKey: mostly(false),
+      reassert: mostly(false),
+      idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
     }),
   },
   {
@@ -262,7 +292,7 @@ type Side = LedgerModel | LedgerStore;
 async function apply(side: Side, each: Command, requestId: string, clock: { now: number }): Promise<unknown> {
   switch (each.op) {
     case 'admit': {
-      const { want, less, notAfterMs, externalKey } = each;
+      const { want, less, notAfterMs, externalKey, reassert, idempotencyKey } = each;
       const min = want > less ? want - less : 0n;
       return side.admit({
         account: each.account,
@@ -274,6 +304,8 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         tokens: each.tokens,
         notAfter: clock.now + notAfterMs,
         externalKey,
+        reassert,
+        ...(idempotencyKey && { idempotencyKey }),
       });
     }
     case 'extend':
@@ -384,7 +416,7 @@ function hasSoundBooks(state: AccountState, books: Books): void {
     same([each.held, each.running], [sum(own), own.length], `what key ${each.key} holds`);
   }
   const remaining = lots.reduce((total, lot) => total + lot.remaining, 0n);
-  same(remaining <= available + held, true, 'lots are covered');
+  same(remaining <= available + held || state.floor < 0n, true, 'lots are covered');
 }
 
 function sum(records: AccountState['requests']): bigint {

@@ -194,6 +194,29 @@ export function describeCredits(ledger: LedgerFixture): void {
       expect((await lines())[1]).toMatchObject({ type: 'a', amount: -25n });
     });
 
+    it('are exact beyond 2^53, up and down', async () => {
+      const numbers = async (): Promise<unknown> => {
+        const { granted, spent } = await state();
+        return { granted, spent };
+      };
+      await grant('g2', MAX - 100n);
+      await settle(1, MAX, { force: true });
+      await grant('g3', 2n);
+      expect(await numbers()).toEqual({ granted: 2n ** 53n + 1n, spent: MAX });
+      await adjust('a1', -2n);
+      expect(await numbers()).toEqual({ granted: MAX, spent: MAX });
+
+      await grant('g4', 2n);
+      await admit(2, 2n);
+      await extend(2, 2n, { checkpoint: 2n });
+      clock.now += HOUR;
+      await ledger.store.sweep(10);
+      expect(await numbers()).toEqual({ granted: 2n ** 53n + 1n, spent: 2n ** 53n + 1n });
+      await voidRequest(2);
+      expect(await numbers()).toEqual({ granted: 2n ** 53n + 1n, spent: MAX });
+      expect(await state()).toMatchObject({ frozen: false, available: 2n });
+    });
+
     it('take all that is available and no more', async () => {
       await admit(1, 40n);
       expect(await adjust('a1', -61n)).toMatchObject({ code: 'below_floor', available: 60n });
@@ -226,6 +249,8 @@ export function describeCredits(ledger: LedgerFixture): void {
     it('lift the balance to the largest amount and not beyond', async () => {
       expect(await adjust('a1', MAX - 99n)).toMatchObject({ code: 'too_big' });
       expect(await adjust('a2', MAX - 100n)).toMatchObject({ code: 'ok', available: MAX });
+      expect(await adjust('a3', 1n)).toMatchObject({ code: 'too_big' });
+      expect(await adjust('a4', -1n)).toMatchObject({ code: 'ok', available: MAX - 1n });
     });
 
     it('make no account', async () => {
@@ -244,8 +269,11 @@ export function describeCredits(ledger: LedgerFixture): void {
     it('is read after a position, as many lines as asked for', async () => {
       expect((await ledger.store.journal('acme', 1n, 1)).map((line) => line.id)).toEqual(['g2']);
       expect((await ledger.store.journal('acme', 1n, 10)).map((line) => line.id)).toEqual(['g2', 'g3']);
+      expect(await ledger.store.journal('acme', 1n, 0)).toEqual([]);
       expect(await ledger.store.journal('acme', 3n, 10)).toEqual([]);
+      expect(await ledger.store.journal('acme', 99n, 10)).toEqual([]);
       expect(await ledger.store.journal('nobody', 0n, 10)).toEqual([]);
+      expect(await ledger.store.journal('acme', 0n, Infinity)).toHaveLength(3);
     });
 
     it('folds the lines that are trimmed away', async () => {
@@ -258,6 +286,14 @@ export function describeCredits(ledger: LedgerFixture): void {
         seq: 5n,
         trimmed: { seq: 4n, granted: 123n, spent: 123n, expired: 0n, writtenOff: 27n },
       });
+    });
+
+    it('is read after a position though lines before it are folded', async () => {
+      await grant('g4', 4n);
+      await ledger.store.trim('acme', 1n);
+      expect((await ledger.store.journal('acme', 0n, 2)).map((line) => line.id)).toEqual(['g2', 'g3']);
+      expect((await ledger.store.journal('acme', 2n, 1)).map((line) => line.id)).toEqual(['g3']);
+      expect((await ledger.store.journal('acme', 3n, 10)).map((line) => line.id)).toEqual(['g4']);
     });
 
     it('folds no line twice', async () => {

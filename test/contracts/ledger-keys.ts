@@ -160,6 +160,26 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(await admit(5, 1n, { key: 'k2' })).toMatchObject({ code: 'ok' });
     });
 
+    it('refuses what fits a millisecond later', async () => {
+      await createKey('k2', { requestsPerMinute: 1 });
+      await createKey('k3', { tokensPerMinute: 60 });
+      await admit(1, 1n, { key: 'k2' });
+      await admit(2, 1n, { key: 'k3', tokens: 60 });
+      clock.now += 999;
+      expect(await admit(3, 1n, { key: 'k3', tokens: 1 })).toMatchObject({
+        code: 'tokens_per_minute',
+        retryAfterMs: 1,
+      });
+      clock.now += MINUTE - 1000;
+      expect(await admit(4, 1n, { key: 'k2' })).toMatchObject({
+        code: 'requests_per_minute',
+        retryAfterMs: 1,
+      });
+      clock.now += 1;
+      expect(await admit(3, 1n, { key: 'k3', tokens: 1 })).toMatchObject({ code: 'ok' });
+      expect(await admit(4, 1n, { key: 'k2' })).toMatchObject({ code: 'ok' });
+    });
+
     it('saves up no more requests than a minute holds', async () => {
       await createKey('k2', { requestsPerMinute: 1 });
       clock.now += DAY;
@@ -249,6 +269,12 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(await admit(1, 50n, { key: 'k2', min: 30n })).toMatchObject({ code: 'ok', hold: 30n });
     });
 
+    it('holds the last nano-dollar of the budget', async () => {
+      await createKey('k2', { budget: { amount: 31n, per: 'day' } });
+      await admit(1, 30n, { key: 'k2' });
+      expect(await admit(2, 5n, { key: 'k2', min: 0n })).toMatchObject({ code: 'ok', hold: 1n });
+    });
+
     it('refuses a request that may cost something when nothing is left, even with a minimum of 0', async () => {
       await createKey('k2', { budget: { amount: 30n, per: 'lifetime' } });
       await admit(1, 30n, { key: 'k2' });
@@ -283,6 +309,24 @@ export function describeKeys(ledger: LedgerFixture): void {
       const next = await admit(3, 30n, { key: 'k2', requestId: requestId(3, clock.now) });
       expect([late.code, next.code]).toEqual(['budget', 'ok']);
       expect(await keyState('k2')).toMatchObject({ window: Date.parse(first), spent: 0n });
+    });
+
+    it('begins weeks on Mondays and months on their first, in any year', async () => {
+      const wrong: string[] = [];
+      for (const [n, date] of DATES.entries()) {
+        clock.now = date;
+        await createKey(`w${n}`, { budget: { amount: 1n, per: 'week' } });
+        await createKey(`m${n}`, { budget: { amount: 1n, per: 'month' } });
+        const day = new Date(date);
+        const month = Date.UTC(day.getUTCFullYear(), day.getUTCMonth(), 1);
+        day.setUTCHours(0, 0, 0, 0);
+        while (day.getUTCDay() !== 1) day.setUTCDate(day.getUTCDate() - 1);
+        const { keys } = await state();
+        const windows = [`w${n}`, `m${n}`].map((id) => keys.find((each) => each.key === id)?.window);
+        if (windows[0] !== day.getTime()) wrong.push(`week of ${day.toISOString()}: ${windows[0]}`);
+        if (windows[1] !== month) wrong.push(`month of ${day.toISOString()}: ${windows[1]}`);
+      }
+      expect(wrong).toEqual([]);
     });
 
     it('never goes back to an earlier window', async () => {
@@ -344,3 +388,16 @@ export function describeKeys(ledger: LedgerFixture): void {
     });
   });
 }
+
+/** Around the ends of months, of leap years, of centuries and of the calendar's 400 years. */
+const DATES: readonly number[] = [
+  1972, 1999, 2000, 2001, 2004, 2023, 2024, 2099, 2100, 2104, 2399, 2400, 2401,
+].flatMap((year) => [
+  Date.UTC(year, 0, 1),
+  Date.UTC(year, 1, 28, 23, 59),
+  Date.UTC(year, 1, 29),
+  Date.UTC(year, 2, 1),
+  Date.UTC(year, 6, 1),
+  Date.UTC(year, 7, 31, 12),
+  Date.UTC(year, 11, 31, 23, 59),
+]);

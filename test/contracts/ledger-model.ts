@@ -11,6 +11,7 @@ import type {
   ExtendResult,
   Grant,
   GrantResult,
+  IdempotencyKey,
   JournalLine,
   KeyLimits,
   KeyState,
@@ -29,10 +30,13 @@ import type {
  */
 export class LedgerModel {
   readonly #clock: { readonly now: number };
+  readonly #floor: bigint;
   readonly #accounts = new Map<string, Account>();
 
-  constructor(clock: { readonly now: number }) {
+  /** @param floor - the least that may be available in each account, 0 or less */
+  constructor(clock: { readonly now: number }, floor = 0n) {
     this.#clock = clock;
+    this.#floor = floor;
   }
 
   admit({ account: name, key: keyId, requestId, ...command }: Admit): AdmitResult {
@@ -48,13 +52,31 @@ export class LedgerModel {
     if (timeOf(requestId) > now + 5 * MINUTE) return reply({ code: 'ahead' });
     if (!account) return reply({ code: 'no_account' });
     if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
-    if (account.frozen) return reply({ code: 'frozen' });
+    if (account.frozen && !command.reassert) return reply({ code: 'frozen' });
 
     account.reap(8, now);
     account.expireCredit(now);
     let key = account.keys.find((each) => each.id === keyId);
+    const { idempotencyKey } = command;
+    const twin = idempotencyKey && account.twin(keyId, idempotencyKey.key);
+    if (command.reassert) {
+      key ??= newKey(keyId, undefined, '', {}, now);
+      const available = account.available();
+      const affordable = available < 0n ? 0n : available;
+      const hold = command.want < affordable ? command.want : affordable;
+      account.hold(
+        key,
+        { ...command, requestId, hold, idempotencyKey: twin ? undefined : idempotencyKey },
+        now,
+      );
+      return reply({ code: 'ok', hold, available: account.available() });
+    }
     if (!command.externalKey && key?.hash === undefined) return reply({ code: 'no_key' });
     if (!command.externalKey && key?.revokedAt !== undefined) return reply({ code: 'revoked' });
+    if (twin && twin.idempotencyKey?.body !== idempotencyKey.body) {
+      return reply({ code: 'key_reused', requestId: twin.id });
+    }
+    if (twin) return reply({ code: 'repeated', requestId: twin.id, state: twin.state });
     key ??= newKey(keyId, undefined, '', {}, now);
 
     const { limits } = key;
@@ -73,25 +95,10 @@ export class LedgerModel {
     }
     const available = account.available();
     if (want > 0n && (available < min || available <= 0n)) return reply({ code: 'no_funds', available });
-    const hold = [want, available, room ?? want].toSorted((a, b) => Number(a - b))[0] ?? 0n;
-
-    if (!account.keys.includes(key)) account.keys.push(key);
-    key.window = laterWindow(key, now);
-    key.requestTakes.push({ at: now, count: 1 });
-    if (command.tokens > 0) key.tokenTakes.push({ at: now, count: command.tokens });
-    account.requests.push({
-      id: requestId,
-      state: 'held',
-      key: keyId,
-      window: key.window,
-      hold: want === 0n ? 0n : hold,
-      charged: 0n,
-      checkpoint: 0n,
-      tokens: command.tokens,
-      due: now + command.leaseMs,
-      forgotten: false,
-    });
-    return reply({ code: 'ok', hold: want === 0n ? 0n : hold, available: account.available() });
+    const least = [want, available, room ?? want].toSorted((a, b) => Number(a - b))[0] ?? 0n;
+    const hold = want === 0n ? 0n : least;
+    account.hold(key, { ...command, requestId, hold, idempotencyKey }, now);
+    return reply({ code: 'ok', hold, available: account.available() });
   }
 
   extend({ account: name, requestId, hold, checkpoint, leaseMs }: Extend): ExtendResult {
@@ -139,7 +146,8 @@ export class LedgerModel {
     }
     // What can be charged in all: what is there, what is held for it, and what it was charged already.
     const before = request.charged;
-    const spendable = account.available() + (request.state === 'held' ? request.hold : 0n) + before;
+    const own = (request.state === 'held' ? request.hold : 0n) + before;
+    const spendable = account.available() + own - this.#floor;
     const charged = amount < spendable ? amount : spendable;
     const lost = amount - charged;
     account.giveTokens(request, usage.promptTokens + usage.completionTokens, now);
@@ -211,7 +219,7 @@ export class LedgerModel {
     const available = account.available();
     if (delta > 0n && available + account.held() + delta > 9_007_199_254_740_991n)
       return reply({ code: 'too_big' });
-    if (available + delta < 0n) return reply({ code: 'below_floor', available });
+    if (delta < 0n && available + delta < this.#floor) return reply({ code: 'below_floor', available });
     account.terms.set(id, terms);
     account.burn(-delta);
     account.write(now, { type: 'a', id, amount: delta, reason });
@@ -298,15 +306,13 @@ export class LedgerModel {
       spent: account.spent(),
       expired: account.expired(),
       writtenOff: total(account.lines.map((line) => line.writtenOff ?? 0n)),
-      floor: 0n,
+      floor: this.#floor,
       frozen: account.frozen,
       seq: BigInt(account.lines.length),
       lowWater: account.lowWater(),
       requests: account.requests
         .filter((request) => !request.forgotten)
-        .map(({ id, state, key, checkpoint, due, hold, charged }): RequestRecord => {
-          return { id, state, amount: state === 'held' ? hold : charged, key, checkpoint, due };
-        })
+        .map(recordOf)
         .toSorted((a, b) => (a.id < b.id ? -1 : 1)),
       lots: account.openLots().map((lot) => ({ ...lot })),
       keys: account.keys
@@ -320,6 +326,11 @@ export class LedgerModel {
         writtenOff: total(trimmed.map((line) => line.writtenOff ?? 0n)),
       },
     };
+  }
+
+  request(name: string, id: string): RequestRecord | undefined {
+    const request = this.#accounts.get(name)?.find(id);
+    return request && recordOf(request);
   }
 
   #at(name: string): At {
@@ -374,6 +385,35 @@ class Account {
     return key.limits.budget.amount - this.charged(key.id, laterWindow(key, now)) - holds;
   }
 
+  /** The request that has the idempotency key: of all that ever had it, the one that wasn't voided. */
+  twin(key: string, idempotencyKey: string): Request | undefined {
+    const having = this.requests.filter(
+      (request) => request.key === key && request.idempotencyKey?.key === idempotencyKey,
+    );
+    return having.find((request) => request.state !== 'voided' && !request.forgotten);
+  }
+
+  hold(key: Key, command: Hold, now: number): void {
+    const { requestId, hold, tokens, leaseMs, idempotencyKey } = command;
+    if (!this.keys.includes(key)) this.keys.push(key);
+    key.window = laterWindow(key, now);
+    key.requestTakes.push({ at: now, count: 1 });
+    if (tokens > 0) key.tokenTakes.push({ at: now, count: tokens });
+    this.requests.push({
+      id: requestId,
+      state: 'held',
+      key: key.id,
+      window: key.window,
+      hold,
+      charged: 0n,
+      checkpoint: 0n,
+      tokens,
+      idempotencyKey,
+      due: now + leaseMs,
+      forgotten: false,
+    });
+  }
+
   openLots(): Lot[] {
     const rank = ({ priority, expiresAt = 8.64e15, id }: Lot): string =>
       `${String(priority).padStart(3, '0')} ${String(expiresAt).padStart(16, '0')} ${id}`;
@@ -393,7 +433,7 @@ class Account {
       if (lot.expiresAt === undefined || lot.expiresAt > now) continue;
       const available = this.available();
       const amount = available < lot.remaining ? available : lot.remaining;
-      if (amount === 0n) continue;
+      if (amount <= 0n) continue;
       lot.remaining -= amount;
       this.write(now, { type: 'x', id: lot.id, amount });
     }
@@ -436,10 +476,19 @@ interface At {
   readonly seq: bigint;
 }
 
+interface Hold {
+  readonly requestId: string;
+  readonly hold: bigint;
+  readonly tokens: number;
+  readonly leaseMs: number;
+  readonly idempotencyKey: IdempotencyKey | undefined;
+}
+
 interface Request {
   readonly id: string;
   readonly key: string;
   readonly window: number;
+  readonly idempotencyKey: IdempotencyKey | undefined;
   state: RequestRecord['state'];
   hold: bigint;
   charged: bigint;
@@ -489,6 +538,7 @@ function blank(id: string, now: number): Request {
     id,
     key: '',
     window: 0,
+    idempotencyKey: undefined,
     state: 'voided',
     hold: 0n,
     charged: 0n,
@@ -574,6 +624,20 @@ function keyState(account: string, owner: Account, key: Key): KeyState {
     ...(requestsPerMinute && { requestBucket: bucket(key, requestsPerMinute, key.requestTakes) }),
     ...(tokensPerMinute && { tokenBucket: bucket(key, tokensPerMinute, key.tokenTakes) }),
   };
+}
+
+function recordOf({
+  id,
+  state,
+  key,
+  checkpoint,
+  due,
+  hold,
+  charged,
+  idempotencyKey,
+}: Request): RequestRecord {
+  const amount = state === 'held' ? hold : charged;
+  return { id, state, amount, key, checkpoint, due, ...(idempotencyKey && { idempotencyKey }) };
 }
 
 function amounts(lines: readonly JournalLine[], types: string): bigint[] {

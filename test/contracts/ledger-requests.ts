@@ -87,6 +87,12 @@ export function describeRequests(ledger: LedgerFixture): void {
       });
     });
 
+    it('refuses an id that is a lifetime ahead, of more digits', async () => {
+      expect(await admit(1, 1n, { requestId: requestId(1, Date.UTC(2100, 0)) })).toMatchObject({
+        code: 'ahead',
+      });
+    });
+
     it('admits an id that is five minutes ahead', async () => {
       expect(await admit(1, 1n, { requestId: requestId(1, NOON + 5 * MINUTE) })).toMatchObject({
         code: 'ok',

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerStore } from '../../src/ledger/ledger.ts';
 import { behavesLikeTheModel } from './ledger-commands.ts';
+import { describeArguments } from './ledger-arguments.ts';
 import { describeCredits } from './ledger-credits.ts';
 import { describeEdges } from './ledger-edges.ts';
 import { useLedger } from './ledger-fixture.ts';
+import { describeIdempotency } from './ledger-idempotency.ts';
 import { describeKeys } from './ledger-keys.ts';
+import { describeReassert } from './ledger-reassert.ts';
+import { describeRefusals } from './ledger-refusals.ts';
 import { describeRequests } from './ledger-requests.ts';
 
 /**
@@ -21,8 +25,12 @@ export function describeLedgerStore(
   describe(`${name} as a ledger store`, () => {
     const ledger = useLedger(create);
     describeRequests(ledger);
+    describeReassert(ledger);
+    describeIdempotency(ledger);
     describeKeys(ledger);
     describeCredits(ledger);
+    describeRefusals(ledger);
+    describeArguments(ledger);
     describeEdges(ledger);
 
     it('behaves like the model under any sequence of commands', { timeout: 120_000 }, async () => {

@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,33 +9,51 @@ import { join } from 'node:path';
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
+  readonly directory: string;
   /** Ends it as an operator would. */
   stop(): Promise<void>;
   /** Ends it as a power cut would. */
   kill(): Promise<void>;
+  /** Ends it as a power cut would, and starts it again on the same port, with what its disk has. */
+  restart(): Promise<void>;
+  /** Stops it where it is, without closing a connection, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
 }
 
 /** @param args - further options for redis-server, e.g. `['--appendonly', 'yes']` */
 export async function startRedis(args: readonly string[] = []): Promise<RedisServer> {
+  return startRedisWithConfig(() => ['--save', '', '--appendonly', 'no', ...args]);
+}
+
+/** @param configure - the options, of which the first may be a file, by the directory that is the server's own */
+export async function startRedisWithConfig(
+  configure: (directory: string) => readonly string[],
+): Promise<RedisServer> {
   const port = await freePort();
   const directory = mkdtempSync(join(tmpdir(), 'ccr-redis-'));
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const server = spawn('redis-server', [...options, '--dir', directory, ...args], { stdio: 'ignore' });
-  const exited = once(server, 'exit');
+  const options = [
+    ...configure(directory),
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--dir',
+    directory,
+  ];
   process.once('SIGTERM', abandon);
-  const starting = new AbortController();
-  try {
-    await Promise.race([
-      listening(port, starting.signal),
-      exited.then(() => Promise.reject(new Error('redis-server did not start'))),
-    ]);
-  } finally {
-    starting.abort();
-  }
+  let server = await launch(options, port);
 
   async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    server.kill(signal);
-    await exited;
+    server.kill('SIGCONT');
+    if (server.exitCode === null && server.signalCode === null) {
+      const exited = once(server, 'exit');
+      server.kill(signal);
+      await exited;
+    }
+  }
+  async function remove(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await end(signal);
     process.off('SIGTERM', abandon);
     rmSync(directory, { recursive: true, force: true });
   }
@@ -48,18 +66,47 @@ export async function startRedis(args: readonly string[] = []): Promise<RedisSer
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
+    directory,
+    stop: () => remove('SIGTERM'),
+    kill: () => remove('SIGKILL'),
+    restart: async () => {
+      await end('SIGKILL');
+      server = await launch(options, port);
+    },
+    freeze: () => void server.kill('SIGSTOP'),
+    thaw: () => void server.kill('SIGCONT'),
   };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+async function launch(options: readonly string[], port: number): Promise<ChildProcess> {
+  const server = spawn('redis-server', options, { stdio: 'ignore' });
+  const exited = once(server, 'exit');
+  const starting = new AbortController();
+  try {
+    await Promise.race([
+      listening(port, starting.signal),
+      exited.then(() => Promise.reject(new Error('redis-server did not start'))),
+    ]);
+  } finally {
+    starting.abort();
+  }
+  return server;
+}
+
+/** Below the ports that the system gives to clients: one of those could take it while its server restarts. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
 
 /** Resolves once something accepts connections there. */

@@ -15,7 +15,8 @@ export const SENTINEL = ' ';
 /** Documents the keys once, for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
 -- KEYS[1] a  hash   the books: av h g s x wo fl st q lw nx, and jq jg js jx jw of the lines trimmed away
--- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key
+-- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, and hashes of idempotency key and
+--                   body if it has one; key:hash of idempotency key -> the last request admitted with it
 -- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
 -- KEYS[4] k  hash   key id -> terms and dates; id:s -> its state; id:n -> its name, as JSON
 -- KEYS[5] j  list   the journal, after one element that is none of its lines
@@ -81,7 +82,7 @@ local NEVER = WIDE
 
 local books, before
 local save_lots, save_keys
-local saves = {requests = {}, due = {}, lines = {}, forgotten = {}}
+local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
 
 -- The account's books, or nil if there is no account.
 local function load_books()
@@ -141,12 +142,14 @@ local function reply(now, code, ...)
   if not books then return {code, text(now), '0'} end
   if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
   save_books()
-  if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end
-  if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
   if #saves.forgotten > 0 then
     redis.call('HDEL', REQUESTS, unpack(saves.forgotten))
     redis.call('ZREM', DUE, unpack(saves.forgotten))
   end
+  -- Before requests are saved: one of them may take over what is freed.
+  if #saves.freed > 0 then redis.call('HDEL', REQUESTS, unpack(saves.freed)) end
+  if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end
+  if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
   if save_lots then save_lots() end
   if save_keys then save_keys() end
   if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end

@@ -17,7 +17,11 @@ local now, id, delta = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 if not load_books() then return reply(now, 'no_account') end
 local terms = string.format('adjust %s %s', ARGV[3], ARGV[4])
 local known = redis.call('HGET', PAID, id)
-if known == terms then return reply(now, 'duplicate', text(books.av)) end
+if known == terms then
+  -- Written again, so that who repeats it can wait until replicas have it.
+  redis.call('HSET', PAID, id, terms)
+  return reply(now, 'duplicate', text(books.av))
+end
 if known then return reply(now, 'conflict') end
 
 expire_lots(now)

@@ -20,6 +20,8 @@ local now, id = clock(ARGV[1]), ARGV[2]
 local known = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':n')
 if known and known[1] then
   local same = string.sub(known[1], 1, #ARGV[3] + 1) == ARGV[3] .. ' ' and known[2] == ARGV[4]
+  -- Written again, so that who repeats it can wait until replicas have it.
+  if same then redis.call('HSET', API_KEYS, id, known[1]) end
   return reply(now, same and 'ok' or 'conflict')
 end
 if ARGV[5] == '1' then return reply(now, 'conflict') end

@@ -1,6 +1,7 @@
 import type { ExtendResult } from '../ledger.ts';
 import { defineScript, type Script, unexpected } from './define-script.ts';
-import { ENDS_LUA, finalState } from './requests-lua.ts';
+import { finalState } from './request-fields.ts';
+import { ENDS_LUA } from './requests-lua.ts';
 
 /** Renews a lease, as `extend` in account.ts. */
 export const extend: Script<

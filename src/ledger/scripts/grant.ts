@@ -21,7 +21,11 @@ local expiry = tonumber(ARGV[4]) or NEVER
 if not load_books() then birth() end
 local terms = string.format('grant %s %d %s', ARGV[3], expiry, ARGV[5])
 local known = redis.call('HGET', PAID, id)
-if known == terms then return reply(now, 'duplicate', text(books.av)) end
+if known == terms then
+  -- Written again, so that who repeats it can wait until replicas have it.
+  redis.call('HSET', PAID, id, terms)
+  return reply(now, 'duplicate', text(books.av))
+end
 if known then return reply(now, 'conflict') end
 
 expire_lots(now)

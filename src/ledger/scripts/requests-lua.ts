@@ -1,4 +1,3 @@
-import type { FinalState } from '../ledger.ts';
 import { BOOKS_LUA } from './account-lua.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 import { LOTS_LUA } from './lots-lua.ts';
@@ -7,24 +6,51 @@ import { LOTS_LUA } from './lots-lua.ts';
 const REQUESTS_LUA: string = /* lua */ `
 local RETENTION = 86400000
 
--- The state of a request is H held, S settled, V voided or X expired.
+-- Request id -> what this command made of it, false if it forgot it.
+local changed_requests = {}
+
+-- The state of a request is H held, S settled, V voided or X expired; hashes is '' or two with a space before each.
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
-  local state, amount, checkpoint, due, window, tokens, key =
-    string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)$')
+  local state, amount, checkpoint, due, window, tokens, key, hashes =
+    string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
   return {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint), due = tonumber(due),
-    window = tonumber(window), tokens = tonumber(tokens), key = key}
+    window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes}
 end
 
 local function save_request(request)
   local due = text(request.due)
   local requests, dues = saves.requests, saves.due
   requests[#requests + 1] = request.id
-  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s', request.state, request.amount, request.checkpoint,
-    due, request.window, request.tokens, request.key)
+  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s', request.state, request.amount, request.checkpoint,
+    due, request.window, request.tokens, request.key, request.hashes)
   dues[#dues + 1] = due
   dues[#dues + 1] = request.id
+  changed_requests[request.id] = request
+end
+
+-- Where it stands which request has an idempotency key.
+local function twin_field(key, idempotency_key)
+  return key .. ':' .. idempotency_key
+end
+
+-- The request, not voided, that was admitted for this API key with this idempotency key; and the hash of its body.
+local function load_twin(key, idempotency_key)
+  local id = redis.call('HGET', REQUESTS, twin_field(key, idempotency_key))
+  if not id then return nil end
+  local twin = changed_requests[id]
+  if twin == nil then twin = load_request(id) end
+  if twin and twin.state ~= 'V' then return twin, string.sub(twin.hashes, 67) end
+end
+
+local function forget_request(request)
+  saves.forgotten[#saves.forgotten + 1] = request.id
+  changed_requests[request.id] = false
+  if request.hashes ~= '' then
+    local field = twin_field(request.key, string.sub(request.hashes, 2, 65))
+    if redis.call('HGET', REQUESTS, field) == request.id then saves.freed[#saves.freed + 1] = field end
+  end
 end
 
 -- When a request id was made, in ms.
@@ -66,6 +92,7 @@ end
 
 -- Ends leases that ran out and forgets final records whose time has come, oldest first; says how many.
 local function reap(budget, now)
+  -- A range with a negative limit is all of it.
   if budget <= 0 then return 0 end
   local ids = redis.call('ZRANGE', DUE, '-inf', text(now), 'BYSCORE', 'LIMIT', '0', text(budget))
   for n, id in ipairs(ids) do
@@ -79,7 +106,7 @@ local function reap(budget, now)
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now)
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})
     else
-      saves.forgotten[#saves.forgotten + 1] = id
+      forget_request(request)
       books.lw = math.max(books.lw, request_time(id))
     end
   end
@@ -89,10 +116,3 @@ end
 
 /** All that a script needs which ends requests. */
 export const ENDS_LUA: string = BOOKS_LUA + LOTS_LUA + API_KEYS_LUA + REQUESTS_LUA;
-
-/** The letter that a request's row and the scripts' replies have for a final state. */
-export function finalState(letter: string): FinalState {
-  if (letter === 'S') return 'settled';
-  if (letter === 'V') return 'voided';
-  return 'expired';
-}

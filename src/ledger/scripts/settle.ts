@@ -41,7 +41,7 @@ else
   local key = load_key(ARGV[4])
   if key then enter_window(key, now) end
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,
-    key = ARGV[4]}
+    key = ARGV[4], hashes = ''}
 end
 local hold, charged, moved, written_off = finish(request, 'S', tonumber(ARGV[3]), tonumber(ARGV[5]), now)
 write_line(now, kind, id, moved, {

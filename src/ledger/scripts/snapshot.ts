@@ -1,8 +1,8 @@
-import type { AccountState, Lot, RequestRecord } from '../ledger.ts';
+import type { AccountState, Lot } from '../ledger.ts';
 import { READ_LUA, SENTINEL } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 import { keyIds, keyState } from './key-fields.ts';
-import { finalState } from './requests-lua.ts';
+import { requestRecord } from './request-fields.ts';
 
 /** Everything of an account at one moment, save its journal; undefined when there is no account. */
 export const snapshot: Script<[], ((account: string) => AccountState) | undefined> = defineScript(
@@ -30,7 +30,7 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
       frozen: books.get('st') === 'frozen',
       seq: amount('q'),
       lowWater: Number(books.get('lw')),
-      requests: requests.filter(isNoSentinel).map(requestRecord),
+      requests: requests.filter(isRequest).map(([id, row]) => requestRecord(id, row)),
       lots: lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState),
       keys: keyIds(keys).map((key) => keyState(account, keys, key)),
       trimmed: {
@@ -44,20 +44,13 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
   },
 );
 
-function isNoSentinel([field]: [string, string]): boolean {
-  return field !== SENTINEL;
+/** Neither the sentinel nor what finds a request by its idempotency key. */
+function isRequest([field]: [string, string]): boolean {
+  return field !== SENTINEL && !field.includes(':');
 }
 
-function requestRecord([id, row]: [string, string]): RequestRecord {
-  const [state = '', amount = '', checkpoint = '', due, , , key = ''] = row.split(' ');
-  return {
-    id,
-    state: state === 'H' ? 'held' : finalState(state),
-    amount: BigInt(amount),
-    key,
-    checkpoint: BigInt(checkpoint),
-    due: Number(due),
-  };
+function isNoSentinel([field]: [string, string]): boolean {
+  return field !== SENTINEL;
 }
 
 function inBurnOrder([a]: [string, string], [b]: [string, string]): number {

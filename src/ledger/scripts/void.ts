@@ -15,7 +15,7 @@ local request = load_request(id)
 if not request then
   if request_time(id) <= books.lw then return reply(now, 'old') end
   save_request({id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,
-    key = ''})
+    key = '', hashes = ''})
   return reply(now, 'planted')
 end
 if request.state == 'S' then return reply(now, 'settled', text(request.amount)) end

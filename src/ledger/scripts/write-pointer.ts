@@ -6,8 +6,10 @@ export const writePointer: Script<[key: string], string> = defineScript(
 -- KEYS[1] string       "account key"
 -- ARGV[1] key          what it shall be
 -- returns {what it is}
-redis.call('SETNX', KEYS[1], ARGV[1])
-return {redis.call('GET', KEYS[1])}
+local holder = redis.call('GET', KEYS[1]) or ARGV[1]
+-- Also what is there already, so that who repeats it can wait until replicas have it.
+redis.call('SET', KEYS[1], holder)
+return {holder}
 `,
   (reply) => reply.text(),
 );

@@ -1,0 +1,116 @@
+import type { Caller } from '../accounts/authenticate.ts';
+import type { ExtendResult, LedgerStore } from '../ledger/ledger.ts';
+import type { NanoDollars } from '../ledger/money.ts';
+import type { Quote } from '../metering/estimate.ts';
+import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { Model, Target } from '../models/catalog.ts';
+import type { Settings } from '../options.ts';
+import type { Outcome } from '../outcome.ts';
+
+/** What a hold was taken for. */
+export interface HoldTerms {
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly model: Model;
+  readonly quote: Quote;
+  /** The output limit, a choice, that the hold covers, where it covers less than the request asked for. */
+  readonly outputLimit: number | undefined;
+  /** It is of a stream, and holds more as that goes on. */
+  readonly grows: boolean;
+}
+
+/** What all holds of a router share. */
+export interface HoldKeeper {
+  readonly store: LedgerStore;
+  readonly leaseMs: number;
+  readonly onOrphan: Settings['onOrphan'];
+  /** What a request would be charged that was cut now. */
+  priceOf(cut: Outcome, hold: Hold): NanoDollars;
+  /** An answer is being delivered for this hold. */
+  delivering(hold: Hold): void;
+  readonly onError: (error: Error, requestId: string) => void;
+  /** Posts what became of it. Called once a hold. */
+  post(hold: Hold, outcome: Outcome): void;
+}
+
+/** The money of one running request. */
+export class Hold {
+  readonly terms: HoldTerms;
+  readonly #keeper: HoldKeeper;
+  #amount: NanoDollars;
+  #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;
+  #settled = false;
+
+  constructor(keeper: HoldKeeper, terms: HoldTerms, amount: NanoDollars) {
+    this.#keeper = keeper;
+    this.terms = terms;
+    this.#amount = amount;
+  }
+
+  /** What is held now. */
+  get amount(): NanoDollars {
+    return this.#amount;
+  }
+
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  get outputLimit(): number | undefined {
+    return this.terms.outputLimit;
+  }
+
+  /** What the client is told of its hold: that its output was limited to what the balance covers. */
+  get headers(): Readonly<Record<string, string>> {
+    const { outputLimit } = this.terms;
+    return outputLimit === undefined ? {} : { 'x-ccr-max-tokens': String(outputLimit) };
+  }
+
+  /** From now on this answer is being delivered: its meter is what a crash would be charged by. */
+  watch(target: Target, meter: UsageMeter): void {
+    this.#running = { target, meter };
+    this.#keeper.delivering(this);
+  }
+
+  /**
+   * Renews the lease, with what is to be charged should nobody come back; asks for a larger hold where one is given.
+   *
+   * @throws {StoreUnavailable} when nobody knows whether it was applied: the next time says it again
+   */
+  async renew(atLeast: NanoDollars = this.#amount): Promise<ExtendResult> {
+    const { store, leaseMs } = this.#keeper;
+    const { requestId, caller } = this.terms;
+    const result = await store.extend({
+      account: caller.account,
+      requestId,
+      hold: atLeast,
+      leaseMs,
+      checkpoint: this.#checkpoint(),
+    });
+    if (result.code === 'ok' || result.code === 'no_funds') this.#amount = result.hold;
+    return result;
+  }
+
+  /** Settles or voids, by what became of the request; the second time nothing happens. */
+  settle(outcome: Outcome): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#keeper.post(this, outcome);
+  }
+
+  report(error: Error): void {
+    this.#keeper.onError(error, this.terms.requestId);
+  }
+
+  /** What is charged if this process dies now: nothing before there is an answer, at most the hold. */
+  #checkpoint(): NanoDollars {
+    const { onOrphan } = this.#keeper;
+    if (!this.#running || onOrphan === 'release') return 0n;
+    if (onOrphan === 'capture') return this.#amount;
+    const { target, meter } = this.#running;
+    // As if the client had left: the prompt is paid for as soon as an answer has begun.
+    const cut: Outcome = { ending: 'client_gone', target, dispatched: true, answer: { status: 200, meter } };
+    const price = this.#keeper.priceOf(cut, this);
+    return price < this.#amount ? price : this.#amount;
+  }
+}

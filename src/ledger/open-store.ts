@@ -1,0 +1,23 @@
+import type { LedgerStore } from './ledger.ts';
+import { MemoryStore } from './memory-store.ts';
+import { RedisStore } from './redis-store.ts';
+import { withoutPassword } from './redis-url.ts';
+import { SqliteStore } from './sqlite-store.ts';
+
+/**
+ * The store that a URL names, or the given one itself.
+ *
+ * Touches no network or file: the first command does.
+ *
+ * @throws {TypeError} saying what a store can be
+ */
+export function openStore(store: string | LedgerStore): LedgerStore {
+  if (store === 'memory:') return new MemoryStore();
+  if (typeof store === 'string') {
+    if (/^sqlite:./.test(store)) return new SqliteStore(store.slice('sqlite:'.length));
+    if (/^rediss?[+:]/.test(store)) return new RedisStore(store);
+  }
+  if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
+  const got = JSON.stringify(typeof store === 'string' ? withoutPassword(store) : typeof store);
+  throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
+}

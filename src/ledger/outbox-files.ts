@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import * as fs from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** The folder that outboxes are in, with no more of a file system than they use. Everything but `sync` is done when it returns. */
+export interface OutboxFiles {
+  /** A new file of a name of its own, to append to; makes the folder where it is missing. */
+  create(): OutboxFile;
+  /** Outboxes that are there, with the time that they were last written or touched, in ms. */
+  list(): readonly { readonly name: string; readonly modifiedAt: number }[];
+  /** Gives a file a new name, which is returned; undefined when someone else was first. */
+  claim(name: string): string | undefined;
+  /** Says whether it is still there. */
+  touch(name: string, time: number): boolean;
+  read(name: string): Buffer;
+  remove(name: string): void;
+  /** Keeps a file for an operator, where it is no outbox any more; returns its path. */
+  setAside(name: string): string;
+  /** Adds a line to the dead letters; returns their path. */
+  addDeadLetter(line: string): string;
+}
+
+export interface OutboxFile {
+  readonly name: string;
+  write(bytes: Buffer): void;
+  /** Resolves once all that was written before survives a power cut. */
+  sync(): Promise<void>;
+  truncate(): void;
+  close(): void;
+}
+
+const SUFFIX = '.outbox';
+
+/** Outboxes in a folder of this machine. */
+export class OutboxFolder implements OutboxFiles {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  create(): OutboxFile {
+    fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    const name = newName();
+    const descriptor = fs.openSync(this.#path(name), 'ax', 0o600);
+    return {
+      name,
+      write: (bytes) => {
+        for (let written = 0; written < bytes.length;) written += fs.writeSync(descriptor, bytes, written);
+      },
+      sync: () => fdatasync(descriptor),
+      truncate: () => fs.ftruncateSync(descriptor, 0),
+      close: () => fs.closeSync(descriptor),
+    };
+  }
+
+  list(): readonly { readonly name: string; readonly modifiedAt: number }[] {
+    return fs.readdirSync(this.#folder).flatMap((name) => {
+      if (!name.endsWith(SUFFIX)) return [];
+      const modifiedAt = fs.statSync(this.#path(name), { throwIfNoEntry: false })?.mtimeMs;
+      return modifiedAt === undefined ? [] : [{ name, modifiedAt }];
+    });
+  }
+
+  claim(name: string): string | undefined {
+    const claimed = newName();
+    const done = unlessMissing(() => fs.renameSync(this.#path(name), this.#path(claimed)));
+    return done ? claimed : undefined;
+  }
+
+  touch(name: string, time: number): boolean {
+    return unlessMissing(() => fs.utimesSync(this.#path(name), time / 1000, time / 1000));
+  }
+
+  read(name: string): Buffer {
+    return fs.readFileSync(this.#path(name));
+  }
+
+  remove(name: string): void {
+    fs.rmSync(this.#path(name), { force: true });
+  }
+
+  setAside(name: string): string {
+    const path = this.#path(`${name}.damaged`);
+    fs.renameSync(this.#path(name), path);
+    return path;
+  }
+
+  addDeadLetter(line: string): string {
+    const path = this.#path('dead-letters.jsonl');
+    fs.appendFileSync(path, `${line}\n`, { mode: 0o600, flush: true });
+    return path;
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, name);
+  }
+}
+
+const fdatasync = promisify(fs.fdatasync);
+
+function newName(): string {
+  return `${randomUUID()}${SUFFIX}`;
+}
+
+/** Whether it could be done: not if the file isn't there. */
+function unlessMissing(work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
+    throw error;
+  }
+}

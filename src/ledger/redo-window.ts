@@ -1,0 +1,175 @@
+import type { Adjust, Admit, CreateKey, Extend, Grant, Settle, Void } from './ledger.ts';
+
+/** How long what was acknowledged is remembered, and how much of it at most. */
+const WINDOW_MS = 60_000;
+const MOST_ENTRIES = 50_000;
+/** Accounts whose journal position is remembered, at a few hundred bytes each. */
+const MOST_ACCOUNTS = 50_000;
+
+/** A change that the store has acknowledged. */
+export type Change =
+  | { readonly type: 'grant'; readonly command: Grant }
+  | { readonly type: 'adjust'; readonly command: Adjust }
+  | { readonly type: 'createKey'; readonly command: CreateKey }
+  | { readonly type: 'revokeKey'; readonly key: string }
+  | { readonly type: 'freeze'; readonly frozen: boolean }
+  /** `admit` is kept where the store must know it again, for its idempotency key. */
+  | { readonly type: 'settle'; readonly command: Settle; readonly admit?: Admit }
+  | { readonly type: 'void'; readonly command: Void };
+
+/** A hold as it was last acknowledged. */
+export interface LiveHold {
+  readonly type: 'hold';
+  readonly admit: Admit;
+  readonly extend: Extend;
+}
+
+/** Where an account's journal was when a command was sent: its reply can't be from before. */
+export interface Mark {
+  readonly seq: bigint;
+  readonly era: number;
+}
+
+interface Entry {
+  readonly at: number;
+  readonly account: WatchedAccount;
+  readonly change: Change;
+  /** It is known when it was made, and so that what was acknowledged later would be lost before it. */
+  readonly wasMade: boolean;
+}
+
+/** What this process knows of an account from the store's answers. */
+export class WatchedAccount {
+  readonly id: string;
+  /** The highest journal position that was acknowledged; 0 while none was. */
+  seq = 0n;
+  /** Counts the rollbacks that were seen: replies to commands from before one say nothing of what is after it. */
+  era = 0;
+  /** It was known, and is not in the store any more. */
+  lost = false;
+  /** What it changed, oldest first. */
+  readonly changes = new Map<Change, Entry>();
+  /** By request id. */
+  readonly holds = new Map<string, LiveHold>();
+  /** The change or hold that was acknowledged last: the first to be lost. */
+  newest: Change | LiveHold | undefined;
+  /** What was `newest` before an outage of the store that this account has not been checked since. */
+  newestBefore: Change | LiveHold | undefined;
+  /** When it was last found to have everything, and how many outages of the store there had been by then. */
+  checkedAt: number;
+  checkedOutages = 0;
+
+  constructor(id: string, now: number) {
+    this.id = id;
+    this.checkedAt = now;
+  }
+
+  get mark(): Mark {
+    return { seq: this.seq, era: this.era };
+  }
+}
+
+/**
+ * What the store acknowledged of late, by account: the changes of the last
+ * minute, at most 50,000 of them, and every hold that lives.
+ */
+export class RedoWindow {
+  readonly #now: () => number;
+  readonly #accounts = new Map<string, WatchedAccount>();
+  /** Changes of all accounts, oldest first. */
+  readonly #entries = new Set<Entry>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** The account, with what is known of it. */
+  watch(id: string): WatchedAccount {
+    let account = this.#accounts.get(id);
+    if (account) this.#accounts.delete(id);
+    else account = new WatchedAccount(id, this.#now());
+    this.#accounts.set(id, account);
+    if (this.#accounts.size > MOST_ACCOUNTS) this.#forgetOne();
+    return account;
+  }
+
+  /** Those of whom something is remembered that can be looked for. */
+  *watched(): Generator<WatchedAccount> {
+    for (const account of this.#accounts.values()) if (account.newest) yield account;
+  }
+
+  /**
+   * A change was acknowledged, or was again.
+   *
+   * @param wasMade - by the command that was answered, and not by an earlier one
+   */
+  record(account: WatchedAccount, change: Change, wasMade: boolean): void {
+    const before = account.changes.get(change);
+    if (before) this.#forget(before);
+    const entry: Entry = { at: this.#now(), account, change, wasMade };
+    account.changes.set(change, entry);
+    this.#entries.add(entry);
+    // Of others a repetition doesn't tell whether they were lost.
+    const tells = ['grant', 'adjust', 'settle', 'void'].includes(change.type);
+    if (tells && (wasMade || !account.newest)) account.newest = change;
+    this.expire();
+  }
+
+  hold(account: WatchedAccount, hold: LiveHold): void {
+    const { requestId } = hold.admit;
+    const before = account.holds.get(requestId);
+    account.holds.set(requestId, hold);
+    // That a mere renewal was lost doesn't show, and the next one makes it good.
+    if (!before || hold.extend.hold > before.extend.hold) account.newest = hold;
+    else if (account.newest === before) account.newest = hold;
+    else if (account.newestBefore === before) account.newestBefore = hold;
+  }
+
+  /** A hold was lost, and is there again. */
+  holdAgain(account: WatchedAccount, hold: LiveHold): void {
+    if (account.holds.get(hold.admit.requestId) === hold) account.newest = hold;
+  }
+
+  /** The request ended: returns what its hold was. */
+  release(account: WatchedAccount, requestId: string): LiveHold | undefined {
+    const hold = account.holds.get(requestId);
+    account.holds.delete(requestId);
+    if (hold && account.newest === hold) account.newest = undefined;
+    if (hold && account.newestBefore === hold) account.newestBefore = undefined;
+    return hold;
+  }
+
+  /** Forgets what was acknowledged too long ago. */
+  expire(): void {
+    const expired = this.#now() - WINDOW_MS;
+    for (const entry of this.#entries) {
+      if (entry.at > expired && this.#entries.size <= MOST_ENTRIES) return;
+      this.#forget(entry);
+    }
+  }
+
+  /** Forgets all of an account but that it was known. */
+  clear(account: WatchedAccount): void {
+    for (const entry of account.changes.values()) this.#forget(entry);
+    account.holds.clear();
+    account.newest = undefined;
+    account.newestBefore = undefined;
+  }
+
+  #forget(entry: Entry): void {
+    const { account, change } = entry;
+    this.#entries.delete(entry);
+    account.changes.delete(change);
+    if (account.newest === change) account.newest = undefined;
+    if (account.newestBefore === change) account.newestBefore = undefined;
+  }
+
+  /** The account that was used longest ago, of those of whom nothing is in the window. */
+  #forgetOne(): void {
+    for (const [id, account] of this.#accounts) {
+      if (account.changes.size > 0 || account.holds.size > 0) continue;
+      this.#accounts.delete(id);
+      return;
+    }
+  }
+}

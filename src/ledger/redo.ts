@@ -1,0 +1,395 @@
+import { Deliveries } from './deliveries.ts';
+import type { LedgerEvent } from './events.ts';
+import { type Admit, type LedgerStore, StoreUnavailable } from './ledger.ts';
+import type { NanoDollars } from './money.ts';
+import type { Change, LiveHold, Mark, RedoWindow, WatchedAccount } from './redo-window.ts';
+import type { StoreHealth } from './store-health.ts';
+
+export interface RedoOptions {
+  readonly store: LedgerStore;
+  readonly window: RedoWindow;
+  readonly health: StoreHealth;
+  readonly tell: (event: LedgerEvent) => void;
+  readonly now: () => number;
+}
+
+/** How often an account that has something in the window is looked at, though nobody uses it. */
+const CHECK_AFTER_MS = 20_000;
+const TICK_MS = 5000;
+const MOST_CHECKS_A_TICK = 250;
+/** Checks, and repetitions of one kind for one account, that run at once. */
+const AT_ONCE = 16;
+
+/**
+ * Finds out that an account went back in time, and applies again what it lost.
+ *
+ * A rollback shows in a journal position that is lower than one that was
+ * acknowledged, or, where others have written since, in the newest change that
+ * was acknowledged: repeated, it is no duplicate. All that is in the window is
+ * then repeated; the ids keep what was not lost from being applied twice.
+ *
+ * The newest is looked at after every outage, before anything is admitted, and now
+ * and then. Lost holds and voids leave the position as it is: without an outage to be
+ * noticed, a hold's next renewal finds it, and the voids are looked at with the newest.
+ */
+export class Redo {
+  readonly #options: RedoOptions;
+  readonly #deliveries: Deliveries;
+  readonly #repairs = new Map<WatchedAccount, Repair>();
+  readonly #checks = new Map<WatchedAccount, Promise<void>>();
+  #checkingAll = false;
+  #losses: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: RedoOptions) {
+    this.#options = options;
+    this.#losses = options.store.losses ?? 0;
+    this.#deliveries = new Deliveries({ now: options.now, onGrowth: () => {} });
+  }
+
+  /**
+   * Sends a command, once its account can be believed; says whether its reply is from before what was acknowledged.
+   *
+   * @param posts - a reply of `ok` has added a line to the journal
+   */
+  async ask<Reply extends { readonly code: string; readonly seq: bigint }>(
+    account: WatchedAccount,
+    send: () => Promise<Reply>,
+    posts = false,
+  ): Promise<{ readonly reply: Reply; readonly fell: boolean; readonly mark: Mark }> {
+    await this.trust(account);
+    return this.#ask(account, send, posts);
+  }
+
+  async #ask<Reply extends { readonly code: string; readonly seq: bigint }>(
+    account: WatchedAccount,
+    send: () => Promise<Reply>,
+    posts = false,
+  ): Promise<{ readonly reply: Reply; readonly fell: boolean; readonly mark: Mark }> {
+    const { mark } = account;
+    const reply = await this.hear(send);
+    if (reply.seq > 0n) account.lost = false;
+    // Only what was acknowledged before the command was sent: replies may overtake one another.
+    const before = posts && reply.code === 'ok' ? reply.seq - 1n : reply.seq;
+    const fell = mark.era === account.era && before < mark.seq;
+    if (mark.era === account.era && reply.seq > account.seq) account.seq = reply.seq;
+    return { reply, fell, mark };
+  }
+
+  /** Sends a command, and learns from it whether the store answers. */
+  async hear<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    const { health } = this.#options;
+    this.#countLosses();
+    try {
+      const reply = await send();
+      health.answered();
+      return reply;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) health.failed(error);
+      throw error;
+    }
+  }
+
+  record(account: WatchedAccount, change: Change, mark: Mark, wasMade = true): void {
+    this.#begin(account, mark);
+    this.#options.window.record(account, change, wasMade);
+  }
+
+  hold(account: WatchedAccount, hold: LiveHold, mark: Mark): void {
+    this.#begin(account, mark);
+    this.#options.window.hold(account, hold);
+  }
+
+  /** Resolves once an account can be believed: since the store was away, it was found to have everything. */
+  async trust(account: WatchedAccount): Promise<void> {
+    await this.#repairs.get(account)?.done;
+    this.#countLosses();
+    const { outages } = this.#options.health;
+    if (account.newest && account.checkedOutages !== outages) await this.#check(account);
+  }
+
+  /** Applies again what the account may have lost. */
+  repair(account: WatchedAccount, found: bigint, reapplied = 0): Promise<void> {
+    const expected = account.seq;
+    account.era += 1;
+    account.seq = found;
+    const running = this.#repairs.get(account);
+    if (running) {
+      running.again = true;
+      return running.done;
+    }
+    const repair: Repair = { again: false, done: Promise.resolve() };
+    this.#repairs.set(account, repair);
+    repair.done = this.#repair(account, repair, expected, found, reapplied).finally(() => {
+      this.#repairs.delete(account);
+    });
+    // Who waits for it hears of it; it fails only by being closed.
+    repair.done.catch(() => {});
+    return repair.done;
+  }
+
+  /** What a rollback can have taken from an account's charges, at most. */
+  mayHaveLost(account: WatchedAccount): NanoDollars {
+    let sum = 0n;
+    for (const change of account.changes.keys()) if (change.type === 'settle') sum += change.command.amount;
+    return sum;
+  }
+
+  /** A known account isn't there any more: what was acknowledged must not make it anew. */
+  lose(account: WatchedAccount): void {
+    const { window, tell } = this.#options;
+    if (account.lost) return;
+    account.lost = true;
+    account.era += 1;
+    account.seq = 0n;
+    window.clear(account);
+    tell({ type: 'account_lost', account: account.id });
+  }
+
+  /** The store answers again, and may be another: every account is looked at. */
+  storeIsBack(): void {
+    this.#deliveries.wake();
+    const { window, health } = this.#options;
+    const suspects = [...window.watched()].filter((account) => account.checkedOutages !== health.outages);
+    void this.#checkAll(suspects);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#deliveries.close();
+  }
+
+  #begin(account: WatchedAccount, mark: Mark): void {
+    this.#countLosses();
+    const { health, now } = this.#options;
+    if (!account.newest && !account.newestBefore) {
+      account.checkedAt = now();
+      account.checkedOutages = health.outages;
+    } else if (account.checkedOutages !== health.outages) {
+      account.newestBefore ??= account.newest;
+    }
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
+    if (mark.era === account.era) return;
+    // It was acknowledged by what is the past now: it may be lost, and the repair may have missed it.
+    const repair = this.#repairs.get(account);
+    if (repair) repair.again = true;
+    else account.checkedOutages = -1;
+  }
+
+  /** Behind a new connection there may be a server that lacks what was acknowledged. */
+  #countLosses(): void {
+    const { losses = 0 } = this.#options.store;
+    if (losses !== this.#losses) this.#options.health.suspected();
+    this.#losses = losses;
+  }
+
+  #tick(): void {
+    const { window, health, now } = this.#options;
+    this.#countLosses();
+    window.expire();
+    const idle: WatchedAccount[] = [];
+    let watched = 0;
+    for (const account of window.watched()) {
+      watched += 1;
+      const due = account.checkedOutages !== health.outages || now() - account.checkedAt >= CHECK_AFTER_MS;
+      if (due && idle.length < MOST_CHECKS_A_TICK) idle.push(account);
+    }
+    if (watched === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    if (!health.failing) void this.#checkAll(idle);
+  }
+
+  async #checkAll(accounts: readonly WatchedAccount[]): Promise<void> {
+    if (this.#checkingAll) return;
+    this.#checkingAll = true;
+    try {
+      await inTurn(accounts, async (account) => {
+        if (account.newest) await this.#check(account);
+      });
+    } catch {
+      // The store is away again: its return begins anew.
+    } finally {
+      this.#checkingAll = false;
+    }
+  }
+
+  #check(account: WatchedAccount): Promise<void> {
+    let check = this.#checks.get(account);
+    if (!check) {
+      check = this.#look(account).finally(() => this.#checks.delete(account));
+      this.#checks.set(account, check);
+    }
+    return check;
+  }
+
+  /** Repeats what was acknowledged last, which is the first to be lost, and what leaves no trace when it is. */
+  async #look(account: WatchedAccount): Promise<void> {
+    const { health, now } = this.#options;
+    const { newest, newestBefore, checkedAt } = account;
+    const { outages } = health;
+    const startedAt = now();
+    const looked = new Set([newestBefore, newest]);
+    for (const { at, change, wasMade } of account.changes.values()) {
+      if (at >= checkedAt && (change.type === 'void' || !wasMade)) looked.add(change);
+    }
+    for (const change of looked) {
+      if (!change || change.type === 'createKey' || change.type === 'revokeKey' || change.type === 'freeze') continue;
+      if (change.type === 'grant' && !(await this.#exists(account))) return;
+      const { lost, fell, found } = await this.#repeat(account, change);
+      if (!lost && !fell) continue;
+      await this.repair(account, found, lost ? 1 : 0);
+      break;
+    }
+    account.checkedAt = startedAt;
+    account.checkedOutages = outages;
+    account.newestBefore = undefined;
+  }
+
+  async #repair(
+    account: WatchedAccount,
+    repair: Repair,
+    expected: bigint,
+    found: bigint,
+    reappliedBefore: number,
+  ): Promise<void> {
+    const { tell, health, now } = this.#options;
+    let reapplied = reappliedBefore;
+    let told = false;
+    for (;;) {
+      repair.again = false;
+      const { outages } = health;
+      const startedAt = now();
+      if (!(await this.#deliver(account, () => this.#exists(account)))) return;
+      if (!told) {
+        tell({ type: 'rollback', account: account.id, expected: String(expected), found: String(found) });
+      }
+      told = true;
+      for (const changes of inOrderOfRepetition(account)) {
+        await inTurn(changes, async (change) => {
+          const { lost, fell, found: now } = await this.#deliver(account, () => this.#repeat(account, change));
+          if (lost) reapplied += 1;
+          if (fell) void this.repair(account, now);
+        });
+      }
+      if (repair.again) continue;
+      account.checkedAt = startedAt;
+      account.checkedOutages = outages;
+      account.newestBefore = undefined;
+      tell({ type: 'rollback_repaired', account: account.id, reapplied });
+      return;
+    }
+  }
+
+  #deliver<T>(account: WatchedAccount, call: () => Promise<T>): Promise<T> {
+    return this.#deliveries.deliver(account.id, call);
+  }
+
+  async #exists(account: WatchedAccount): Promise<boolean> {
+    const balance = await this.hear(() => this.#options.store.balance(account.id));
+    if (!balance) this.lose(account);
+    return balance !== undefined;
+  }
+
+  /** Applies a change or hold again; says whether it had been lost. */
+  async #repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+    const { window } = this.#options;
+    const repetition = await this.#send(account, change);
+    // It is what was acknowledged last now, and may be lost again.
+    if (!repetition.lost) return repetition;
+    if (change.type === 'hold') window.holdAgain(account, change);
+    else if (account.changes.has(change)) window.record(account, change, true);
+    return repetition;
+  }
+
+  async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+    const { store } = this.#options;
+    const { id } = account;
+    const ask = async (
+      send: () => Promise<{ readonly code: string; readonly seq: bigint }>,
+      ...whenLost: readonly string[]
+    ): Promise<Repetition> => {
+      const posts = change.type === 'grant' || change.type === 'adjust' || change.type === 'settle';
+      const { reply, fell } = await this.#ask(account, send, posts);
+      return { lost: whenLost.includes(reply.code), fell, found: reply.seq };
+    };
+    switch (change.type) {
+      case 'grant':
+        return ask(() => store.grant(change.command), 'ok');
+      case 'adjust':
+        return ask(() => store.adjust(change.command), 'ok');
+      case 'settle': {
+        const { command, admit } = change;
+        if (admit) await this.#ask(account, () => store.admit(again(admit)));
+        return ask(() => store.settle({ ...command, force: true }), 'ok');
+      }
+      case 'void':
+        return ask(() => store.void(change.command), 'ok', 'planted');
+      case 'hold': {
+        const { admit, extend } = change;
+        const { reply, fell } = await this.#ask(account, () =>
+          store.admit({ ...again(admit), want: extend.hold, leaseMs: extend.leaseMs }),
+        );
+        if (reply.code !== 'ok' && reply.code !== 'exists') return { lost: false, fell, found: reply.seq };
+        await this.#ask(account, () => store.extend(extend));
+        return { lost: reply.code === 'ok' || reply.hold < extend.hold, fell, found: reply.seq };
+      }
+      case 'createKey':
+        await this.hear(() => store.createKey(change.command));
+        break;
+      case 'revokeKey':
+        await this.hear(() => store.revokeKey(id, change.key));
+        break;
+      case 'freeze':
+        await this.hear(() => store.freeze(id, change.frozen));
+        break;
+    }
+    return { lost: false, fell: false, found: account.seq };
+  }
+}
+
+interface Repetition {
+  readonly lost: boolean;
+  /** The reply is from before what was acknowledged. */
+  readonly fell: boolean;
+  readonly found: bigint;
+}
+
+interface Repair {
+  /** Something more was lost meanwhile. */
+  again: boolean;
+  done: Promise<void>;
+}
+
+/** What is to be repeated, in steps: money first, so that the holds and charges find it. */
+function inOrderOfRepetition(account: WatchedAccount): readonly (readonly (Change | LiveHold)[])[] {
+  const changes = [...account.changes.keys()];
+  const settles = changes.filter((change) => change.type === 'settle');
+  const voids = changes.filter((change) => change.type === 'void');
+  const others = changes.filter((change) => change.type !== 'settle' && change.type !== 'void');
+  return [...others.map((change) => [change]), [...account.holds.values()], settles, voids];
+}
+
+/** The admit that took a hold, as one that takes it again. */
+function again(admit: Admit): Admit {
+  return { ...admit, min: 0n, notAfter: Infinity, reassert: true };
+}
+
+/** Begins with each in order, some at once; stops at the first failure. */
+async function inTurn<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  let failed = false;
+  const worker = async (): Promise<void> => {
+    for (const item of left) {
+      if (failed) return;
+      try {
+        await work(item);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker));
+}

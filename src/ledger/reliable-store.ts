@@ -1,0 +1,426 @@
+import { Deliveries } from './deliveries.ts';
+import type { LedgerEvent } from './events.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type CreateKey,
+  type CreateKeyResult,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type KeyRecord,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type Void,
+  type VoidResult,
+} from './ledger.ts';
+import type { NanoDollars } from './money.ts';
+import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowance.ts';
+import { Outbox } from './outbox.ts';
+import type { OutboxFiles } from './outbox-files.ts';
+import type { Intent } from './outbox-lines.ts';
+import { Redo } from './redo.ts';
+import { type Mark, RedoWindow, type WatchedAccount } from './redo-window.ts';
+import { requestTime } from './request-ids.ts';
+import { StoreHealth } from './store-health.ts';
+
+export interface ReliableStoreOptions {
+  /** Closed with this one. */
+  readonly store: LedgerStore;
+  readonly tell: (event: LedgerEvent) => void;
+  /** Where settlements are kept until they are posted; without it they are in memory alone. */
+  readonly outbox?: { readonly files: OutboxFiles; readonly onError: 'refuse' | 'memory' };
+  readonly offlineAllowance?: OfflineAllowanceLimits;
+  /** @default Date.now */
+  readonly now?: () => number;
+}
+
+/** How long an admit waits until its account can be believed. */
+const TRUST_MS = 250;
+/** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
+const POSTABLE_MS = 23 * 60 * 60 * 1000;
+/** So much may wait to be posted, until no more is admitted. */
+const MOST_WAITING = 100_000;
+/** Of admits that nobody knows the outcome of, so many are looked after; the leases of others end them. */
+const MOST_GHOSTS = 10_000;
+
+/**
+ * A store that may be away, and may go back in time, as one that does neither for long.
+ *
+ * `settle` and `void` resolve once they were answered, however long that takes: before they
+ * are sent they are in the outbox, where there is one, and they reject only when this is closed.
+ * What was acknowledged in the last minute is remembered, and applied again to an account that
+ * lost it. While the store is away nothing is admitted, save what the offline allowance covers.
+ */
+export class ReliableStore implements LedgerStore {
+  readonly #store: LedgerStore;
+  readonly #now: () => number;
+  readonly #health: StoreHealth;
+  readonly #deliveries: Deliveries;
+  readonly #window: RedoWindow;
+  readonly #redo: Redo;
+  readonly #outbox: Outbox | undefined;
+  readonly #refusesWithoutOutbox: boolean;
+  readonly #allowance: OfflineAllowance | undefined;
+  /** Request ids of admits that may have been applied, though they were refused, to the end of their leases. */
+  readonly #ghosts = new Map<string, number>();
+  /** The store's clock less ours. */
+  #clockOffset = 0;
+  #started = false;
+  #closed: Promise<void> | undefined;
+
+  constructor({ store, tell, outbox, offlineAllowance, now = Date.now }: ReliableStoreOptions) {
+    this.#store = store;
+    this.#now = now;
+    this.#health = new StoreHealth({
+      now,
+      tell,
+      onBack: () => {
+        this.#deliveries.wake();
+        if (store.mayRollBack) this.#redo.storeIsBack();
+      },
+    });
+    this.#deliveries = new Deliveries({
+      now,
+      onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
+    });
+    this.#window = new RedoWindow(now);
+    this.#redo = new Redo({ store, window: this.#window, health: this.#health, tell, now });
+    this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
+    this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
+    this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
+  }
+
+  /** What is not posted when this is closed is on disk, and the next start posts it. */
+  get keepsWhatWaits(): boolean {
+    return this.#outbox !== undefined && this.#outbox.failure === undefined;
+  }
+
+  async ready(): Promise<void> {
+    this.#start();
+    await this.#redo.hear(async () => this.#store.ready?.());
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    this.#start();
+    const failure = this.#refusesWithoutOutbox ? this.#outbox?.failure : undefined;
+    if (failure) throw new StoreUnavailable('no', { cause: failure });
+    if (this.#deliveries.waiting >= MOST_WAITING) {
+      throw new StoreUnavailable('no', { cause: new Error('too many charges wait to be posted') });
+    }
+    const account = this.#window.watch(command.account);
+    try {
+      await this.#trust(account);
+      const result = await this.#admit(account, command);
+      this.#clockOffset = result.now - this.#now();
+      this.#allowance?.answered(command, result.code === 'ok' || result.code === 'exists');
+      return result;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      const taken = account.lost ? undefined : this.#allowance?.take(command, this.#health.awayMs);
+      if (taken) return { code: 'ok', ...taken, now: this.#now() + this.#clockOffset, seq: account.seq };
+      if (error.applied === 'unknown') this.#rememberGhost(command);
+      throw error;
+    }
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    const { account: id, requestId, hold } = command;
+    const account = this.#window.watch(id);
+    const taken = this.#allowance?.taken(requestId);
+    if (taken !== undefined) {
+      const code = hold <= taken ? 'ok' : 'no_funds';
+      const now = this.#now() + this.#clockOffset;
+      return { code, hold: taken, available: 0n, now, seq: account.seq };
+    }
+    const first = await this.#extend(account, command);
+    const live = account.holds.has(requestId);
+    if (first.code !== 'unknown' || !live || account.lost) return first;
+    await this.#redo.repair(account, first.seq);
+    return this.#extend(account, command);
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    this.#start();
+    this.#outbox?.append({ type: 'settle', command });
+    return this.#settle(command);
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    this.#start();
+    const ghostUntil = this.#ghosts.get(command.requestId);
+    this.#ghosts.delete(command.requestId);
+    if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
+    return this.#void(command, ghostUntil);
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    this.#start();
+    const account = this.#window.watch(command.account);
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
+    if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
+      this.#redo.record(account, { type: 'grant', command }, mark, reply.code === 'ok');
+    }
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    this.#start();
+    const account = this.#window.watch(command.account);
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.adjust(command), true);
+    if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
+      this.#redo.record(account, { type: 'adjust', command }, mark, reply.code === 'ok');
+    }
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    const account = this.#window.watch(command.account);
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.createKey(command));
+    if (this.#remembers && reply.code === 'ok') {
+      this.#redo.record(account, { type: 'createKey', command }, mark);
+    }
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async revokeKey(id: string, key: string): Promise<boolean> {
+    this.#allowance?.forbid(id, key);
+    const account = this.#window.watch(id);
+    const { mark } = account;
+    const known = await this.#redo.hear(() => this.#store.revokeKey(id, key));
+    if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key }, mark);
+    return known;
+  }
+
+  async freeze(id: string, frozen: boolean): Promise<boolean> {
+    if (frozen) this.#allowance?.forbid(id);
+    const account = this.#window.watch(id);
+    const { mark } = account;
+    const known = await this.#redo.hear(() => this.#store.freeze(id, frozen));
+    if (this.#remembers && known) this.#redo.record(account, { type: 'freeze', frozen }, mark);
+    return known;
+  }
+
+  async balance(id: string): Promise<Balance | undefined> {
+    this.#start();
+    const account = this.#window.watch(id);
+    const balance = await this.#redo.hear(() => this.#store.balance(id));
+    if (!balance && isKnown(account)) throw this.#gone(account);
+    return balance;
+  }
+
+  async sweep(budget: number): Promise<number> {
+    return this.#redo.hear(() => this.#store.sweep(budget));
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    return this.#redo.hear(() => this.#store.request(account, requestId));
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    return this.#redo.hear(() => this.#store.snapshot(account));
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    return this.#redo.hear(() => this.#store.journal(account, afterSeq, limit));
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    return this.#redo.hear(() => this.#store.trim(account, seq));
+  }
+
+  accounts(): AsyncIterable<string> {
+    return this.#store.accounts();
+  }
+
+  async findKey(hash: string): Promise<KeyRecord | undefined> {
+    this.#start();
+    return this.#redo.hear(() => this.#store.findKey(hash));
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#redo.hear(() => this.#store.keys(account));
+  }
+
+  /** Gives up what waits, which stays in the outbox where there is one, and closes the store. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  get #remembers(): boolean {
+    return this.#store.mayRollBack === true;
+  }
+
+  async #close(): Promise<void> {
+    this.#deliveries.close();
+    this.#redo.close();
+    this.#health.close();
+    await this.#outbox?.close();
+    await this.#store.close();
+  }
+
+  #start(): void {
+    if (this.#started || this.#closed) return;
+    this.#started = true;
+    this.#outbox?.open((intent) => this.#deliverLeftover(intent));
+  }
+
+  #deliverLeftover(intent: Intent): void {
+    const delivered =
+      intent.type === 'settle' ? this.#settle(intent.command) : this.#void(intent.command, undefined);
+    delivered.catch((error: unknown) => {
+      // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
+      if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
+    });
+  }
+
+  /** Waits until an account can be believed after an outage, for as long as an admit may take. */
+  async #trust(account: WatchedAccount): Promise<void> {
+    if (!this.#remembers) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new StoreUnavailable('no')), TRUST_MS);
+    });
+    try {
+      await Promise.race([this.#redo.trust(account), timeout]);
+    } catch (error) {
+      // Nothing was admitted, whatever the check came to.
+      throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.admit(command));
+    if (reply.code === 'no_account' && isKnown(account)) throw this.#gone(account);
+    const admitted = reply.code === 'ok' || reply.code === 'exists';
+    if (!this.#remembers) return reply;
+    if (!fell) {
+      if (admitted) this.#hold(account, command, reply.hold, mark);
+      return reply;
+    }
+    if (admitted && reply.available >= this.#redo.mayHaveLost(account)) {
+      this.#hold(account, command, reply.hold, mark);
+      this.#repairIf(true, account, reply.seq);
+      return reply;
+    }
+    // It was answered from a balance without charges that are lost, or without credits that are.
+    if (admitted) await this.#undo(command);
+    void this.#redo.repair(account, reply.seq);
+    await this.#trust(account);
+    if (admitted) throw new StoreUnavailable('no');
+    return this.#admit(account, command);
+  }
+
+  async #undo({ account, requestId }: Admit): Promise<void> {
+    try {
+      await this.#redo.hear(() => this.#store.void({ account, requestId }));
+    } catch (error) {
+      throw error instanceof StoreUnavailable ? new StoreUnavailable('unknown', { cause: error }) : error;
+    }
+  }
+
+  #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars, mark: Mark): void {
+    const { requestId, leaseMs } = admit;
+    if (account.holds.has(requestId)) return;
+    const extend = { account: account.id, requestId, hold, leaseMs, checkpoint: 0n };
+    this.#redo.hold(account, { type: 'hold', admit, extend }, mark);
+  }
+
+  async #extend(account: WatchedAccount, command: Extend): Promise<ExtendResult> {
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.extend(command));
+    const live = account.holds.get(command.requestId);
+    if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
+      const { admit } = live;
+      this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } }, mark);
+    }
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async #settle(command: Settle): Promise<SettleResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const { reply, fell, mark } = await this.#deliveries.deliver(id, async () => {
+      const now = this.#now() + this.#clockOffset;
+      if (this.#outbox && now - requestTime(requestId) > POSTABLE_MS) {
+        const { seq, mark } = account;
+        return { reply: { code: 'old' as const, now, seq }, fell: false, mark };
+      }
+      const asked = await this.#redo.ask(account, () => this.#store.settle(command), true);
+      if (asked.reply.code === 'no_account') throw this.#gone(account);
+      return asked;
+    });
+    const hold = this.#window.release(account, requestId);
+    if (reply.code === 'ok' || reply.code === 'duplicate') {
+      const admit = hold?.admit.idempotencyKey && hold.admit;
+      const change = { type: 'settle' as const, command: { ...command, amount: reply.charged } };
+      if (this.#remembers) {
+        this.#redo.record(account, { ...change, ...(admit && { admit }) }, mark, reply.code === 'ok');
+      }
+      this.#outbox?.done(requestId);
+    } else {
+      this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
+    }
+    this.#allowance?.giveBack(requestId);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
+    const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
+    const { reply, fell, mark } = await this.#deliveries.deliver(
+      id,
+      () => this.#redo.ask(account, () => this.#store.void(command)),
+      until,
+    );
+    this.#window.release(account, requestId);
+    const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
+    if (this.#remembers && released) {
+      this.#redo.record(account, { type: 'void', command }, mark, reply.code !== 'duplicate');
+    }
+    this.#outbox?.done(requestId);
+    this.#allowance?.giveBack(requestId);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  #repairIf(fell: boolean, account: WatchedAccount, found: bigint): void {
+    if (fell && this.#remembers) void this.#redo.repair(account, found);
+  }
+
+  /** What is refused of an account that was known, and is not there. */
+  #gone(account: WatchedAccount): StoreUnavailable {
+    this.#redo.lose(account);
+    return new StoreUnavailable('no', { cause: new Error(`account ${account.id} is not in the store any more`) });
+  }
+
+  #rememberGhost({ requestId, leaseMs }: Admit): void {
+    this.#ghosts.set(requestId, this.#now() + leaseMs);
+    for (const oldest of this.#ghosts.keys()) {
+      if (this.#ghosts.size <= MOST_GHOSTS) return;
+      this.#ghosts.delete(oldest);
+    }
+  }
+}
+
+function isKnown(account: WatchedAccount): boolean {
+  return account.seq > 0n || account.lost;
+}

@@ -1,0 +1,20 @@
+import { defineScript, type Script } from './define-script.ts';
+
+/** Takes accounts whose time has come out of a set of hints, soonest first. */
+export const claimDue: Script<[clock: string, limit: string], readonly string[]> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- KEYS[1] zset         account -> when something of it comes due
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] limit        at most so many
+-- returns {account, ...}
+local now = ARGV[1]
+if now == '' then
+  local time = redis.call('TIME')
+  now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+end
+local accounts = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', '0', ARGV[2])
+if #accounts > 0 then redis.call('ZREM', KEYS[1], unpack(accounts)) end
+return accounts
+`,
+  (reply) => reply.texts(),
+);

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import type { CreateKey } from '../../src/ledger/ledger.ts';
+import { hashOf, MAX, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
+
+type Calls = readonly (readonly [argument: string, call: () => Promise<unknown>])[];
+
+/** What any ledger store must say of arguments that no caller should have. Part of the suite in ledger-store.ts. */
+export function describeArguments(ledger: LedgerFixture): void {
+  const { admit, extend, settle, grant, adjust, state } = ledger;
+  const account = '{acme}';
+  const [short, upper] = ['short', requestId(1).toUpperCase()];
+  const hash = 'a'.repeat(64);
+  const createKey = (more: Partial<CreateKey>): Promise<unknown> =>
+    ledger.store.createKey({ account: 'acme', key: 'k2', hash: hashOf('k2'), name: '', ...more });
+  const usage = (more: Partial<typeof USAGE>) => ({ usage: { ...USAGE, ...more } });
+
+  const WRONG: Readonly<Record<string, Calls>> = {
+    admit: [
+      ['account', () => admit(1, 1n, { account })],
+      ['account', () => admit(1, 1n, { account: '' })],
+      ['account', () => admit(1, 1n, { account: 'a'.repeat(65) })],
+      ['account', () => admit(1, 1n, { account: 7 as never })],
+      ['key', () => admit(1, 1n, { key: 'k/1' })],
+      ['key', () => admit(1, 1n, { key: '' })],
+      ['key', () => admit(1, 1n, { key: 7 as never })],
+      ['requestId', () => admit(1, 1n, { requestId: short })],
+      ['requestId', () => admit(1, 1n, { requestId: upper })],
+      ['requestId', () => admit(1, 1n, { requestId: `${requestId(1)}0` })],
+      ['want', () => admit(1, -1n, { min: 0n })],
+      ['want', () => admit(1, MAX + 1n, { min: 0n })],
+      ['want', () => admit(1, 1 as never, { min: 0n })],
+      ['min', () => admit(1, 1n, { min: -1n })],
+      ['min', () => admit(1, 1n, { min: 2n })],
+      ['leaseMs', () => admit(1, 1n, { leaseMs: 0 })],
+      ['leaseMs', () => admit(1, 1n, { leaseMs: Infinity })],
+      ['tokens', () => admit(1, 1n, { tokens: -1 })],
+      ['tokens', () => admit(1, 1n, { tokens: 0.5 })],
+      ['notAfter', () => admit(1, 1n, { notAfter: NaN })],
+      ['notAfter', () => admit(1, 1n, { notAfter: '5' as never })],
+      ['idempotencyKey.key', () => admit(1, 1n, { idempotencyKey: { key: 'secret', body: hash } })],
+      ['idempotencyKey.body', () => admit(1, 1n, { idempotencyKey: { key: hash, body: '' } })],
+      ['idempotencyKey.body', () => admit(1, 1n, { idempotencyKey: { key: hash } as never })],
+    ],
+    extend: [
+      ['account', () => extend(1, 1n, { account })],
+      ['requestId', () => extend(1, 1n, { requestId: short })],
+      ['hold', () => extend(1, -1n)],
+      ['hold', () => extend(1, MAX + 1n)],
+      ['leaseMs', () => extend(1, 1n, { leaseMs: 0 })],
+      ['checkpoint', () => extend(1, 1n, { checkpoint: -1n })],
+    ],
+    settle: [
+      ['account', () => settle(1, 1n, { account })],
+      ['requestId', () => settle(1, 1n, { requestId: upper })],
+      ['amount', () => settle(1, -1n)],
+      ['amount', () => settle(1, MAX + 1n)],
+      ['key', () => settle(1, 1n, { key: 'k 1' })],
+      ['usage.promptTokens', () => settle(1, 1n, usage({ promptTokens: NaN }))],
+      ['usage.cachedTokens', () => settle(1, 1n, usage({ cachedTokens: NaN }))],
+      ['usage.completionTokens', () => settle(1, 1n, usage({ completionTokens: -1 }))],
+      ['usage.reasoningTokens', () => settle(1, 1n, usage({ reasoningTokens: 0.5 }))],
+      ['usage.cost', () => settle(1, 1n, usage({ cost: -1n }))],
+      ['usage.cost', () => settle(1, 1n, usage({ cost: 1 as never }))],
+    ],
+    void: [
+      ['account', () => ledger.store.void({ account, requestId: requestId(1) })],
+      ['requestId', () => ledger.store.void({ account: 'acme', requestId: short })],
+    ],
+    request: [
+      ['account', () => ledger.store.request(account, requestId(1))],
+      ['requestId', () => ledger.store.request('acme', short)],
+    ],
+    grant: [
+      ['account', () => grant('g', 1n, { account })],
+      ['id', () => grant('', 1n)],
+      ['id', () => grant('two words', 1n)],
+      ['id', () => grant('x'.repeat(129), 1n)],
+      ['id', () => grant(7 as never, 1n)],
+      ['amount', () => grant('g', 0n)],
+      ['amount', () => grant('g', MAX + 1n)],
+      ['expiresAt', () => grant('g', 1n, { expiresAt: NaN })],
+      ['expiresAt', () => grant('g', 1n, { expiresAt: -1 })],
+      ['priority', () => grant('g', 1n, { priority: -1 })],
+      ['priority', () => grant('g', 1n, { priority: 101 })],
+    ],
+    adjust: [
+      ['account', () => adjust('a', 1n, { account })],
+      ['id', () => adjust('two words', 1n)],
+      ['delta', () => adjust('a', 0n)],
+      ['delta', () => adjust('a', MAX + 1n)],
+      ['delta', () => adjust('a', -MAX - 1n)],
+      ['delta', () => adjust('a', 1 as never)],
+      ['reason', () => adjust('a', 1n, { reason: 'x'.repeat(501) })],
+      ['reason', () => adjust('a', 1n, { reason: 7 as never })],
+    ],
+    createKey: [
+      ['account', () => createKey({ account })],
+      ['key', () => createKey({ key: 'k:2' })],
+      ['hash', () => createKey({ hash: 'a'.repeat(63) })],
+      ['hash', () => createKey({ hash: 'A'.repeat(64) })],
+      ['hash', () => createKey({ hash: 7 as never })],
+      ['name', () => createKey({ name: 'x'.repeat(201) })],
+      ['name', () => createKey({ name: 7 as never })],
+      ['limits.budget.amount', () => createKey({ limits: { budget: { amount: -1n, per: 'day' } } })],
+      ['limits.budget.per', () => createKey({ limits: { budget: { amount: 1n, per: 'year' as never } } })],
+      ['limits.requestsPerMinute', () => createKey({ limits: { requestsPerMinute: 0 } })],
+      ['limits.requestsPerMinute', () => createKey({ limits: { requestsPerMinute: 1_000_000_001 } })],
+      ['limits.tokensPerMinute', () => createKey({ limits: { tokensPerMinute: 0.5 } })],
+      ['limits.concurrentRequests', () => createKey({ limits: { concurrentRequests: 0 } })],
+    ],
+    'the rest': [
+      ['account', () => ledger.store.revokeKey(account, 'k1')],
+      ['key', () => ledger.store.revokeKey('acme', 'k:1')],
+      ['account', () => ledger.store.keys(account)],
+      ['account', () => ledger.store.snapshot(account)],
+      ['account', () => ledger.store.balance(account)],
+      ['account', () => ledger.store.freeze(account, true)],
+      ['account', () => ledger.store.journal(account, 0n, 1)],
+      ['afterSeq', () => ledger.store.journal('acme', -1n, 1)],
+      ['afterSeq', () => ledger.store.journal('acme', 0 as never, 1)],
+      ['limit', () => ledger.store.journal('acme', 0n, -1)],
+      ['limit', () => ledger.store.journal('acme', 0n, NaN)],
+      ['budget', () => ledger.store.sweep(-1)],
+      ['budget', () => ledger.store.sweep(0.5)],
+      ['account', () => ledger.store.trim(account, 1n)],
+      ['seq', () => ledger.store.trim('acme', -1n)],
+      ['seq', () => ledger.store.trim('acme', 1 as never)],
+    ],
+  };
+
+  const RIGHT: Calls = [
+    ['account', () => admit(1, 1n, { account: `Az09_-${'a'.repeat(58)}` })],
+    ['account', () => admit(1, 1n, { account: 'a' })],
+    ['key', () => admit(1, 1n, { key: 'a'.repeat(64) })],
+    ['want', () => admit(1, MAX, { min: 0n })],
+    ['leaseMs', () => admit(1, 1n, { leaseMs: 1 })],
+    ['tokens', () => admit(1, 1n, { tokens: 0 })],
+    ['notAfter', () => admit(1, 1n, { notAfter: -Infinity })],
+    ['hold', () => extend(1, 0n, { leaseMs: 1, checkpoint: 0n })],
+    ['amount', () => settle(1, MAX)],
+    [
+      'usage',
+      () => settle(1, 0n, usage({ promptTokens: 0, cachedTokens: 0, completionTokens: 0, cost: 0n })),
+    ],
+    ['usage.cost', () => settle(1, 0n, usage({ cost: MAX + 1n }))],
+    ['id', () => grant(`!~${'x'.repeat(126)}`, 1n)],
+    ['amount', () => grant('g1', MAX)],
+    ['expiresAt', () => grant('g1', 1n, { expiresAt: 0 })],
+    ['expiresAt', () => grant('g1', 1n, { expiresAt: Number.MAX_SAFE_INTEGER })],
+    ['priority', () => grant('g1', 1n, { priority: 0 })],
+    ['priority', () => grant('g1', 1n, { priority: 100 })],
+    ['delta', () => adjust('a1', MAX)],
+    ['delta', () => adjust('a1', -MAX)],
+    ['delta', () => adjust('a1', 1n)],
+    ['reason', () => adjust('a1', 1n, { reason: 'x'.repeat(500) })],
+    ['name', () => createKey({ name: 'x'.repeat(200) })],
+    ['limits.budget.amount', () => createKey({ limits: { budget: { amount: 0n, per: 'lifetime' } } })],
+    ['limits', () => createKey({ limits: { requestsPerMinute: 1, tokensPerMinute: 1_000_000_000 } })],
+    ['limits', () => createKey({ limits: { concurrentRequests: 1 } })],
+    ['limit', () => ledger.store.journal('acme', 0n, 0)],
+  ];
+
+  describe.each(Object.entries(WRONG))('arguments of %s', (_command, calls) => {
+    it.each(calls)('that can only be a mistake are named: %s', async (argument, call) => {
+      const before = await state();
+      await expect(call()).rejects.toThrow(new RegExp(`^${argument} must be`));
+      await expect(call()).rejects.toBeInstanceOf(TypeError);
+      expect(await state()).toEqual(before);
+    });
+  });
+
+  describe('arguments', () => {
+    it.each(RIGHT)('may be as small or large as this: %s', async (_argument, call) => {
+      await expect(call()).resolves.toBeDefined();
+    });
+
+    it('are told with what was wrong about them', async () => {
+      await expect(admit(1, 5n, { min: 6n })).rejects.toThrow('min must be at most want (5), got 6');
+      await expect(extend(1, 1n, { leaseMs: 0 })).rejects.toThrow(
+        'leaseMs must be an integer from 1 to 9007199254740991, got 0',
+      );
+      await expect(grant('g', 1n, { account: 'x'.repeat(200) })).rejects.toThrow(
+        `account must be 1 to 64 characters A-Z a-z 0-9 _ -, got "${'x'.repeat(100)}"`,
+      );
+    });
+
+    it('do not tell what should have been hashed', async () => {
+      const named = { key: 'sk-ccr-secret', body: hash };
+      await expect(createKey({ hash: 'sk-ccr-secret' })).rejects.toThrow(
+        /^hash must be a SHA-256 in 64 hex digits$/,
+      );
+      await expect(admit(1, 1n, { idempotencyKey: named })).rejects.toThrow(
+        /^idempotencyKey.key must be a SHA-256 in 64 hex digits$/,
+      );
+    });
+
+    it('make no account where they are wrong', async () => {
+      await grant('g', 0n, { account: 'zeta' }).catch(() => {});
+      await createKey({ account: 'zeta', name: 'x'.repeat(201) }).catch(() => {});
+      expect(await ledger.store.snapshot('zeta')).toBeUndefined();
+      expect((await ledger.store.balance('acme'))?.granted).toBe(100n);
+      expect(await admit(1, 1n, { requestId: requestId(1, NOON) })).toMatchObject({ code: 'ok' });
+    });
+  });
+}

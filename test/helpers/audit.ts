@@ -1,0 +1,9 @@
+import { audit, type AuditOptions, type Finding } from '../../src/ledger/audit.ts';
+import type { LedgerStore } from '../../src/ledger/ledger.ts';
+
+/** Everything that an audit finds wrong with a store: nothing, if all is well. */
+export async function findingsOf(store: LedgerStore, options?: AuditOptions): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for await (const account of audit(store, options)) findings.push(...account.findings);
+  return findings;
+}

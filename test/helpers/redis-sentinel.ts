@@ -1,0 +1,67 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { Redis } from 'ioredis';
+
+import { until } from './redis-cluster.ts';
+import { type RedisServer, startRedis, startRedisWithConfig } from './redis-server.ts';
+
+/** A real sentinel of a test's own, with a primary and a replica to watch. */
+export interface SentinelSetup {
+  readonly url: string;
+  readonly primary: RedisServer;
+  readonly replica: RedisServer;
+  /** Makes the replica the primary, though the old one lives, and resolves when it is. */
+  failOver(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** @param options.password - for the servers, not the sentinel */
+export async function startSentinel({ password = '' } = {}): Promise<SentinelSetup> {
+  const login = password === '' ? [] : ['--requirepass', password, '--masterauth', password];
+  const common = ['--repl-diskless-sync-delay', '0', ...login];
+  const primary = await startRedis(common);
+  const replica = await startRedis([...common, '--replicaof', '127.0.0.1', String(primary.port)]);
+  const redis = new Redis(primary.port, password === '' ? {} : { password });
+  await until(async () => /slave0:.*state=online/.test(await redis.info('replication')));
+  redis.disconnect();
+
+  const sentinel = await startRedisWithConfig((directory) => {
+    const file = join(directory, 'sentinel.conf');
+    const lines = [
+      `sentinel monitor main 127.0.0.1 ${primary.port} 1`,
+      'sentinel down-after-milliseconds main 1000',
+      'sentinel failover-timeout main 5000',
+      ...(password === '' ? [] : [`sentinel auth-pass main ${password}`]),
+    ];
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return [file, '--sentinel'];
+  });
+  const watcher = new Redis(sentinel.port);
+  await until(async () => /slaves=1/.test(String(await watcher.call('INFO', 'sentinel'))));
+  return {
+    url: `redis+sentinel://${password === '' ? '' : `:${password}@`}127.0.0.1:${sentinel.port}/main`,
+    primary,
+    replica,
+    failOver: async () => {
+      // At first it hasn't heard enough of the replica.
+      await until(async () =>
+        watcher.call('SENTINEL', 'FAILOVER', 'main').then(
+          () => true,
+          () => false,
+        ),
+      );
+      await until(async () => {
+        const address = (await watcher.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main')) as [
+          string,
+          string,
+        ];
+        return Number(address[1]) === replica.port;
+      });
+    },
+    stop: async () => {
+      watcher.disconnect();
+      await Promise.all([sentinel, primary, replica].map((server) => server.kill()));
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** One line of the ledger's code, changed so that it means something else. */
+export interface Mutant {
+  /** Path below `src/ledger`. */
+  readonly file: string;
+  /** Counted from 1. */
+  readonly line: number;
+  readonly original: string;
+  /** Empty where the line is left out. */
+  readonly mutant: string;
+}
+
+/** What decides about money, by the stores whose tests must notice a change of it. */
+const CODE = {
+  redis: readdirSync(ledger('scripts'))
+    .filter((name) => !['define-script.ts', 'key-fields.ts'].includes(name))
+    .map((name) => `scripts/${name}`),
+  memory: ['account.ts', 'lots.ts', 'key-limits.ts', 'account-rows.ts'],
+} as const;
+
+export type Kind = keyof typeof CODE;
+
+export const SOURCE: string = new URL('../../src/ledger', import.meta.url).pathname;
+
+/** All mutants of one kind, in the order of the code. */
+export function mutantsOf(kind: Kind): Mutant[] {
+  return CODE[kind].flatMap((file) => {
+    const lines = readFileSync(ledger(file), 'utf8').split('\n');
+    const mutable = kind === 'redis' ? linesOfLua(lines) : linesOfFunctions(lines);
+    return lines.flatMap((original, index) => {
+      if (!mutable.has(index)) return [];
+      const changes = new Set(variants(original, kind));
+      return [...changes].map((mutant) => ({ file, line: index + 1, original, mutant }));
+    });
+  });
+}
+
+/** The file's text with the mutant in it. */
+export function mutated({ file, line, original, mutant }: Mutant): string {
+  const lines = readFileSync(ledger(file), 'utf8').split('\n');
+  if (lines[line - 1] !== original) throw new Error(`${file}:${line} is not what it was`);
+  lines[line - 1] = mutant;
+  return lines.join('\n');
+}
+
+function ledger(path: string): string {
+  return join(new URL('../../src/ledger', import.meta.url).pathname, path);
+}
+
+/** Lines within a template of Lua, without its comments and its blank lines. */
+function linesOfLua(lines: readonly string[]): Set<number> {
+  const found = new Set<number>();
+  let within = false;
+  for (const [index, line] of lines.entries()) {
+    const ends = within && line.startsWith('`');
+    if (within && !ends && !/^\s*(--.*)?$|^\$\{|^#!lua/.test(line)) found.add(index);
+    if (line.includes('/* lua */ `')) within = true;
+    if (ends) within = false;
+  }
+  return found;
+}
+
+/** Lines of TypeScript that run: no imports, comments, signatures or closing brackets. */
+function linesOfFunctions(lines: readonly string[]): Set<number> {
+  const found = new Set<number>();
+  let types = false;
+  for (const [index, line] of lines.entries()) {
+    if (/^(export )?(interface|type|import)\b/.test(line) && !line.endsWith(';')) types = true;
+    if (!types && /^ {2,}\S|^const [A-Z_]+ = /.test(line) && !/^\s*(\/\/|\*|\/\*)/.test(line))
+      found.add(index);
+    if (types && /^[}\]]|;$/.test(line) && !/^\s/.test(line)) types = false;
+  }
+  return found;
+}
+
+interface Operator {
+  readonly find: RegExp;
+  readonly become: readonly string[];
+}
+
+const COMMON: readonly Operator[] = [
+  { find: / < /, become: [' <= ', ' > '] },
+  { find: / <= /, become: [' < '] },
+  { find: / > /, become: [' >= ', ' < '] },
+  { find: / >= /, become: [' > '] },
+  { find: / \+ /, become: [' - '] },
+  { find: / - /, become: [' + '] },
+  { find: / \* /, become: [' + '] },
+  { find: /[mM]ath\.min/, become: ['math.max'] },
+  { find: /[mM]ath\.max/, become: ['math.min'] },
+  { find: /\btrue\b/, become: ['false'] },
+  { find: /\bfalse\b/, become: ['true'] },
+];
+
+const OPERATORS: Readonly<Record<Kind, readonly Operator[]>> = {
+  redis: [
+    ...COMMON,
+    { find: / == /, become: [' ~= '] },
+    { find: / ~= /, become: [' == '] },
+    { find: / and /, become: [' or '] },
+    { find: / or /, become: [' and '] },
+    { find: /\bnot /, become: [''] },
+    { find: /'[HSVX]'/, become: ["'H'", "'S'", "'V'", "'X'"] },
+    { find: /(?<![\w.'%"])\d+(?![\w'.])/, become: ['{+1}'] },
+    { find: /ARGV\[\d\]/, become: ['{next}'] },
+    { find: /\bnil\b/, become: ['1'] },
+  ],
+  memory: [
+    ...COMMON,
+    { find: / === /, become: [' !== '] },
+    { find: / !== /, become: [' === '] },
+    { find: / && /, become: [' || '] },
+    { find: / \|\| /, become: [' && '] },
+    { find: /\?\? /, become: ['&& '] },
+    { find: / \+= /, become: [' -= '] },
+    { find: / -= /, become: [' += '] },
+    { find: /(?<=[( ])!(?=\w)/, become: [''] },
+    { find: /(?<![\w.'])\d+n\b/, become: ['{+1}'] },
+    { find: /(?<![\w.'])\d[\d_]*(?![\w.'])/, become: ['{+1}'] },
+    { find: /'(held|settled|voided|expired)'/, become: ["'held'", "'settled'", "'voided'", "'expired'"] },
+    { find: /\bleast\((?!a: )/, become: ['(most)('] },
+  ],
+};
+
+function* variants(line: string, kind: Kind): Generator<string> {
+  for (const { find, become } of OPERATORS[kind]) {
+    for (const match of line.matchAll(new RegExp(find, 'g'))) {
+      for (const to of become) {
+        const next = replacement(match[0], to, kind);
+        if (next !== match[0])
+          yield line.slice(0, match.index) + next + line.slice(match.index + match[0].length);
+      }
+    }
+  }
+  if (isStatement(line, kind)) yield '';
+}
+
+function replacement(from: string, to: string, kind: Kind): string {
+  if (to === '{+1}')
+    return from.endsWith('n')
+      ? `${BigInt(from.slice(0, -1)) + 1n}n`
+      : String(Number(from.replaceAll('_', '')) + 1);
+  if (to === '{next}') return `ARGV[${Number(from[5]) + 1}]`;
+  if (to === '(most)(') return '((a: bigint, b: bigint) => (a > b ? a : b))(';
+  return kind === 'memory' ? to.replace('math.', 'Math.') : to;
+}
+
+/** Lines that can be left out whole, and are missed by their effect alone. */
+function isStatement(line: string, kind: Kind): boolean {
+  if (kind === 'redis') {
+    const balanced =
+      line.split('(').length === line.split(')').length && line.split('{').length === line.split('}').length;
+    return (
+      balanced &&
+      /^\s*(if .* then .* end$|redis\.call\(|[\w.]+(\[[^\]]*\])?(, [\w.]+)* = [^=]|\w+\(.*\)$)/.test(line)
+    );
+  }
+  return /^\s*(if \(.*\) .*;$|(?!return|const|let|export|throw)[\w.?]+(\(.*\)| [-+]?= .*| \?\?= .*);$)/.test(
+    line,
+  );
+}

@@ -1,0 +1,78 @@
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { RedisStore } from '../src/ledger/redis-store.ts';
+import { DAY, HOUR, MINUTE, NOON, requestId } from './contracts/ledger-fixture.ts';
+import { type RedisServer, startRedis } from './helpers/redis-server.ts';
+
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+const clock = { now: NOON };
+let store: RedisStore;
+
+beforeEach(async () => {
+  clock.now = NOON;
+  await redis.flushall();
+  store = new RedisStore({ client: redis, now: () => clock.now });
+  await store.grant({ account: 'acme', id: 'opening', amount: 100n });
+});
+
+afterEach(async () => {
+  await store.close();
+});
+
+const REQUEST = {
+  account: 'acme',
+  key: 'k1',
+  externalKey: true,
+  want: 1n,
+  min: 1n,
+  leaseMs: MINUTE,
+  tokens: 0,
+  notAfter: Infinity,
+};
+
+describe('the record of a request in Redis', () => {
+  it('leaves nothing of its idempotency key behind, whoever had that', async () => {
+    const idempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
+    const named = { ...REQUEST, idempotencyKey };
+    await store.admit({ ...named, requestId: requestId(1) });
+    await store.void({ account: 'acme', requestId: requestId(1) });
+    clock.now += HOUR;
+    await store.admit({ ...named, requestId: requestId(2, clock.now) });
+    expect(await redis.hkeys('ccr:{acme}:r')).toHaveLength(4);
+
+    clock.now += DAY - HOUR;
+    await store.sweep(10);
+    const left = [' ', requestId(2, NOON + HOUR), `k1:${idempotencyKey.key}`];
+    expect((await redis.hkeys('ccr:{acme}:r')).toSorted()).toEqual(left);
+    clock.now += DAY;
+    await store.sweep(10);
+    expect(await redis.hkeys('ccr:{acme}:r')).toEqual([' ']);
+    expect(await redis.zrange('ccr:{acme}:d', '0', '-1')).toEqual([' ']);
+  });
+
+  it('freezes the account when it is lost, once those that came before it have ended', async () => {
+    for (const n of [1, 2, 3]) {
+      await store.admit({ ...REQUEST, requestId: requestId(n) });
+      clock.now += 1;
+    }
+    await redis.hdel('ccr:{acme}:r', requestId(2));
+    clock.now += MINUTE;
+    expect(await store.sweep(10)).toBe(1);
+    expect(await store.snapshot('acme')).toMatchObject({ frozen: true, held: 2n, available: 98n });
+    expect(await store.request('acme', requestId(1))).toMatchObject({ state: 'expired' });
+    expect(await store.request('acme', requestId(3))).toMatchObject({ state: 'held' });
+  });
+});
