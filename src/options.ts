@@ -21,8 +21,10 @@ export interface ChatCompletionsRouterOptions {
    * `redis://USER:PASSWORD@HOST:PORT/DB`, `redis+cluster://HOST:PORT,HOST:PORT` and
    * `redis+sentinel://HOST,HOST/PRIMARY/DB`; `rediss` instead of `redis` for TLS; `?prefix=app:` before
    * every key.
+   *
+   * @default 'sqlite:./credits.db'
    */
-  readonly store: string | LedgerStore;
+  readonly store?: string | LedgerStore;
   /**
    * Your own API keys or sessions instead of the router's: the account that pays, or undefined for a 401.
    *

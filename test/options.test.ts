@@ -24,7 +24,6 @@ function withProvider(changes: Record<string, unknown>): () => unknown {
 
 describe('an option that can only be a mistake', () => {
   it.each([
-    ['store', create({ store: undefined }), /^store must be/],
     [
       'store',
       create({ store: 'memory' }),

@@ -47,7 +47,7 @@ export class Deliveries {
    * @param until - time after which it is not tried again
    * @throws {StoreUnavailable} once it is closed, or `until` has passed
    */
-  async deliver<T>(account: string, call: () => Promise<T>, until = Infinity): Promise<T> {
+  async deliver<T>(account: string, call: () => Promise<T>, until: number = Infinity): Promise<T> {
     if (this.#closed) throw new StoreUnavailable('no');
     const parcel = { number: (this.#count += 1), since: this.#options.now(), until };
     if (!this.#lanes.has(account)) {

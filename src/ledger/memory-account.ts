@@ -117,6 +117,10 @@ export class MemoryAccount implements AccountRows {
     return [...this.#keys.values()].filter((key) => key.hash).map((key) => keyRecord(account, key));
   }
 
+  keyHashes(): Map<string, string> {
+    return new Map([...this.#keys.values()].flatMap(({ key, hash }) => (hash ? [[key, hash]] : [])));
+  }
+
   state(account: string): AccountState {
     const { nextExpiry: _, ...books } = this.books;
     return {

@@ -172,6 +172,11 @@ export class MemoryStore implements LedgerStore {
     return this.#accounts.get(account)?.registeredKeys(account) ?? [];
   }
 
+  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+    checkAccount(account);
+    return this.#accounts.get(account)?.keyHashes() ?? new Map();
+  }
+
   async revokeKey(account: string, key: string): Promise<boolean> {
     checkAccount(account);
     checkKey(key);

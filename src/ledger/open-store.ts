@@ -4,14 +4,17 @@ import { RedisStore } from './redis-store.ts';
 import { withoutPassword } from './redis-url.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
+const DEFAULT_FILE = './credits.db';
+
 /**
- * The store that a URL names, or the given one itself.
+ * The store that a URL names, or the given one itself; a file in the working folder where none is given.
  *
  * Touches no network or file: the first command does.
  *
  * @throws {TypeError} saying what a store can be
  */
-export function openStore(store: string | LedgerStore): LedgerStore {
+export function openStore(store: string | LedgerStore | undefined): LedgerStore {
+  if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: sayWhere });
   if (store === 'memory:') return new MemoryStore();
   if (typeof store === 'string') {
     if (/^sqlite:./.test(store)) return new SqliteStore(store.slice('sqlite:'.length));
@@ -20,4 +23,9 @@ export function openStore(store: string | LedgerStore): LedgerStore {
   if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
   const got = JSON.stringify(typeof store === 'string' ? withoutPassword(store) : typeof store);
   throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
+}
+
+/** Nobody said where: who looks for the credits later must find out. */
+function sayWhere(path: string): void {
+  console.info(`chat-completions-router: credits and keys are kept in ${path}`);
 }

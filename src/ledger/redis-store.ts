@@ -356,6 +356,17 @@ export class RedisStore implements LedgerStore {
       .map((key) => keyRecord(account, fields, key));
   }
 
+  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+    checkAccount(account);
+    const fields = await this.#run(readKeys, account, []);
+    return new Map(
+      keyIds(fields).flatMap((key) => {
+        const hash = keyHash(fields, key);
+        return hash ? [[key, hash]] : [];
+      }),
+    );
+  }
+
   async revokeKey(account: string, key: string): Promise<boolean> {
     checkAccount(account);
     checkKey(key);

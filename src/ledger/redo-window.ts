@@ -48,9 +48,9 @@ export class WatchedAccount {
   /** It was known, and is not in the store any more. */
   lost = false;
   /** What it changed, oldest first. */
-  readonly changes = new Map<Change, Entry>();
+  readonly changes: Map<Change, Entry> = new Map();
   /** By request id. */
-  readonly holds = new Map<string, LiveHold>();
+  readonly holds: Map<string, LiveHold> = new Map();
   /** The change or hold that was acknowledged last: the first to be lost. */
   newest: Change | LiveHold | undefined;
   /** What was `newest` before an outage of the store that this account has not been checked since. */

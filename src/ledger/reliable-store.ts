@@ -280,7 +280,7 @@ export class ReliableStore implements LedgerStore {
 
   #deliverLeftover(intent: Intent): void {
     const delivered =
-      intent.type === 'settle' ? this.#settle(intent.command) : this.#void(intent.command, undefined);
+      intent.type === 'settle' ? this.#settle(intent.command, true) : this.#void(intent.command, undefined);
     delivered.catch((error: unknown) => {
       // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
       if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
@@ -352,7 +352,8 @@ export class ReliableStore implements LedgerStore {
     return reply;
   }
 
-  async #settle(command: Settle): Promise<SettleResult> {
+  /** @param wasAdmitted - by a process that is gone: the account must have been there once, whether this process knew it or not */
+  async #settle(command: Settle, wasAdmitted = false): Promise<SettleResult> {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
     const { reply, fell, mark } = await this.#deliveries.deliver(id, async () => {
@@ -362,7 +363,7 @@ export class ReliableStore implements LedgerStore {
         return { reply: { code: 'old' as const, now, seq }, fell: false, mark };
       }
       const asked = await this.#redo.ask(account, () => this.#store.settle(command), true);
-      if (asked.reply.code === 'no_account') throw this.#gone(account);
+      if (asked.reply.code === 'no_account' && (wasAdmitted || isKnown(account))) throw this.#gone(account);
       return asked;
     });
     const hold = this.#window.release(account, requestId);

@@ -21,6 +21,7 @@ export class SqliteSession {
   readonly #path: string;
   readonly #open: (path: string) => Database;
   readonly #allowServerless: boolean;
+  readonly #onOpen: ((path: string) => void) | undefined;
   readonly #waiting = new Set<Promise<unknown>>();
   #file: SqliteFile | undefined;
   #closed = false;
@@ -29,10 +30,12 @@ export class SqliteSession {
     readonly path: string;
     readonly open: (path: string) => Database;
     readonly allowServerless: boolean;
+    readonly onOpen?: ((path: string) => void) | undefined;
   }) {
     this.#path = options.path;
     this.#open = options.open;
     this.#allowServerless = options.allowServerless;
+    this.#onOpen = options.onOpen;
   }
 
   /** Runs `work` in a transaction of its own: at once, where no other process has the file. */
@@ -80,7 +83,9 @@ export class SqliteSession {
       const message = `store_not_shared: where ${host} is set, instances have disks of their own that end with them; use Redis, or allowServerless if this file lasts and is shared`;
       throw Object.assign(new Error(message), { code: 'store_not_shared' });
     }
-    return joinFile(this.#path, this.#open);
+    const file = joinFile(this.#path, this.#open);
+    this.#onOpen?.(this.#path);
+    return file;
   }
 
   /** The one error that a store throws, with the file named in its cause. */

@@ -64,6 +64,8 @@ export interface SqliteStoreOptions {
    * @default false
    */
   readonly allowServerless?: boolean;
+  /** Told the whole path of the file when it was opened. */
+  readonly onOpen?: (path: string) => void;
 }
 
 /**
@@ -82,11 +84,11 @@ export class SqliteStore implements LedgerStore {
   readonly #now: () => number;
 
   /** @param file - made, but not its folder, by the first command: until then nothing is opened */
-  constructor(file: string, { now = Date.now, allowServerless = false }: SqliteStoreOptions = {}) {
+  constructor(file: string, { now = Date.now, allowServerless = false, onOpen }: SqliteStoreOptions = {}) {
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
       throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
     }
-    this.#session = new SqliteSession({ path: resolve(file), open: openDatabase, allowServerless });
+    this.#session = new SqliteSession({ path: resolve(file), open: openDatabase, allowServerless, onOpen });
     this.#now = now;
   }
 
@@ -243,6 +245,12 @@ export class SqliteStore implements LedgerStore {
     checkAccount(account);
     const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
     return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
+  }
+
+  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+    checkAccount(account);
+    const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
+    return new Map(keys.flatMap(({ key, hash }) => (hash ? [[key, hash]] : [])));
   }
 
   async revokeKey(account: string, key: string): Promise<boolean> {
