@@ -2,7 +2,7 @@ import type { Caller } from './accounts/authenticate.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from './accounts/idempotency-key.ts';
 import { quoteRequest } from './admission.ts';
 import { asError, ModelNotFoundError, RouterClosingError, UpstreamTimeoutError } from './errors.ts';
-import { spliceRequest } from './http/chat-request.ts';
+import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { readChatRequest } from './http/read-body.ts';
@@ -11,12 +11,15 @@ import { growthOf } from './holds/growth.ts';
 import type { Ending } from './ledger/ledger.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
-import type { Catalog } from './models/catalog.ts';
+import type { Catalog, Target } from './models/catalog.ts';
 import type { Settings } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import type { Settlements } from './settlement.ts';
 import type { Agents } from './upstream/agents.ts';
 import { type Abortable, attempt, type RunningAttempts } from './upstream/attempt.ts';
+import { orderTargets } from './upstream/choice.ts';
+import type { Delivery, Failover } from './upstream/failover.ts';
+import type { Health } from './upstream/health.ts';
 import { upstreamRequest } from './upstream/upstream-request.ts';
 
 export interface CompletionServices {
@@ -24,6 +27,8 @@ export interface CompletionServices {
   readonly catalog: Catalog;
   readonly settlements: Settlements;
   readonly agents: Agents;
+  readonly health: Health;
+  readonly failover: Failover;
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
   readonly drains: Drains;
@@ -34,7 +39,7 @@ export interface CompletionServices {
 }
 
 /**
- * `POST /chat/completions`, the whole story: read, look up, hold, send, relay, settle.
+ * `POST /chat/completions`, the whole story: read, look up, hold, send until one answers, relay, settle.
  *
  * However it ends, a hold that was taken is settled or voided once, by the `finally` below.
  *
@@ -47,14 +52,14 @@ export async function completion(
   services: CompletionServices,
 ): Promise<void> {
   const { settings, catalog, settlements } = services;
+  const startedAt = Date.now();
 
   const name = idempotencyKeyOf(exchange.headers);
   const { body, request } = await readChatRequest(exchange, settings);
   const model = catalog.get(request.model);
   if (!model) throw new ModelNotFoundError(request.model);
-  // The first target; the others are for failover, and are part of what the hold covers.
-  const [target] = model.targets;
   const quote = quoteRequest(request, model);
+  const targets = orderTargets(model, quote, services.health);
   const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, body);
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();
@@ -68,31 +73,39 @@ export async function completion(
     idempotencyKey,
   });
 
-  let outcome: Outcome = { ending: 'failed', target, dispatched: false };
+  let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
   let running: Abortable | undefined;
-  const { provider } = target;
-  const drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
-  try {
-    const addsUsage = provider.streamUsage === 'option' && request.edits.includeUsage !== undefined;
+  let drain: Drain | undefined;
+  /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
+  const send = async (target: Target): Promise<Answer> => {
+    const { provider } = target;
+    drain?.end();
+    drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
     const bytes = spliceRequest(body, request, {
       ...(target.model !== request.model && { model: target.model }),
-      includeUsage: addsUsage,
+      includeUsage: addsUsage(target, request),
       ...(hold.outputLimit !== undefined && {
         outputLimit: { field: provider.outputLimitField, tokens: hold.outputLimit },
       }),
     });
     const upstream = await upstreamRequest(target, exchange.headers, bytes, services.agents);
-    const answer = await attempt(upstream, provider.timeouts, client, drain, (attempted) => {
+    const spentMs = Date.now() - startedAt;
+    return attempt(upstream, { timeouts: provider.timeouts, spentMs, client, drain }, (attempted) => {
       if (running) services.running.delete(running);
       running = attempted;
       services.running.add(attempted);
       outcome = { ending: 'failed', target, dispatched: true };
     });
-
+  };
+  let delivery: Delivery | undefined;
+  try {
+    delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain });
+    const { target, answer } = delivery;
     const meter = new UsageMeter();
     hold.watch(target, meter);
     const brake = growthOf(hold, meter);
-    const filter = addsUsage || brake ? new UsageEventFilter(meter, addsUsage) : undefined;
+    const asked = addsUsage(target, request);
+    const filter = asked || brake ? new UsageEventFilter(meter, asked) : undefined;
     const parts = { meter, filter, brake, drain };
     const end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
     const { ending, leftBeforeOutput } = end;
@@ -100,16 +113,23 @@ export async function completion(
     const relayed = { status: answer.status, meter, leftBeforeOutput, delivered };
     outcome = { ending, target, dispatched: true, answer: relayed };
     if (end.error) services.onError(end.error, exchange.id);
+    if (end.ending === 'upstream_cut' || end.ending === 'timeout') delivery.asked.broke(Date.now());
   } catch (error) {
     outcome = { ...outcome, ending: endingOf(error) };
     // Whatever threw, and wherever: no paid call runs on for nobody.
     running?.abort(asError(error));
     throw error;
   } finally {
+    delivery?.asked.over();
     if (running) services.running.delete(running);
     drain?.end();
     hold.settle(outcome);
   }
+}
+
+/** Whether we ask for usage in a stream, where the client did not. */
+function addsUsage({ provider }: Target, { edits }: ChatRequest): boolean {
+  return provider.streamUsage === 'option' && edits.includeUsage !== undefined;
 }
 
 function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {

@@ -10,6 +10,8 @@ export interface Hooks {
   readonly onError?: (error: Error, context: { readonly requestId?: string }) => unknown;
   /** Something happened to the ledger that its operator should know of. */
   readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
+  /** A target was set aside for failing, or came back. */
+  readonly onHealthChange?: (change: HealthChange) => unknown;
 }
 
 export interface Settled {
@@ -29,4 +31,13 @@ export interface Settled {
   readonly usage?: Usage;
   readonly usageSource: 'upstream' | 'estimated' | 'none';
   readonly ending: Ending;
+}
+
+/** A target was set aside, or came back. */
+export interface HealthChange {
+  readonly type: 'target_ejected' | 'target_recovered';
+  readonly provider: string;
+  readonly model: string;
+  readonly failuresInARow: number;
+  readonly retryAt?: number;
 }

@@ -1,7 +1,7 @@
 export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export * from './errors.ts';
-export type { Hooks, Settled } from './hooks.ts';
+export type { HealthChange, Hooks, Settled } from './hooks.ts';
 export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/audit.ts';
 export {
   type AdjustOptions,
@@ -18,6 +18,7 @@ export type { CreditsEntry } from './ledger/journal-entries.ts';
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory-store.ts';
+export { migrate, MigrationRefusedError, type MigrationReport } from './ledger/migrate.ts';
 export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite-store.ts';
 export type { RedisClient } from './ledger/redis-client.ts';
 export type { Durability } from './ledger/redis-durability.ts';
@@ -29,9 +30,13 @@ export type {
   AuthenticatedCaller,
   AuthenticateRequest,
   ChatCompletionsRouterOptions,
+  Choice,
+  HealthCheckOptions,
   ModelOptions,
   ProviderOptions,
+  RetryOptions,
   TargetOptions,
+  TargetStatus,
   TimeoutOptions,
 } from './options.ts';
 export { type ChatCompletionsRouter, createChatCompletionsRouter } from './router.ts';

@@ -116,6 +116,10 @@ export interface ChatCompletionsRouterOptions {
   readonly journalDays?: number;
   /** How long to wait for a provider; an entry of `providers` can say otherwise. */
   readonly timeouts?: TimeoutOptions;
+  /** When a provider's failure is tried again, on another target or the same; `false`: never. */
+  readonly retries?: RetryOptions | false;
+  /** When a target that keeps failing is set aside; `false`: never. */
+  readonly health?: HealthCheckOptions | false;
   /**
    * How long `close()` lets running requests finish before it aborts them, and then waits for the store, in ms.
    *
@@ -155,6 +159,52 @@ export interface OfflineAllowanceOptions {
    * @default 300000 (5 minutes)
    */
   readonly forMs?: number;
+}
+
+/** What happens when a provider fails before anything of its answer has reached the client. */
+export interface RetryOptions {
+  /**
+   * How often the last target left is asked again after it answered 408, 409, 429 or 5xx.
+   *
+   * @default 1
+   */
+  readonly perTarget?: number;
+  /**
+   * The longest wait before it is asked again, in ms; where a provider's `retry-after` is longer, its answer goes
+   * to the client.
+   *
+   * @default 5000
+   */
+  readonly maxWaitMs?: number;
+  /**
+   * While other targets are left, how long an answer is kept back until its first event shows that it is none of
+   * an error, in ms.
+   *
+   * @default 1000
+   */
+  readonly firstEventWaitMs?: number;
+}
+
+/** When a target that keeps failing is set aside, to be asked after all others. */
+export interface HealthCheckOptions {
+  /**
+   * So many failures in a row set it aside.
+   *
+   * @default 5
+   */
+  readonly failures?: number;
+  /**
+   * For how long, in ms; doubled each time that it then fails again.
+   *
+   * @default 5000
+   */
+  readonly coolDownMs?: number;
+  /**
+   * For how long at most, in ms.
+   *
+   * @default 300000
+   */
+  readonly maxCoolDownMs?: number;
 }
 
 /** Each clock has its own error code, and starts when the request is handed to the transport. */
@@ -233,9 +283,23 @@ export type StreamUsage = 'option' | 'native' | 'rejected' | 'none';
 export type OutputLimitField = 'max_tokens' | 'max_completion_tokens';
 export type OnClientGone = 'abort' | 'drain';
 
+/** In which order a model's targets are tried. */
+export type Choice = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
+
 export interface ModelOptions {
-  /** Ordered; the first one is used. A string is `provider/upstream-model`: the first slash ends the provider. */
+  /**
+   * Where it is served: the first one that answers does. A string is `provider/upstream-model`: the first slash
+   * ends the provider.
+   */
   readonly targets: readonly (string | TargetOptions)[];
+  /**
+   * `ordered`: as they are listed. `weighted`: at random, by their weights. `cheapest`: by what the request could
+   * cost there. `fastest`: of two taken at random, the one that answers sooner and has less to do. Those that were
+   * set aside for failing come last.
+   *
+   * @default 'ordered'
+   */
+  readonly choice?: Choice;
   /** What the client pays, whichever target answers. A model without a price must say `'free'`. */
   readonly pricing: Pricing | 'free';
   /** Most tokens that prompt and completion can have together. */
@@ -269,6 +333,12 @@ export interface TargetOptions {
   readonly pricing?: Pricing | 'free';
   /** What the provider bills; told in the journal and in `onSettled`. */
   readonly cost?: Pricing | 'free';
+  /**
+   * Its share of the requests, where the model's `choice` is `weighted`.
+   *
+   * @default 1
+   */
+  readonly weight?: number;
 }
 
 export type Authenticate = (
@@ -291,8 +361,27 @@ export interface AuthenticatedCaller {
   readonly key?: string;
 }
 
+/** A target as its operator sees it. */
+export interface TargetStatus {
+  readonly provider: string;
+  /** The model's name there. */
+  readonly model: string;
+  /** `probing`: its cool-down is over, and one request is trying it. */
+  readonly state: 'healthy' | 'ejected' | 'probing';
+  readonly failuresInARow: number;
+  /** When an ejected target is tried again, in ms since the epoch. */
+  readonly retryAt?: number;
+  /** How long its answers lately took to begin, in ms; undefined before the first one. */
+  readonly firstByteMs?: number;
+  /** Requests that run there now. */
+  readonly running: number;
+}
+
 /** All four clocks, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
+
+export type Retries = Required<RetryOptions>;
+export type HealthChecks = Required<HealthCheckOptions>;
 
 /** The scalar options with their defaults filled in. */
 export interface Settings {
@@ -304,6 +393,8 @@ export interface Settings {
   readonly emptyAnswerIsFree: boolean;
   readonly onOrphan: OrphanPolicy;
   readonly timeouts: Timeouts;
+  readonly retries: Retries | undefined;
+  readonly health: HealthChecks | undefined;
   readonly keyCacheMs: number;
   readonly closeTimeoutMs: number;
   readonly outboxDir: string | undefined;
@@ -318,6 +409,9 @@ const DEFAULT_TIMEOUTS: Timeouts = {
   idleMs: 120_000,
   totalMs: 3_600_000,
 };
+
+const DEFAULT_RETRIES: Retries = { perTarget: 1, maxWaitMs: 5000, firstEventWaitMs: 1000 };
+const DEFAULT_HEALTH: HealthChecks = { failures: 5, coolDownMs: 5000, maxCoolDownMs: 300_000 };
 
 const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   providers: true,
@@ -334,6 +428,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   emptyAnswerIsFree: true,
   onOrphan: true,
   timeouts: true,
+  retries: true,
+  health: true,
   closeTimeoutMs: true,
   outboxDir: true,
   outboxOnError: true,
@@ -354,7 +450,12 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
   checkRecord(options.providers, 'providers');
   checkRecord(options.models, 'models');
   if (options.hooks !== undefined) {
-    checkRecord(options.hooks, 'hooks', { onSettled: true, onError: true, onLedgerEvent: true });
+    checkRecord(options.hooks, 'hooks', {
+      onSettled: true,
+      onError: true,
+      onLedgerEvent: true,
+      onHealthChange: true,
+    });
   }
   for (const name of ['authenticate', 'cacheKey'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
@@ -377,6 +478,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
+    retries: resolveRetries(options.retries),
+    health: resolveHealth(options.health),
     keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
     closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
     outboxDir,
@@ -440,6 +543,29 @@ export function resolveTimeouts(
     firstByteMs: clock('firstByteMs'),
     idleMs: clock('idleMs'),
     totalMs: clock('totalMs'),
+  };
+}
+
+function resolveRetries(given: RetryOptions | false | undefined): Retries | undefined {
+  if (given === false) return undefined;
+  if (given !== undefined) checkRecord(given, 'retries', DEFAULT_RETRIES);
+  const { perTarget, maxWaitMs, firstEventWaitMs } = { ...DEFAULT_RETRIES, ...given };
+  if (perTarget !== 0) positiveInteger(perTarget, 'retries.perTarget');
+  return {
+    perTarget,
+    maxWaitMs: milliseconds(maxWaitMs, 'retries.maxWaitMs'),
+    firstEventWaitMs: milliseconds(firstEventWaitMs, 'retries.firstEventWaitMs'),
+  };
+}
+
+function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChecks | undefined {
+  if (given === false) return undefined;
+  if (given !== undefined) checkRecord(given, 'health', DEFAULT_HEALTH);
+  const { failures, coolDownMs, maxCoolDownMs } = { ...DEFAULT_HEALTH, ...given };
+  return {
+    failures: positiveInteger(failures, 'health.failures'),
+    coolDownMs: milliseconds(coolDownMs, 'health.coolDownMs'),
+    maxCoolDownMs: milliseconds(maxCoolDownMs, 'health.maxCoolDownMs'),
   };
 }
 

@@ -10,15 +10,22 @@ import { OutboxFolder } from './ledger/outbox-files.ts';
 import { ReliableStore } from './ledger/reliable-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
 import { CreditStoreUnavailableError, InternalError, RouterError } from './errors.ts';
-import type { Hooks } from './hooks.ts';
+import type { HealthChange, Hooks } from './hooks.ts';
 import { Drains } from './http/drains.ts';
 import { createCatalog } from './models/catalog.ts';
 import { createModelList } from './models/list.ts';
-import { type ChatCompletionsRouterOptions, resolveSettings, type Settings } from './options.ts';
+import {
+  type ChatCompletionsRouterOptions,
+  resolveSettings,
+  type Settings,
+  type TargetStatus,
+} from './options.ts';
 import { route } from './routes.ts';
 import { Settlements } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
 import { RunningAttempts } from './upstream/attempt.ts';
+import { Failover } from './upstream/failover.ts';
+import { Health } from './upstream/health.ts';
 
 /**
  * The router: mount it as it is, `app.use('/v1', router)` or `http.createServer(router)`,
@@ -29,6 +36,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly keys: ApiKeys;
   /** Their prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
+  /** How the targets do that this process has asked. */
+  health(): readonly TargetStatus[];
   /**
    * Resolves once the store can be used; rejects with an Error that says what keeps it from that, e.g. that
    * Redis can't be reached, is too old, or may evict. The first request finds out the same, later.
@@ -51,7 +60,7 @@ export interface ChatCompletionsRouter extends NodeHandler {
 export function createChatCompletionsRouter(options: ChatCompletionsRouterOptions): ChatCompletionsRouter {
   const settings = resolveSettings(options);
   const catalog = createCatalog(options, settings.timeouts);
-  const { onSettled, onError, tell } = guardHooks(options.hooks ?? {});
+  const { onSettled, onError, tell, onHealthChange } = guardHooks(options.hooks ?? {});
   const store = makeReliable(openStore(options.store), settings, tell);
   const { authenticate, cacheKey } = options;
   const authenticator = new Authenticator({
@@ -64,6 +73,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
   const settlements = new Settlements({ store, settings, onSettled, onError, tell });
   const housekeeping = new Housekeeping({ store, tell, onError, journalDays: settings.journalDays });
   const agents = new Agents();
+  const health = new Health({ settings: settings.health, tell: onHealthChange });
   const running = new RunningAttempts();
   const drains = new Drains();
   const ids = new RequestIds();
@@ -77,6 +87,8 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
     authenticator,
     settlements,
     agents,
+    health,
+    failover: new Failover(health, settings.retries),
     running,
     drains,
     models: createModelList(catalog),
@@ -120,6 +132,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
       housekeeping.start();
     },
     credits: createCredits(store),
+    health: () => health.statuses(),
     close: () => (closed ??= close()),
   });
 }
@@ -140,7 +153,11 @@ async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
 }
 
 /** A store that can be away or go back in time is made good for that; one in this process or machine is used as it is. */
-function makeReliable(store: LedgerStore, settings: Settings, tell: (event: LedgerEvent) => void): LedgerStore {
+function makeReliable(
+  store: LedgerStore,
+  settings: Settings,
+  tell: (event: LedgerEvent) => void,
+): LedgerStore {
   const { outboxDir, outboxOnError, offlineAllowance } = settings;
   if (!store.mayRollBack && outboxDir === undefined && !offlineAllowance) return store;
   return new ReliableStore({
@@ -158,8 +175,9 @@ function guardHooks(hooks: Hooks): {
   readonly onSettled: NonNullable<Hooks['onSettled']>;
   readonly onError: (error: Error, requestId?: string) => void;
   readonly tell: (event: LedgerEvent) => void;
+  readonly onHealthChange: (change: HealthChange) => void;
 } {
-  const { onSettled, onError = logError, onLedgerEvent } = hooks;
+  const { onSettled, onError = logError, onLedgerEvent = logAlarm, onHealthChange } = hooks;
   let awayToldAt = -Infinity;
   return {
     onSettled: (settled) => {
@@ -174,9 +192,26 @@ function guardHooks(hooks: Hooks): {
       guard(() => onError(error, requestId === undefined ? {} : { requestId }));
     },
     tell: (event) => {
-      guard(() => onLedgerEvent?.(event));
+      guard(() => onLedgerEvent(event));
+    },
+    onHealthChange: (change) => {
+      guard(() => onHealthChange?.(change));
     },
   };
+}
+
+/** Events that somebody must act on, and that no request shows. */
+const ALARMS: readonly LedgerEvent['type'][] = [
+  'account_lost',
+  'rollback',
+  'dead_letter',
+  'outbox_failed',
+  'outbox_damaged',
+];
+
+/** Without an `onLedgerEvent` of the host's, what must not go unheard goes to stderr. */
+function logAlarm(event: LedgerEvent): void {
+  if (ALARMS.includes(event.type)) console.error('chat-completions-router:', '-', JSON.stringify(event));
 }
 
 function guard(call: () => unknown): void {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-import { type RouterError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { asError, type RouterError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Drain } from './drains.ts';
@@ -19,7 +19,14 @@ export interface Answer {
 
 /** How the relay of an answer ended. */
 export interface RelayEnd {
-  readonly ending: 'finished' | 'client_gone' | 'upstream_cut' | 'timeout' | 'closed' | 'credits_exhausted';
+  readonly ending:
+    | 'finished'
+    | 'client_gone'
+    | 'upstream_cut'
+    | 'timeout'
+    | 'closed'
+    | 'credits_exhausted'
+    | 'failed';
   /** Why, where the provider or the router is to blame. */
   readonly error?: Error;
   /** The client left before output came, whatever was read since; undefined if it did not leave. */
@@ -108,8 +115,19 @@ export function relay(
     }
 
     function sendAll(pieces: Buffer | readonly Buffer[]): void {
-      if (Buffer.isBuffer(pieces)) send(pieces);
-      else for (const piece of pieces) send(piece);
+      try {
+        if (Buffer.isBuffer(pieces)) send(pieces);
+        else for (const piece of pieces) send(piece);
+      } catch (error) {
+        // What a host has put around its response may throw; nobody else would hear of it here.
+        fail(asError(error));
+      }
+    }
+
+    function fail(error: Error): void {
+      finish({ ending: 'failed', error });
+      body.destroy();
+      response.destroy();
     }
 
     function onData(chunk: Buffer): void {
@@ -154,7 +172,8 @@ export function relay(
         finish(unread === 'lingering' ? { ending: 'finished' } : { ending: 'client_gone', leftBeforeOutput });
         return;
       }
-      if (filter) for (const piece of filter.end()) response.write(piece);
+      sendAll(filter?.end() ?? []);
+      if (over) return;
       response.end();
       finish({ ending: 'finished' });
     }
@@ -220,6 +239,8 @@ export function relay(
     body.on('error', onBroken);
     body.on('close', onBroken);
     client.onGone(onClientGone);
+    // Whoever looked at its first event has paused it.
+    body.resume();
     // It may have broken in the very packet that its head came in, before anybody listened.
     if (body.destroyed) onBroken(body.errored ?? undefined);
   });

@@ -88,6 +88,14 @@ export function quoteFor(request: QuoteRequest): Quote {
   };
 }
 
+/** The most that the request can cost at one price. */
+export function worstCase(
+  { promptTokensAtMost: promptTokens, n, outputCap }: Quote,
+  price: Price,
+): NanoDollars {
+  return cost(promptTokens, n * outputCap, [price]);
+}
+
 /** The largest output limit, an answer, that so much money covers beside a prompt of so many tokens; 0 if none does. */
 export function affordableOutputTokens(
   money: NanoDollars,

@@ -3,6 +3,7 @@ import { parsePricing, type Price } from '../metering/price.ts';
 import {
   checkRecord,
   type ChatCompletionsRouterOptions,
+  type Choice,
   type ModelOptions,
   positiveInteger,
   type TargetOptions,
@@ -16,6 +17,8 @@ export interface Model {
   readonly id: string;
   /** Ordered, at least one. */
   readonly targets: readonly [Target, ...Target[]];
+  /** In which order they are tried. */
+  readonly choice: Choice;
   /** What the model list says it costs; a target's own price may differ. */
   readonly price: Price;
   /** Every price that it may be charged by, without repetition: holds cover the dearest. */
@@ -40,13 +43,18 @@ export interface Target {
   readonly price: Price;
   /** What the provider bills; undefined when nobody said. */
   readonly cost: Price | undefined;
+  /** Its share of the requests, where targets are chosen by weight. */
+  readonly weight: number;
 }
 
 /** Model ID → model, in the order of the options. A Map: an ID like `__proto__` is an ID. */
 export type Catalog = ReadonlyMap<string, Model>;
 
+const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
+
 const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   targets: true,
+  choice: true,
   pricing: true,
   contextWindow: true,
   maxOutputTokens: true,
@@ -62,6 +70,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   model: true,
   pricing: true,
   cost: true,
+  weight: true,
 };
 
 /** @throws {TypeError} naming the option that can't be right */
@@ -105,9 +114,12 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
     );
   }
+  const { choice = 'ordered' } = given;
+  if (!CHOICES.includes(choice)) throw wrong(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
   return {
     id,
     targets: [first, ...rest],
+    choice,
     price,
     prices: [...new Set([first, ...rest].map((target) => target.price))],
     contextWindow: optionalPositive(given.contextWindow, `${option}.contextWindow`),
@@ -144,7 +156,14 @@ function resolveTarget(
     model: target.model,
     price: target.pricing === undefined ? price : parsePricing(target.pricing, `${option}.pricing`),
     cost: target.cost === undefined ? undefined : parsePricing(target.cost, `${option}.cost`),
+    weight: weightOf(target.weight, `${option}.weight`),
   };
+}
+
+function weightOf(given: number | undefined, option: string): number {
+  if (given === undefined) return 1;
+  if (!(Number.isFinite(given) && given > 0)) throw wrong(option, 'a number above 0', given);
+  return given;
 }
 
 function splitTarget(target: string, option: string): TargetOptions {

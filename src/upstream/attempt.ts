@@ -52,6 +52,15 @@ export class RunningAttempts {
   }
 }
 
+export interface AttemptTerms {
+  readonly timeouts: Timeouts;
+  /** What earlier attempts have used of the total time, in ms. */
+  readonly spentMs: number;
+  readonly client: Client;
+  /** For providers that bill an answer whoever reads it: then it may be awaited for nobody. */
+  readonly drain: Drain | undefined;
+}
+
 /** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
 const STALE_WITHIN_MS = 1000;
 
@@ -61,23 +70,20 @@ const STALE_WITHIN_MS = 1000;
  * A kept connection that dies before a byte of an answer was probably being
  * closed by the provider as we wrote: that is tried once more, on a new one.
  *
- * @param drain - for providers that bill an answer whoever reads it: then it may be awaited for nobody
  * @param onAttempt - is given what can abort the attempt while it lasts, up to the last byte of the answer
  * @throws {ClientGone} if the client leaves first, and the answer is not drained
  * @throws an UpstreamError or UpstreamTimeoutError if there is no answer that the client may have
  */
 export async function attempt(
   request: UpstreamRequest,
-  timeouts: Timeouts,
-  client: Client,
-  drain: Drain | undefined,
+  { timeouts, spentMs, client, drain }: AttemptTerms,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
     client.assertThere();
     // Assigned before any clock can run out.
     let sending: Sending | undefined = undefined as Sending | undefined;
-    const clocks = new Clocks(timeouts, (error) => sending?.abort(error));
+    const clocks = new Clocks(timeouts, spentMs, (error) => sending?.abort(error));
     sending = send(request, () => {
       clocks.connected();
     });

@@ -15,10 +15,11 @@ export class Clocks {
   #idle = false;
   #paused = false;
 
-  constructor(timeouts: Timeouts, onTimeout: (error: UpstreamTimeoutError) => void) {
+  /** @param spentMs - what is gone of the total already: all attempts of a request share it */
+  constructor(timeouts: Timeouts, spentMs: number, onTimeout: (error: UpstreamTimeoutError) => void) {
     this.#timeouts = timeouts;
     this.#onTimeout = onTimeout;
-    this.#total = this.#start('total', timeouts.totalMs);
+    this.#total = this.#start('total', timeouts.totalMs, timeouts.totalMs - spentMs);
     this.#current = this.#start('connect', timeouts.connectMs);
   }
 
@@ -57,10 +58,10 @@ export class Clocks {
     clearTimeout(this.#total);
   }
 
-  #start(clock: 'connect' | 'first_byte' | 'idle' | 'total', ms: number): NodeJS.Timeout {
+  #start(clock: 'connect' | 'first_byte' | 'idle' | 'total', ms: number, leftMs = ms): NodeJS.Timeout {
     return setTimeout(() => {
       this.stop();
       this.#onTimeout(new UpstreamTimeoutError(clock, ms));
-    }, ms);
+    }, leftMs);
   }
 }

@@ -38,7 +38,7 @@ export interface Gateway {
   fetch(path: string, init?: RequestInit): Promise<Response>;
   post(body: unknown, init?: RequestInit): Promise<Response>;
   /** Resolves with the next request's settlement. */
-  nextSettled(): Promise<Settled>;
+  nextSettled: () => Promise<Settled>;
   close(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export async function startGateway(
   mount: Mount = mountOnNode,
   credits = '5.00',
 ): Promise<Gateway> {
-  const { provider: providerOptions, ...routerOptions } = options;
+  const { provider: providerOptions, hooks, ...routerOptions } = options;
   const provider = await startProvider();
   const store = new MemoryStore();
   const settled: Settled[] = [];
@@ -74,6 +74,7 @@ export async function startGateway(
         waiting.shift()?.(event);
       },
       onError: (error) => errors.push(error),
+      ...hooks,
     },
     ...routerOptions,
   });

@@ -1,0 +1,185 @@
+import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import type { Drain } from '../http/drains.ts';
+import { type Client, ClientGone } from '../http/exchange.ts';
+import type { Answer } from '../http/relay.ts';
+import type { Target } from '../models/catalog.ts';
+import type { Retries } from '../options.ts';
+import { afterFirstEvent } from './first-event.ts';
+import type { Asked, Health } from './health.ts';
+
+/** An answer that the client gets, and whose it is. */
+export interface Delivery {
+  readonly target: Target;
+  readonly answer: Answer;
+  /** To be told when it broke, and that it is over. */
+  readonly asked: Asked;
+}
+
+/** One request's way through its targets. */
+export interface Journey {
+  /** In the order in which they are tried. */
+  readonly targets: readonly [Target, ...Target[]];
+  readonly client: Client;
+  /** Sends the request to one of them; what it throws is as `attempt` throws. */
+  readonly send: (target: Target) => Promise<Answer>;
+  /** Of the target that was asked last: what becomes of its answer when the client leaves. */
+  readonly drain: () => Drain | undefined;
+}
+
+/** Statuses that say nothing against the request: the same one may succeed elsewhere, or later. */
+function isFailure(status: number): boolean {
+  return (
+    status === 408 || status === 409 || status === 425 || status === 429 || status === 498 || status >= 500
+  );
+}
+
+/** Statuses that speak against the target: too busy, or broken. A request of a client's own can't provoke the others. */
+function isTargetsFault(status: number): boolean {
+  return status === 429 || status === 498 || status >= 500;
+}
+
+/** Retries of the same target are at most this share of all requests, beside a few at any time. */
+const BUDGET_SHARE = 0.2;
+const BUDGET_MOST = 50;
+/** The first pause before the same target is asked again, where it did not say how long to wait. */
+const FIRST_PAUSE_MS = 250;
+/** How long an answer that nobody wants may take to end, so that its connection can be kept. */
+const DISCARD_MS = 1000;
+
+/**
+ * Asks one target after another until there is an answer for the client.
+ *
+ * Another target is asked only while nothing has reached the client: after a
+ * failure to connect or to answer in time, a status that says nothing against
+ * the request, or an error in place of an answer's first event. The last target
+ * that is left may be asked again, and what it says then is the client's.
+ */
+export class Failover {
+  readonly #health: Health;
+  readonly #retries: Retries | undefined;
+  readonly #random: () => number;
+  #budget = BUDGET_MOST;
+
+  constructor(health: Health, retries: Retries | undefined, random: () => number = Math.random) {
+    this.#health = health;
+    this.#retries = retries;
+    this.#random = random;
+  }
+
+  /**
+   * @throws {ClientGone} if the client leaves first
+   * @throws an UpstreamError or UpstreamTimeoutError if no target had an answer that the client may have
+   */
+  async firstAnswer(journey: Journey): Promise<Delivery> {
+    const { targets, client } = journey;
+    this.#budget = Math.min(BUDGET_MOST, this.#budget + BUDGET_SHARE);
+    for (const [index, target] of targets.entries()) {
+      const isLast = this.#retries === undefined || index === targets.length - 1;
+      for (let tries = 0; ; tries++) {
+        client.assertThere();
+        const tried = await this.#try(target, isLast, journey);
+        if (tried.delivery && !tried.refused) return tried.delivery;
+        const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
+        if (isLast && waitMs === undefined) {
+          if (tried.delivery) return tried.delivery;
+          throw tried.error;
+        }
+        if (tried.delivery) discard(tried.delivery);
+        if (waitMs === undefined) break;
+        await pause(waitMs, client);
+      }
+    }
+    throw new TypeError('a model has no targets');
+  }
+
+  /** Asks a target once. */
+  async #try(target: Target, isLast: boolean, journey: Journey): Promise<Tried> {
+    const asked = this.#health.of(target).asked(Date.now());
+    try {
+      const sent = await journey.send(target);
+      const { status } = sent;
+      if (isFailure(status) || (!isLast && status === 404)) {
+        const retryAfterMs = retryAfter(sent.headers);
+        if (isTargetsFault(status)) asked.failed(Date.now(), retryAfterMs);
+        return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs };
+      }
+      const isAnswer = status >= 200 && status < 300;
+      const answer = isAnswer && !isLast ? await this.#begun(sent, asked, target, journey) : sent;
+      asked.answered(Date.now());
+      return { delivery: { target, answer, asked } };
+    } catch (thrown) {
+      const error = asError(thrown);
+      const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
+      if (isProviders) asked.failed(Date.now());
+      asked.over();
+      if (!isProviders) throw error;
+      return { error };
+    }
+  }
+
+  #begun(answer: Answer, asked: Asked, { provider }: Target, { client, drain }: Journey): Promise<Answer> {
+    const spentMs = Date.now() - asked.at;
+    return afterFirstEvent(answer, client, {
+      drain: drain(),
+      waitMs: this.#retries?.firstEventWaitMs ?? 0,
+      firstByteMs: Math.max(1, provider.timeouts.firstByteMs - spentMs),
+    });
+  }
+
+  /** How long to wait before the last target is asked again; undefined when it is not. */
+  #pauseBefore({ delivery, retryAfterMs }: Tried, tries: number): number | undefined {
+    if (!this.#retries || !delivery || tries >= this.#retries.perTarget) return undefined;
+    const jitter = 1 - 0.25 * this.#random();
+    const waitMs = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** tries * jitter;
+    if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
+    this.#budget -= 1;
+    return waitMs;
+  }
+}
+
+/** What came of asking a target once: an answer, or none. */
+type Tried =
+  | {
+      readonly delivery: Delivery;
+      /** Another target, or this one later, may have a better one. */
+      readonly refused?: true;
+      readonly retryAfterMs?: number | undefined;
+      readonly error?: undefined;
+    }
+  | { readonly error: Error; readonly delivery?: undefined; readonly retryAfterMs?: undefined };
+
+/** Reads what nobody wants to its end, for a while, so that its connection can be used again. */
+function discard({ answer, asked }: Delivery): void {
+  const { body } = answer;
+  asked.over();
+  body.on('error', () => {});
+  const timer = setTimeout(() => body.destroy(), DISCARD_MS);
+  body.once('close', () => {
+    clearTimeout(timer);
+  });
+  body.resume();
+}
+
+/** How long a provider asks to be left alone, in ms; undefined when it doesn't say, or not in a way that is known. */
+function retryAfter(headers: Readonly<Record<string, string>>): number | undefined {
+  const { 'retry-after-ms': ms, 'retry-after': seconds } = headers;
+  if (ms !== undefined && Number(ms) >= 0) return Number(ms);
+  if (seconds === undefined) return undefined;
+  if (Number(seconds) >= 0) return Number(seconds) * 1000;
+  const date = Date.parse(seconds);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+}
+
+/** @throws {ClientGone} as soon as the client leaves */
+function pause(ms: number, client: Client): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      client.onGone(undefined);
+      resolve();
+    }, ms);
+    client.onGone(() => {
+      clearTimeout(timer);
+      reject(new ClientGone());
+    });
+  });
+}

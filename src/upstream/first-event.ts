@@ -1,0 +1,133 @@
+import { Readable } from 'node:stream';
+
+import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import type { Drain } from '../http/drains.ts';
+import { type Client, ClientGone } from '../http/exchange.ts';
+import { type Answer, Closed } from '../http/relay.ts';
+import { UsageMeter } from '../metering/usage-meter.ts';
+
+/** More of an answer than this is not kept back. */
+const MOST_BYTES = 65_536;
+
+export interface FirstEventTerms {
+  /** How long the client is kept waiting for it, in ms; then the answer is as good as any. */
+  readonly waitMs: number;
+  /** How long the provider has for it, in ms; what it says later is too late. */
+  readonly firstByteMs: number;
+  /** For providers that bill an answer whoever reads it. */
+  readonly drain: Drain | undefined;
+}
+
+/**
+ * Waits for the first event of a stream, or for a short JSON body, and puts it back.
+ *
+ * Until then nothing of the answer has reached the client, so that an error in
+ * its place is like an answer that never came.
+ *
+ * @throws {UpstreamError} when the answer is an error, or broke
+ * @throws {UpstreamTimeoutError} when the provider's time ran out
+ */
+export function afterFirstEvent(
+  answer: Answer,
+  client: Client,
+  { waitMs, firstByteMs, drain }: FirstEventTerms,
+): Promise<Answer> {
+  const { body, idleClock } = answer;
+  const meter = new UsageMeter();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let hasEvent = false;
+  meter.onEvent = () => {
+    hasEvent = true;
+  };
+
+  return new Promise((resolve, reject) => {
+    const tooLate = firstByteMs < waitMs;
+    const timer = setTimeout(
+      () => {
+        if (tooLate) fail(new UpstreamTimeoutError('first_byte', firstByteMs));
+        else pass();
+      },
+      Math.min(waitMs, firstByteMs),
+    );
+
+    function stop(): void {
+      clearTimeout(timer);
+      body.off('data', onData);
+      body.off('end', onEnd);
+      body.off('error', onBroken);
+      body.off('close', onBroken);
+      client.onGone(undefined);
+    }
+
+    function pass(): void {
+      stop();
+      body.pause();
+      if (size > 0) body.unshift(Buffer.concat(chunks, size));
+      resolve(answer);
+    }
+
+    function fail(error: Error): void {
+      stop();
+      // It may still say why it breaks, and nobody listens any more.
+      body.on('error', () => {});
+      body.destroy();
+      reject(error);
+    }
+
+    function onData(chunk: Buffer): void {
+      idleClock.touch();
+      chunks.push(chunk);
+      size += chunk.length;
+      meter.write(chunk);
+      if (meter.failed) fail(errorInside());
+      else if (hasEvent || size > MOST_BYTES) pass();
+    }
+
+    function onEnd(): void {
+      meter.end();
+      if (meter.failed) {
+        fail(errorInside());
+        return;
+      }
+      stop();
+      resolve({ ...answer, body: Readable.from(chunks, { objectMode: false }) });
+    }
+
+    function onBroken(error?: Error): void {
+      fail(isReason(error) ? error : brokenBefore(error));
+    }
+
+    body.on('data', onData);
+    body.on('end', onEnd);
+    body.on('error', onBroken);
+    body.on('close', onBroken);
+    client.onGone(() => {
+      const abort = (reason: Error): void => {
+        fail(reason);
+      };
+      if (!drain?.begin(abort)) abort(new ClientGone());
+    });
+    if (body.destroyed) onBroken(body.errored ?? undefined);
+  });
+}
+
+/** Whether the body was ended by us, and why. */
+function isReason(error: Error | undefined): error is Error {
+  return error instanceof UpstreamTimeoutError || error instanceof ClientGone || error instanceof Closed;
+}
+
+function brokenBefore(cause: Error | undefined): UpstreamError {
+  const error = new UpstreamError(
+    'upstream_unreachable',
+    "The model's provider closed the connection before its answer had begun.",
+  );
+  return cause ? Object.assign(error, { cause }) : error;
+}
+
+function errorInside(): UpstreamError {
+  return new UpstreamError(
+    'upstream_invalid_response',
+    "The model's provider answered with an error in place of a completion.",
+  );
+}
