@@ -7,14 +7,18 @@ import { PRESETS } from '../src/models/presets.ts';
 
 const ROOT = new URL('..', import.meta.url).pathname;
 const README = readFileSync(`${ROOT}README.md`, 'utf8');
+const DOCS = readdirSync(`${ROOT}docs`).map((name) => `docs/${name}`);
 
 describe('the README', () => {
-  it('has programs that compile', { timeout: 60_000 }, () => {
+  it('has programs that compile, as has each page of docs', { timeout: 60_000 }, () => {
     const folder = `${ROOT}.cache/readme`;
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    const programs = blocks('ts').filter((block) => block.includes('import '));
-    expect(programs.length).toBeGreaterThanOrEqual(2);
+    const programs = ['README.md', ...DOCS].flatMap((page) => {
+      const source = readFileSync(`${ROOT}${page}`, 'utf8');
+      return blocks(source, 'ts').filter((block) => block.includes('import '));
+    });
+    expect(programs.length).toBeGreaterThanOrEqual(6);
     programs.forEach((program, i) => {
       writeFileSync(`${folder}/${i}.ts`, program);
     });
@@ -58,11 +62,55 @@ describe('the README', () => {
   });
 });
 
-function blocks(language: string): string[] {
-  return [...README.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
+function blocks(page: string, language: string): string[] {
+  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
     ([, code = '']) => code,
   );
 }
+
+describe('the docs', () => {
+  const operating = readFileSync(`${ROOT}docs/operating.md`, 'utf8');
+
+  it('lead to files that exist', () => {
+    for (const page of DOCS) {
+      const source = readFileSync(`${ROOT}${page}`, 'utf8');
+      for (const [, path = ''] of source.matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
+        expect(() => readdirOrFile(`${ROOT}docs/${path}`), `${page}: ${path}`).not.toThrow();
+      }
+    }
+  });
+
+  it('tell of every event, and of no other', () => {
+    const source = readFileSync(`${ROOT}src/ledger/events.ts`, 'utf8');
+    const declared = [...source.matchAll(/readonly type: '([a-z_]+)'/g)].map(([, type]) => type);
+    const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## Moving'));
+    const told = [...table.matchAll(/^\| `([a-z_]+)`/gm)].map(([, type]) => type);
+    expect(new Set(told)).toEqual(new Set(declared));
+    expect(declared.length).toBeGreaterThan(10);
+  });
+
+  it('mark the events that go to stderr', () => {
+    const router = readFileSync(`${ROOT}src/router.ts`, 'utf8');
+    const [, alarms = ''] = /const ALARMS[^=]*= \[([^\]]*)\]/.exec(router) ?? [];
+    const logged = [...alarms.matchAll(/'([a-z_]+)'/g)].map(([, type]) => type);
+    const marked = [...operating.matchAll(/^\| `([a-z_]+)` ●/gm)].map(([, type]) => type);
+    expect(new Set(marked)).toEqual(new Set(logged));
+    expect(logged.length).toBeGreaterThan(0);
+  });
+
+  it('show every command of the CLI, and no other', () => {
+    const cli = readdirSync(`${ROOT}src/commands`).map((name) =>
+      readFileSync(`${ROOT}src/commands/${name}`, 'utf8'),
+    );
+    const names = cli.flatMap((source) =>
+      [...source.matchAll(/^\s*name: '([a-z ]+)'/gm)].map(([, name]) => name),
+    );
+    const shown = [...operating.matchAll(/^npx chat-completions-router (credits \w+|\w+)/gm)].map(
+      ([, name]) => name,
+    );
+    expect(new Set(shown)).toEqual(new Set(names));
+  });
+});
 
 function readdirOrFile(path: string): unknown {
   return path.endsWith('/') || !/\.\w+$/.test(path) ? readdirSync(path) : readFileSync(path);
