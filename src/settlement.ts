@@ -269,6 +269,8 @@ export class Settlements {
   }
 }
 
+/** Less than the whole pause, so that those who wait don't come all at once. */
 function pauseAfter(tries: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, RETRY_MS[tries] ?? LONGEST_RETRY_MS));
+  const pause = (RETRY_MS[tries] ?? LONGEST_RETRY_MS) * (0.5 + Math.random() / 2);
+  return new Promise((resolve) => setTimeout(resolve, pause));
 }

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createCredits, type Credits } from '../src/ledger/credits.ts';
+import { createCredits, type Credits, type ExportJournalOptions } from '../src/ledger/credits.ts';
 import { type LedgerStore, StoreUnavailable } from '../src/ledger/ledger.ts';
 import { MemoryStore } from '../src/ledger/memory-store.ts';
+import { NOON, requestId } from './contracts/ledger-fixture.ts';
 
 describe('credits', () => {
   let now: number;
@@ -29,6 +30,19 @@ describe('credits', () => {
 
   it('grants a decimal amount', async () => {
     expect(await credits.grant('acme', '25', { id: 'g1' })).toEqual({ available: '25.00', duplicate: false });
+  });
+
+  it('says how safe a grant is, where the store does', async () => {
+    const grant = store.grant.bind(store);
+    store.grant = async (command) => {
+      const result = await grant(command);
+      return result.code === 'ok' ? { ...result, durable: false } : result;
+    };
+    expect(await credits.grant('acme', '1', { id: 'g1' })).toEqual({
+      available: '1.00',
+      duplicate: false,
+      durable: false,
+    });
   });
 
   it('says that a grant was made before', async () => {
@@ -164,6 +178,9 @@ describe('credits', () => {
     ['delta must be', (all) => all.adjust('acme', '0.00', { id: 'a1', reason: '' })],
     ['after must be', (all) => all.journal('acme', { after: -1 })],
     ['limit must be', (all) => all.journal('acme', { limit: 1001 })],
+    ['through must be', (all) => all.trim('acme', -1)],
+    ['after must be', (all) => all.exportJournal({ account: 'acme', after: 0.5 }).next()],
+    ['after must be a function', (all) => all.exportJournal({ after: 7 }).next()],
   ])('names a wrong argument: %s', async (message, call) => {
     await expect(call(credits)).rejects.toThrow(TypeError);
     await expect(call(credits)).rejects.toThrow(message);
@@ -177,8 +194,157 @@ describe('credits', () => {
   });
 });
 
-const NOON = Date.parse('2026-03-04T12:00Z');
-const REQUEST = `${NOON.toString(36).padStart(9, '0')}gate000001`;
+describe('an exported journal', () => {
+  const clock = { now: NOON };
+  let store: MemoryStore;
+  let credits: Credits;
+
+  beforeEach(() => {
+    clock.now = NOON;
+    store = new MemoryStore({ now: () => clock.now });
+    credits = createCredits(store);
+  });
+
+  async function exported(options?: ExportJournalOptions): Promise<object[]> {
+    const entries: object[] = [];
+    for await (const line of credits.exportJournal(options)) {
+      expect(line.indexOf('\n')).toBe(line.length - 1);
+      entries.push(JSON.parse(line) as object);
+    }
+    return entries;
+  }
+
+  const settle = async (n: number, amount: bigint, account = 'acme'): Promise<unknown> => {
+    const settled = { requestId: requestId(n), amount, key: 'label', model: 'some/model', usage: USAGE };
+    return store.settle({ ...settled, account, force: true });
+  };
+
+  it('has a line an entry, complete by itself, with amounts as decimal strings', async () => {
+    await credits.grant('acme', '25', { id: 'g1' });
+    await settle(1, 125n);
+    expect(await exported()).toEqual([
+      {
+        account: 'acme',
+        event: 'acme:grant:g1',
+        position: 1,
+        type: 'grant',
+        at: '2026-03-04T12:00:00.000Z',
+        id: 'g1',
+        amount: '25.00',
+        balance: '25.00',
+      },
+      {
+        account: 'acme',
+        event: `acme:charge:${requestId(1)}`,
+        position: 2,
+        type: 'orphan_charge',
+        at: '2026-03-04T12:00:00.000Z',
+        id: requestId(1),
+        amount: '0.000000125',
+        balance: '24.999999875',
+        key: 'label',
+        model: 'some/model',
+        usage: USAGE,
+      },
+    ]);
+  });
+
+  it('has events of their own for an expired hold, its correction, and each part of an expired grant', async () => {
+    await credits.grant('acme', '1', { id: 'g1', expiresAt: NOON + 90_000 });
+    const hold = { account: 'acme', key: 'label', externalKey: true, min: 0n, tokens: 0, notAfter: Infinity };
+    await store.admit({ ...hold, requestId: requestId(1), want: 400_000_000n, leaseMs: 120_000 });
+    await store.admit({ ...hold, requestId: requestId(2), want: 100_000_000n, leaseMs: 60_000 });
+    const extension = { account: 'acme', requestId: requestId(2), hold: 0n, leaseMs: 60_000 };
+    await store.extend({ ...extension, checkpoint: 5n });
+    for (const ms of [60_000, 30_000, 30_000]) {
+      clock.now += ms;
+      await store.sweep(100);
+    }
+    await settle(2, 7n);
+    expect(
+      (await exported({ account: 'acme', after: 1 })).map((entry) => 'event' in entry && entry.event),
+    ).toEqual([
+      `acme:expired_hold:${requestId(2)}`,
+      'acme:expired_credit:g1:3',
+      `acme:expired_hold:${requestId(1)}`,
+      'acme:expired_credit:g1:5',
+      `acme:late_charge:${requestId(2)}`,
+    ]);
+  });
+
+  it('is whole, however long it is', async () => {
+    await credits.grant('acme', '1', { id: 'g1' });
+    for (let n = 2; n <= 2500; n++) await settle(n, 1n);
+    const positions = (await exported()).map((entry) => 'position' in entry && entry.position);
+    expect(positions).toEqual(Array.from({ length: 2500 }, (_, n) => n + 1));
+  });
+
+  it('goes on after a position: of one account, or of each', async () => {
+    for (const account of ['acme', 'zeta']) {
+      await credits.grant(account, '1', { id: 'g1' });
+      await credits.grant(account, '2', { id: 'g2' });
+    }
+    expect(await exported({ account: 'zeta', after: 1 })).toMatchObject([{ account: 'zeta', position: 2 }]);
+    const seen: Record<string, number> = { acme: 2, zeta: 1 };
+    expect(await exported({ after: (account) => seen[account] ?? 0 })).toMatchObject([
+      { account: 'zeta', position: 2 },
+    ]);
+  });
+
+  it('begins with what was folded, unless that was exported before', async () => {
+    await credits.grant('acme', '1', { id: 'g1' });
+    for (let n = 2; n <= 9; n++) await settle(n, 1n);
+    await credits.trim('acme', 5);
+    const folded = {
+      account: 'acme',
+      event: 'acme:folded:5',
+      position: 5,
+      type: 'folded',
+      granted: '1.00',
+      charged: '0.000000004',
+      expired: '0.00',
+      writtenOff: '0.00',
+    };
+    expect((await exported({ account: 'acme', after: 4 })).slice(0, 2)).toMatchObject([
+      folded,
+      { position: 6 },
+    ]);
+    expect((await exported())[0]).toEqual(folded);
+    expect((await exported({ account: 'acme', after: 5 }))[0]).toMatchObject({
+      type: 'orphan_charge',
+      position: 6,
+    });
+    await credits.trim('acme', 9);
+    expect(await exported()).toMatchObject([{ type: 'folded', position: 9, charged: '0.000000008' }]);
+    expect(await exported({ account: 'acme', after: 9 })).toEqual([]);
+  });
+
+  it('skips nothing that is folded while it is read', async () => {
+    await credits.grant('acme', '1', { id: 'g1' });
+    for (let n = 2; n <= 2500; n++) await settle(n, 1n);
+    const lines = credits.exportJournal();
+    const entries: object[] = [];
+    for await (const line of lines) {
+      entries.push(JSON.parse(line) as object);
+      if (entries.length === 1) await credits.trim('acme', 2200);
+    }
+    expect(entries.slice(999, 1002)).toMatchObject([
+      { type: 'orphan_charge', position: 1000 },
+      { type: 'folded', position: 2200, charged: '0.000002199' },
+      { type: 'orphan_charge', position: 2201 },
+    ]);
+    expect(entries).toHaveLength(1000 + 1 + 300);
+  });
+
+  it('lists the accounts', async () => {
+    const accounts: string[] = [];
+    for (const account of ['acme', 'zeta']) await credits.grant(account, '1', { id: 'g1' });
+    for await (const account of credits.accounts()) accounts.push(account);
+    expect(accounts.sort()).toEqual(['acme', 'zeta']);
+  });
+});
+
+const REQUEST = requestId(1);
 const USAGE = {
   promptTokens: 9,
   cachedTokens: 0,

@@ -44,6 +44,22 @@ describe('an option that can only be a mistake', () => {
       create({ holdMode: 'loose' }),
       /^holdMode must be 'clamp', 'strict' or 'adaptive', got "loose"/,
     ],
+    [
+      'disconnect.beforeOutput',
+      create({ disconnect: { beforeOutput: 'all' } }),
+      /^disconnect\.beforeOutput must be 'input' or 'free', got "all"/,
+    ],
+    ['disconnect', create({ disconnect: { after: 'free' } }), /^disconnect has an unknown key "after"/],
+    [
+      'emptyAnswerIsFree',
+      create({ emptyAnswerIsFree: 'yes' }),
+      /^emptyAnswerIsFree must be a boolean, got "yes"/,
+    ],
+    [
+      'onOrphan',
+      create({ onOrphan: 'void' }),
+      /^onOrphan must be 'checkpoint', 'release' or 'capture', got "void"/,
+    ],
     ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
     ['authenticate', create({ authenticate: 'jwt' }), /^authenticate must be a function/],
     ['pricing', withModel({ pricing: undefined }), /^models\["m"\]\.pricing is missing/],
@@ -81,6 +97,11 @@ describe('an option that can only be a mistake', () => {
     ['credentials in it', withProvider({ baseURL: 'http://u:p@x' }), /must not hold credentials/],
     ['preset', withProvider({ preset: 'nobody' }), /^providers\["local"\]\.preset must be one of/],
     ['streamUsage', withProvider({ streamUsage: true }), /^providers\["local"\]\.streamUsage must be/],
+    [
+      'onClientGone',
+      withProvider({ onClientGone: 'wait' }),
+      /^providers\["local"\]\.onClientGone must be 'abort' or 'drain'/,
+    ],
     ['a header of the transport', withProvider({ headers: { Host: 'x' } }), /must not hold host/],
     [
       'a header with a line break',

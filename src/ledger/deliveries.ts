@@ -146,7 +146,9 @@ export class Deliveries {
 
   /** Tries the first parcels of a lane; says whether any was answered. */
   async #advance(account: string, lane: Lane): Promise<boolean> {
-    const parcels = lane.parcels.slice(0, lane.failures === 0 ? MOST_OF_A_LANE : 1);
+    // The first may be what can't be answered, though others could.
+    const from = lane.failedAwake ? lane.failures % lane.parcels.length : 0;
+    const parcels = lane.parcels.slice(from, from + (lane.failures === 0 ? MOST_OF_A_LANE : 1));
     const gone = await Promise.all(parcels.map((parcel) => this.#attempt(parcel)));
     if (this.#closed) return false;
     lane.parcels = lane.parcels.filter((parcel) => {

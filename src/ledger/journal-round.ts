@@ -88,5 +88,5 @@ const PAGE = 1000;
 /** What one step reads at most, so that it is no burden on a store in use. */
 const MOST_PAGES = 10;
 const MOST_ACCOUNTS = 100;
-/** Lines, about 5 MB in Redis. */
+/** Lines, about 9 MB in Redis. */
 const LONG_JOURNAL = 50_000;

@@ -1,13 +1,13 @@
 import { audit } from './audit.ts';
 import type { AccountState, KeyState, LedgerStore, Lot } from './ledger.ts';
 import { type MigrationPlan, planMigration } from './migration-plan.ts';
-import { formatUsd, type NanoDollars } from './money.ts';
+import { formatUsd } from './money.ts';
 
 export interface MigrationReport {
   readonly accounts: number;
   readonly keys: number;
-  /** What all accounts can spend, together. */
-  readonly available: NanoDollars;
+  /** What all accounts can spend, together; USD, as a decimal string. */
+  readonly available: string;
   /** What is not as it was in the other store: nothing, if all is well. */
   readonly problems: readonly { readonly account: string; readonly message: string }[];
 }
@@ -51,7 +51,8 @@ export async function migrate(from: LedgerStore, to: LedgerStore): Promise<Migra
 async function tidy(store: LedgerStore): Promise<void> {
   let accounts = 0;
   for await (const _ of store.accounts()) accounts += 1;
-  for (let visited = 0; visited <= accounts; visited += VISITED_BY_SWEEP) await store.sweep(Number.MAX_SAFE_INTEGER);
+  for (let visited = 0; visited <= accounts; visited += VISITED_BY_SWEEP)
+    await store.sweep(Number.MAX_SAFE_INTEGER);
 }
 
 /** The least that one sweep of any store visits. */
@@ -159,7 +160,7 @@ async function compare(
     keys += hashes[0]?.size ?? 0;
     available += before.available;
   }
-  return { accounts, keys, available, problems };
+  return { accounts, keys, available: formatUsd(available), problems };
 }
 
 function* differences(

@@ -47,7 +47,8 @@ export class OfflineAllowance {
   /** The operator said that this key, or this account, shall not spend. */
   forbid(account: string, key?: string): void {
     for (const id of this.#admitted) {
-      if (key === undefined ? id.startsWith(`${account} `) : id === `${account} ${key}`) this.#admitted.delete(id);
+      if (key === undefined ? id.startsWith(`${account} `) : id === `${account} ${key}`)
+        this.#admitted.delete(id);
     }
   }
 

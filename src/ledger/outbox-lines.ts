@@ -44,9 +44,10 @@ export function readLines(bytes: Buffer): Contents {
   return { intents: [...waiting.values()], damaged };
 }
 
-type Line = readonly [type: string, value: unknown];
+/** What a line says. Amounts are strings while it is JSON. */
+type Line = ['settle', Settle] | ['void', Void] | ['done', string[]];
 
-function line(content: Line): Buffer {
+function line(content: readonly [type: Line[0], value: object]): Buffer {
   const json = Buffer.from(JSON.stringify(content));
   return Buffer.concat([Buffer.from(`${checksum(json)} `), json, Buffer.from('\n')]);
 }
@@ -55,7 +56,9 @@ function line(content: Line): Buffer {
 function parseLine(text: string): Line[] | undefined {
   const json = Buffer.from(text.slice(9), 'latin1');
   if (text.slice(0, 9) !== `${checksum(json)} `) return undefined;
-  return [JSON.parse(json.toString(), revive) as Line];
+  // The checksum says that it is as it was written.
+  const content: Line = JSON.parse(json.toString(), revive);
+  return [content];
 }
 
 /** Lines that became one because the end of the first was damaged. */
@@ -68,12 +71,9 @@ function partsOf(text: string): Line[] {
 }
 
 function apply([type, value]: Line, waiting: Map<string, Intent>): void {
-  if (type === 'done') {
-    for (const requestId of value as readonly string[]) waiting.delete(requestId);
-  } else if (type === 'settle' || type === 'void') {
-    const intent = { type, command: value } as Intent;
-    waiting.set(intent.command.requestId, intent);
-  }
+  if (type === 'settle') waiting.set(value.requestId, { type, command: value });
+  if (type === 'void') waiting.set(value.requestId, { type, command: value });
+  if (type === 'done') for (const requestId of value) waiting.delete(requestId);
 }
 
 function checksum(bytes: Buffer): string {

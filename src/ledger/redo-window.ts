@@ -55,6 +55,8 @@ export class WatchedAccount {
   newest: Change | LiveHold | undefined;
   /** What was `newest` before an outage of the store that this account has not been checked since. */
   newestBefore: Change | LiveHold | undefined;
+  /** What was to be looked at after an outage has ended since: whether it was lost can't be seen any more. */
+  isUnsure = false;
   /** When it was last found to have everything, and how many outages of the store there had been by then. */
   checkedAt: number;
   checkedOutages = 0;
@@ -95,7 +97,7 @@ export class RedoWindow {
 
   /** Those of whom something is remembered that can be looked for. */
   *watched(): Generator<WatchedAccount> {
-    for (const account of this.#accounts.values()) if (account.newest) yield account;
+    for (const account of this.#accounts.values()) if (account.newest || account.isUnsure) yield account;
   }
 
   /**
@@ -154,6 +156,7 @@ export class RedoWindow {
     account.holds.clear();
     account.newest = undefined;
     account.newestBefore = undefined;
+    account.isUnsure = false;
   }
 
   #forget(entry: Entry): void {

@@ -48,7 +48,7 @@ export class Redo {
   }
 
   /**
-   * Sends a command, once its account can be believed; says whether its reply is from before what was acknowledged.
+   * Sends a command, once its account was looked at if that can be; says whether its reply is from before what was acknowledged.
    *
    * @param posts - a reply of `ok` has added a line to the journal
    */
@@ -57,7 +57,12 @@ export class Redo {
     send: () => Promise<Reply>,
     posts = false,
   ): Promise<{ readonly reply: Reply; readonly fell: boolean; readonly mark: Mark }> {
-    await this.trust(account);
+    try {
+      await this.trust(account);
+    } catch (error) {
+      // The store may take charges though it takes nothing else, as when its memory is full.
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
     return this.#ask(account, send, posts);
   }
 
@@ -100,17 +105,31 @@ export class Redo {
     this.#options.window.hold(account, hold);
   }
 
+  /** The request ended: returns what its hold was. */
+  release(account: WatchedAccount, requestId: string): LiveHold | undefined {
+    const { window, health } = this.#options;
+    const { newest, newestBefore } = account;
+    const hold = window.release(account, requestId);
+    const wasToTell = hold !== undefined && (hold === newest || hold === newestBefore);
+    if (wasToTell && account.checkedOutages !== health.outages) account.isUnsure = true;
+    return hold;
+  }
+
   /** Resolves once an account can be believed: since the store was away, it was found to have everything. */
   async trust(account: WatchedAccount): Promise<void> {
     await this.#repairs.get(account)?.done;
     this.#countLosses();
     const { outages } = this.#options.health;
-    if (account.newest && account.checkedOutages !== outages) await this.#check(account);
+    if ((account.newest || account.isUnsure) && account.checkedOutages !== outages)
+      await this.#check(account);
   }
 
   /** Applies again what the account may have lost. */
-  repair(account: WatchedAccount, found: bigint, reapplied = 0): Promise<void> {
-    const expected = account.seq;
+  repair(
+    account: WatchedAccount,
+    found: bigint,
+    { expected = account.seq, reapplied = 0, isCertain = true }: Partial<Evidence> = {},
+  ): Promise<void> {
     account.era += 1;
     account.seq = found;
     const running = this.#repairs.get(account);
@@ -120,7 +139,7 @@ export class Redo {
     }
     const repair: Repair = { again: false, done: Promise.resolve() };
     this.#repairs.set(account, repair);
-    repair.done = this.#repair(account, repair, expected, found, reapplied).finally(() => {
+    repair.done = this.#repair(account, repair, found, { expected, reapplied, isCertain }).finally(() => {
       this.#repairs.delete(account);
     });
     // Who waits for it hears of it; it fails only by being closed.
@@ -235,40 +254,46 @@ export class Redo {
       if (at >= checkedAt && (change.type === 'void' || !wasMade)) looked.add(change);
     }
     for (const change of looked) {
-      if (!change || change.type === 'createKey' || change.type === 'revokeKey' || change.type === 'freeze') continue;
+      if (!change || change.type === 'createKey' || change.type === 'revokeKey' || change.type === 'freeze')
+        continue;
       if (change.type === 'grant' && !(await this.#exists(account))) return;
-      const { lost, fell, found } = await this.#repeat(account, change);
+      const expected = account.seq;
+      const isHold = change.type === 'hold';
+      const { lost, fell, found } = await (isHold
+        ? this.#find(account, change)
+        : this.#repeat(account, change));
       if (!lost && !fell) continue;
-      await this.repair(account, found, lost ? 1 : 0);
-      break;
+      return this.repair(account, found, { expected, reapplied: lost && !isHold ? 1 : 0 });
     }
+    if (account.isUnsure) return this.repair(account, account.seq, { isCertain: false });
     account.checkedAt = startedAt;
     account.checkedOutages = outages;
     account.newestBefore = undefined;
   }
 
-  async #repair(
-    account: WatchedAccount,
-    repair: Repair,
-    expected: bigint,
-    found: bigint,
-    reappliedBefore: number,
-  ): Promise<void> {
+  async #repair(account: WatchedAccount, repair: Repair, found: bigint, evidence: Evidence): Promise<void> {
     const { tell, health, now } = this.#options;
-    let reapplied = reappliedBefore;
+    const expected = String(evidence.expected);
+    let { reapplied } = evidence;
     let told = false;
+    const tellOnce = (): void => {
+      if (!told) tell({ type: 'rollback', account: account.id, expected, found: String(found) });
+      told = true;
+    };
     for (;;) {
       repair.again = false;
       const { outages } = health;
       const startedAt = now();
       if (!(await this.#deliver(account, () => this.#exists(account)))) return;
-      if (!told) {
-        tell({ type: 'rollback', account: account.id, expected: String(expected), found: String(found) });
-      }
-      told = true;
+      if (evidence.isCertain) tellOnce();
       for (const changes of inOrderOfRepetition(account)) {
         await inTurn(changes, async (change) => {
-          const { lost, fell, found: now } = await this.#deliver(account, () => this.#repeat(account, change));
+          const {
+            lost,
+            fell,
+            found: now,
+          } = await this.#deliver(account, () => this.#repeat(account, change));
+          if (lost) tellOnce();
           if (lost) reapplied += 1;
           if (fell) void this.repair(account, now);
         });
@@ -277,7 +302,8 @@ export class Redo {
       account.checkedAt = startedAt;
       account.checkedOutages = outages;
       account.newestBefore = undefined;
-      tell({ type: 'rollback_repaired', account: account.id, reapplied });
+      account.isUnsure = false;
+      if (told) tell({ type: 'rollback_repaired', account: account.id, reapplied });
       return;
     }
   }
@@ -290,6 +316,14 @@ export class Redo {
     const balance = await this.hear(() => this.#options.store.balance(account.id));
     if (!balance) this.lose(account);
     return balance !== undefined;
+  }
+
+  /** Renews a hold, which is possible even while no hold can be taken; says whether it is there in its size. */
+  async #find(account: WatchedAccount, { extend }: LiveHold): Promise<Repetition> {
+    const renewal = { ...extend, hold: 0n };
+    const { reply, fell } = await this.#ask(account, () => this.#options.store.extend(renewal));
+    const shrank = reply.code === 'ok' && reply.hold < extend.hold;
+    return { lost: reply.code === 'unknown' || shrank, fell, found: reply.seq };
   }
 
   /** Applies a change or hold again; says whether it had been lost. */
@@ -354,6 +388,15 @@ interface Repetition {
   /** The reply is from before what was acknowledged. */
   readonly fell: boolean;
   readonly found: bigint;
+}
+
+/** Why an account is repaired. */
+interface Evidence {
+  readonly expected: bigint;
+  /** What has been applied again already. */
+  readonly reapplied: number;
+  /** Something was lost; else something may have been. */
+  readonly isCertain: boolean;
 }
 
 interface Repair {

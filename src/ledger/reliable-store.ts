@@ -366,7 +366,7 @@ export class ReliableStore implements LedgerStore {
       if (asked.reply.code === 'no_account' && (wasAdmitted || isKnown(account))) throw this.#gone(account);
       return asked;
     });
-    const hold = this.#window.release(account, requestId);
+    const hold = this.#redo.release(account, requestId);
     if (reply.code === 'ok' || reply.code === 'duplicate') {
       const admit = hold?.admit.idempotencyKey && hold.admit;
       const change = { type: 'settle' as const, command: { ...command, amount: reply.charged } };
@@ -392,7 +392,7 @@ export class ReliableStore implements LedgerStore {
       () => this.#redo.ask(account, () => this.#store.void(command)),
       until,
     );
-    this.#window.release(account, requestId);
+    this.#redo.release(account, requestId);
     const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
     if (this.#remembers && released) {
       this.#redo.record(account, { type: 'void', command }, mark, reply.code !== 'duplicate');
@@ -410,7 +410,9 @@ export class ReliableStore implements LedgerStore {
   /** What is refused of an account that was known, and is not there. */
   #gone(account: WatchedAccount): StoreUnavailable {
     this.#redo.lose(account);
-    return new StoreUnavailable('no', { cause: new Error(`account ${account.id} is not in the store any more`) });
+    return new StoreUnavailable('no', {
+      cause: new Error(`account ${account.id} is not in the store any more`),
+    });
   }
 
   #rememberGhost({ requestId, leaseMs }: Admit): void {

@@ -1,9 +1,4 @@
-import {
-  type Admit,
-  type AdmitResult,
-  type LedgerStore,
-  StoreUnavailable,
-} from '../../src/ledger/ledger.ts';
+import { type Admit, type AdmitResult, type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
 import { MemoryStore } from '../../src/ledger/memory-store.ts';
 
 type Command = (store: LedgerStore) => Promise<unknown>;

@@ -1,0 +1,27 @@
+import { audit } from '../ledger/audit.ts';
+import { type Command, counted } from './command.ts';
+
+export const auditCommand: Command = {
+  name: 'audit',
+  summary: 'Add up the books anew, of one account or all, and say what is wrong',
+  positionals: '[ACCOUNT]',
+  options: {},
+  async run({ positionals: [account], store, print }) {
+    let [accounts, lines, findings] = [0, 0, 0];
+    for await (const each of audit(store, { ...(account !== undefined && { account }) })) {
+      accounts += 1;
+      lines += each.lines;
+      findings += each.findings.length;
+      for (const finding of each.findings) {
+        print(`${finding.account}: ${finding.invariant} ${finding.message}`, finding);
+      }
+    }
+    const outcome = findings === 0 ? 'nothing is wrong' : counted(findings, 'finding');
+    print(`${counted(accounts, 'account')}, ${counted(lines, 'line')} of journal: ${outcome}`, {
+      accounts,
+      lines,
+      findings,
+    });
+    return findings === 0;
+  },
+};

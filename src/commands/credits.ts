@@ -1,0 +1,82 @@
+import { createCredits, type CreditsChange } from '../ledger/credits.ts';
+import { type Command, count, type Invocation, required, UsageError } from './command.ts';
+
+export const grantCommand: Command = {
+  name: 'credits grant',
+  summary: 'Add credits to an account, which this makes if there is none',
+  positionals: 'ACCOUNT AMOUNT',
+  options: {
+    id: { value: 'ID', help: "the grant's own id, as a payment's: the same one twice grants once" },
+    expires: {
+      value: 'DATE',
+      help: 'when what is left of it expires, e.g. 2027-01-31T00:00Z; never by default',
+    },
+    priority: { value: 'N', help: 'smaller ones are used first, from 0 to 100; 50 by default' },
+  },
+  async run(invocation) {
+    const { positionals, options, store } = invocation;
+    const [account = '', amount = ''] = positionals;
+    const { expires, priority } = options;
+    const change = await createCredits(store).grant(account, amount, {
+      id: required(invocation, 'id'),
+      ...(expires !== undefined && { expiresAt: date(expires) }),
+      ...(priority !== undefined && { priority: count(priority, '--priority') }),
+    });
+    return report(invocation, account, change);
+  },
+};
+
+export const adjustCommand: Command = {
+  name: 'credits adjust',
+  summary: "Correct an account's balance, up or down",
+  positionals: 'ACCOUNT DELTA',
+  options: {
+    id: { value: 'ID', help: "the adjustment's own id: the same one twice adjusts once" },
+    reason: { value: 'TEXT', help: 'kept in the journal' },
+  },
+  async run(invocation) {
+    const [account = '', delta = ''] = invocation.positionals;
+    const change = await createCredits(invocation.store).adjust(account, delta, {
+      id: required(invocation, 'id'),
+      reason: required(invocation, 'reason'),
+    });
+    return report(invocation, account, change);
+  },
+};
+
+export const balanceCommand: Command = {
+  name: 'credits balance',
+  summary: 'Say what an account has, or all of them',
+  positionals: '[ACCOUNT]',
+  options: {},
+  async run({ positionals: [account], store, print }) {
+    const credits = createCredits(store);
+    if (account !== undefined && !(await store.balance(account))) {
+      print(`There is no account ${account}`, { account, error: 'no_account' });
+      return false;
+    }
+    for await (const each of account === undefined ? credits.accounts() : [account]) {
+      const balance = await credits.balance(each);
+      const { held, totalUsed, totalGranted } = balance;
+      const numbers = `${balance.balance} to spend, ${held} held, ${totalUsed} used of ${totalGranted} granted`;
+      print(`${each}: ${numbers}`, { account: each, ...balance });
+    }
+    return true;
+  },
+};
+
+function report({ print }: Invocation, account: string, change: CreditsChange): boolean {
+  const { available, duplicate, durable } = change;
+  const repeated = duplicate ? ' (it was made before)' : '';
+  const unsafe = durable === false ? ' (NOT on as many replicas as was asked for: repeat the command)' : '';
+  print(`${account}: ${available} to spend${repeated}${unsafe}`, { account, ...change });
+  return durable !== false;
+}
+
+function date(text: string): Date {
+  const parsed = new Date(text);
+  if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(parsed.getTime())) {
+    throw new UsageError(`--expires must be a date as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
+  }
+  return parsed;
+}

@@ -1,0 +1,27 @@
+import type { Command } from './command.ts';
+
+export const freezeCommand: Command = {
+  name: 'freeze',
+  summary: 'Refuse new requests of an account; those that run go on, and are charged',
+  ...changing(true),
+};
+
+export const unfreezeCommand: Command = {
+  name: 'unfreeze',
+  summary: 'Admit requests of an account again',
+  ...changing(false),
+};
+
+function changing(frozen: boolean): Omit<Command, 'name' | 'summary'> {
+  return {
+    positionals: 'ACCOUNT',
+    options: {},
+    async run({ positionals: [account = ''], store, print }) {
+      const isKnown = await store.freeze(account, frozen);
+      const state = frozen ? 'frozen' : 'not frozen';
+      const text = isKnown ? `${account}: ${state}` : `There is no account ${account}`;
+      print(text, isKnown ? { account, frozen } : { account, error: 'no_account' });
+      return isKnown;
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import { migrate } from '../ledger/migrate.ts';
+import { type Command, counted, required } from './command.ts';
+
+export const migrateCommand: Command = {
+  name: 'migrate',
+  summary: 'Move all accounts and API keys into another store, while no router uses either',
+  positionals: '',
+  options: {
+    to: { value: 'URL', help: 'the store to move into: empty, or as an interrupted migration left it' },
+  },
+  async run(invocation) {
+    const { store, print, open } = invocation;
+    const { problems, ...moved } = await migrate(store, open(required(invocation, 'to')));
+    for (const problem of problems) print(`${problem.account}: ${problem.message}`, problem);
+    const { accounts, keys, available } = moved;
+    const outcome = problems.length === 0 ? 'all is as it was' : counted(problems.length, 'problem');
+    print(
+      `Moved ${counted(accounts, 'account')} with ${available} to spend, and ${counted(keys, 'key')}: ${outcome}`,
+      {
+        ...moved,
+        problems: problems.length,
+      },
+    );
+    return problems.length === 0;
+  },
+};

@@ -1,0 +1,280 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { RedisStore } from '../src/ledger/redis-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { admission } from './helpers/redis-ledger.ts';
+import { type RedisServer, startRedis } from './helpers/redis-server.ts';
+
+const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
+const CLI = new URL('../dist/cli.js', import.meta.url).pathname;
+const folder = mkdtempSync(join(tmpdir(), 'ccr-cli-'));
+let redis: RedisServer;
+let file: string;
+let store: string;
+let files = 0;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+
+afterAll(async () => {
+  await redis.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** A file with 5 USD of account `acme`. */
+beforeEach(async () => {
+  file = join(folder, `${(files += 1)}.db`);
+  store = `sqlite:${file}`;
+  const ledger = new SqliteStore(file);
+  await ledger.grant({ account: 'acme', id: 'g1', amount: 5_000_000_000n });
+  await ledger.close();
+});
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+  const child = spawn(process.execPath, ['--no-warnings', CLI, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit') as Promise<[number | null]>,
+  ]);
+  return { code, stdout, stderr };
+}
+
+const on = (...args: string[]): Promise<Ended> => run([...args, '--store', store]);
+const ok = (...lines: string[]): Ended => ({
+  code: 0,
+  stdout: lines.map((line) => `${line}\n`).join(''),
+  stderr: '',
+});
+
+function damage(): void {
+  const database = new DatabaseSync(file);
+  database.exec('UPDATE accounts SET available = available + 1');
+  database.close();
+}
+
+describe('the command', () => {
+  it('says what it can do', async () => {
+    const { code, stdout } = await run(['--help']);
+    expect(code).toBe(0);
+    for (const name of ['audit', 'credits grant', 'journal', 'trim', 'freeze', 'unfreeze', 'migrate']) {
+      expect(stdout).toContain(`\n  ${name} `);
+    }
+  });
+
+  it('says of each command how it is called', async () => {
+    const { code, stdout } = await run(['credits', 'grant', '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: chat-completions-router credits grant ACCOUNT AMOUNT --id ID/);
+    expect(stdout).toContain('--store URL');
+  });
+
+  it.each<[string, string[], string]>([
+    ['no command', [], ''],
+    ['an unknown command', ['fly'], 'there is no command "fly"'],
+    ['half a command', ['credits'], 'credits is followed by one of balance, grant, adjust'],
+    ['an unknown option', ['audit', '--fast'], "Unknown option '--fast'"],
+    ['no store', ['audit'], '--store URL is required, or CREDITS_STORE in the environment'],
+    ['a store of its own', ['audit', '--store', 'memory:'], "memory: is a process's own"],
+    ['a store that is none', ['audit', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
+    ['too little', ['freeze'], 'it is chat-completions-router freeze ACCOUNT'],
+    ['too much', ['freeze', 'acme', 'zeta'], 'it is chat-completions-router freeze ACCOUNT'],
+  ])('ends with 2 when it is given %s', async (_what, args, message) => {
+    const { code, stderr } = await run(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('ends with 1 and the reason when the store is away', async () => {
+    const { code, stderr } = await run(['audit', '--store', 'redis://127.0.0.1:1']);
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      'chat-completions-router: The credit store refused the command: connect ECONNREFUSED 127.0.0.1:1\n',
+    );
+  });
+
+  it('makes no file of a mistyped path', async () => {
+    const missing = join(folder, 'missing.db');
+    const { code, stderr } = await run(['audit', '--store', `sqlite:${missing}`]);
+    expect(code).toBe(1);
+    expect(stderr).toBe(`chat-completions-router: there is no file ${missing}\n`);
+    expect(existsSync(missing)).toBe(false);
+  });
+
+  it("shows no store's password", async () => {
+    const { stderr } = await run(['audit', '--store', 'redis://:hunter2@[']);
+    expect(stderr).toContain('store must name hosts');
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  it('finds its store in the environment', async () => {
+    expect(await run(['credits', 'balance'], { CREDITS_STORE: store })).toEqual(
+      ok('acme: 5.00 to spend, 0.00 held, 0.00 used of 5.00 granted'),
+    );
+  });
+});
+
+describe('audit', () => {
+  it('ends with 0 when nothing is wrong', async () => {
+    expect(await on('audit')).toEqual(ok('1 account, 1 line of journal: nothing is wrong'));
+  });
+
+  it('ends with 1 when something is, and says what', async () => {
+    damage();
+    const { code, stdout } = await on('audit', 'acme');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
+    expect(stdout).toMatch(/\n1 account, 1 line of journal: 1 finding\n$/);
+  });
+
+  it('says it in JSON', async () => {
+    damage();
+    const lines = (await on('audit', '--json')).stdout.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { account: 'acme', invariant: 'I1' },
+      { accounts: 1, lines: 1, findings: 1 },
+    ]);
+  });
+});
+
+describe('credits', () => {
+  it('grants, once', async () => {
+    const grant = [
+      'credits',
+      'grant',
+      'acme',
+      '2.50',
+      '--id',
+      'p1',
+      '--expires',
+      '2999-01-01',
+      '--priority',
+      '3',
+    ];
+    expect(await on(...grant)).toEqual(ok('acme: 7.50 to spend'));
+    expect(await on(...grant)).toEqual(ok('acme: 7.50 to spend (it was made before)'));
+  });
+
+  it('adjusts down', async () => {
+    expect(await on('credits', 'adjust', 'acme', '-1.50', '--id', 'a1', '--reason', 'oops')).toEqual(
+      ok('acme: 3.50 to spend'),
+    );
+  });
+
+  it('ends with 1 when there is less than is to be taken', async () => {
+    const { code, stderr } = await on('credits', 'adjust', 'acme', '-9', '--id', 'a1', '--reason', 'oops');
+    expect(code).toBe(1);
+    expect(stderr).toContain('the account has less than that available');
+  });
+
+  it.each<[string, string[], string]>([
+    ['no amount', ['acme', 'much', '--id', 'p1'], 'amount must be a decimal string of USD'],
+    ['no id', ['acme', '1'], '--id is required'],
+    ['no date', ['acme', '1', '--id', 'p1', '--expires', 'soon'], '--expires must be a date'],
+    ['no priority', ['acme', '1', '--id', 'p1', '--priority', '-1'], '--priority must be a whole number'],
+  ])('refuses a grant with %s', async (_what, args, message) => {
+    const { code, stderr } = await on('credits', 'grant', ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('says that there is no such account', async () => {
+    expect(await on('credits', 'balance', 'nobody')).toMatchObject({
+      code: 1,
+      stdout: 'There is no account nobody\n',
+    });
+  });
+});
+
+describe('journal', () => {
+  it('prints JSON lines, from a position on, which trim folds', async () => {
+    await on('credits', 'grant', 'acme', '1', '--id', 'p1');
+    const after = await on('journal', 'acme', '--after', '1');
+    expect(JSON.parse(after.stdout)).toMatchObject({
+      account: 'acme',
+      position: 2,
+      id: 'p1',
+      amount: '1.00',
+    });
+    expect(await on('trim', 'acme', '1')).toEqual(ok('acme: folded up to 1'));
+    const all = (await on('journal')).stdout.trimEnd().split('\n');
+    expect(all.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { account: 'acme', type: 'folded', position: 1, granted: '5.00' },
+      { account: 'acme', type: 'grant', position: 2 },
+    ]);
+  });
+
+  it('ends well when its reader has read enough', async () => {
+    const ledger = new SqliteStore(file);
+    const reason = 'x'.repeat(500);
+    for (let n = 0; n < 400; n++) await ledger.adjust({ account: 'acme', id: `a${n}`, delta: 1n, reason });
+    await ledger.close();
+    const child = spawn(process.execPath, ['--no-warnings', CLI, 'journal', '--store', store], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const errors = text(child.stderr);
+    await once(child.stdout, 'data');
+    child.stdout.destroy();
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(await errors).toBe('');
+  });
+});
+
+describe('freeze', () => {
+  it('stops an account, which unfreeze undoes', async () => {
+    const ledger = new SqliteStore(file);
+    expect(await on('freeze', 'acme')).toEqual(ok('acme: frozen'));
+    expect((await ledger.snapshot('acme'))?.frozen).toBe(true);
+    expect(await on('unfreeze', 'acme', '--json')).toEqual(ok('{"account":"acme","frozen":false}'));
+    expect((await ledger.snapshot('acme'))?.frozen).toBe(false);
+    await ledger.close();
+  });
+
+  it('ends with 1 when there is no such account', async () => {
+    expect(await on('freeze', 'nobody')).toMatchObject({ code: 1, stdout: 'There is no account nobody\n' });
+  });
+});
+
+describe('migrate', () => {
+  it('moves a file into Redis, and again without a change', async () => {
+    const to = `${redis.url}?prefix=moved:`;
+    const moved = ok('Moved 1 account with 5.00 to spend, and 0 keys: all is as it was');
+    expect(await on('migrate', '--to', to)).toEqual(moved);
+    expect(await on('migrate', '--to', to)).toEqual(moved);
+    expect(await run(['credits', 'balance', 'acme', '--store', to])).toEqual(
+      ok('acme: 5.00 to spend, 0.00 held, 0.00 used of 5.00 granted'),
+    );
+    const ledger = new RedisStore(to);
+    expect((await ledger.snapshot('acme'))?.lots).toMatchObject([{ id: 'import:lot:g1' }]);
+    await ledger.close();
+    expect((await run(['audit', '--store', to])).code).toBe(0);
+  });
+
+  it('refuses while requests run, and says which', async () => {
+    const ledger = new SqliteStore(file);
+    const { now } = await ledger.grant({ account: 'acme', id: 'g1', amount: 5_000_000_000n });
+    const requestId = `${now.toString(36).padStart(9, '0')}gate000001`;
+    await ledger.admit({ ...admission(1, 1n), requestId, leaseMs: 60_000 });
+    await ledger.close();
+    const { code, stderr } = await on('migrate', '--to', `sqlite:${join(folder, 'refused.db')}`);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`account acme can't be moved: request ${requestId} holds 0.000000001`);
+  });
+});

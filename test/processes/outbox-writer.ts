@@ -1,0 +1,128 @@
+import { writeSync } from 'node:fs';
+import { once } from 'node:events';
+import type { LedgerEvent } from '../../src/ledger/events.ts';
+import {
+  type Settle,
+  type SettledUsage,
+  type SettleResult,
+  StoreUnavailable,
+} from '../../src/ledger/ledger.ts';
+import { MemoryStore } from '../../src/ledger/memory-store.ts';
+import { OutboxFolder } from '../../src/ledger/outbox-files.ts';
+import { ReliableStore } from '../../src/ledger/reliable-store.ts';
+import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { SqliteStore } from '../../src/ledger/sqlite-store.ts';
+
+/**
+ * A process of its own with an outbox: `node outbox-writer.ts TASK LEDGER OUTBOX ON_ERROR`.
+ *
+ * What it writes to stdout was true before it went on.
+ */
+const [task = '', file = '', folder = '', onError = 'refuse'] = process.argv.slice(2);
+const say = (...words: readonly (string | number | bigint)[]): void =>
+  void writeSync(1, `${words.join(' ')}\n`);
+
+/** In memory, and takes no settlements while it is away. */
+class AwayStore extends MemoryStore {
+  isAway = false;
+
+  override async settle(command: Settle): Promise<SettleResult> {
+    if (this.isAway) throw new StoreUnavailable('no');
+    return super.settle(command);
+  }
+}
+
+const ledger = new AwayStore();
+const told: string[] = [];
+const store = new ReliableStore({
+  store: task === 'wait' ? new SqliteStore(file) : ledger,
+  tell: ({ type }: LedgerEvent) => {
+    told.push(type);
+    say('event', type);
+  },
+  outbox: { files: new OutboxFolder(folder), onError: onError === 'memory' ? 'memory' : 'refuse' },
+});
+const ids = new RequestIds();
+
+const USAGE: SettledUsage = {
+  promptTokens: 9,
+  cachedTokens: 2,
+  completionTokens: 12,
+  reasoningTokens: 3,
+  source: 'upstream',
+  price: 'v1',
+  ending: 'finished',
+};
+
+async function admit(): Promise<string> {
+  const requestId = ids.next();
+  const { code } = await store.admit({
+    account: 'acme',
+    key: 'k1',
+    externalKey: true,
+    requestId,
+    want: 10n,
+    min: 10n,
+    leaseMs: 120_000,
+    tokens: 0,
+    notAfter: Infinity,
+  });
+  if (code !== 'ok') throw new Error(`An admit was answered ${code}`);
+  return requestId;
+}
+
+function settle(requestId: string, amount: bigint, price = 'v1'): Promise<unknown> {
+  return store.settle({
+    account: 'acme',
+    requestId,
+    amount,
+    key: 'k1',
+    model: 'some/model',
+    usage: { ...USAGE, price },
+    force: true,
+  });
+}
+
+/** Takes holds; told to go on, ends 1,000 requests and waits for a ledger that someone else keeps busy. */
+async function wait(): Promise<void> {
+  const held = [await admit(), await admit(), await admit()];
+  say('admitted');
+  await once(process.stdin, 'data');
+  for (const [n, requestId] of held.entries()) {
+    settle(requestId, BigInt(n + 1)).catch(() => {});
+    say('ended', requestId, n + 1);
+  }
+  for (let n = 0; n < 997; n++) {
+    const requestId = ids.next();
+    settle(requestId, 1n).catch(() => {});
+    say('ended', requestId, 1);
+  }
+  say('waiting');
+  await new Promise(() => setInterval(() => {}, 1000));
+}
+
+/** Ends requests, which its ledger does not take, until its disk is full; then the ledger does. */
+async function fill(): Promise<void> {
+  await store.grant({ account: 'acme', id: 'g1', amount: 100_000n });
+  ledger.isAway = true;
+  const settling: Promise<unknown>[] = [];
+  for (let refused = 0; settling.length < 300 && refused < 3;) {
+    try {
+      settling.push(settle(await admit(), 1n, 'x'.repeat(10_000)));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      say('refused', error.applied);
+      refused += 1;
+    }
+  }
+  say('ended', settling.length);
+  ledger.isAway = false;
+  await Promise.all(settling);
+  while (!told.includes('outbox_back')) await new Promise((resolve) => setTimeout(resolve, 50));
+  await admit();
+  const { spent = 0n, held = 0n } = (await store.balance('acme')) ?? {};
+  say('balance', spent, held);
+  await store.close();
+}
+
+await (task === 'wait' ? wait() : fill());

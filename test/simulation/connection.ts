@@ -1,0 +1,250 @@
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type CreateKey,
+  type CreateKeyResult,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type KeyRecord,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type Void,
+  type VoidResult,
+} from '../../src/ledger/ledger.ts';
+import type { Random } from './random.ts';
+import type { Command, StoreServer } from './store-server.ts';
+import type { Actor, VirtualTime } from './virtual-time.ts';
+
+/** What goes wrong between a gateway and its store, as probabilities a command. */
+export interface NetworkFaults {
+  dropRequest: number;
+  dropReply: number;
+  duplicate: number;
+  /** Comes up to 10 s late, when nobody waits for it any more. */
+  delay: number;
+  /** Is refused by a server that misses its replicas, or is out of memory. */
+  refuse: number;
+  latencyMs: number;
+}
+
+export interface ConnectionOptions {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly server: StoreServer;
+  /** Of the gateway. */
+  readonly actor: Actor;
+  readonly faults: NetworkFaults;
+  /** How long a change is on its way to the replicas, for commands that wait for that; undefined: none does. */
+  readonly durableAfterMs: number | undefined;
+  /** Called with every reply that says where the account's journal is. */
+  readonly onReply: (account: string, sentAt: number, seq: bigint) => void;
+}
+
+const ADMIT_TIMEOUT_MS = 250;
+const TIMEOUT_MS = 2000;
+
+/** A gateway's way to its store, which says what RedisStore would say: it did not happen, or nobody knows. */
+export class Connection implements LedgerStore {
+  readonly mayRollBack = true;
+  losses = 0;
+  /** No packet gets through. */
+  isCut = false;
+  readonly #options: ConnectionOptions;
+  readonly #pending = new Set<(error: StoreUnavailable) => void>();
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** The connection is lost: what was sent may have been applied. */
+  lose(): void {
+    this.losses += 1;
+    const pending = [...this.#pending];
+    this.#pending.clear();
+    for (const reject of pending) reject(new StoreUnavailable('unknown'));
+  }
+
+  admit(command: Admit): Promise<AdmitResult> {
+    return this.#send('admit', command.account, command.requestId, (store) => store.admit(command));
+  }
+
+  extend(command: Extend): Promise<ExtendResult> {
+    return this.#send('extend', command.account, command.requestId, (store) => store.extend(command));
+  }
+
+  settle(command: Settle): Promise<SettleResult> {
+    return this.#send('settle', command.account, command.requestId, (store) => store.settle(command));
+  }
+
+  void(command: Void): Promise<VoidResult> {
+    return this.#send('void', command.account, command.requestId, (store) => store.void(command));
+  }
+
+  grant(command: Grant): Promise<GrantResult> {
+    return this.#send('grant', command.account, command.id, (store) => store.grant(command));
+  }
+
+  adjust(command: Adjust): Promise<AdjustResult> {
+    return this.#send('adjust', command.account, command.id, (store) => store.adjust(command));
+  }
+
+  sweep(budget: number): Promise<number> {
+    return this.#send('sweep', '', '', (store) => store.sweep(budget));
+  }
+
+  request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    return this.#send('request', account, requestId, (store) => store.request(account, requestId));
+  }
+
+  snapshot(account: string): Promise<AccountState | undefined> {
+    return this.#send('snapshot', account, '', (store) => store.snapshot(account));
+  }
+
+  balance(account: string): Promise<Balance | undefined> {
+    return this.#send('balance', account, '', (store) => store.balance(account));
+  }
+
+  journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    return this.#send('journal', account, '', (store) => store.journal(account, afterSeq, limit));
+  }
+
+  trim(account: string, seq: bigint): Promise<void> {
+    return this.#send('trim', account, '', (store) => store.trim(account, seq));
+  }
+
+  freeze(account: string, frozen: boolean): Promise<boolean> {
+    return this.#send('freeze', account, account, (store) => store.freeze(account, frozen));
+  }
+
+  accounts(): AsyncIterable<string> {
+    return this.#options.server.inside.accounts();
+  }
+
+  createKey(command: CreateKey): Promise<CreateKeyResult> {
+    return this.#send('createKey', command.account, command.key, (store) => store.createKey(command));
+  }
+
+  findKey(hash: string): Promise<KeyRecord | undefined> {
+    return this.#send('findKey', '', hash, (store) => store.findKey(hash));
+  }
+
+  keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#send('keys', account, '', (store) => store.keys(account));
+  }
+
+  revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#send('revokeKey', account, key, (store) => store.revokeKey(account, key));
+  }
+
+  async close(): Promise<void> {
+    this.isCut = true;
+    this.lose();
+  }
+
+  #send<T>(
+    name: Command,
+    account: string,
+    about: string,
+    run: (store: LedgerStore) => Promise<T>,
+  ): Promise<T> {
+    const { time, random, server, actor, faults } = this.#options;
+    const sentAt = time.now;
+    return new Promise<T>((resolve, reject) => {
+      const timeoutMs = name === 'admit' ? ADMIT_TIMEOUT_MS : TIMEOUT_MS;
+      if (this.isCut || !server.isUp) {
+        // There is no connection, and there is none in time.
+        time.after(actor, timeoutMs, () => reject(new StoreUnavailable('no')));
+        return;
+      }
+      const fail = (error: StoreUnavailable): void => {
+        this.#pending.delete(fail);
+        timeout.cancelled = true;
+        reject(error);
+      };
+      const timeout = time.after(actor, timeoutMs, () => fail(new StoreUnavailable('unknown')));
+      this.#pending.add(fail);
+      if (random.chance(faults.refuse)) {
+        time.after(actor, this.#latency(), () => {
+          if (this.#pending.has(fail)) fail(new StoreUnavailable('no'));
+        });
+        return;
+      }
+      const settle = (succeeded: boolean, outcome: unknown): void => {
+        if (!this.#pending.delete(fail)) return;
+        timeout.cancelled = true;
+        if (!succeeded) {
+          reject(outcome);
+          return;
+        }
+        if (isStamped(outcome)) this.#options.onReply(account, sentAt, outcome.seq);
+        resolve(outcome as T);
+      };
+      const copies = random.chance(faults.duplicate) ? 2 : 1;
+      for (let copy = 0; copy < copies; copy++) {
+        if (random.chance(faults.dropRequest)) continue;
+        const late = random.chance(faults.delay) ? random.below(10_000) : 0;
+        time.after(server.actor, this.#latency() + late, () => this.#arrive(name, account, about, run, settle));
+      }
+    });
+  }
+
+  #arrive<T>(
+    name: Command,
+    account: string,
+    about: string,
+    run: (store: LedgerStore) => Promise<T>,
+    settle: (succeeded: boolean, outcome: unknown) => void,
+  ): void {
+    const { time, random, server, actor, faults } = this.#options;
+    if (this.isCut || !server.isUp) return;
+    const reply = (succeeded: boolean, outcome: unknown): void => {
+      if (this.isCut || random.chance(faults.dropReply)) return;
+      time.after(actor, this.#latency(), () => settle(succeeded, outcome));
+    };
+    const applied = server.apply(name, actor.name, account, about, run);
+    const { length } = server;
+    applied.then(
+      (outcome) => this.#onceDurable(name, length, outcome, (told) => reply(true, told)),
+      (error: unknown) => reply(false, error),
+    );
+  }
+
+  /** Waits until a replica has it, where that was asked for: as a WAIT on a connection of its own does. */
+  #onceDurable(name: Command, length: number, outcome: unknown, then: (outcome: unknown) => void): void {
+    const { time, server, durableAfterMs } = this.#options;
+    if (durableAfterMs === undefined || !WAIT.has(name) || typeof outcome !== 'object') {
+      then(outcome);
+      return;
+    }
+    const { failovers } = server;
+    const isDurable = durableAfterMs <= DURABLE_TIMEOUT_MS;
+    time.after(server.actor, Math.min(durableAfterMs, DURABLE_TIMEOUT_MS), () => {
+      // The connection that waited went with the server.
+      if (!server.isUp || server.failovers !== failovers) return;
+      if (isDurable) server.makeSafe(length);
+      then({ ...outcome, durable: isDurable });
+    });
+  }
+
+  #latency(): number {
+    const { random, faults } = this.#options;
+    return random.skewed(0.1, faults.latencyMs);
+  }
+}
+
+const WAIT: ReadonlySet<Command> = new Set<Command>(['grant', 'adjust', 'createKey']);
+const DURABLE_TIMEOUT_MS = 1000;
+
+function isStamped(reply: unknown): reply is { readonly seq: bigint } {
+  return typeof reply === 'object' && reply !== null && 'seq' in reply && typeof reply.seq === 'bigint';
+}

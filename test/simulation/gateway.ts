@@ -1,0 +1,308 @@
+import { growthOf } from '../../src/holds/growth.ts';
+import type { Hold } from '../../src/holds/hold.ts';
+import type { LedgerEvent } from '../../src/ledger/events.ts';
+import type { LedgerStore } from '../../src/ledger/ledger.ts';
+import type { OfflineAllowanceLimits } from '../../src/ledger/offline-allowance.ts';
+import { ReliableStore } from '../../src/ledger/reliable-store.ts';
+import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { UsageMeter } from '../../src/metering/usage-meter.ts';
+import type { Outcome } from '../../src/outcome.ts';
+import { Settlements } from '../../src/settlement.ts';
+import { changed } from './changed.ts';
+import { Connection, type NetworkFaults } from './connection.ts';
+import type { Disk } from './disk.ts';
+import { chunkOf, lastChunkOf, MODEL, type Plan, quoteOf, TARGET } from './provider.ts';
+import type { Random } from './random.ts';
+import type { StoreServer } from './store-server.ts';
+import type { Ending, Incarnation, RequestTruth } from './truth.ts';
+import { Actor, type VirtualTime } from './virtual-time.ts';
+
+/** How the gateways of a world are set up. */
+export interface GatewayTerms {
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly holdMode: 'clamp' | 'strict' | 'adaptive';
+  /** The store may roll back, and there is something that repairs it. */
+  readonly isReliable: boolean;
+  readonly hasOutbox: boolean;
+  readonly outboxOnError: 'refuse' | 'memory';
+  readonly offlineAllowance: OfflineAllowanceLimits | undefined;
+  readonly durableAfterMs: number | undefined;
+  /** How long a provider may say nothing. */
+  readonly idleMs: number;
+}
+
+/** Changes a part of a gateway, to plant a bug in it. */
+export interface GatewayPlants {
+  /** Between the gateway and its store. */
+  readonly wire?: ((store: LedgerStore) => LedgerStore) | undefined;
+  /** Between the settlements and what makes the store reliable. */
+  readonly store?: ((store: LedgerStore) => LedgerStore) | undefined;
+  readonly disk?: ((files: Disk['files']) => Disk['files']) | undefined;
+}
+
+/** What a gateway tells the world. */
+export interface GatewayWitness {
+  readonly onRequest: (truth: RequestTruth) => void;
+  readonly onEnded: (truth: RequestTruth, ending: Ending, dispatched: boolean) => void;
+  readonly onIntent: (gateway: Incarnation, requestId: string, intent: bigint | 'void') => void;
+  readonly onSettled: (gateway: Incarnation, requestId: string, charged: string) => void;
+  readonly onReply: (gateway: Incarnation, account: string, sentAt: number, seq: bigint) => void;
+  readonly onEvent: (gateway: Incarnation, event: LedgerEvent) => void;
+  readonly onError: (gateway: Incarnation, error: Error, requestId: string | undefined) => void;
+}
+
+export interface GatewayOptions {
+  readonly name: string;
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly server: StoreServer;
+  readonly disk: Disk;
+  readonly faults: NetworkFaults;
+  readonly terms: GatewayTerms;
+  readonly plants: GatewayPlants;
+  readonly witness: GatewayWitness;
+}
+
+export interface Caller {
+  readonly account: string;
+  readonly key: string;
+  readonly externalKey: boolean;
+}
+
+/** A process of a gateway, with the real parts that money goes through; it is born running. */
+export class Gateway {
+  readonly actor: Actor;
+  readonly incarnation: Incarnation;
+  readonly connection: Connection;
+  /** What the operator's API would call. */
+  readonly store: LedgerStore;
+  readonly #options: GatewayOptions;
+  readonly #settlements: Settlements;
+  readonly #ids: RequestIds;
+  #closing = false;
+  #running = 0;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    const { name, time, random, server, faults, terms, plants, witness } = options;
+    this.actor = new Actor(name);
+    this.incarnation = { name, hasOutbox: terms.isReliable && terms.hasOutbox };
+    this.connection = new Connection({
+      time,
+      random,
+      server,
+      faults,
+      actor: this.actor,
+      durableAfterMs: terms.durableAfterMs,
+      onReply: (account, sentAt, seq) => witness.onReply(this.incarnation, account, sentAt, seq),
+    });
+    this.store = this.#makeStore();
+    this.#settlements = new Settlements({
+      store: this.#watched(plants.store?.(this.store) ?? this.store),
+      settings: {
+        holdMode: terms.holdMode,
+        onOrphan: 'checkpoint',
+        disconnect: { beforeOutput: 'input' },
+        emptyAnswerIsFree: false,
+      },
+      leaseMs: terms.leaseMs,
+      heartbeatMs: terms.heartbeatMs,
+      onSettled: ({ requestId, charged }) => witness.onSettled(this.incarnation, requestId, charged),
+      onError: (error, requestId) => witness.onError(this.incarnation, error, requestId),
+      tell: (event) => witness.onEvent(this.incarnation, event),
+    });
+    this.#ids = new RequestIds(Date.now, (below) => random.below(below));
+  }
+
+  /** As the router makes it. */
+  #makeStore(): LedgerStore {
+    const { terms, plants, disk, witness } = this.#options;
+    const wire = plants.wire?.(this.connection) ?? this.connection;
+    if (!terms.isReliable) return wire;
+    const files = plants.disk?.(disk.files) ?? disk.files;
+    return new ReliableStore({
+      store: wire,
+      tell: (event) => witness.onEvent(this.incarnation, event),
+      ...(terms.hasOutbox && { outbox: { files, onError: terms.outboxOnError } }),
+      ...(terms.offlineAllowance && { offlineAllowance: terms.offlineAllowance }),
+    });
+  }
+
+  /** The store, with what is asked of it in the end made known before. */
+  #watched(store: LedgerStore): LedgerStore {
+    const { witness } = this.#options;
+    return changed(store, {
+      settle: (command) => {
+        witness.onIntent(this.incarnation, command.requestId, command.amount);
+        return store.settle(command);
+      },
+      void: (command) => {
+        witness.onIntent(this.incarnation, command.requestId, 'void');
+        return store.void(command);
+      },
+    });
+  }
+
+  /** Called in the gateway's own time: `ready` posts what an earlier process left. */
+  start(sweepMs: number): void {
+    this.store.ready?.().catch(() => {});
+    setInterval(() => {
+      this.store.sweep(100).catch(() => {});
+    }, sweepMs);
+  }
+
+  kill(how: 'killed' | 'power cut' | 'stopped'): void {
+    this.actor.alive = false;
+    this.incarnation.died = { at: this.#options.time.now, how };
+    this.connection.close().catch(() => {});
+  }
+
+  /** As `router.close()` does. */
+  async stop(closeTimeoutMs: number): Promise<void> {
+    this.#closing = true;
+    const until = Date.now() + closeTimeoutMs;
+    while (this.#running > 0 && Date.now() < until) await sleep(100);
+    await Promise.race([this.#settlements.drain(), sleep(closeTimeoutMs)]);
+    this.#settlements.abandon();
+    await this.store.close();
+    this.kill('stopped');
+  }
+
+  /** A client's request, from its arrival to its end. */
+  async serve(plan: Plan, caller: Caller): Promise<void> {
+    if (this.#closing) return;
+    this.#running += 1;
+    const leaves = new Leaving(plan.leavesAfterMs);
+    const truth: RequestTruth = {
+      id: this.#ids.next(),
+      account: caller.account,
+      plan,
+      gateway: this.incarnation,
+      state: 'asked',
+      hold: 0n,
+      isOffline: false,
+      answerBegan: false,
+      seen: 0,
+      delivered: 0,
+      endedAt: 0,
+      due: undefined,
+      intent: undefined,
+      isAcknowledged: false,
+      isDeadLetter: false,
+      lostBy: new Set(),
+      isForgiven: false,
+    };
+    this.#options.witness.onRequest(truth);
+    try {
+      let hold: Hold;
+      try {
+        hold = await this.#settlements.admit({
+          requestId: truth.id,
+          caller,
+          model: MODEL,
+          quote: quoteOf(plan),
+          stream: plan.stream,
+          idempotencyKey: undefined,
+        });
+      } catch {
+        truth.state = 'refused';
+        return;
+      }
+      truth.state = 'running';
+      truth.hold = hold.amount;
+      const outcome = await this.#run(plan, truth, hold, leaves);
+      truth.hold = hold.amount;
+      truth.state = 'ended';
+      truth.endedAt = this.#options.time.now;
+      this.#options.witness.onEnded(truth, outcome.ending as Ending, outcome.dispatched);
+      hold.settle(outcome);
+    } finally {
+      leaves.forget();
+      this.#running -= 1;
+    }
+  }
+
+  /** What completion.ts does between an admit and its settlement. */
+  async #run(plan: Plan, truth: RequestTruth, hold: Hold, leaves: Leaving): Promise<Outcome> {
+    const { idleMs } = this.#options.terms;
+    const target = TARGET;
+    if (leaves.left) return { ending: 'client_gone', target, dispatched: false };
+    if (await leaves.during(plan.headMs)) return { ending: 'client_gone', target, dispatched: true };
+    if (plan.answer === 'none') return { ending: 'upstream_error', target, dispatched: true };
+
+    const meter = new UsageMeter();
+    const status = plan.answer === 'stream' ? 200 : 500;
+    const end = (ending: Ending, withheld = false): Outcome => {
+      meter.end();
+      const delivered = withheld ? brake?.delivered : undefined;
+      return { ending, target, dispatched: true, answer: { status, meter, delivered } };
+    };
+    hold.watch(target, meter);
+    const brake = growthOf(hold, meter);
+    if (status === 500) return end('finished');
+    truth.answerBegan = true;
+    const limit = plan.overDelivers ? Infinity : (hold.outputLimit ?? Infinity);
+    for (const planned of plan.chunks) {
+      if (await leaves.during(plan.gapMs)) return end('client_gone');
+      const tokens = Math.min(planned, limit - truth.seen);
+      if (tokens === 0) break;
+      meter.write(chunkOf(tokens));
+      truth.seen += tokens;
+      if (brake && !brake.mayPass()) {
+        const refusal = await Promise.race([brake.untilPassable(), leaves.leaving]);
+        if (refusal === 'left') return end('client_gone', true);
+        if (refusal) return end('credits_exhausted', true);
+      }
+      truth.delivered = truth.seen;
+    }
+    if (plan.end === 'cut') return end('upstream_cut');
+    if (plan.end === 'stall') return end((await leaves.during(idleMs)) ? 'client_gone' : 'timeout');
+    meter.write(lastChunkOf(plan, truth.seen));
+    return end('finished');
+  }
+}
+
+/** A client's patience. */
+class Leaving {
+  readonly leaving: Promise<'left'>;
+  left = false;
+  readonly #timer: NodeJS.Timeout | undefined;
+  #tell: (() => void) | undefined;
+
+  constructor(afterMs: number) {
+    let resolve: (left: 'left') => void = () => {};
+    this.leaving = new Promise((resolver) => {
+      resolve = resolver;
+    });
+    if (afterMs === Infinity) return;
+    this.#timer = setTimeout(() => {
+      this.left = true;
+      resolve('left');
+      this.#tell?.();
+    }, afterMs);
+  }
+
+  /** Waits; says whether the client left meanwhile. */
+  during(ms: number): Promise<boolean> {
+    if (this.left || ms <= 0) return Promise.resolve(this.left);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#tell = undefined;
+        resolve(this.left);
+      }, ms);
+      this.#tell = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  forget(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,252 @@
+import type { LedgerStore } from '../../src/ledger/ledger.ts';
+import { StoreUnavailable } from '../../src/ledger/ledger.ts';
+import { requestTime } from '../../src/ledger/request-ids.ts';
+import { changed } from './changed.ts';
+import type { GatewayPlants } from './gateway.ts';
+import type { StoreServerOptions } from './store-server.ts';
+
+/** A bug that is put somewhere, to see it found. */
+export interface Plant extends GatewayPlants {
+  readonly server?: StoreServerOptions['plant'];
+}
+
+/** Bugs that the ledgers of others have had, and those that would undo what makes ours exact. */
+export const PLANTS: Readonly<Record<string, Plant>> = {
+  'a settle is posted again when it is repeated': {
+    server: (store) =>
+      changed(store, {
+        settle: async (command) => {
+          const result = await store.settle(command);
+          if (result.code !== 'duplicate' || command.amount === 0n) return result;
+          const { account, requestId, amount: delta } = command;
+          await store.adjust({ account, id: `${requestId}-${result.now}`, delta: -delta, reason: 'again' });
+          return result;
+        },
+      }),
+  },
+  'a void of an unknown request leaves no tombstone': {
+    server: (store) =>
+      changed(store, {
+        void: async (command) => {
+          const known = await store.request(command.account, command.requestId);
+          return known ? store.void(command) : { code: 'planted', ...(await stampOf(store, command)) };
+        },
+      }),
+  },
+  'an admit is taken however late it comes': {
+    server: (store) => changed(store, { admit: (command) => store.admit({ ...command, notAfter: Infinity }) }),
+  },
+  'a late settle is refused': {
+    server: (store) =>
+      changed(store, {
+        settle: async (command) => {
+          const known = await store.request(command.account, command.requestId);
+          if (known?.state !== 'expired') return store.settle(command);
+          return { code: 'duplicate', charged: known.amount, ...(await stampOf(store, command)) };
+        },
+      }),
+  },
+  'a late settle is posted beside what its expiry charged': {
+    server: (store) =>
+      changed(store, {
+        settle: async (command) => {
+          const known = await store.request(command.account, command.requestId);
+          if (known?.state !== 'expired') return store.settle(command);
+          return store.settle({ ...command, amount: command.amount + known.amount });
+        },
+      }),
+  },
+  'an orphan settle is refused': {
+    server: (store) => changed(store, { settle: (command) => store.settle({ ...command, force: false }) }),
+  },
+  'leases never end': {
+    server: (store) =>
+      changed(store, {
+        admit: (command) => store.admit({ ...command, leaseMs: 1e12 }),
+        extend: (command) => store.extend({ ...command, leaseMs: 1e12 }),
+      }),
+  },
+  'the settlement is a cent too much': {
+    store: (store) =>
+      changed(store, { settle: (command) => store.settle({ ...command, amount: command.amount + 10_000_000n }) }),
+  },
+  'a checkpoint is all that is held': {
+    store: (store) => changed(store, { extend: (command) => store.extend({ ...command, checkpoint: command.hold }) }),
+  },
+  'a settle that got no answer is given up': {
+    store: (store) => {
+      const giveUp = async <T>(call: Promise<T>): Promise<T> => {
+        try {
+          return await call;
+        } catch (error) {
+          if (error instanceof StoreUnavailable) throw new Error('given up', { cause: error });
+          throw error;
+        }
+      };
+      return changed(store, { settle: (command) => giveUp(store.settle(command)) });
+    },
+    wire: (store) => changed(store, { settle: (command) => once(store, command) }),
+  },
+  'a settle that got no answer is taken for done': {
+    wire: (store) => changed(store, { settle: (command) => once(store, command) }),
+  },
+  'an admit that got no answer is taken for refused': {
+    wire: (store) =>
+      changed(store, {
+        admit: async (command) => {
+          try {
+            return await store.admit(command);
+          } catch (error) {
+            throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
+          }
+        },
+      }),
+  },
+  'the outbox is written when there is time': {
+    disk: (files) =>
+      changed(files, {
+        create: () => {
+          const file = files.create();
+          let waiting: Buffer[] = [];
+          return changed(file, {
+            write: (bytes) => {
+              waiting.push(bytes);
+            },
+            sync: async () => {
+              const bytes = Buffer.concat(waiting);
+              waiting = [];
+              file.write(bytes);
+              await file.sync();
+            },
+          });
+        },
+      }),
+  },
+  'what was found in an outbox is thrown away': {
+    disk: (files) => changed(files, { read: () => Buffer.alloc(0) }),
+  },
+  'grants that a failover took are not repeated': {
+    wire: (store) => {
+      const acknowledged = new Set<string>();
+      return changed(store, {
+        grant: async (command) => {
+          const { account, id } = command;
+          if (acknowledged.has(id)) {
+            return { code: 'duplicate', available: 0n, ...(await stampOf(store, { account, requestId: NOBODYS })) };
+          }
+          const result = await store.grant(command);
+          acknowledged.add(id);
+          return result;
+        },
+      });
+    },
+  },
+  'settles that a failover took are not repeated': {
+    wire: (store) => {
+      const acknowledged = new Set<string>();
+      return changed(store, {
+        settle: async (command) => {
+          const { requestId, amount: charged } = command;
+          if (acknowledged.has(requestId)) {
+            return { code: 'duplicate', charged, ...(await stampOf(store, command)) };
+          }
+          const result = await store.settle(command);
+          acknowledged.add(requestId);
+          return result;
+        },
+      });
+    },
+  },
+  'nobody looks for what a failover took': {
+    wire: (store) => changed(store, { mayRollBack: false }),
+  },
+  'a hold that is taken again must be covered': {
+    wire: (store) =>
+      changed(store, {
+        admit: ({ reassert: _, ...command }) => store.admit(command),
+      }),
+  },
+  'a hold is taken twice': {
+    server: (store) =>
+      changed(store, {
+        admit: async (command) => {
+          const result = await store.admit(command);
+          if (result.code !== 'exists') return result;
+          const requestId = command.requestId.slice(0, -6) + '000000';
+          await store.admit({ ...command, requestId });
+          return result;
+        },
+      }),
+  },
+  'a balance may be overdrawn by those who ask at once': {
+    server: (store) =>
+      changed(store, {
+        admit: async (command) => {
+          const result = await store.admit(command);
+          if (result.code !== 'no_funds') return result;
+          return { code: 'ok', hold: command.want, available: 0n, now: result.now, seq: result.seq };
+        },
+      }),
+  },
+  'a grant is added each time it is repeated': {
+    server: (store) =>
+      changed(store, {
+        grant: async (command) => {
+          const result = await store.grant(command);
+          if (result.code !== 'duplicate') return result;
+          return store.grant({ ...command, id: `${command.id}-${result.now}` });
+        },
+      }),
+  },
+  'a grant is called durable before it is': {
+    wire: (store) =>
+      changed(store, { grant: async (command) => ({ ...(await store.grant(command)), durable: true }) }),
+  },
+  'a frozen account admits': {
+    server: (store) =>
+      changed(store, {
+        admit: async (command) => {
+          await store.freeze(command.account, false);
+          return store.admit(command);
+        },
+      }),
+  },
+  'a revoked key is active again after a failover': {
+    wire: (store) => {
+      const revoked = new Set<string>();
+      return changed(store, {
+        revokeKey: async (account, key) => {
+          if (revoked.has(`${account} ${key}`)) return true;
+          const known = await store.revokeKey(account, key);
+          if (known) revoked.add(`${account} ${key}`);
+          return known;
+        },
+      });
+    },
+  },
+};
+
+/** Says that it is done, whatever came of it. */
+async function once(
+  store: LedgerStore,
+  command: Parameters<LedgerStore['settle']>[0],
+): ReturnType<LedgerStore['settle']> {
+  try {
+    return await store.settle(command);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    const { requestId, amount: charged } = command;
+    return { code: 'duplicate', charged, now: requestTime(requestId), seq: 0n };
+  }
+}
+
+/** The time and the journal's position, as a reply would have them. */
+async function stampOf(
+  store: LedgerStore,
+  { account, requestId }: { readonly account: string; readonly requestId: string },
+): Promise<{ readonly now: number; readonly seq: bigint }> {
+  const { now, seq } = await store.extend({ account, requestId, hold: 0n, leaseMs: 1, checkpoint: 0n });
+  return { now, seq };
+}
+
+const NOBODYS = '0000000000000000000';

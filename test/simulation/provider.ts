@@ -1,0 +1,158 @@
+import { createCatalog, type Model, type Target } from '../../src/models/catalog.ts';
+import { quoteFor, type Quote } from '../../src/metering/estimate.ts';
+import type { Random } from './random.ts';
+
+/** In pico-dollars a token; 1 and 3 USD per million. */
+const INPUT = 1_000_000n;
+const OUTPUT = 3_000_000n;
+const MODEL_OUTPUT_TOKENS = 2000;
+
+const TIMEOUTS = { connectMs: 10_000, firstByteMs: 600_000, idleMs: 120_000, totalMs: 3_600_000 };
+
+export const MODEL: Model = createCatalog(
+  {
+    providers: { provider: { baseURL: 'http://provider.test/v1', apiKey: () => 'secret' } },
+    models: {
+      model: {
+        targets: ['provider/model'],
+        pricing: { input: '1', output: '3' },
+        maxOutputTokens: MODEL_OUTPUT_TOKENS,
+      },
+    },
+  },
+  TIMEOUTS,
+).get('model')!;
+export const TARGET: Target = MODEL.targets[0];
+
+/** What a client asks for, what the provider does with it, and when the client leaves. */
+export interface Plan {
+  readonly promptChars: number;
+  readonly outputCap: number;
+  readonly stream: boolean;
+  readonly answer: 'none' | 'error status' | 'stream';
+  readonly headMs: number;
+  /** Tokens of each chunk, four characters a token. */
+  readonly chunks: readonly number[];
+  readonly gapMs: number;
+  /** The provider writes on where it was told to stop. */
+  readonly overDelivers: boolean;
+  readonly end: 'done' | 'cut' | 'stall';
+  /** Told at the end: the true counts, nothing, zero, three times the output, or nonsense. */
+  readonly usage: 'true' | 'omitted' | 'zero' | 'more' | 'absurd';
+  readonly leavesAfterMs: number;
+}
+
+export interface Habits {
+  /** The longest that a request may take, in ms. */
+  readonly longestMs: number;
+  readonly refuses: number;
+  readonly cuts: number;
+  readonly omits: number;
+  /** Providers whose counts are not those of our estimates. */
+  readonly lies: number;
+  /** Ignores the limit it was given. */
+  readonly overDelivers: number;
+  readonly clientsLeave: number;
+}
+
+export function planRequest(random: Random, habits: Habits): Plan {
+  const outputCap = random.between(1, 60);
+  const over = random.chance(habits.overDelivers) ? random.between(2, 4) : 1;
+  const tokens = random.between(0, outputCap * over);
+  const count = Math.min(tokens, random.between(1, 6));
+  const chunks = Array.from({ length: count }, (_, n) => Math.floor(tokens / count) + (n < tokens % count ? 1 : 0));
+  const headMs = Math.floor(random.skewed(1, habits.longestMs / 4));
+  const gapMs = Math.floor(random.skewed(0, (habits.longestMs * 0.75) / Math.max(1, count)));
+  const totalMs = headMs + gapMs * count;
+  return {
+    promptChars: random.between(1, 400),
+    outputCap,
+    stream: random.chance(0.7),
+    answer: random.chance(habits.refuses) ? random.pick(['none', 'error status']) : 'stream',
+    headMs,
+    chunks,
+    gapMs,
+    overDelivers: over > 1,
+    end: random.chance(habits.cuts) ? random.pick(['cut', 'stall']) : 'done',
+    usage: random.chance(habits.lies)
+      ? random.pick(['zero', 'more', 'absurd'])
+      : random.chance(habits.omits)
+        ? 'omitted'
+        : 'true',
+    leavesAfterMs: random.chance(habits.clientsLeave) ? random.below(Math.max(2, 1.2 * totalMs)) : Infinity,
+  };
+}
+
+export function quoteOf({ promptChars, outputCap }: Plan): Quote {
+  return quoteFor({
+    size: {
+      messages: 1,
+      stringBytes: promptChars,
+      asciiChars: promptChars,
+      nonAsciiChars: 0,
+      images: 0,
+      audioBytes: 0,
+      files: 0,
+    },
+    budgets: MODEL.tokenBudgets,
+    contextWindow: MODEL.contextWindow,
+    outputCap,
+    modelOutputCap: MODEL_OUTPUT_TOKENS,
+    n: 1,
+    prices: MODEL.prices,
+  });
+}
+
+/** By the rules of the documentation, not by the code: a quarter of the characters, and four for the message. */
+export function promptTokensOf({ promptChars }: Plan): number {
+  return Math.ceil(promptChars / 4) + 4;
+}
+
+/** In nano-dollars, rounded up once. */
+export function priceOf(promptTokens: number, outputTokens: number): bigint {
+  return (BigInt(promptTokens) * INPUT + BigInt(outputTokens) * OUTPUT + 999n) / 1000n;
+}
+
+/** What the provider says that it has used; undefined where it doesn't, or where nobody could believe it. */
+export function toldUsage(
+  plan: Plan,
+  output: number,
+): { readonly prompt: number; readonly output: number } | undefined {
+  switch (plan.usage) {
+    case 'true':
+      return { prompt: promptTokensOf(plan), output };
+    case 'zero':
+      return { prompt: 0, output: 0 };
+    case 'more':
+      return { prompt: promptTokensOf(plan), output: 3 * output };
+    default:
+      return undefined;
+  }
+}
+
+const chunkBytes = new Map<number, Buffer>();
+
+export function chunkOf(tokens: number): Buffer {
+  let bytes = chunkBytes.get(tokens);
+  if (!bytes) {
+    const delta = { content: 'abcd'.repeat(tokens) };
+    bytes = eventOf({ choices: [{ index: 0, delta, finish_reason: null }] });
+    chunkBytes.set(tokens, bytes);
+  }
+  return bytes;
+}
+
+/** The end of an answer: its reason, its usage, `[DONE]`. */
+export function lastChunkOf(plan: Plan, output: number): Buffer {
+  const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e12 } : toldUsage(plan, output);
+  const usage = told && { prompt_tokens: told.prompt, completion_tokens: told.output };
+  return Buffer.concat([
+    eventOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
+    ...(usage ? [eventOf({ choices: [], usage })] : []),
+    Buffer.from('data: [DONE]\n\n'),
+  ]);
+}
+
+function eventOf(chunk: object): Buffer {
+  return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
+}

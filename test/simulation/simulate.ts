@@ -1,0 +1,63 @@
+import { heal, plan } from './fate.ts';
+import type { Plant } from './plants.ts';
+import { heldForNobody, wrongEnd } from './verdict.ts';
+import { START, TROUBLE_MS, World } from './world.ts';
+
+/** What came of a seed. */
+export interface Report {
+  readonly seed: number;
+  /** What must never be, and was. */
+  readonly violation: string | undefined;
+  /** Differs as soon as anything that happened differs. */
+  readonly hash: string;
+  /** What happened last. */
+  readonly last: readonly string[];
+  readonly events: number;
+  readonly requests: number;
+  readonly commands: number;
+  readonly rollbacks: number;
+  readonly virtualMs: number;
+}
+
+/** Runs a world from its seed to its end, and judges it. */
+export async function simulate(seed: number, plant: Plant = {}, keptLines?: number): Promise<Report> {
+  const world = new World(seed, plant, keptLines);
+  const { swarm, time, server } = world;
+  const onRejection = (error: unknown): void => world.fail(`nobody caught: ${String(error)}`);
+  process.on('unhandledRejection', onRejection);
+  try {
+    time.after(world.fate, 0, () => {
+      world.operator.open();
+      plan(world);
+    });
+    await time.run(START + TROUBLE_MS);
+    time.after(world.fate, 0, () => heal(world));
+    const { longestMs } = swarm.habits;
+    const { idleMs, leaseMs } = swarm.terms;
+    await time.run(time.now + longestMs + idleMs + 20_000);
+    world.note('no request runs any more');
+    const leak = await heldForNobody(world);
+    if (leak !== undefined) world.fail(leak);
+    await time.run(time.now + leaseMs + 30_000);
+    if (world.storeClockStepped) {
+      // Leases that were taken in the future end there.
+      server.actor.clockOffset = 25 * 3_600_000;
+      await time.run(time.now + 60_000);
+    }
+    const wrong = world.violation === undefined ? await wrongEnd(world) : undefined;
+    if (wrong !== undefined) world.fail(wrong);
+  } finally {
+    process.off('unhandledRejection', onRejection);
+  }
+  return {
+    seed,
+    violation: world.violation,
+    hash: world.log.hash,
+    last: world.log.last,
+    events: time.events,
+    requests: world.truth.requests.size,
+    commands: server.length,
+    rollbacks: world.rollbacks,
+    virtualMs: time.now - START,
+  };
+}

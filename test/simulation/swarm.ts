@@ -1,0 +1,134 @@
+import type { KeyLimits } from '../../src/ledger/ledger.ts';
+import type { NetworkFaults } from './connection.ts';
+import type { GatewayTerms } from './gateway.ts';
+import type { Habits } from './provider.ts';
+import { priceOf } from './provider.ts';
+import type { Random } from './random.ts';
+
+/** What can be done to a world; each seed does some of it. */
+export const FAULTS = [
+  'partition',
+  'reset',
+  'outage',
+  'crash',
+  'failover',
+  'silent failover',
+  'empty restart',
+  'kill',
+  'power cut',
+  'stop',
+  'stall',
+  'gateway clock',
+  'store clock',
+  'full disk',
+] as const;
+export type Fault = (typeof FAULTS)[number];
+
+export interface Account {
+  readonly id: string;
+  readonly externalKeys: boolean;
+  readonly opening: bigint;
+  readonly keys: readonly { readonly id: string; readonly limits: KeyLimits | undefined }[];
+}
+
+/** Everything that a seed decides before anything happens. */
+export interface Swarm {
+  readonly gateways: number;
+  /** Gateway n is on machine n modulo this. */
+  readonly machines: number;
+  readonly requests: number;
+  readonly accounts: readonly Account[];
+  readonly terms: GatewayTerms;
+  readonly habits: Habits;
+  readonly network: NetworkFaults;
+  /** How often each of these happens. */
+  readonly faults: ReadonlyMap<Fault, number>;
+  /** The longest that a replica lags, and a disk is not synced. */
+  readonly lagMs: number;
+  readonly operations: number;
+  /** Operators also freeze accounts and revoke keys. */
+  readonly sanctions: number;
+}
+
+export function drawSwarm(random: Random): Swarm {
+  const some = (most: number, chance = 0.5): number => (random.chance(chance) ? random.skewed(0, most) : 0);
+  const leaseMs = random.pick([120_000, 120_000, 30_000, 10_000]);
+  const gateways = random.between(1, 4);
+  // Half of the seeds have few faults of many kinds, the others many of few kinds.
+  const kinds = random.pick([0, 1, 2, 3, 6]);
+  const faults = new Map<Fault, number>();
+  for (let n = 0; n < kinds; n++) faults.set(random.pick(FAULTS), random.between(1, 3));
+  const isReliable = random.chance(0.9);
+  if (!isReliable) for (const each of ROLLBACKS) faults.delete(each);
+  return {
+    gateways,
+    machines: random.between(1, gateways),
+    requests: Math.floor(random.skewed(10, 150)),
+    accounts: Array.from({ length: random.between(1, 3) }, (_, n) => drawAccount(random, `account${n}`)),
+    terms: {
+      leaseMs,
+      heartbeatMs: leaseMs / 4,
+      holdMode: random.pick(['clamp', 'strict', 'adaptive']),
+      isReliable,
+      hasOutbox: random.chance(0.7),
+      outboxOnError: random.pick(['refuse', 'memory']),
+      offlineAllowance: random.chance(0.2)
+        ? { perKey: 2_000_000n, perProcess: 5_000_000n, forMs: 60_000 }
+        : undefined,
+      durableAfterMs: random.chance(0.5) ? Math.floor(random.skewed(1, 1500)) : undefined,
+      idleMs: 20_000,
+    },
+    habits: {
+      longestMs: random.pick([2000, 60_000, 180_000]),
+      refuses: some(0.3),
+      cuts: some(0.4),
+      omits: some(0.6),
+      lies: random.chance(0.2) ? 0.3 : 0,
+      overDelivers: some(0.4),
+      clientsLeave: some(0.6),
+    },
+    network: {
+      dropRequest: some(0.1, 0.4),
+      dropReply: some(0.1, 0.4),
+      duplicate: some(0.2, 0.4),
+      delay: some(0.1, 0.4),
+      refuse: some(0.1, 0.2),
+      latencyMs: random.pick([1, 5, 50, 300]),
+    },
+    faults,
+    lagMs: random.pick([20, 200, 1000, 5000]),
+    operations: random.between(0, 8),
+    sanctions: random.chance(0.3) ? random.between(1, 3) : 0,
+  };
+}
+
+/** What needs something that repairs it. */
+const ROLLBACKS: readonly Fault[] = ['crash', 'failover', 'silent failover', 'empty restart'];
+
+function drawAccount(random: Random, id: string): Account {
+  const externalKeys = random.chance(0.5);
+  return {
+    id,
+    externalKeys,
+    // Enough for a few requests at once, or for all of them.
+    opening: priceOf(400, 60) * BigInt(random.pick([2, 5, 20, 1000])),
+    keys: Array.from({ length: random.between(1, 2) }, (_, n) => ({
+      id: `key${n}`,
+      limits: externalKeys || random.chance(0.5) ? undefined : drawLimits(random),
+    })),
+  };
+}
+
+function drawLimits(random: Random): KeyLimits {
+  return {
+    ...(random.chance(0.5) && {
+      budget: {
+        amount: priceOf(400, 60) * BigInt(random.between(1, 30)),
+        per: random.pick(['day', 'week', 'month', 'lifetime'] as const),
+      },
+    }),
+    ...(random.chance(0.3) && { requestsPerMinute: random.between(5, 60) }),
+    ...(random.chance(0.3) && { tokensPerMinute: random.between(500, 20_000) }),
+    ...(random.chance(0.3) && { concurrentRequests: random.between(1, 5) }),
+  };
+}

@@ -1,0 +1,155 @@
+import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
+import { wrongJournal, wrongState } from './invariants.ts';
+import { checkpointAtMost, type RequestTruth } from './truth.ts';
+import type { World } from './world.ts';
+
+/** What a power cut may take of an outbox: 50 ms of it, and what a slow disk was writing. */
+const UNSYNCED_MS = 200;
+
+/** An account after all is over. */
+interface Account {
+  readonly id: string;
+  readonly state: AccountState;
+  readonly lines: readonly JournalLine[];
+}
+
+/** What is wrong with a world that has healed, where not everything has come to pass that should have, or something else has. */
+export async function wrongEnd(world: World): Promise<string | undefined> {
+  const { server, truth, swarm } = world;
+  const twin = await server.twin();
+  for (const { id } of swarm.accounts) {
+    const state = await server.inside.snapshot(id);
+    if (!state) return `account ${id} is gone`;
+    const account = { id, state, lines: await server.inside.journal(id, 0n, Infinity) };
+    const wrong =
+      wrongState(state) ??
+      wrongJournal(state, account.lines) ??
+      stillHeld(world, account) ??
+      wrongCharges(world, account) ??
+      wrongGrants(world, account) ??
+      wrongSanctions(world, account) ??
+      (textOf(state) === textOf(await twin.snapshot(id)) ? undefined : 'I12: the same commands make another state');
+    if (wrong !== undefined) return `${id}: ${wrong}`;
+  }
+  for (const { id, state, gateway } of truth.requests.values()) {
+    if ((state === 'asked' || state === 'running') && !gateway.died) return `I7: request ${id} is still ${state}`;
+  }
+  return unnoticedRollback(world);
+}
+
+/** I7: what a living gateway has refused or ended holds nothing, though the lease may run on. */
+export async function heldForNobody({ server, truth, swarm }: World): Promise<string | undefined> {
+  for (const { id: account } of swarm.accounts) {
+    const state = await server.inside.snapshot(account);
+    for (const { id, state: is, amount } of state?.requests ?? []) {
+      const request = truth.requests.get(id);
+      if (is !== 'held' || !request || request.gateway.died || request.isDeadLetter || request.isForgiven) continue;
+      return `I7: request ${id}, ${request.state}, holds ${amount} for nobody`;
+    }
+  }
+  return undefined;
+}
+
+/** I7: nothing runs, so nothing is held. */
+function stillHeld(world: World, { state }: Account): string | undefined {
+  const open = state.requests.find(({ state: is }) => is === 'held');
+  if (open) return `I7: request ${open.id} still holds ${open.amount}`;
+  if (state.held !== 0n) return `I7: ${state.held} are still held`;
+  if (state.frozen && world.swarm.sanctions === 0) return 'I1: it was frozen by a failed check of its books';
+  return undefined;
+}
+
+/** Each request is charged what it cost, once; less only where whoever knew that died with it. */
+function wrongCharges(world: World, { id: account, lines }: Account): string | undefined {
+  const posted = new Map<string, bigint>();
+  for (const { type, id, amount, writtenOff = 0n } of lines) {
+    if (type !== 'g' && type !== 'a' && type !== 'x') posted.set(id, (posted.get(id) ?? 0n) + amount + writtenOff);
+  }
+  for (const request of world.truth.requests.values()) {
+    if (request.account !== account) continue;
+    const wrong = wrongCharge(world, request, posted.get(request.id) ?? 0n);
+    if (wrong !== undefined) return wrong;
+    posted.delete(request.id);
+  }
+  for (const [id, amount] of posted) return `${id} was charged ${amount}, and nobody asked for it`;
+  return undefined;
+}
+
+function wrongCharge(world: World, request: RequestTruth, posted: bigint): string | undefined {
+  const { id, state, intent, gateway } = request;
+  const about = `request ${id} of ${gateway.name}, ${state},`;
+  if (state === 'asked' || state === 'refused') {
+    return posted === 0n ? undefined : `${about} was charged ${posted}, and got nothing`;
+  }
+  const checkpoint = checkpointAtMost(request, world.swarm.habits.lies === 0);
+  const exact = state === 'running' || intent === 'void' ? 0n : (intent ?? 0n);
+  if (state === 'ended' && posted === exact) return undefined;
+  if (state === 'ended' && !mayBeLost(world, request)) return `${about} was charged ${posted} instead of ${exact}`;
+  return posted <= checkpoint
+    ? undefined
+    : `${about} was charged ${posted} instead of ${exact} or a checkpoint of ${checkpoint} at most`;
+}
+
+/** Whether nobody who lived knew what was to be posted of a request. */
+function mayBeLost(
+  world: World,
+  { gateway, endedAt, isAcknowledged, isDeadLetter, isForgiven, lostBy }: RequestTruth,
+): boolean {
+  if (isDeadLetter || isForgiven || [...lostBy].some(({ died }) => died)) return true;
+  const { died, hasOutbox } = gateway;
+  if (!died || isAcknowledged) return false;
+  if (!hasOutbox || world.swarm.faults.has('full disk')) return true;
+  return died.how === 'power cut' && died.at - endedAt < UNSYNCED_MS;
+}
+
+/** A grant or adjustment that was acknowledged is there, once. */
+function wrongGrants({ truth }: World, { id: account, lines }: Account): string | undefined {
+  const times = new Map<string, number>();
+  for (const { type, id } of lines) {
+    if (type === 'g' || type === 'a') times.set(id, (times.get(id) ?? 0) + 1);
+  }
+  for (const { id, account: of, isAcknowledged, isDurable, by, lostBy, isForgiven } of truth.operations.values()) {
+    const applied = times.get(id) ?? 0;
+    if (of !== account || (isAcknowledged && applied === 1)) continue;
+    if (applied > 1) return `I8: ${id} was applied ${applied} times`;
+    if (isDurable) return `${id} was acknowledged as durable, and is gone`;
+    if (isAcknowledged && !isForgiven && ![...lostBy].some(({ died }) => died)) {
+      return `${id} was acknowledged by ${by?.name}, which lives or had no reason to forget it, and is gone`;
+    }
+  }
+  return undefined;
+}
+
+/** What an operator was told to be frozen is frozen, and so on, where the gateway that told it lives. */
+function wrongSanctions({ operator }: World, { id, state }: Account): string | undefined {
+  const freeze = operator.sanctions.get(id);
+  if (freeze?.by.actor.alive && freeze.frozen !== state.frozen) {
+    return `it is ${state.frozen ? '' : 'not '}frozen, and its operator was told otherwise`;
+  }
+  for (const { key, state: is } of state.keys) {
+    const revocation = operator.sanctions.get(`${id} ${key}`);
+    if (revocation?.by.actor.alive && is !== 'revoked') return `key ${key} was revoked, and is active`;
+  }
+  return undefined;
+}
+
+/** I13: whoever saw an account go back in time says so. */
+function unnoticedRollback({ positions, events, swarm, incarnations }: World): string | undefined {
+  if (!swarm.terms.isReliable) return undefined;
+  for (const [key, { fell }] of positions) {
+    const [name = '', account = ''] = key.split(' ');
+    if (!fell || incarnations.get(name)?.died) continue;
+    const told = events.some(
+      ({ by, event }) =>
+        by.name === name &&
+        (event.type === 'rollback' || event.type === 'account_lost') &&
+        event.account === account,
+    );
+    if (!told) return `I13: ${name} saw ${account} go back in time, and told nobody`;
+  }
+  return undefined;
+}
+
+function textOf(state: unknown): string {
+  return JSON.stringify(state, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value));
+}

@@ -1,0 +1,304 @@
+import { hash } from 'node:crypto';
+
+import type { LedgerEvent } from '../../src/ledger/events.ts';
+import type { Admit, AdmitResult } from '../../src/ledger/ledger.ts';
+import { Disk } from './disk.ts';
+import { EventLog } from './event-log.ts';
+import { type Caller, Gateway, type GatewayWitness } from './gateway.ts';
+import { wrongAdmit, wrongState } from './invariants.ts';
+import { Operator } from './operator.ts';
+import type { Plant } from './plants.ts';
+import { planRequest } from './provider.ts';
+import { Random } from './random.ts';
+import { type Entry, StoreServer } from './store-server.ts';
+import { drawSwarm, type Swarm } from './swarm.ts';
+import { chargeFor, type Incarnation, Truth } from './truth.ts';
+import { Actor, VirtualTime } from './virtual-time.ts';
+
+/** Noon of a Wednesday, in UTC. */
+export const START = Date.UTC(2026, 0, 14, 12);
+/** How long things go wrong. */
+export const TROUBLE_MS = 600_000;
+/** A snapshot is compared with itself after so many commands, on the average. */
+const CHECK_EVERY = 24;
+/** How often a gateway ends leases that nobody renews. */
+const SWEEP_MS = 15_000;
+
+/** When a fault may wait for its chance: a gateway wants a settlement, or the store took such a command. */
+export const MOMENTS = ['intent', 'admit', 'extend', 'settle', 'void', 'grant', 'adjust', 'freeze', 'revokeKey'] as const;
+export type Moment = (typeof MOMENTS)[number];
+
+/** A place where one gateway runs at a time. */
+export interface Slot {
+  readonly index: number;
+  readonly machine: Disk;
+  lives: number;
+  gateway: Gateway | undefined;
+}
+
+/** Everything that a seed makes: gateways, store, clients, providers, operators, and time. */
+export class World {
+  readonly swarm: Swarm;
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly log: EventLog;
+  readonly truth = new Truth();
+  readonly server: StoreServer;
+  readonly slots: readonly Slot[];
+  readonly machines: readonly Disk[];
+  readonly operator: Operator;
+  /** Makes what happens to the others happen. */
+  readonly fate = new Actor('fate');
+  readonly incarnations = new Map<string, Incarnation>();
+  readonly events: { readonly by: Incarnation; readonly event: LedgerEvent }[] = [];
+  /** Requests that some admit took a hold for. */
+  readonly heldByStore = new Set<string>();
+  /** Of each life and account: where the journal was, and that it was seen to go back. */
+  readonly positions = new Map<string, { seq: bigint; at: number; fell: boolean }>();
+  readonly #plant: Plant;
+  readonly #ambushes: { readonly moment: Moment; readonly delayMs: number; readonly strike: (slot: Slot) => void }[] = [];
+  violation: string | undefined;
+  rollbacks = 0;
+  storeClockStepped = false;
+
+  constructor(seed: number, plant: Plant = {}, keptLines = 400) {
+    this.log = new EventLog(keptLines);
+    this.#plant = plant;
+    const random = new Random(seed);
+    this.random = random;
+    this.swarm = drawSwarm(random.fork());
+    const mathRandom = random.fork();
+    this.time = new VirtualTime(START, () => mathRandom.next());
+    this.server = new StoreServer({
+      time: this.time,
+      plant: plant.server,
+      onApplied: (entry, result) => this.#onApplied(entry, result),
+    });
+    const fate = this.fate;
+    this.machines = Array.from(
+      { length: this.swarm.machines },
+      () =>
+        new Disk({
+          random: random.fork(),
+          now: () => this.time.now,
+          sleep: (ms) => new Promise((resolve) => this.time.after(fate, ms, resolve)),
+        }),
+    );
+    this.slots = Array.from({ length: this.swarm.gateways }, (_, index) => ({
+      index,
+      machine: this.machines[index % this.machines.length]!,
+      lives: 0,
+      gateway: undefined,
+    }));
+    this.operator = new Operator(this);
+  }
+
+  /** Something that must never be. */
+  fail(violation: string): void {
+    this.violation ??= violation;
+    this.log.add(`${this.#clock()} VIOLATION ${violation}`);
+    this.time.stop();
+  }
+
+  note(text: string): void {
+    this.log.add(`${this.#clock()} ${text}`);
+  }
+
+  /** Runs something in a gateway, now. */
+  start(slot: Slot): void {
+    slot.lives += 1;
+    const name = `gateway${slot.index}.${slot.lives}`;
+    const gateway = new Gateway({
+      name,
+      time: this.time,
+      random: this.random.fork(),
+      server: this.server,
+      disk: slot.machine,
+      faults: this.swarm.network,
+      terms: this.swarm.terms,
+      plants: this.#plant,
+      witness: this.#witness,
+    });
+    slot.gateway = gateway;
+    this.incarnations.set(name, gateway.incarnation);
+    this.note(`${name} starts`);
+    this.time.after(gateway.actor, 0, () => gateway.start(SWEEP_MS));
+  }
+
+  kill(slot: Slot, how: 'killed' | 'power cut' | 'stopped'): void {
+    if (!slot.gateway) return;
+    this.note(`${slot.gateway.actor.name} ${how}`);
+    slot.gateway.kill(how);
+    slot.gateway = undefined;
+  }
+
+  /** Everybody's connection to the store is lost. */
+  loseConnections(): void {
+    for (const { gateway } of this.slots) gateway?.actor.alive && this.loseConnection(gateway);
+  }
+
+  loseConnection(gateway: Gateway): void {
+    this.time.after(gateway.actor, 0, () => gateway.connection.lose());
+  }
+
+  /**
+   * Commands that were acknowledged, perhaps, and are gone.
+   *
+   * @param isForgiven - nobody promises to find that out, or to repair it
+   */
+  lose(lost: readonly Entry[], isForgiven = false): void {
+    this.rollbacks += 1;
+    for (const { from, name, about, account } of lost) {
+      const by = this.incarnations.get(from);
+      if (!by || about === '') continue;
+      this.note(`lost: ${name} ${about} of ${from}`);
+      for (const each of [this.truth.requests.get(about), this.truth.operations.get(about)]) {
+        each?.lostBy.add(by);
+        if (each && isForgiven) each.isForgiven = true;
+      }
+      if (isForgiven && name === 'freeze') this.operator.sanctions.delete(account);
+      if (isForgiven && name === 'revokeKey') this.operator.sanctions.delete(`${account} ${about}`);
+    }
+  }
+
+  /** No fault waits for its chance any more. */
+  calm(): void {
+    this.#ambushes.length = 0;
+  }
+
+  /** Does something to the gateway that next does this, a moment later. */
+  ambush(moment: Moment, delayMs: number, strike: (slot: Slot) => void): void {
+    this.#ambushes.push({ moment, delayMs, strike });
+  }
+
+  #come(moment: string, by: string): void {
+    if (this.#ambushes.length === 0) return;
+    const slot = this.slots.find(({ gateway }) => gateway?.actor.name === by);
+    const index = this.#ambushes.findIndex((each) => each.moment === moment);
+    const [ambush] = slot && index >= 0 ? this.#ambushes.splice(index, 1) : [];
+    if (ambush && slot) this.time.after(this.fate, ambush.delayMs, () => ambush.strike(slot));
+  }
+
+  /** A client comes, to some gateway. */
+  ask(): void {
+    const { random, swarm } = this;
+    const plan = planRequest(random, swarm.habits);
+    const account = random.pick(swarm.accounts as [Swarm['accounts'][0]]);
+    const key = random.pick(account.keys as [(typeof account.keys)[0]]);
+    const caller: Caller = { account: account.id, key: key.id, externalKey: account.externalKeys };
+    const slot = this.slots[random.below(this.slots.length)];
+    const gateway = slot?.gateway;
+    if (!gateway) return;
+    this.time.after(gateway.actor, 0, () => {
+      gateway.serve(plan, caller).catch((error: unknown) => this.fail(`a request broke: ${String(error)}`));
+    });
+  }
+
+  readonly #witness: GatewayWitness = {
+    onRequest: (truth) => {
+      this.truth.requests.set(truth.id, truth);
+    },
+    onEnded: (truth, ending, dispatched) => {
+      this.note(`${truth.id} ended: ${ending}, delivered ${truth.delivered}, holding ${truth.hold}`);
+      truth.isOffline = !this.heldByStore.has(truth.id);
+      truth.due = chargeFor(truth, ending, dispatched, this.swarm.habits.lies === 0);
+    },
+    onIntent: (gateway, requestId, intent) => {
+      this.note(`${gateway.name} wants ${requestId}: ${intent}`);
+      this.#come('intent', gateway.name);
+      const request = this.truth.requests.get(requestId);
+      if (!request || request.state === 'refused' || request.state === 'asked') return;
+      const { due } = request;
+      const right =
+        intent === 'void' ? due === undefined : due !== undefined && intent >= due.least && intent <= due.most;
+      if (!right) {
+        this.fail(`I14: ${requestId} is to be charged ${intent}, which costs ${due?.least} to ${due?.most}`);
+      }
+      if (request.intent !== undefined && request.intent !== intent) {
+        this.fail(`I3: ${requestId} is to be charged ${request.intent}, and then ${intent}`);
+      }
+      request.intent = intent;
+    },
+    onSettled: (gateway, requestId, charged) => {
+      this.note(`${gateway.name} told of ${requestId}: ${charged}`);
+      const request = this.truth.requests.get(requestId);
+      if (!request) return;
+      if (request.isAcknowledged) this.fail(`I3: ${requestId} was told to be settled twice`);
+      request.isAcknowledged = true;
+    },
+    onReply: (gateway, account, sentAt, seq) => {
+      const key = `${gateway.name} ${account}`;
+      const position = this.positions.get(key);
+      if (!position) {
+        this.positions.set(key, { seq, at: this.time.now, fell: false });
+        return;
+      }
+      if (seq < position.seq && sentAt > position.at) position.fell = true;
+      if (seq > position.seq || position.fell) {
+        position.seq = seq;
+        position.at = this.time.now;
+      }
+    },
+    onEvent: (by, event) => {
+      this.note(`${by.name} tells ${JSON.stringify(event)}`);
+      this.events.push({ by, event });
+      if (event.type === 'dead_letter') {
+        const request = this.truth.requests.get(event.requestId);
+        if (request) request.isDeadLetter = true;
+      }
+    },
+    onError: (gateway, error, requestId) => {
+      this.note(`${gateway.name} error ${requestId ?? ''} ${error.message}`);
+      const request = requestId === undefined ? undefined : this.truth.requests.get(requestId);
+      if (request && error.message.startsWith('A charge could not be posted')) request.isDeadLetter = true;
+    },
+  };
+
+  #onApplied(entry: Entry, result: unknown): void {
+    const { name, about, account, from, run } = entry;
+    const code = typeof result === 'object' && result !== null && 'code' in result ? String(result.code) : '';
+    this.note(`store ${name} ${account} ${about} of ${from}: ${code}`);
+    this.#come(name, from);
+    // Whoever knew an account makes nothing of that name anew; a process that never saw it can't know.
+    if (this.server.isEmpty && code === 'ok' && this.positions.has(`${from} ${account}`)) {
+      this.fail(`${name} ${about} made something of an account that is lost`);
+    }
+    if (name === 'admit') this.#onAdmit(run, about, result as AdmitResult);
+    else if (this.random.chance(1 / CHECK_EVERY) && account !== '') this.#check(account);
+  }
+
+  #onAdmit(run: Entry['run'], requestId: string, result: AdmitResult): void {
+    if (result.code !== 'ok' && result.code !== 'exists') return;
+    this.heldByStore.add(requestId);
+    if (result.code !== 'ok') return;
+    const { hold, now } = result;
+    const store = this.server.inside;
+    // What the command was is seen by handing it to somebody who only looks.
+    let admit: Admit | undefined;
+    run({ admit: async (command: Admit) => (admit = command) } as never).catch(() => {});
+    if (!admit) return;
+    wrongAdmit(admit, hold, now, store).then(
+      (wrong) => wrong !== undefined && this.fail(wrong),
+      (error: unknown) => this.fail(String(error)),
+    );
+  }
+
+  #check(account: string): void {
+    this.server.inside.snapshot(account).then(
+      (state) => {
+        const wrong = state && wrongState(state);
+        if (wrong !== undefined) this.fail(wrong);
+      },
+      (error: unknown) => this.fail(String(error)),
+    );
+  }
+
+  #clock(): string {
+    return (this.time.now - START).toFixed(1).padStart(9);
+  }
+}
+
+/** SHA-256, as the store knows a key. */
+export function hashOf(key: string): string {
+  return hash('sha256', key, 'hex');
+}
