@@ -4,7 +4,8 @@
  * Each mutant meets random commands compared with the model first; what survives that meets the whole
  * suite of its store, in a copy of the tree. Takes an hour: for those who change the ledger, not for each push.
  *
- * `npm run mutants -- redis --only admit.ts --from 100 --count 50 --jobs 2`
+ * `npm run mutants -- redis --only admit.ts --from 100 --count 50 --jobs 2`; with `--again`, what an earlier
+ * hunt printed into that file, only those meet the suite that survived then.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,8 +23,8 @@ const ROOT = new URL('..', import.meta.url).pathname;
 const MODEL_MS = 45_000;
 const SUITE_MS = 180_000;
 const SUITE: Readonly<Record<Kind, readonly string[]>> = {
-  redis: ['test/redis-store.test.ts'],
-  memory: ['test/memory-store.test.ts'],
+  redis: ['redis-store', 'redis-records', 'redis-sweep', 'redis-durability', 'floor'],
+  memory: ['memory-store', 'sqlite-store', 'floor'],
 };
 
 const { values, positionals } = parseArgs({
@@ -34,15 +35,19 @@ const { values, positionals } = parseArgs({
     count: { type: 'string', default: 'Infinity' },
     jobs: { type: 'string', default: '2' },
     list: { type: 'boolean', default: false },
+    again: { type: 'string' },
   },
 });
 const folder = mkdtempSync(join(tmpdir(), 'ccr-hunt-'));
+const printed = values.again === undefined ? undefined : survivorsIn(readFileSync(values.again, 'utf8'));
 const survivors: Mutant[] = [];
 let met = 0;
 for (const kind of KINDS.filter((each) => positionals.length === 0 || positionals.includes(each))) {
   const all = mutantsOf(kind).filter(({ file }) => !values.only || file.endsWith(values.only));
   const from = Number(values.from);
-  const mutants = all.filter((mutant) => !isEquivalent(mutant)).slice(from, from + Number(values.count));
+  const mutants = all
+    .filter((mutant) => !isEquivalent(mutant) && (printed === undefined || printed.has(shown(mutant))))
+    .slice(from, from + Number(values.count));
   if (values.list) for (const mutant of mutants) console.log(shown(mutant));
   else survivors.push(...(await hunt(kind, mutants)));
   met += mutants.length;
@@ -55,7 +60,9 @@ process.exit(survivors.length === 0 ? 0 : 1);
 async function hunt(kind: Kind, mutants: readonly Mutant[]): Promise<Mutant[]> {
   const jobs = Number(values.jobs);
   const shares = Array.from({ length: jobs }, (_, job) => mutants.filter((_, index) => index % jobs === job));
-  const unnoticed = (await Promise.all(shares.map((share, job) => meetModel(kind, share, job)))).flat();
+  const unnoticed = printed
+    ? mutants
+    : (await Promise.all(shares.map((share, job) => meetModel(kind, share, job)))).flat();
   console.log(
     `${kind}: ${mutants.length} mutants, ${unnoticed.length} were not noticed by comparing with the model.`,
   );
@@ -131,7 +138,7 @@ async function meetsSuite(kind: Kind, mutant: Mutant): Promise<boolean> {
     "import { defineConfig } from 'vitest/config';\n" +
       "export default defineConfig({ test: { include: ['test/**/*.test.ts'], pool: 'forks', testTimeout: 30_000 } });\n",
   );
-  const args = ['run', '--bail', '1', ...SUITE[kind]];
+  const args = ['run', '--bail', '1', ...SUITE[kind].map((name) => `test/${name}.test.ts`)];
   const child = spawn('vitest', args, { cwd: tree, stdio: 'ignore', detached: true });
   const timer = setTimeout(end, SUITE_MS, child);
   await once(child, 'close');
@@ -143,6 +150,10 @@ async function meetsSuite(kind: Kind, mutant: Mutant): Promise<boolean> {
 /** With all that it has started. */
 function end(child: ChildProcess): void {
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+}
+
+function survivorsIn(log: string): ReadonlySet<string> {
+  return new Set([...log.matchAll(/^SURVIVED {2}(.*\n.*\n.*)$/gm)].map(([, mutant = '']) => mutant));
 }
 
 function isEquivalent(mutant: Mutant): boolean {

@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { StoreUnavailable } from '../src/ledger/ledger.ts';
 import { RedisStore } from '../src/ledger/redis-store.ts';
-import { DAY, HOUR, MINUTE, NOON, requestId } from './contracts/ledger-fixture.ts';
+import { DAY, HOUR, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from './helpers/redis-server.ts';
 
 let server: RedisServer;
@@ -42,6 +43,33 @@ const REQUEST = {
   tokens: 0,
   notAfter: Infinity,
 };
+
+const SETTLEMENT = { account: 'acme', key: 'k1', model: 'some/model', usage: USAGE, force: true };
+
+describe('an account in Redis', () => {
+  it('has all its keys from birth, so that they can move together', async () => {
+    const collections = ['d', 'g', 'j', 'k', 'l', 'r', 'x'];
+    expect((await redis.keys('ccr:{acme}:*')).toSorted()).toEqual(
+      ['a', ...collections].map((key) => `ccr:{acme}:${key}`),
+    );
+    await store.void({ account: 'acme', requestId: requestId(1) });
+    await store.settle({ ...SETTLEMENT, requestId: requestId(2), amount: 100n });
+    clock.now += 2 * DAY;
+    await store.sweep(10);
+    await store.trim('acme', 99n);
+    expect(await redis.keys('ccr:{acme}:*')).toHaveLength(8);
+  });
+
+  it.each(['d', 'g', 'j', 'k', 'l', 'r', 'x'])(
+    'that lost all but one of its keys is not begun anew: %s',
+    async (left) => {
+      const keys = await redis.keys('ccr:{acme}:*');
+      await redis.del(keys.filter((key) => !key.endsWith(`:${left}`)));
+      await expect(store.grant({ account: 'acme', id: 'g2', amount: 1n })).rejects.toThrow(StoreUnavailable);
+      expect(await redis.keys('ccr:{acme}:*')).toEqual([`ccr:{acme}:${left}`]);
+    },
+  );
+});
 
 describe('the record of a request in Redis', () => {
   it('leaves nothing of its idempotency key behind, whoever had that', async () => {

@@ -69,6 +69,19 @@ export function describeCredits(ledger: LedgerFixture): void {
       await settle(1, 100n);
       expect(await grant('g101', 1n)).toMatchObject({ code: 'ok' });
     });
+
+    it('make room for others when they expire', async () => {
+      for (let n = 2; n <= 100; n++) await grant(`g${n}`, 1n, n === 50 ? { expiresAt: NOON + 1000 } : {});
+      clock.now += 1000;
+      expect(await grant('g101', 1n)).toMatchObject({ code: 'ok' });
+    });
+
+    it('carry into the next billion, beyond 2^53 as well', async () => {
+      await grant('g1', MAX - 100n);
+      await settle(1, MAX, { force: true });
+      await grant('g2', 745_259_009n);
+      expect(await state()).toMatchObject({ granted: 9_007_200_000_000_000n });
+    });
   });
 
   describe('credits', () => {

@@ -239,6 +239,7 @@ export function describeKeys(ledger: LedgerFixture): void {
       await createKey('k2', { tokensPerMinute: 60 });
       await admit(1, 1n, { key: 'k2', tokens: 1 });
       await settle(1, 1n, { usage: { ...USAGE, promptTokens: Number.MAX_SAFE_INTEGER } });
+      expect(await keyState('k2')).toMatchObject({ tokenBucket: { level: -60 * 60 * MINUTE } });
       clock.now += 61 * MINUTE;
       expect(await admit(2, 1n, { key: 'k2', tokens: 60 })).toMatchObject({ code: 'ok' });
     });
