@@ -137,14 +137,12 @@ function existingStore(url: string | undefined): string {
 /** What happened, with its causes. */
 function explain(error: unknown): string {
   const reasons: string[] = [];
-  for (
-    let cause: unknown = error;
-    cause !== undefined;
-    cause = cause instanceof Error ? cause.cause : undefined
-  ) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    if (reason !== '' && !reasons.some((earlier) => earlier.includes(reason))) reasons.push(reason);
+  let cause = error;
+  for (; cause instanceof Error; cause = cause.cause) {
+    const { message } = cause;
+    if (message !== '' && !reasons.some((earlier) => earlier.includes(message))) reasons.push(message);
   }
+  if (typeof cause === 'string') reasons.push(cause);
   return reasons.join(': ');
 }
 

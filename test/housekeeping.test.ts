@@ -14,6 +14,7 @@ class CountingStore extends MemoryStore {
   isAway = false;
   readonly budgets: number[] = [];
   readonly pages: number[] = [];
+  probes = 0;
 
   override async sweep(budget: number): Promise<number> {
     this.sweeps += 1;
@@ -25,6 +26,7 @@ class CountingStore extends MemoryStore {
   override async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
     const lines = await super.journal(account, afterSeq, limit);
     if (limit > 1) this.pages.push(lines.length);
+    else this.probes += 1;
     return lines;
   }
 }
@@ -196,6 +198,7 @@ describe('the daily round over all journals', () => {
     open().start();
     while (store.pages.length === 0) await vi.advanceTimersByTimeAsync(1000);
     expect(store.pages).toEqual(Array.from({ length: 10 }, () => 1000));
+    expect(store.probes).toBeLessThan(15);
     await vi.advanceTimersByTimeAsync(2000);
     expect(store.pages).toHaveLength(27);
     expect(events.slice(0, 3)).toEqual([

@@ -25,11 +25,11 @@ export interface Invocation {
   /** Opened by the first command on it, and closed afterwards. */
   readonly store: LedgerStore;
   /** Prints a line: the text, or the object as JSON where that is asked for. */
-  print(text: string, object: object): void;
+  readonly print: (text: string, object: object) => void;
   /** Writes as it comes, no faster than it is read. */
-  write(lines: AsyncIterable<string>): Promise<void>;
+  readonly write: (lines: AsyncIterable<string>) => Promise<void>;
   /** Opens another store, which may be new; closed afterwards. */
-  open(url: string): LedgerStore;
+  readonly open: (url: string) => LedgerStore;
 }
 
 /** The command was not called as it has to be; the message says how. */

@@ -116,6 +116,10 @@ export class Deliveries {
     await this.#pause(pauseAfter(0));
     while (this.#lanes.size > 0 && !this.#closed) {
       const lanes = this.#rested(this.#failures === 0 ? MOST_LANES : SCOUTS);
+      if (lanes.length === 0) {
+        await this.#pause(this.#shortestRest());
+        continue;
+      }
       const answered = await Promise.all(lanes.map(([account, lane]) => this.#advance(account, lane)));
       if (answered.includes(true)) {
         this.#failures = 0;
@@ -142,6 +146,11 @@ export class Deliveries {
       this.#lanes.set(account, lane);
     }
     return rested;
+  }
+
+  #shortestRest(): number {
+    const until = Math.min(...Array.from(this.#lanes.values(), ({ restsUntil }) => restsUntil));
+    return Math.max(1, until - this.#options.now());
   }
 
   /** Tries the first parcels of a lane; says whether any was answered. */

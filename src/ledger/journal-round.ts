@@ -65,15 +65,17 @@ export class JournalRound {
     }
     if (folded) tell({ type: 'journal_folded', account, through: String(folded.seq) });
     if (first && first.at < keptFrom) return false;
-    await this.#tellIfLong(account, first);
+    await this.#tellIfLong(account, first ? first.seq : 0n);
     return true;
   }
 
-  async #tellIfLong(account: string, first: JournalLine | undefined): Promise<void> {
+  /** @param first - position of the oldest line that is kept; 0 without any */
+  async #tellIfLong(account: string, first: bigint): Promise<void> {
     const { store, tell } = this.#options;
     let lines = 0;
-    for (let next = LONG_JOURNAL; first; next *= 2) {
-      const [line] = await store.journal(account, first.seq + BigInt(next) - 2n, 1);
+    for (let next = LONG_JOURNAL; ; next *= 2) {
+      const last = first + BigInt(next) - 1n;
+      const [line] = await store.journal(account, last - 1n, 1);
       if (!line) break;
       lines = next;
     }

@@ -149,7 +149,7 @@ async function compare(
     const before = await from.snapshot(account);
     if (!before) continue;
     const after = await to.balance(account).then(() => to.snapshot(account));
-    const hashes = await Promise.all([from, to].map((store) => store.keyHashes?.(account)));
+    const hashes = [await from.keyHashes?.(account), await to.keyHashes?.(account)];
     for (const message of after ? differences(before, after, hashes) : ['is not in the new store']) {
       problems.push({ account, message });
     }

@@ -73,7 +73,7 @@ export class Outbox {
     const bytes = intentLine(intent);
     this.#waiting.set(intent.command.requestId, bytes);
     // A process that stood still may have been taken for dead: what it then appends would be read by nobody.
-    if (this.#options.now() - this.#beatAt > ABANDONED_MS / 2) this.#beat();
+    if (Math.abs(this.#options.now() - this.#beatAt) > ABANDONED_MS / 2) this.#beat();
     this.#write(bytes);
     this.#syncSoon();
   }
@@ -249,7 +249,9 @@ export class Outbox {
     try {
       for (const { name, modifiedAt } of files.list()) {
         const ours = name === this.#file?.name || this.#replaced.includes(name);
-        if (ours || this.#unreadable.has(name) || modifiedAt > now() - ABANDONED_MS) continue;
+        // Nor has one of tomorrow an owner, who would have touched it since the clock was set back.
+        const isAbandoned = Math.abs(now() - modifiedAt) >= ABANDONED_MS;
+        if (ours || this.#unreadable.has(name) || !isAbandoned) continue;
         for (const intent of this.#claim(name)) onLeftover(intent);
       }
     } catch (error) {

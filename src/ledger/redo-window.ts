@@ -47,6 +47,8 @@ export class WatchedAccount {
   era = 0;
   /** It was known, and is not in the store any more. */
   lost = false;
+  /** How many outages of the store there had been when it was last seen. */
+  seenOutages = 0;
   /** What it changed, oldest first. */
   readonly changes: Map<Change, Entry> = new Map();
   /** By request id. */
@@ -64,6 +66,16 @@ export class WatchedAccount {
   constructor(id: string, now: number) {
     this.id = id;
     this.checkedAt = now;
+  }
+
+  /** It was in the store once. */
+  get isKnown(): boolean {
+    return this.seq > 0n || this.lost;
+  }
+
+  /** There is something that can be looked for. */
+  get hasTraces(): boolean {
+    return this.newest !== undefined || this.isUnsure || this.changes.size > 0;
   }
 
   get mark(): Mark {
@@ -97,7 +109,7 @@ export class RedoWindow {
 
   /** Those of whom something is remembered that can be looked for. */
   *watched(): Generator<WatchedAccount> {
-    for (const account of this.#accounts.values()) if (account.newest || account.isUnsure) yield account;
+    for (const account of this.#accounts.values()) if (account.hasTraces) yield account;
   }
 
   /**

@@ -73,7 +73,7 @@ export class Redo {
   ): Promise<{ readonly reply: Reply; readonly fell: boolean; readonly mark: Mark }> {
     const { mark } = account;
     const reply = await this.hear(send);
-    if (reply.seq > 0n) account.lost = false;
+    if (reply.seq > 0n) this.#saw(account);
     // Only what was acknowledged before the command was sent: replies may overtake one another.
     const before = posts && reply.code === 'ok' ? reply.seq - 1n : reply.seq;
     const fell = mark.era === account.era && before < mark.seq;
@@ -120,8 +120,7 @@ export class Redo {
     await this.#repairs.get(account)?.done;
     this.#countLosses();
     const { outages } = this.#options.health;
-    if ((account.newest || account.isUnsure) && account.checkedOutages !== outages)
-      await this.#check(account);
+    if (account.hasTraces && account.checkedOutages !== outages) await this.#check(account);
   }
 
   /** Applies again what the account may have lost. */
@@ -145,6 +144,12 @@ export class Redo {
     // Who waits for it hears of it; it fails only by being closed.
     repair.done.catch(() => {});
     return repair.done;
+  }
+
+  /** Before what makes an account where there is none: makes none anew that is lost. */
+  async assertNotLost(account: WatchedAccount): Promise<void> {
+    await this.trust(account);
+    if (!(await this.#isThere(account))) throw gone(account);
   }
 
   /** What a rollback can have taken from an account's charges, at most. */
@@ -181,7 +186,7 @@ export class Redo {
   #begin(account: WatchedAccount, mark: Mark): void {
     this.#countLosses();
     const { health, now } = this.#options;
-    if (!account.newest && !account.newestBefore) {
+    if (!account.hasTraces) {
       account.checkedAt = now();
       account.checkedOutages = health.outages;
     } else if (account.checkedOutages !== health.outages) {
@@ -225,7 +230,7 @@ export class Redo {
     this.#checkingAll = true;
     try {
       await inTurn(accounts, async (account) => {
-        if (account.newest) await this.#check(account);
+        if (account.hasTraces) await this.#check(account);
       });
     } catch {
       // The store is away again: its return begins anew.
@@ -251,17 +256,19 @@ export class Redo {
     const startedAt = now();
     const looked = new Set([newestBefore, newest]);
     for (const { at, change, wasMade } of account.changes.values()) {
-      if (at >= checkedAt && (change.type === 'void' || !wasMade)) looked.add(change);
+      // Another process may have thawed since what this one froze: that is repeated with cause alone.
+      const isNew = change.type !== 'freeze' && at >= checkedAt;
+      const hasCause = isNew || account.checkedOutages !== outages;
+      if (hasCause && (leavesNoTrace(change) || !wasMade)) looked.add(change);
     }
     for (const change of looked) {
-      if (!change || change.type === 'createKey' || change.type === 'revokeKey' || change.type === 'freeze')
-        continue;
-      if (change.type === 'grant' && !(await this.#exists(account))) return;
+      if (!change) continue;
       const expected = account.seq;
       const isHold = change.type === 'hold';
       const { lost, fell, found } = await (isHold
         ? this.#find(account, change)
         : this.#repeat(account, change));
+      if (account.lost) return;
       if (!lost && !fell) continue;
       return this.repair(account, found, { expected, reapplied: lost && !isHold ? 1 : 0 });
     }
@@ -298,6 +305,7 @@ export class Redo {
           if (fell) void this.repair(account, now);
         });
       }
+      if (account.lost) return;
       if (repair.again) continue;
       account.checkedAt = startedAt;
       account.checkedOutages = outages;
@@ -312,9 +320,22 @@ export class Redo {
     return this.#deliveries.deliver(account.id, call);
   }
 
+  #saw(account: WatchedAccount): void {
+    account.lost = false;
+    account.seenOutages = this.#options.health.outages;
+  }
+
+  /** Whether an account that was known is not lost; looks where the store was away since it was seen. */
+  async #isThere(account: WatchedAccount): Promise<boolean> {
+    this.#countLosses();
+    const wasSeen = account.seenOutages === this.#options.health.outages && !account.lost;
+    return !account.isKnown || wasSeen || this.#exists(account);
+  }
+
   async #exists(account: WatchedAccount): Promise<boolean> {
     const balance = await this.hear(() => this.#options.store.balance(account.id));
-    if (!balance) this.lose(account);
+    if (balance) this.#saw(account);
+    else this.lose(account);
     return balance !== undefined;
   }
 
@@ -340,6 +361,9 @@ export class Redo {
   async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
     const { store } = this.#options;
     const { id } = account;
+    const nothing = { lost: false, fell: false, found: account.seq };
+    const makesAccounts = change.type === 'grant' || change.type === 'createKey';
+    if (makesAccounts && !(await this.#isThere(account))) return nothing;
     const ask = async (
       send: () => Promise<{ readonly code: string; readonly seq: bigint }>,
       ...whenLost: readonly string[]
@@ -379,8 +403,13 @@ export class Redo {
         await this.hear(() => store.freeze(id, change.frozen));
         break;
     }
-    return { lost: false, fell: false, found: account.seq };
+    return nothing;
   }
+}
+
+/** What is refused of an account that was known, and is not there. */
+export function gone({ id }: WatchedAccount): StoreUnavailable {
+  return new StoreUnavailable('no', { cause: new Error(`account ${id} is not in the store any more`) });
 }
 
 interface Repetition {
@@ -403,6 +432,11 @@ interface Repair {
   /** Something more was lost meanwhile. */
   again: boolean;
   done: Promise<void>;
+}
+
+/** When it is lost, the journal is no shorter. */
+function leavesNoTrace({ type }: Change): boolean {
+  return type === 'void' || type === 'createKey' || type === 'revokeKey' || type === 'freeze';
 }
 
 /** What is to be repeated, in steps: money first, so that the holds and charges find it. */

@@ -28,9 +28,10 @@ import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowan
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import type { Intent } from './outbox-lines.ts';
-import { Redo } from './redo.ts';
+import { gone, Redo } from './redo.ts';
 import { type Mark, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from './request-ids.ts';
+import { steadyClock } from './steady-clock.ts';
 import { StoreHealth } from './store-health.ts';
 
 export interface ReliableStoreOptions {
@@ -64,6 +65,7 @@ const MOST_GHOSTS = 10_000;
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
   readonly #now: () => number;
+  readonly #steadyNow: () => number;
   readonly #health: StoreHealth;
   readonly #deliveries: Deliveries;
   readonly #window: RedoWindow;
@@ -89,12 +91,13 @@ export class ReliableStore implements LedgerStore {
         if (store.mayRollBack) this.#redo.storeIsBack();
       },
     });
+    this.#steadyNow = steadyClock(now);
     this.#deliveries = new Deliveries({
-      now,
+      now: this.#steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    this.#window = new RedoWindow(now);
-    this.#redo = new Redo({ store, window: this.#window, health: this.#health, tell, now });
+    this.#window = new RedoWindow(this.#steadyNow);
+    this.#redo = new Redo({ store, window: this.#window, health: this.#health, tell, now: this.#steadyNow });
     this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
     this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
     this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
@@ -166,6 +169,7 @@ export class ReliableStore implements LedgerStore {
   async grant(command: Grant): Promise<GrantResult> {
     this.#start();
     const account = this.#window.watch(command.account);
+    await this.#redo.assertNotLost(account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
     if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
       this.#redo.record(account, { type: 'grant', command }, mark, reply.code === 'ok');
@@ -187,6 +191,7 @@ export class ReliableStore implements LedgerStore {
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
     const account = this.#window.watch(command.account);
+    await this.#redo.assertNotLost(account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.createKey(command));
     if (this.#remembers && reply.code === 'ok') {
       this.#redo.record(account, { type: 'createKey', command }, mark);
@@ -217,7 +222,7 @@ export class ReliableStore implements LedgerStore {
     this.#start();
     const account = this.#window.watch(id);
     const balance = await this.#redo.hear(() => this.#store.balance(id));
-    if (!balance && isKnown(account)) throw this.#gone(account);
+    if (!balance && account.isKnown) throw this.#gone(account);
     return balance;
   }
 
@@ -306,7 +311,7 @@ export class ReliableStore implements LedgerStore {
 
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.admit(command));
-    if (reply.code === 'no_account' && isKnown(account)) throw this.#gone(account);
+    if (reply.code === 'no_account' && account.isKnown) throw this.#gone(account);
     const admitted = reply.code === 'ok' || reply.code === 'exists';
     if (!this.#remembers) return reply;
     if (!fell) {
@@ -363,7 +368,7 @@ export class ReliableStore implements LedgerStore {
         return { reply: { code: 'old' as const, now, seq }, fell: false, mark };
       }
       const asked = await this.#redo.ask(account, () => this.#store.settle(command), true);
-      if (asked.reply.code === 'no_account' && (wasAdmitted || isKnown(account))) throw this.#gone(account);
+      if (asked.reply.code === 'no_account' && (wasAdmitted || account.isKnown)) throw this.#gone(account);
       return asked;
     });
     const hold = this.#redo.release(account, requestId);
@@ -407,23 +412,16 @@ export class ReliableStore implements LedgerStore {
     if (fell && this.#remembers) void this.#redo.repair(account, found);
   }
 
-  /** What is refused of an account that was known, and is not there. */
   #gone(account: WatchedAccount): StoreUnavailable {
     this.#redo.lose(account);
-    return new StoreUnavailable('no', {
-      cause: new Error(`account ${account.id} is not in the store any more`),
-    });
+    return gone(account);
   }
 
   #rememberGhost({ requestId, leaseMs }: Admit): void {
-    this.#ghosts.set(requestId, this.#now() + leaseMs);
+    this.#ghosts.set(requestId, this.#steadyNow() + leaseMs);
     for (const oldest of this.#ghosts.keys()) {
       if (this.#ghosts.size <= MOST_GHOSTS) return;
       this.#ghosts.delete(oldest);
     }
   }
-}
-
-function isKnown(account: WatchedAccount): boolean {
-  return account.seq > 0n || account.lost;
 }

@@ -37,11 +37,13 @@ export class StoreHealth {
 
   /** How long the store has been away, in ms; 0 while it answers. */
   get awayMs(): number {
-    return this.#awaySince === undefined ? 0 : this.#options.now() - this.#awaySince;
+    return this.#awaySince === undefined ? 0 : Math.max(0, this.#options.now() - this.#awaySince);
   }
 
   failed(error: StoreUnavailable): void {
     const { now, tell } = this.#options;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#failedAt = now();
     if (!this.#failing) this.#outages += 1;
     this.#failing = true;
@@ -69,18 +71,11 @@ export class StoreHealth {
     clearTimeout(this.#timer);
   }
 
-  /** Tells that the store is back, unless it failed a moment ago: then the next answer begins anew. */
   #steady(): void {
     this.#timer = undefined;
-    if (this.#failing || this.#awaySince === undefined) return;
-    const { now, tell } = this.#options;
-    const calmFor = now() - this.#failedAt;
-    if (calmFor < STEADY_MS) {
-      this.#timer = setTimeout(() => this.#steady(), STEADY_MS - calmFor).unref();
-      return;
-    }
-    const awayMs = this.#failedAt - this.#awaySince;
+    if (this.#awaySince === undefined) return;
+    const awayMs = Math.max(0, this.#failedAt - this.#awaySince);
     this.#awaySince = undefined;
-    tell({ type: 'store_back', awayMs });
+    this.#options.tell({ type: 'store_back', awayMs });
   }
 }
