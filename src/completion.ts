@@ -12,7 +12,7 @@ import type { Ending } from './ledger/ledger.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
 import type { Catalog, Target } from './models/catalog.ts';
-import type { Settings } from './options.ts';
+import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
 import type { Settlements } from './settlement.ts';
 import type { Agents } from './upstream/agents.ts';
@@ -79,6 +79,7 @@ export async function completion(
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
     const { provider } = target;
+    outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
     const bytes = spliceRequest(body, request, {
@@ -90,12 +91,21 @@ export async function completion(
     });
     const upstream = await upstreamRequest(target, exchange.headers, bytes, services.agents);
     const spentMs = Date.now() - startedAt;
-    return attempt(upstream, { timeouts: provider.timeouts, spentMs, client, drain }, (attempted) => {
-      if (running) services.running.delete(running);
-      running = attempted;
-      services.running.add(attempted);
-      outcome = { ending: 'failed', target, dispatched: true };
-    });
+    const terms = { timeouts: provider.timeouts, spentMs, client, drain };
+    try {
+      const answer = await attempt(upstream, terms, (attempted) => {
+        if (running) services.running.delete(running);
+        running = attempted;
+        services.running.add(attempted);
+        outcome = { ...outcome, dispatched: true };
+      });
+      // A refusal costs nothing, also when the client leaves before another target was asked.
+      if (answer.status < 200 || answer.status >= 300) outcome = { ...outcome, dispatched: false };
+      return answer;
+    } catch (error) {
+      if (!(error instanceof ClientGone)) outcome = { ...outcome, dispatched: false };
+      throw error;
+    }
   };
   let delivery: Delivery | undefined;
   try {

@@ -6,13 +6,13 @@ import { charge } from './metering/price.ts';
 import type { Usage } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
-import type { Settings } from './options.ts';
+import type { Settings } from './settings.ts';
 
 /** What became of a request. */
 export interface Outcome {
   readonly ending: Ending;
   readonly target: Target;
-  /** It went out to a provider. */
+  /** It is out with a provider, who has not refused it. */
   readonly dispatched: boolean;
   /** The answer that was relayed, whole or in part. */
   readonly answer?: RelayedAnswer;

@@ -15,7 +15,7 @@ import { formatUsd, type NanoDollars } from './ledger/money.ts';
 import { Correction } from './metering/correction.ts';
 import { firstHold, type Quote } from './metering/estimate.ts';
 import type { Model } from './models/catalog.ts';
-import type { Settings } from './options.ts';
+import type { Settings } from './settings.ts';
 import {
   type Consumption,
   consumptionOf,

@@ -4,7 +4,7 @@ import { Drain, Drains } from '../src/http/drains.ts';
 import { ClientGone } from '../src/http/exchange.ts';
 import { PRESETS } from '../src/models/presets.ts';
 import { resolveProvider } from '../src/models/providers.ts';
-import { resolveSettings } from '../src/options.ts';
+import { resolveSettings } from '../src/settings.ts';
 
 describe('answers that are read on for nobody', () => {
   beforeEach(() => {

@@ -7,7 +7,7 @@ import { DEFAULT_TOKEN_BUDGETS, quoteFor } from '../src/metering/estimate.ts';
 import { UsageMeter } from '../src/metering/usage-meter.ts';
 import { createCatalog, type Model } from '../src/models/catalog.ts';
 import type { Settled } from '../src/hooks.ts';
-import { resolveSettings } from '../src/options.ts';
+import { resolveSettings } from '../src/settings.ts';
 import type { Hold } from '../src/holds/hold.ts';
 import { Settlements, type SettlementsOptions } from '../src/settlement.ts';
 import { DONE, text, USAGE_EVENT } from './helpers/provider.ts';

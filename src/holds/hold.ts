@@ -4,7 +4,7 @@ import type { NanoDollars } from '../ledger/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Model, Target } from '../models/catalog.ts';
-import type { Settings } from '../options.ts';
+import type { Settings } from '../settings.ts';
 import type { Outcome } from '../outcome.ts';
 
 /** What a hold was taken for. */

@@ -1,15 +1,12 @@
 import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
 import { parsePricing, type Price } from '../metering/price.ts';
 import {
-  checkRecord,
   type ChatCompletionsRouterOptions,
   type Choice,
   type ModelOptions,
-  positiveInteger,
   type TargetOptions,
-  type Timeouts,
-  wrong,
 } from '../options.ts';
+import { checkRecord, positiveInteger, type Timeouts, wrong } from '../settings.ts';
 import { type Provider, resolveProvider } from './providers.ts';
 
 /** A model as clients know it: where it is served and what it costs. */

@@ -1,13 +1,10 @@
 import {
-  checkRecord,
   type OnClientGone,
   type OutputLimitField,
   type ProviderOptions,
-  resolveTimeouts,
   type StreamUsage,
-  type Timeouts,
-  wrong,
 } from '../options.ts';
+import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../settings.ts';
 import { PRESETS } from './presets.ts';
 
 /** A provider with everything worked out that doesn't change from request to request. */

@@ -6,7 +6,7 @@ import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { type Answer, Closed } from '../http/relay.ts';
-import type { Timeouts } from '../options.ts';
+import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
 

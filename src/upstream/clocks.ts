@@ -1,5 +1,5 @@
 import { UpstreamTimeoutError } from '../errors.ts';
-import type { Timeouts } from '../options.ts';
+import type { Timeouts } from '../settings.ts';
 
 /**
  * The four clocks of one attempt: connect, first byte, idle, total.

@@ -3,7 +3,7 @@ import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../models/catalog.ts';
-import type { Retries } from '../options.ts';
+import type { Retries } from '../settings.ts';
 import { afterFirstEvent } from './first-event.ts';
 import type { Asked, Health } from './health.ts';
 

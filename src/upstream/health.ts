@@ -1,6 +1,7 @@
 import type { Target } from '../models/catalog.ts';
 import type { HealthChange } from '../hooks.ts';
-import type { HealthChecks, TargetStatus } from '../options.ts';
+import type { TargetStatus } from '../options.ts';
+import type { HealthChecks } from '../settings.ts';
 
 export interface HealthOptions {
   /** Undefined: no target is ever set aside; times are kept all the same. */

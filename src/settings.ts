@@ -1,0 +1,242 @@
+import { type NanoDollars, parseUsd } from './ledger/money.ts';
+import type { OfflineAllowanceLimits } from './ledger/offline-allowance.ts';
+import type {
+  ChatCompletionsRouterOptions,
+  DisconnectOptions,
+  OfflineAllowanceOptions,
+  RetryOptions,
+  HealthCheckOptions,
+  TimeoutOptions,
+  HoldMode,
+  OrphanPolicy,
+} from './options.ts';
+
+/** All four clocks, in ms. */
+export type Timeouts = Required<TimeoutOptions>;
+
+export type Retries = Required<RetryOptions>;
+export type HealthChecks = Required<HealthCheckOptions>;
+
+/** The scalar options with their defaults filled in. */
+export interface Settings {
+  readonly basePath: string;
+  readonly maxBodyBytes: number;
+  readonly bodyTimeoutMs: number;
+  readonly holdMode: HoldMode;
+  readonly disconnect: Required<DisconnectOptions>;
+  readonly emptyAnswerIsFree: boolean;
+  readonly onOrphan: OrphanPolicy;
+  readonly timeouts: Timeouts;
+  readonly retries: Retries | undefined;
+  readonly health: HealthChecks | undefined;
+  readonly keyCacheMs: number;
+  readonly closeTimeoutMs: number;
+  readonly outboxDir: string | undefined;
+  readonly outboxOnError: 'refuse' | 'memory';
+  readonly offlineAllowance: OfflineAllowanceLimits | undefined;
+  readonly journalDays: number;
+}
+
+const DEFAULT_TIMEOUTS: Timeouts = {
+  connectMs: 10_000,
+  firstByteMs: 600_000,
+  idleMs: 120_000,
+  totalMs: 3_600_000,
+};
+
+const DEFAULT_RETRIES: Retries = { perTarget: 1, maxWaitMs: 5000, firstEventWaitMs: 1000 };
+const DEFAULT_HEALTH: HealthChecks = { failures: 5, coolDownMs: 5000, maxCoolDownMs: 300_000 };
+
+const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
+  providers: true,
+  models: true,
+  store: true,
+  authenticate: true,
+  cacheKey: true,
+  keyCacheMs: true,
+  basePath: true,
+  maxBodyBytes: true,
+  bodyTimeoutMs: true,
+  holdMode: true,
+  disconnect: true,
+  emptyAnswerIsFree: true,
+  onOrphan: true,
+  timeouts: true,
+  retries: true,
+  health: true,
+  closeTimeoutMs: true,
+  outboxDir: true,
+  outboxOnError: true,
+  offlineAllowance: true,
+  journalDays: true,
+  hooks: true,
+};
+
+/**
+ * Fills in defaults and refuses what can only be a mistake.
+ *
+ * Touches no network, file or environment variable: `next build` runs it too.
+ *
+ * @throws {TypeError} naming the option, what it wants and what it got
+ */
+export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
+  checkRecord(options, 'options', KNOWN_OPTIONS);
+  checkRecord(options.providers, 'providers');
+  checkRecord(options.models, 'models');
+  if (options.hooks !== undefined) {
+    checkRecord(options.hooks, 'hooks', {
+      onSettled: true,
+      onError: true,
+      onLedgerEvent: true,
+      onHealthChange: true,
+    });
+  }
+  for (const name of ['authenticate', 'cacheKey'] as const) {
+    if (options[name] !== undefined && typeof options[name] !== 'function') {
+      throw wrong(name, 'a function', options[name]);
+    }
+  }
+  const { basePath = '', outboxDir, outboxOnError = 'refuse' } = options;
+  if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
+    throw wrong('basePath', 'a path that begins with a slash', basePath);
+  }
+  if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
+    throw wrong('outboxDir', 'the path of a folder', outboxDir);
+  }
+  if (outboxOnError !== 'refuse' && outboxOnError !== 'memory') {
+    throw wrong('outboxOnError', "'refuse' or 'memory'", outboxOnError);
+  }
+  return {
+    basePath: basePath.replace(/\/+$/, ''),
+    maxBodyBytes: positiveInteger(options.maxBodyBytes ?? 33_554_432, 'maxBodyBytes'),
+    bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
+    ...resolveBilling(options),
+    timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
+    retries: resolveRetries(options.retries),
+    health: resolveHealth(options.health),
+    keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
+    closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
+    outboxDir,
+    outboxOnError,
+    offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
+    journalDays: resolveJournalDays(options.journalDays ?? 90),
+  };
+}
+
+/** Who pays what, and how it is held. */
+function resolveBilling(
+  options: ChatCompletionsRouterOptions,
+): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onOrphan'> {
+  const { holdMode = 'clamp', disconnect = {}, emptyAnswerIsFree = false, onOrphan = 'checkpoint' } = options;
+  if (!['clamp', 'strict', 'adaptive'].includes(holdMode)) {
+    throw wrong('holdMode', "'clamp', 'strict' or 'adaptive'", holdMode);
+  }
+  checkRecord(disconnect, 'disconnect', { beforeOutput: true });
+  const { beforeOutput = 'input' } = disconnect;
+  if (beforeOutput !== 'input' && beforeOutput !== 'free') {
+    throw wrong('disconnect.beforeOutput', "'input' or 'free'", beforeOutput);
+  }
+  if (typeof emptyAnswerIsFree !== 'boolean')
+    throw wrong('emptyAnswerIsFree', 'a boolean', emptyAnswerIsFree);
+  if (!['checkpoint', 'release', 'capture'].includes(onOrphan)) {
+    throw wrong('onOrphan', "'checkpoint', 'release' or 'capture'", onOrphan);
+  }
+  return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onOrphan };
+}
+
+function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowanceLimits {
+  checkRecord(given, 'offlineAllowance', { perKey: true, perProcess: true, forMs: true });
+  const amount = (name: 'perKey' | 'perProcess'): NanoDollars => {
+    const parsed = parseUsd(given[name], `offlineAllowance.${name}`);
+    if (parsed <= 0n) throw wrong(`offlineAllowance.${name}`, 'more than 0', given[name]);
+    return parsed;
+  };
+  return {
+    perKey: amount('perKey'),
+    perProcess: amount('perProcess'),
+    forMs: milliseconds(given.forMs ?? 300_000, 'offlineAllowance.forMs'),
+  };
+}
+
+function resolveJournalDays(days: number): number {
+  return days === Infinity ? Infinity : positiveInteger(days, 'journalDays');
+}
+
+/** The given clocks over the defaults. */
+export function resolveTimeouts(
+  given: TimeoutOptions | undefined,
+  defaults: Timeouts,
+  option: string,
+): Timeouts {
+  if (given === undefined) return defaults;
+  checkRecord(given, option, defaults);
+  const clock = (name: keyof Timeouts): number =>
+    given[name] === undefined ? defaults[name] : milliseconds(given[name], `${option}.${name}`);
+  return {
+    connectMs: clock('connectMs'),
+    firstByteMs: clock('firstByteMs'),
+    idleMs: clock('idleMs'),
+    totalMs: clock('totalMs'),
+  };
+}
+
+function resolveRetries(given: RetryOptions | false | undefined): Retries | undefined {
+  if (given === false) return undefined;
+  if (given !== undefined) checkRecord(given, 'retries', DEFAULT_RETRIES);
+  const { perTarget, maxWaitMs, firstEventWaitMs } = { ...DEFAULT_RETRIES, ...given };
+  if (perTarget !== 0) positiveInteger(perTarget, 'retries.perTarget');
+  return {
+    perTarget,
+    maxWaitMs: milliseconds(maxWaitMs, 'retries.maxWaitMs'),
+    firstEventWaitMs: milliseconds(firstEventWaitMs, 'retries.firstEventWaitMs'),
+  };
+}
+
+function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChecks | undefined {
+  if (given === false) return undefined;
+  if (given !== undefined) checkRecord(given, 'health', DEFAULT_HEALTH);
+  const { failures, coolDownMs, maxCoolDownMs } = { ...DEFAULT_HEALTH, ...given };
+  return {
+    failures: positiveInteger(failures, 'health.failures'),
+    coolDownMs: milliseconds(coolDownMs, 'health.coolDownMs'),
+    maxCoolDownMs: milliseconds(maxCoolDownMs, 'health.maxCoolDownMs'),
+  };
+}
+
+/** @throws {TypeError} unless it is an object, with no keys but the known ones where those are given */
+export function checkRecord(value: unknown, option: string, known?: Readonly<Record<string, unknown>>): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(option, 'an object', value);
+  if (!known) return;
+  for (const key of Object.keys(value)) {
+    if (!Object.hasOwn(known, key)) {
+      throw new TypeError(
+        `${option} has an unknown key ${JSON.stringify(key)}; it takes ${Object.keys(known).join(', ')}`,
+      );
+    }
+  }
+}
+
+export function positiveInteger(value: unknown, option: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
+  throw wrong(option, 'a positive integer', value);
+}
+
+/** The TypeError of an option: its name, what it wants, what it got. */
+export function wrong(option: string, wanted: string, got: unknown): TypeError {
+  return new TypeError(`${option} must be ${wanted}, got ${show(got)}`);
+}
+
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+function milliseconds(value: unknown, option: string): number {
+  if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIMER_MS)) {
+    throw wrong(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
+  }
+  return value;
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  return JSON.stringify(value) ?? String(value);
+}

@@ -1,0 +1,71 @@
+/**
+ * A gateway as a process of its own: `node gateway.ts OPTIONS`, in JSON.
+ *
+ * What it writes to stdout was true before it went on. It ends gracefully by SIGTERM, and with whoever started it.
+ */
+import { once } from 'node:events';
+import { writeSync } from 'node:fs';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { RedisStore } from '../../src/ledger/redis-store.ts';
+import type { HoldMode } from '../../src/options.ts';
+import { createPacedRouter } from '../../src/router.ts';
+
+export interface GatewayOptions {
+  /** URL of the store. */
+  readonly store: string;
+  /** How long commands wait for Redis, where it isn't as long as always. */
+  readonly redisTimeouts?: { readonly admitTimeoutMs: number; readonly timeoutMs: number };
+  /** Base URL of the provider. */
+  readonly provider: string;
+  /** What account `acct` is granted, once, in USD. */
+  readonly credits: string;
+  readonly outboxDir?: string;
+  readonly holdMode?: HoldMode;
+  readonly leaseMs?: number;
+  readonly heartbeatMs?: number;
+}
+
+const options = JSON.parse(process.argv[2] ?? '{}') as GatewayOptions;
+const say = (...words: readonly (string | number)[]): void => void writeSync(1, `${words.join(' ')}\n`);
+
+const { store, redisTimeouts, provider, credits, outboxDir, holdMode, leaseMs, heartbeatMs } = options;
+const router = createPacedRouter(
+  {
+    store: redisTimeouts ? new RedisStore({ client: store, ...redisTimeouts }) : store,
+    providers: { loopback: { baseURL: provider, apiKey: 'sk-provider-secret' } },
+    models: {
+      'acme/fast': {
+        targets: ['loopback/upstream-model'],
+        pricing: { input: '1', output: '3', cachedInput: '0.1' },
+        contextWindow: 8192,
+        maxOutputTokens: 1000,
+      },
+    },
+    ...(outboxDir !== undefined && { outboxDir }),
+    ...(holdMode && { holdMode }),
+    // A target that is cut off with its gateway's other troubles is asked again.
+    health: false,
+    hooks: {
+      onSettled: ({ requestId, charged }) => say('settled', requestId, charged),
+      onError: (error) => say('error', JSON.stringify(error.message)),
+      onLedgerEvent: (event) => say('event', JSON.stringify(event)),
+    },
+  },
+  { ...(leaseMs !== undefined && { leaseMs }), ...(heartbeatMs !== undefined && { heartbeatMs }) },
+);
+
+await router.credits.grant('acct', credits, { id: 'opening' });
+const { key } = await router.keys.create({ account: 'acct', name: 'chaos' });
+const server = http.createServer(router).listen(0, '127.0.0.1');
+await once(server, 'listening');
+say('listening', (server.address() as AddressInfo).port, key);
+
+process.once('SIGTERM', () => {
+  void router.close().then(() => {
+    say('closed');
+    process.exit(0);
+  });
+});
+process.stdin.resume().once('end', () => process.exit(1));
