@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { EQUIVALENT } from '../test/mutants/equivalent.ts';
+import { type Equivalent, EQUIVALENT } from '../test/mutants/equivalent.ts';
 import { type Kind, type Mutant, mutated, mutantsOf } from '../test/mutants/mutants.ts';
 
 const KINDS: readonly Kind[] = ['memory', 'redis'];
@@ -38,6 +38,13 @@ const { values, positionals } = parseArgs({
     again: { type: 'string' },
   },
 });
+const stale = EQUIVALENT.filter(
+  (each) => !KINDS.some((kind) => mutantsOf(kind).some((mutant) => isSame(each, mutant))),
+);
+if (stale.length > 0) {
+  console.error('These lines of test/mutants/equivalent.ts match no mutant any more:', stale);
+  process.exit(1);
+}
 const folder = mkdtempSync(join(tmpdir(), 'ccr-hunt-'));
 const printed = values.again === undefined ? undefined : survivorsIn(readFileSync(values.again, 'utf8'));
 const survivors: Mutant[] = [];
@@ -157,12 +164,11 @@ function survivorsIn(log: string): ReadonlySet<string> {
 }
 
 function isEquivalent(mutant: Mutant): boolean {
-  return EQUIVALENT.some(
-    (each) =>
-      each.file === mutant.file &&
-      each.original === mutant.original.trim() &&
-      each.mutant === mutant.mutant.trim(),
-  );
+  return EQUIVALENT.some((each) => isSame(each, mutant));
+}
+
+function isSame(each: Equivalent, { file, original, mutant }: Mutant): boolean {
+  return each.file === file && each.original === original.trim() && each.mutant === mutant.trim();
 }
 
 function shown({ file, line, original, mutant }: Mutant): string {
