@@ -1,5 +1,6 @@
 export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts';
 export type { NodeHandler } from './adapters/node.ts';
+export type { WebHandler } from './adapters/web.ts';
 export * from './errors.ts';
 export type { HealthChange, Hooks, Settled } from './hooks.ts';
 export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/audit.ts';

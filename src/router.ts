@@ -1,6 +1,7 @@
 import { type ApiKeys, createApiKeys } from './accounts/api-keys.ts';
 import { Authenticator } from './accounts/authenticate.ts';
 import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
+import { createWebHandler, type WebHandler } from './adapters/web.ts';
 import { type Credits, createCredits } from './ledger/credits.ts';
 import type { LedgerEvent } from './ledger/events.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
@@ -12,16 +13,13 @@ import { RequestIds } from './ledger/request-ids.ts';
 import { CreditStoreUnavailableError, InternalError, RouterError } from './errors.ts';
 import type { HealthChange, Hooks } from './hooks.ts';
 import { Drains } from './http/drains.ts';
+import type { Exchange } from './http/exchange.ts';
 import { createCatalog } from './models/catalog.ts';
 import { createModelList } from './models/list.ts';
-import {
-  type ChatCompletionsRouterOptions,
-  resolveSettings,
-  type Settings,
-  type TargetStatus,
-} from './options.ts';
+import { type ChatCompletionsRouterOptions, type TargetStatus } from './options.ts';
+import { resolveSettings, type Settings } from './settings.ts';
 import { route } from './routes.ts';
-import { Settlements } from './settlement.ts';
+import { Settlements, type SettlementsOptions } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
 import { RunningAttempts } from './upstream/attempt.ts';
 import { Failover } from './upstream/failover.ts';
@@ -32,6 +30,8 @@ import { Health } from './upstream/health.ts';
  * and run its accounts through `keys` and `credits`.
  */
 export interface ChatCompletionsRouter extends NodeHandler {
+  /** The Web door, for hosts that give a `Request` and want a `Response`. Needs no `this`. */
+  readonly fetch: WebHandler;
   /** API keys of your customers. */
   readonly keys: ApiKeys;
   /** Their prepaid credits, in USD as decimal strings. */
@@ -58,6 +58,14 @@ export interface ChatCompletionsRouter extends NodeHandler {
  * @throws {TypeError} naming the option that can't be right
  */
 export function createChatCompletionsRouter(options: ChatCompletionsRouterOptions): ChatCompletionsRouter {
+  return createPacedRouter(options, {});
+}
+
+/** The same, whose leases and heartbeats last as long as is said: what takes minutes in service, tests see in seconds. */
+export function createPacedRouter(
+  options: ChatCompletionsRouterOptions,
+  pace: Pick<SettlementsOptions, 'leaseMs' | 'heartbeatMs'>,
+): ChatCompletionsRouter {
   const settings = resolveSettings(options);
   const catalog = createCatalog(options, settings.timeouts);
   const { onSettled, onError, tell, onHealthChange } = guardHooks(options.hooks ?? {});
@@ -70,7 +78,7 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
     keyCacheMs: settings.keyCacheMs,
     keepsWhileAway: settings.offlineAllowance !== undefined,
   });
-  const settlements = new Settlements({ store, settings, onSettled, onError, tell });
+  const settlements = new Settlements({ store, settings, onSettled, onError, tell, ...pace });
   const housekeeping = new Housekeeping({ store, tell, onError, journalDays: settings.journalDays });
   const agents = new Agents();
   const health = new Health({ settings: settings.health, tell: onHealthChange });
@@ -96,17 +104,15 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
     closing: (): boolean => closed !== undefined,
   };
 
-  const handler = createNodeHandler(
-    (exchange) => {
-      housekeeping.start();
-      const handled = route(exchange, services).finally(() => {
-        open.delete(handled);
-      });
-      open.add(handled);
-      return handled;
-    },
-    () => ids.next(),
-  );
+  const newId = (): string => ids.next();
+  const handle = (exchange: Exchange): Promise<void> => {
+    housekeeping.start();
+    const handled = route(exchange, services).finally(() => {
+      open.delete(handled);
+    });
+    open.add(handled);
+    return handled;
+  };
 
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
@@ -125,7 +131,8 @@ export function createChatCompletionsRouter(options: ChatCompletionsRouterOption
     onError(new Error(`${waiting} charges could not be posted before the router was closed${fate}`));
   }
 
-  return Object.assign(handler, {
+  return Object.assign(createNodeHandler(handle, newId), {
+    fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator),
     ready: async () => {
       await store.ready?.();

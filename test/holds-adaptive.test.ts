@@ -339,7 +339,7 @@ describe('a stream whose hold can not grow', () => {
     await stream.send(1000);
     await stream.receive(1000);
     await stream.write(event.slice(0, 50));
-    await stream.write(event.slice(50));
+    await stream.write(event.slice(50) + event.slice(0, 50));
     await stream.receive(1);
     for (const line of stream.seen.trim().split('\n\n')) JSON.parse(line.slice('data: '.length));
     expect(stream.seen).toContain('credits_exhausted');
@@ -434,6 +434,7 @@ describe('a store that is away when a hold is to grow', () => {
     await stream.send(2000);
     await asked;
     vi.advanceTimersByTime(4999);
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
     expect(gateway.settled).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(await stream.receive(1)).toBe(0);

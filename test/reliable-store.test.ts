@@ -210,7 +210,6 @@ describe('a store made reliable', () => {
       const copied = primary.length;
       await store.createKey({ ...key, key: 'new', hash: hashOf('new') });
       await store.revokeKey('acme', 'old');
-      await store.settle(settlement(2, 1n));
       await store.freeze('acme', true);
       await failOver(primary, copied);
       await pass(5000);
@@ -313,6 +312,9 @@ describe('a store made reliable', () => {
         });
       }
       await expect(store.balance('acme')).rejects.toThrow(StoreUnavailable);
+      await expect(store.grant({ account: 'acme', id: 'g1', amount: 7n })).rejects.toThrow(StoreUnavailable);
+      const key = { account: 'acme', key: 'k', hash: hashOf('k'), name: '' };
+      await expect(store.createKey(key)).rejects.toThrow(StoreUnavailable);
       await pass(60_000);
       expect(events).toEqual([{ type: 'account_lost', account: 'acme' }]);
       expect(await primary.snapshot('acme')).toBeUndefined();

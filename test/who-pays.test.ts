@@ -334,7 +334,7 @@ describe('client leaves, and the rest is drained', () => {
   it('costs nothing where the provider fails after all', async () => {
     await start({ provider: { onClientGone: 'drain' } });
     const { told, line } = await leaveUnanswered(answerJson('{"error":{}}', 500));
-    expect(told.voided).toBe(true);
+    expect(told).toMatchObject({ voided: true, ending: 'client_gone' });
     expect(line).toBeUndefined();
   });
 
@@ -375,6 +375,47 @@ describe('upstream dies mid-stream', () => {
     await start({ emptyAnswerIsFree: true });
     const { line } = await ask(breakAfter(text(HELLO, 'stop'), USAGE_EVENT));
     expect(line).toEqual({ charge: 45_000n, cost: 16_500n, source: 'upstream', ending: 'upstream_cut' });
+  });
+});
+
+describe('fallback before any output', () => {
+  it('costs what the target costs that answered, once', async () => {
+    const target = { provider: 'loopback', cost: COST };
+    const dearer = { ...target, model: 'other', pricing: { input: '2', output: '4' } };
+    await start({
+      models: {
+        'acme/fast': {
+          targets: [{ ...target, model: 'upstream-model' }, dearer],
+          pricing: PRICING,
+          maxOutputTokens: 1000,
+        },
+      },
+    });
+    const { status, told, line } = await ask((response, request) => {
+      const isFirst = String(request.body).includes('upstream-model');
+      (isFirst ? answerJson('{"error":{}}', 503) : answerStream(STREAM))(response, request);
+    });
+    expect(status).toBe(200);
+    expect(gateway.provider.received).toHaveLength(2);
+    expect(told.upstreamModel).toBe('other');
+    // 9 × 2,000 and 12 × 4,000
+    expect(line).toEqual({ charge: 66_000n, cost: 16_500n, source: 'upstream', ending: 'finished' });
+  });
+
+  it('costs nothing where the client leaves after one refused and before another is asked', async () => {
+    await start();
+    const controller = new AbortController();
+    gateway.provider.script = (response) => {
+      response.writeHead(503, { 'retry-after-ms': '500' }).end();
+      // Long after the refusal came, and long before it is asked again.
+      setTimeout(() => controller.abort(), 100);
+    };
+    const settled = gateway.nextSettled();
+    await gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
+    const { told, line } = await posted(settled);
+    expect(told).toMatchObject({ voided: true, ending: 'client_gone' });
+    expect(line).toBeUndefined();
+    expect(gateway.provider.received).toHaveLength(1);
   });
 });
 

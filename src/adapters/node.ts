@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 
 import type { Exchange, RequestBody } from '../http/exchange.ts';
 
@@ -30,9 +31,14 @@ export function createNodeHandler(
 }
 
 /** What a body parser may have left on the request. */
-interface ParsedRequest {
+export interface ParsedRequest {
   readonly rawBody?: unknown;
   readonly body?: unknown;
+}
+
+/** Puts what a framework's parsers left on a request of its own where Express's leave it, if they read the body. */
+export function handOver(request: IncomingMessage, { rawBody, body }: ParsedRequest): void {
+  if (request.readableDidRead) Object.assign(request, { rawBody, body });
 }
 
 /**
@@ -41,6 +47,9 @@ interface ParsedRequest {
  */
 function bodyOf(request: IncomingMessage & ParsedRequest): RequestBody {
   if (!request.readableDidRead) return { kind: 'stream', stream: request };
+  // What a hook pipes the request through.
+  if (request.body instanceof Readable && !request.body.readableDidRead)
+    return { kind: 'stream', stream: request.body };
   for (const kept of [request.rawBody, request.body]) {
     if (Buffer.isBuffer(kept)) return { kind: 'bytes', bytes: kept, exact: true };
     if (kept instanceof Uint8Array) return { kind: 'bytes', bytes: Buffer.from(kept), exact: true };

@@ -161,7 +161,6 @@ export function relay(
     }
 
     function onDrain(): void {
-      if (withheld) return;
       idleClock.touch();
       body.resume();
     }

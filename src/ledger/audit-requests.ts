@@ -1,6 +1,6 @@
 import type { AccountState, JournalLine, RequestRecord } from './ledger.ts';
 import { formatUsd, type NanoDollars } from './money.ts';
-import { requestTime } from './request-ids.ts';
+import { isRequestId, requestTime } from './request-ids.ts';
 
 /** Checks that each request of an account was posted at most once, and as its record says. */
 export class RequestAudit {
@@ -47,10 +47,12 @@ export class RequestAudit {
       this.#posted.delete(record.id);
     }
     for (const [id, { total }] of this.#posted) {
-      if (requestTime(id) <= this.#state.lowWater) continue;
-      this.#report(
-        `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
-      );
+      if (!isRequestId(id)) this.#report(`${id} was charged ${formatUsd(total)}, and has no id that is one`);
+      else if (requestTime(id) > this.#state.lowWater) {
+        this.#report(
+          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
+        );
+      }
     }
   }
 

@@ -8,11 +8,12 @@ const MOST_ACCOUNTS = 50_000;
 
 /** A change that the store has acknowledged. */
 export type Change =
-  | { readonly type: 'grant'; readonly command: Grant }
-  | { readonly type: 'adjust'; readonly command: Adjust }
+  /** `seq`: the journal position of its answer. */
+  | { readonly type: 'grant'; readonly command: Grant; seq: bigint }
+  | { readonly type: 'adjust'; readonly command: Adjust; seq: bigint }
   | { readonly type: 'createKey'; readonly command: CreateKey }
   | { readonly type: 'revokeKey'; readonly key: string }
-  | { readonly type: 'freeze'; readonly frozen: boolean }
+  | { readonly type: 'freeze' }
   /** `admit` is kept where the store must know it again, for its idempotency key. */
   | { readonly type: 'settle'; readonly command: Settle; readonly admit?: Admit }
   | { readonly type: 'void'; readonly command: Void };
@@ -137,6 +138,11 @@ export class RedoWindow {
     if (!before || hold.extend.hold > before.extend.hold) account.newest = hold;
     else if (account.newest === before) account.newest = hold;
     else if (account.newestBefore === before) account.newestBefore = hold;
+  }
+
+  /** What was frozen may thaw. */
+  thaw(account: WatchedAccount): void {
+    for (const entry of account.changes.values()) if (entry.change.type === 'freeze') this.#forget(entry);
   }
 
   /** A hold was lost, and is there again. */

@@ -28,7 +28,8 @@ import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowan
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import type { Intent } from './outbox-lines.ts';
-import { gone, Redo } from './redo.ts';
+import { gone, Listener } from './listener.ts';
+import { Redo } from './redo.ts';
 import { type Mark, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from './request-ids.ts';
 import { steadyClock } from './steady-clock.ts';
@@ -69,6 +70,7 @@ export class ReliableStore implements LedgerStore {
   readonly #health: StoreHealth;
   readonly #deliveries: Deliveries;
   readonly #window: RedoWindow;
+  readonly #listener: Listener;
   readonly #redo: Redo;
   readonly #outbox: Outbox | undefined;
   readonly #refusesWithoutOutbox: boolean;
@@ -97,7 +99,15 @@ export class ReliableStore implements LedgerStore {
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
     this.#window = new RedoWindow(this.#steadyNow);
-    this.#redo = new Redo({ store, window: this.#window, health: this.#health, tell, now: this.#steadyNow });
+    this.#listener = new Listener({ store, window: this.#window, health: this.#health, tell });
+    this.#redo = new Redo({
+      store,
+      window: this.#window,
+      health: this.#health,
+      listener: this.#listener,
+      tell,
+      now: this.#steadyNow,
+    });
     this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
     this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
     this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
@@ -110,7 +120,7 @@ export class ReliableStore implements LedgerStore {
 
   async ready(): Promise<void> {
     this.#start();
-    await this.#redo.hear(async () => this.#store.ready?.());
+    await this.#listener.hear(async () => this.#store.ready?.());
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
@@ -172,7 +182,7 @@ export class ReliableStore implements LedgerStore {
     await this.#redo.assertNotLost(account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
     if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
-      this.#redo.record(account, { type: 'grant', command }, mark, reply.code === 'ok');
+      this.#redo.record(account, { type: 'grant', command, seq: reply.seq }, mark, reply.code === 'ok');
     }
     this.#repairIf(fell, account, reply.seq);
     return reply;
@@ -183,7 +193,7 @@ export class ReliableStore implements LedgerStore {
     const account = this.#window.watch(command.account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.adjust(command), true);
     if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
-      this.#redo.record(account, { type: 'adjust', command }, mark, reply.code === 'ok');
+      this.#redo.record(account, { type: 'adjust', command, seq: reply.seq }, mark, reply.code === 'ok');
     }
     this.#repairIf(fell, account, reply.seq);
     return reply;
@@ -204,7 +214,7 @@ export class ReliableStore implements LedgerStore {
     this.#allowance?.forbid(id, key);
     const account = this.#window.watch(id);
     const { mark } = account;
-    const known = await this.#redo.hear(() => this.#store.revokeKey(id, key));
+    const known = await this.#listener.hear(() => this.#store.revokeKey(id, key));
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key }, mark);
     return known;
   }
@@ -213,37 +223,39 @@ export class ReliableStore implements LedgerStore {
     if (frozen) this.#allowance?.forbid(id);
     const account = this.#window.watch(id);
     const { mark } = account;
-    const known = await this.#redo.hear(() => this.#store.freeze(id, frozen));
-    if (this.#remembers && known) this.#redo.record(account, { type: 'freeze', frozen }, mark);
+    const known = await this.#listener.hear(() => this.#store.freeze(id, frozen));
+    // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
+    if (!frozen) this.#window.thaw(account);
+    else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' }, mark);
     return known;
   }
 
   async balance(id: string): Promise<Balance | undefined> {
     this.#start();
     const account = this.#window.watch(id);
-    const balance = await this.#redo.hear(() => this.#store.balance(id));
+    const balance = await this.#listener.hear(() => this.#store.balance(id));
     if (!balance && account.isKnown) throw this.#gone(account);
     return balance;
   }
 
   async sweep(budget: number): Promise<number> {
-    return this.#redo.hear(() => this.#store.sweep(budget));
+    return this.#listener.hear(() => this.#store.sweep(budget));
   }
 
   async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
-    return this.#redo.hear(() => this.#store.request(account, requestId));
+    return this.#listener.hear(() => this.#store.request(account, requestId));
   }
 
   async snapshot(account: string): Promise<AccountState | undefined> {
-    return this.#redo.hear(() => this.#store.snapshot(account));
+    return this.#listener.hear(() => this.#store.snapshot(account));
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
-    return this.#redo.hear(() => this.#store.journal(account, afterSeq, limit));
+    return this.#listener.hear(() => this.#store.journal(account, afterSeq, limit));
   }
 
   async trim(account: string, seq: bigint): Promise<void> {
-    return this.#redo.hear(() => this.#store.trim(account, seq));
+    return this.#listener.hear(() => this.#store.trim(account, seq));
   }
 
   accounts(): AsyncIterable<string> {
@@ -252,11 +264,11 @@ export class ReliableStore implements LedgerStore {
 
   async findKey(hash: string): Promise<KeyRecord | undefined> {
     this.#start();
-    return this.#redo.hear(() => this.#store.findKey(hash));
+    return this.#listener.hear(() => this.#store.findKey(hash));
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
-    return this.#redo.hear(() => this.#store.keys(account));
+    return this.#listener.hear(() => this.#store.keys(account));
   }
 
   /** Gives up what waits, which stays in the outbox where there is one, and closes the store. */
@@ -333,7 +345,7 @@ export class ReliableStore implements LedgerStore {
 
   async #undo({ account, requestId }: Admit): Promise<void> {
     try {
-      await this.#redo.hear(() => this.#store.void({ account, requestId }));
+      await this.#listener.hear(() => this.#store.void({ account, requestId }));
     } catch (error) {
       throw error instanceof StoreUnavailable ? new StoreUnavailable('unknown', { cause: error }) : error;
     }
@@ -413,7 +425,7 @@ export class ReliableStore implements LedgerStore {
   }
 
   #gone(account: WatchedAccount): StoreUnavailable {
-    this.#redo.lose(account);
+    this.#listener.lose(account);
     return gone(account);
   }
 

@@ -33,13 +33,17 @@ export class RequestIds {
   }
 }
 
+export function isRequestId(id: unknown): id is string {
+  return typeof id === 'string' && SHAPE.test(id);
+}
+
 /**
  * When a request id was made, in ms.
  *
  * @throws {TypeError} when it isn't shaped like one
  */
 export function requestTime(id: string): number {
-  if (typeof id !== 'string' || !SHAPE.test(id)) {
+  if (!isRequestId(id)) {
     throw new TypeError(`requestId must be 19 characters of 0-9 a-z, got ${JSON.stringify(id)}`);
   }
   return Number.parseInt(id.slice(0, TIME_DIGITS), 36);

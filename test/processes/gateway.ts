@@ -8,6 +8,7 @@ import { writeSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
+import { StoreUnavailable } from '../../src/ledger/ledger.ts';
 import { RedisStore } from '../../src/ledger/redis-store.ts';
 import type { HoldMode } from '../../src/options.ts';
 import { createPacedRouter } from '../../src/router.ts';
@@ -56,8 +57,8 @@ const router = createPacedRouter(
   { ...(leaseMs !== undefined && { leaseMs }), ...(heartbeatMs !== undefined && { heartbeatMs }) },
 );
 
-await router.credits.grant('acct', credits, { id: 'opening' });
-const { key } = await router.keys.create({ account: 'acct', name: 'chaos' });
+await untilAnswered(() => router.credits.grant('acct', credits, { id: 'opening' }));
+const { key } = await untilAnswered(() => router.keys.create({ account: 'acct', name: 'chaos' }));
 const server = http.createServer(router).listen(0, '127.0.0.1');
 await once(server, 'listening');
 say('listening', (server.address() as AddressInfo).port, key);
@@ -69,3 +70,14 @@ process.once('SIGTERM', () => {
   });
 });
 process.stdin.resume().once('end', () => process.exit(1));
+
+/** A store that has short timeouts may be too slow for them at first. */
+async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
+  }
+}

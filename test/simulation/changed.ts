@@ -1,6 +1,4 @@
-import type { LedgerStore } from '../../src/ledger/ledger.ts';
-
-/** A store that does some things differently: methods that aren't given are the other's own. */
+/** Something that does some things differently: what isn't given is the original's own. */
 export function changed<T extends object>(original: T, changes: Partial<T>): T {
   return new Proxy(original, {
     get(target, name) {
@@ -9,5 +7,3 @@ export function changed<T extends object>(original: T, changes: Partial<T>): T {
     },
   });
 }
-
-export type Changing = (store: LedgerStore) => LedgerStore;

@@ -193,7 +193,9 @@ export class Connection implements LedgerStore {
       for (let copy = 0; copy < copies; copy++) {
         if (random.chance(faults.dropRequest)) continue;
         const late = random.chance(faults.delay) ? random.below(10_000) : 0;
-        time.after(server.actor, this.#latency() + late, () => this.#arrive(name, account, about, run, settle));
+        time.after(server.actor, this.#latency() + late, () =>
+          this.#arrive(name, account, about, run, settle),
+        );
       }
     });
   }

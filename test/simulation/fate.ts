@@ -1,3 +1,4 @@
+import type { Operator } from './operator.ts';
 import type { Fault } from './swarm.ts';
 import { MOMENTS, type Slot, START, TROUBLE_MS, type World } from './world.ts';
 
@@ -5,8 +6,8 @@ const HOUR = 3_600_000;
 const STEPS = [-24 * HOUR, -HOUR, HOUR, 24 * HOUR] as const;
 
 /** Plans all that goes wrong, and all that is asked for, in the time of troubles. */
-export function plan(world: World): void {
-  const { swarm, random, operator, slots } = world;
+export function plan(world: World, operator: Operator): void {
+  const { swarm, random, slots } = world;
   for (const slot of slots) world.start(slot);
   const sometime = (run: () => void): void => {
     world.time.after(world.fate, random.between(1, TROUBLE_MS - 1), run);
@@ -46,7 +47,6 @@ export function heal(world: World): void {
     const { gateway } = slot;
     if (!gateway) continue;
     gateway.connection.isCut = false;
-    gateway.actor.stalledUntil = 0;
     // A clock may stay wrong.
     world.loseConnection(gateway);
   }
@@ -58,6 +58,7 @@ function strike(world: World, fault: Fault, at?: Slot): void {
   const { machine } = slot;
   const lag = Math.ceil(random.skewed(1, swarm.lagMs));
   world.note(`fault: ${fault}`);
+  world.count(`fault ${fault}`);
   switch (fault) {
     case 'partition':
       cut(world, slot);
@@ -97,7 +98,8 @@ function strike(world: World, fault: Fault, at?: Slot): void {
       break;
     case 'stall': {
       const { gateway } = slot;
-      if (gateway) gateway.actor.stalledUntil = world.time.now + random.skewed(100, 2 * swarm.terms.leaseMs);
+      const until = world.time.now + random.skewed(100, 2 * swarm.terms.leaseMs);
+      if (gateway) gateway.actor.stalledUntil = Math.min(until, START + TROUBLE_MS);
       break;
     }
     case 'gateway clock': {
@@ -175,7 +177,7 @@ function stop(world: World, slot: Slot): void {
 }
 
 function restart(world: World, slot: Slot): void {
-  if (!slot.gateway?.actor.alive && world.time.now < START + TROUBLE_MS) world.start(slot);
+  if (!slot.gateway?.actor.alive) world.start(slot);
 }
 
 function later(world: World, mostMs: number, run: () => void): void {

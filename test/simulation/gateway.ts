@@ -80,6 +80,8 @@ export class Gateway {
   readonly #options: GatewayOptions;
   readonly #settlements: Settlements;
   readonly #ids: RequestIds;
+  /** Requests that the store has admitted, as far as it was heard. */
+  readonly #admitted = new Set<string>();
   #closing = false;
   #running = 0;
 
@@ -118,7 +120,7 @@ export class Gateway {
   /** As the router makes it. */
   #makeStore(): LedgerStore {
     const { terms, plants, disk, witness } = this.#options;
-    const wire = plants.wire?.(this.connection) ?? this.connection;
+    const wire = this.#listening(plants.wire?.(this.connection) ?? this.connection);
     if (!terms.isReliable) return wire;
     const files = plants.disk?.(disk.files) ?? disk.files;
     return new ReliableStore({
@@ -126,6 +128,17 @@ export class Gateway {
       tell: (event) => witness.onEvent(this.incarnation, event),
       ...(terms.hasOutbox && { outbox: { files, onError: terms.outboxOnError } }),
       ...(terms.offlineAllowance && { offlineAllowance: terms.offlineAllowance }),
+    });
+  }
+
+  /** The way to the store, with what it has admitted remembered. */
+  #listening(wire: LedgerStore): LedgerStore {
+    return changed(wire, {
+      admit: async (command) => {
+        const result = await wire.admit(command);
+        if (result.code === 'ok' || result.code === 'exists') this.#admitted.add(command.requestId);
+        return result;
+      },
     });
   }
 
@@ -191,6 +204,7 @@ export class Gateway {
       isAcknowledged: false,
       isDeadLetter: false,
       lostBy: new Set(),
+      lostAt: 0,
       isForgiven: false,
     };
     this.#options.witness.onRequest(truth);
@@ -210,6 +224,7 @@ export class Gateway {
         return;
       }
       truth.state = 'running';
+      truth.isOffline = !this.#admitted.has(truth.id);
       truth.hold = hold.amount;
       const outcome = await this.#run(plan, truth, hold, leaves);
       truth.hold = hold.amount;

@@ -82,6 +82,9 @@ export async function wrongAdmit(
   if (hold < min) return `${requestId} wanted at least ${min} and holds ${hold}`;
   const state = await store.snapshot(account);
   if (!state) return `${requestId} was admitted to an account that isn't there`;
+  const record = state.requests.find(({ id }) => id === requestId);
+  if (record?.state !== 'held' || record.amount !== hold)
+    return `${requestId} was admitted, and holds nothing`;
   if (state.frozen) return `${requestId} was admitted to a frozen account`;
   const key = state.keys.find((each) => each.key === command.key);
   if (!key) return `${requestId} was admitted without a key`;

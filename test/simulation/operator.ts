@@ -1,17 +1,17 @@
+import { hash } from 'node:crypto';
+
 import { type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
 import type { Gateway } from './gateway.ts';
 import { priceOf } from './provider.ts';
 import type { OperationTruth } from './truth.ts';
 import { Actor } from './virtual-time.ts';
-import { hashOf, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** Those who grant credits, correct balances, freeze accounts and revoke keys, through whatever gateway is there. */
 export class Operator {
   readonly actor = new Actor('operator');
   readonly #world: World;
   #operations = 0;
-  /** Account or `account key` -> what was acknowledged last, and through whom. */
-  readonly sanctions = new Map<string, { readonly frozen: boolean; readonly by: Gateway; readonly at: number }>();
 
   constructor(world: World) {
     this.#world = world;
@@ -21,10 +21,16 @@ export class Operator {
   open(): void {
     const { server, swarm } = this.#world;
     for (const { id, opening, keys, externalKeys } of swarm.accounts) {
-      const grant = { account: id, id: `opening-${id}`, amount: opening };
+      const grant = { account: id, id: openingOf(id), amount: opening };
       void server.apply('grant', 'nobody', id, grant.id, (store) => store.grant(grant));
       for (const { id: key, limits } of externalKeys ? [] : keys) {
-        const create = { account: id, key, hash: hashOf(`${id} ${key}`), name: key, ...(limits && { limits }) };
+        const create = {
+          account: id,
+          key,
+          hash: hashOf(`${id} ${key}`),
+          name: key,
+          ...(limits && { limits }),
+        };
         void server.apply('createKey', 'nobody', id, key, (store) => store.createKey(create));
       }
     }
@@ -79,12 +85,11 @@ export class Operator {
     const revokes = !account.externalKeys && random.chance(0.4);
     this.#repeat('sanction', async (store, gateway) => {
       const { time } = this.#world;
-      if (revokes) {
-        if (await store.revokeKey(account.id, key)) {
-          this.sanctions.set(`${account.id} ${key}`, { frozen: true, by: gateway, at: time.now });
-        }
-      } else if (await store.freeze(account.id, frozen)) {
-        this.sanctions.set(account.id, { frozen, by: gateway, at: time.now });
+      const sentAt = time.now;
+      const known = await (revokes ? store.revokeKey(account.id, key) : store.freeze(account.id, frozen));
+      if (known && this.#world.forgivenAt < sentAt) {
+        const sanction = { frozen: revokes || frozen, by: gateway.incarnation };
+        this.#world.truth.sanctions.set(revokes ? `${account.id} ${key}` : account.id, sanction);
       }
       return true;
     });
@@ -116,7 +121,8 @@ export class Operator {
           if (!done) again();
         },
         (error: unknown) => {
-          if (!(error instanceof StoreUnavailable)) this.#world.fail(`an operator's command broke: ${String(error)}`);
+          if (!(error instanceof StoreUnavailable))
+            this.#world.fail(`an operator's command broke: ${String(error)}`);
           if (answered) return;
           answered = true;
           again();
@@ -124,4 +130,14 @@ export class Operator {
       );
     });
   }
+}
+
+/** The id of an account's first grant. */
+export function openingOf(account: string): string {
+  return `opening-${account}`;
+}
+
+/** SHA-256, as the store knows a key. */
+function hashOf(key: string): string {
+  return hash('sha256', key, 'hex');
 }

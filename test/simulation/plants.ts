@@ -4,10 +4,13 @@ import { requestTime } from '../../src/ledger/request-ids.ts';
 import { changed } from './changed.ts';
 import type { GatewayPlants } from './gateway.ts';
 import type { StoreServerOptions } from './store-server.ts';
+import type { Fault } from './swarm.ts';
 
 /** A bug that is put somewhere, to see it found. */
 export interface Plant extends GatewayPlants {
   readonly server?: StoreServerOptions['plant'];
+  /** Faults that bring it to light, where chance takes long. */
+  readonly focus?: readonly Fault[];
 }
 
 /** Bugs that the ledgers of others have had, and those that would undo what makes ours exact. */
@@ -25,6 +28,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'a void of an unknown request leaves no tombstone': {
+    focus: ['partition', 'reset'],
     server: (store) =>
       changed(store, {
         void: async (command) => {
@@ -34,9 +38,11 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'an admit is taken however late it comes': {
-    server: (store) => changed(store, { admit: (command) => store.admit({ ...command, notAfter: Infinity }) }),
+    server: (store) =>
+      changed(store, { admit: (command) => store.admit({ ...command, notAfter: Infinity }) }),
   },
   'a late settle is refused': {
+    focus: ['stall'],
     server: (store) =>
       changed(store, {
         settle: async (command) => {
@@ -47,6 +53,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'a late settle is posted beside what its expiry charged': {
+    focus: ['stall'],
     server: (store) =>
       changed(store, {
         settle: async (command) => {
@@ -57,6 +64,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'an orphan settle is refused': {
+    focus: ['failover', 'crash'],
     server: (store) => changed(store, { settle: (command) => store.settle({ ...command, force: false }) }),
   },
   'leases never end': {
@@ -68,29 +76,20 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'the settlement is a cent too much': {
     store: (store) =>
-      changed(store, { settle: (command) => store.settle({ ...command, amount: command.amount + 10_000_000n }) }),
+      changed(store, {
+        settle: (command) => store.settle({ ...command, amount: command.amount + 10_000_000n }),
+      }),
   },
   'a checkpoint is all that is held': {
-    store: (store) => changed(store, { extend: (command) => store.extend({ ...command, checkpoint: command.hold }) }),
-  },
-  'a settle that got no answer is given up': {
-    store: (store) => {
-      const giveUp = async <T>(call: Promise<T>): Promise<T> => {
-        try {
-          return await call;
-        } catch (error) {
-          if (error instanceof StoreUnavailable) throw new Error('given up', { cause: error });
-          throw error;
-        }
-      };
-      return changed(store, { settle: (command) => giveUp(store.settle(command)) });
-    },
-    wire: (store) => changed(store, { settle: (command) => once(store, command) }),
+    store: (store) =>
+      changed(store, { extend: (command) => store.extend({ ...command, checkpoint: command.hold }) }),
   },
   'a settle that got no answer is taken for done': {
+    focus: ['outage', 'partition'],
     wire: (store) => changed(store, { settle: (command) => once(store, command) }),
   },
   'an admit that got no answer is taken for refused': {
+    focus: ['reset', 'partition'],
     wire: (store) =>
       changed(store, {
         admit: async (command) => {
@@ -103,6 +102,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'the outbox is written when there is time': {
+    focus: ['kill', 'outage'],
     disk: (files) =>
       changed(files, {
         create: () => {
@@ -123,16 +123,22 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'what was found in an outbox is thrown away': {
+    focus: ['kill', 'outage'],
     disk: (files) => changed(files, { read: () => Buffer.alloc(0) }),
   },
   'grants that a failover took are not repeated': {
+    focus: ['failover', 'crash'],
     wire: (store) => {
       const acknowledged = new Set<string>();
       return changed(store, {
         grant: async (command) => {
           const { account, id } = command;
           if (acknowledged.has(id)) {
-            return { code: 'duplicate', available: 0n, ...(await stampOf(store, { account, requestId: NOBODYS })) };
+            return {
+              code: 'duplicate',
+              available: 0n,
+              ...(await stampOf(store, { account, requestId: NOBODYS })),
+            };
           }
           const result = await store.grant(command);
           acknowledged.add(id);
@@ -142,6 +148,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     },
   },
   'settles that a failover took are not repeated': {
+    focus: ['failover', 'crash'],
     wire: (store) => {
       const acknowledged = new Set<string>();
       return changed(store, {
@@ -158,12 +165,17 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     },
   },
   'nobody looks for what a failover took': {
+    focus: ['failover', 'crash'],
     wire: (store) => changed(store, { mayRollBack: false }),
   },
-  'a hold that is taken again must be covered': {
+  'holds that a failover took are not taken again': {
+    focus: ['failover', 'crash'],
     wire: (store) =>
       changed(store, {
-        admit: ({ reassert: _, ...command }) => store.admit(command),
+        admit: async (command) =>
+          command.reassert
+            ? { code: 'no_funds', available: 0n, ...(await stampOf(store, command)) }
+            : store.admit(command),
       }),
   },
   'a hold is taken twice': {
@@ -199,6 +211,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'a grant is called durable before it is': {
+    focus: ['failover', 'crash'],
     wire: (store) =>
       changed(store, { grant: async (command) => ({ ...(await store.grant(command)), durable: true }) }),
   },
@@ -212,6 +225,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'a revoked key is active again after a failover': {
+    focus: ['failover', 'crash'],
     wire: (store) => {
       const revoked = new Set<string>();
       return changed(store, {

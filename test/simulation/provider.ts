@@ -60,7 +60,10 @@ export function planRequest(random: Random, habits: Habits): Plan {
   const over = random.chance(habits.overDelivers) ? random.between(2, 4) : 1;
   const tokens = random.between(0, outputCap * over);
   const count = Math.min(tokens, random.between(1, 6));
-  const chunks = Array.from({ length: count }, (_, n) => Math.floor(tokens / count) + (n < tokens % count ? 1 : 0));
+  const chunks = Array.from(
+    { length: count },
+    (_, n) => Math.floor(tokens / count) + (n < tokens % count ? 1 : 0),
+  );
   const headMs = Math.floor(random.skewed(1, habits.longestMs / 4));
   const gapMs = Math.floor(random.skewed(0, (habits.longestMs * 0.75) / Math.max(1, count)));
   const totalMs = headMs + gapMs * count;

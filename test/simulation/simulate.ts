@@ -1,4 +1,5 @@
 import { heal, plan } from './fate.ts';
+import { Operator } from './operator.ts';
 import type { Plant } from './plants.ts';
 import { heldForNobody, wrongEnd } from './verdict.ts';
 import { START, TROUBLE_MS, World } from './world.ts';
@@ -17,6 +18,8 @@ export interface Report {
   readonly commands: number;
   readonly rollbacks: number;
   readonly virtualMs: number;
+  /** How often what happened, by names such as `settle duplicate`, `fault kill`, `event rollback`. */
+  readonly counts: ReadonlyMap<string, number>;
 }
 
 /** Runs a world from its seed to its end, and judges it. */
@@ -27,8 +30,9 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
   process.on('unhandledRejection', onRejection);
   try {
     time.after(world.fate, 0, () => {
-      world.operator.open();
-      plan(world);
+      const operator = new Operator(world);
+      operator.open();
+      plan(world, operator);
     });
     await time.run(START + TROUBLE_MS);
     time.after(world.fate, 0, () => heal(world));
@@ -59,5 +63,6 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
     commands: server.length,
     rollbacks: world.rollbacks,
     virtualMs: time.now - START,
+    counts: world.counts,
   };
 }

@@ -50,7 +50,8 @@ export interface Swarm {
   readonly sanctions: number;
 }
 
-export function drawSwarm(random: Random): Swarm {
+/** @param focus - faults that shall happen, often */
+export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   const some = (most: number, chance = 0.5): number => (random.chance(chance) ? random.skewed(0, most) : 0);
   const leaseMs = random.pick([120_000, 120_000, 30_000, 10_000]);
   const gateways = random.between(1, 4);
@@ -58,7 +59,8 @@ export function drawSwarm(random: Random): Swarm {
   const kinds = random.pick([0, 1, 2, 3, 6]);
   const faults = new Map<Fault, number>();
   for (let n = 0; n < kinds; n++) faults.set(random.pick(FAULTS), random.between(1, 3));
-  const isReliable = random.chance(0.9);
+  for (const each of focus) faults.set(each, 6);
+  const isReliable = focus.length > 0 || random.chance(0.9);
   if (!isReliable) for (const each of ROLLBACKS) faults.delete(each);
   return {
     gateways,
@@ -98,7 +100,7 @@ export function drawSwarm(random: Random): Swarm {
     faults,
     lagMs: random.pick([20, 200, 1000, 5000]),
     operations: random.between(0, 8),
-    sanctions: random.chance(0.3) ? random.between(1, 3) : 0,
+    sanctions: focus.length > 0 || random.chance(0.3) ? random.between(1, 3) : 0,
   };
 }
 

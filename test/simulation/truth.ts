@@ -31,6 +31,7 @@ export interface RequestTruth {
   isDeadLetter: boolean;
   /** Who had posted what a failover then took. */
   readonly lostBy: Set<Incarnation>;
+  lostAt: number;
   /** It was taken in a way that nobody promises to repair. */
   isForgiven: boolean;
 }
@@ -54,7 +55,13 @@ export interface Due {
   readonly most: bigint;
 }
 
-export type Ending = 'client_gone' | 'finished' | 'upstream_cut' | 'timeout' | 'upstream_error' | 'credits_exhausted';
+export type Ending =
+  | 'client_gone'
+  | 'finished'
+  | 'upstream_cut'
+  | 'timeout'
+  | 'upstream_error'
+  | 'credits_exhausted';
 
 /** What a request may be charged when it ends so, both ends included; undefined where it is given back. */
 export function chargeFor(
@@ -86,7 +93,10 @@ export function chargeFor(
 }
 
 /** The most that a checkpoint of it can have been. */
-export function checkpointAtMost({ plan, seen, answerBegan, hold }: RequestTruth, isTruthful: boolean): bigint {
+export function checkpointAtMost(
+  { plan, seen, answerBegan, hold }: RequestTruth,
+  isTruthful: boolean,
+): bigint {
   if (!answerBegan) return 0n;
   const most = isTruthful ? 1 : 2;
   const price = priceOf(most * promptTokensOf(plan), most * seen);
@@ -97,4 +107,6 @@ export function checkpointAtMost({ plan, seen, answerBegan, hold }: RequestTruth
 export class Truth {
   readonly requests = new Map<string, RequestTruth>();
   readonly operations = new Map<string, OperationTruth>();
+  /** Account, or account and key -> what was acknowledged last: frozen or not, or revoked. */
+  readonly sanctions = new Map<string, { readonly frozen: boolean; readonly by: Incarnation }>();
 }

@@ -1,5 +1,7 @@
+import { audit } from '../../src/ledger/audit.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
+import { openingOf } from './operator.ts';
 import { checkpointAtMost, type RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
@@ -28,11 +30,18 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
       wrongCharges(world, account) ??
       wrongGrants(world, account) ??
       wrongSanctions(world, account) ??
-      (textOf(state) === textOf(await twin.snapshot(id)) ? undefined : 'I12: the same commands make another state');
+      (textOf(state) === textOf(await twin.snapshot(id))
+        ? undefined
+        : 'I12: the same commands make another state');
     if (wrong !== undefined) return `${id}: ${wrong}`;
   }
   for (const { id, state, gateway } of truth.requests.values()) {
-    if ((state === 'asked' || state === 'running') && !gateway.died) return `I7: request ${id} is still ${state}`;
+    if ((state === 'asked' || state === 'running') && !gateway.died)
+      return `I7: request ${id} is still ${state}`;
+  }
+  for await (const { account, findings } of audit(server.inside)) {
+    const [finding] = findings;
+    if (finding) return `${account}: the audit finds ${finding.invariant}: ${finding.message}`;
   }
   return unnoticedRollback(world);
 }
@@ -43,7 +52,8 @@ export async function heldForNobody({ server, truth, swarm }: World): Promise<st
     const state = await server.inside.snapshot(account);
     for (const { id, state: is, amount } of state?.requests ?? []) {
       const request = truth.requests.get(id);
-      if (is !== 'held' || !request || request.gateway.died || request.isDeadLetter || request.isForgiven) continue;
+      if (is !== 'held' || !request || request.gateway.died || request.isDeadLetter || request.isForgiven)
+        continue;
       return `I7: request ${id}, ${request.state}, holds ${amount} for nobody`;
     }
   }
@@ -63,7 +73,8 @@ function stillHeld(world: World, { state }: Account): string | undefined {
 function wrongCharges(world: World, { id: account, lines }: Account): string | undefined {
   const posted = new Map<string, bigint>();
   for (const { type, id, amount, writtenOff = 0n } of lines) {
-    if (type !== 'g' && type !== 'a' && type !== 'x') posted.set(id, (posted.get(id) ?? 0n) + amount + writtenOff);
+    if (type !== 'g' && type !== 'a' && type !== 'x')
+      posted.set(id, (posted.get(id) ?? 0n) + amount + writtenOff);
   }
   for (const request of world.truth.requests.values()) {
     if (request.account !== account) continue;
@@ -84,7 +95,8 @@ function wrongCharge(world: World, request: RequestTruth, posted: bigint): strin
   const checkpoint = checkpointAtMost(request, world.swarm.habits.lies === 0);
   const exact = state === 'running' || intent === 'void' ? 0n : (intent ?? 0n);
   if (state === 'ended' && posted === exact) return undefined;
-  if (state === 'ended' && !mayBeLost(world, request)) return `${about} was charged ${posted} instead of ${exact}`;
+  if (state === 'ended' && !mayBeLost(world, request))
+    return `${about} was charged ${posted} instead of ${exact}`;
   return posted <= checkpoint
     ? undefined
     : `${about} was charged ${posted} instead of ${exact} or a checkpoint of ${checkpoint} at most`;
@@ -106,13 +118,24 @@ function mayBeLost(
 function wrongGrants({ truth }: World, { id: account, lines }: Account): string | undefined {
   const times = new Map<string, number>();
   for (const { type, id } of lines) {
-    if (type === 'g' || type === 'a') times.set(id, (times.get(id) ?? 0) + 1);
+    if (type !== 'g' && type !== 'a') continue;
+    times.set(id, (times.get(id) ?? 0) + 1);
+    if (!truth.operations.has(id) && id !== openingOf(account))
+      return `I8: ${id} was applied, and nobody asked for it`;
   }
-  for (const { id, account: of, isAcknowledged, isDurable, by, lostBy, isForgiven } of truth.operations.values()) {
+  for (const {
+    id,
+    account: of,
+    isAcknowledged,
+    isDurable,
+    by,
+    lostBy,
+    isForgiven,
+  } of truth.operations.values()) {
     const applied = times.get(id) ?? 0;
     if (of !== account || (isAcknowledged && applied === 1)) continue;
     if (applied > 1) return `I8: ${id} was applied ${applied} times`;
-    if (isDurable) return `${id} was acknowledged as durable, and is gone`;
+    if (isDurable && !isForgiven) return `${id} was acknowledged as durable, and is gone`;
     if (isAcknowledged && !isForgiven && ![...lostBy].some(({ died }) => died)) {
       return `${id} was acknowledged by ${by?.name}, which lives or had no reason to forget it, and is gone`;
     }
@@ -121,14 +144,13 @@ function wrongGrants({ truth }: World, { id: account, lines }: Account): string 
 }
 
 /** What an operator was told to be frozen is frozen, and so on, where the gateway that told it lives. */
-function wrongSanctions({ operator }: World, { id, state }: Account): string | undefined {
-  const freeze = operator.sanctions.get(id);
-  if (freeze?.by.actor.alive && freeze.frozen !== state.frozen) {
-    return `it is ${state.frozen ? '' : 'not '}frozen, and its operator was told otherwise`;
-  }
+function wrongSanctions({ truth }: World, { id, state }: Account): string | undefined {
+  const freeze = truth.sanctions.get(id);
+  // A freeze may be repeated over another process's thaw, which does no harm.
+  if (freeze?.frozen && !freeze.by.died && !state.frozen) return 'it was frozen, and is not';
   for (const { key, state: is } of state.keys) {
-    const revocation = operator.sanctions.get(`${id} ${key}`);
-    if (revocation?.by.actor.alive && is !== 'revoked') return `key ${key} was revoked, and is active`;
+    const revocation = truth.sanctions.get(`${id} ${key}`);
+    if (revocation && !revocation.by.died && is !== 'revoked') return `key ${key} was revoked, and is active`;
   }
   return undefined;
 }

@@ -1,12 +1,9 @@
-import { hash } from 'node:crypto';
-
 import type { LedgerEvent } from '../../src/ledger/events.ts';
 import type { Admit, AdmitResult } from '../../src/ledger/ledger.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
 import { type Caller, Gateway, type GatewayWitness } from './gateway.ts';
 import { wrongAdmit, wrongState } from './invariants.ts';
-import { Operator } from './operator.ts';
 import type { Plant } from './plants.ts';
 import { planRequest } from './provider.ts';
 import { Random } from './random.ts';
@@ -25,7 +22,17 @@ const CHECK_EVERY = 24;
 const SWEEP_MS = 15_000;
 
 /** When a fault may wait for its chance: a gateway wants a settlement, or the store took such a command. */
-export const MOMENTS = ['intent', 'admit', 'extend', 'settle', 'void', 'grant', 'adjust', 'freeze', 'revokeKey'] as const;
+export const MOMENTS = [
+  'intent',
+  'admit',
+  'extend',
+  'settle',
+  'void',
+  'grant',
+  'adjust',
+  'freeze',
+  'revokeKey',
+] as const;
 export type Moment = (typeof MOMENTS)[number];
 
 /** A place where one gateway runs at a time. */
@@ -46,27 +53,34 @@ export class World {
   readonly server: StoreServer;
   readonly slots: readonly Slot[];
   readonly machines: readonly Disk[];
-  readonly operator: Operator;
   /** Makes what happens to the others happen. */
   readonly fate = new Actor('fate');
   readonly incarnations = new Map<string, Incarnation>();
-  readonly events: { readonly by: Incarnation; readonly event: LedgerEvent }[] = [];
-  /** Requests that some admit took a hold for. */
-  readonly heldByStore = new Set<string>();
+  readonly events: { readonly by: Incarnation; readonly event: LedgerEvent; readonly at: number }[] = [];
+  /** How often what happened. */
+  readonly counts = new Map<string, number>();
+  /** Requests that were voided, and that no failover has taken since. */
+  readonly #voided = new Set<string>();
   /** Of each life and account: where the journal was, and that it was seen to go back. */
   readonly positions = new Map<string, { seq: bigint; at: number; fell: boolean }>();
   readonly #plant: Plant;
-  readonly #ambushes: { readonly moment: Moment; readonly delayMs: number; readonly strike: (slot: Slot) => void }[] = [];
+  readonly #ambushes: {
+    readonly moment: Moment;
+    readonly delayMs: number;
+    readonly strike: (slot: Slot) => void;
+  }[] = [];
   violation: string | undefined;
   rollbacks = 0;
   storeClockStepped = false;
+  /** When something was lost last that nobody promises to repair. */
+  forgivenAt = 0;
 
   constructor(seed: number, plant: Plant = {}, keptLines = 400) {
     this.log = new EventLog(keptLines);
     this.#plant = plant;
     const random = new Random(seed);
     this.random = random;
-    this.swarm = drawSwarm(random.fork());
+    this.swarm = drawSwarm(random.fork(), plant.focus);
     const mathRandom = random.fork();
     this.time = new VirtualTime(START, () => mathRandom.next());
     this.server = new StoreServer({
@@ -90,7 +104,6 @@ export class World {
       lives: 0,
       gateway: undefined,
     }));
-    this.operator = new Operator(this);
   }
 
   /** Something that must never be. */
@@ -98,6 +111,10 @@ export class World {
     this.violation ??= violation;
     this.log.add(`${this.#clock()} VIOLATION ${violation}`);
     this.time.stop();
+  }
+
+  count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 
   note(text: string): void {
@@ -134,7 +151,7 @@ export class World {
 
   /** Everybody's connection to the store is lost. */
   loseConnections(): void {
-    for (const { gateway } of this.slots) gateway?.actor.alive && this.loseConnection(gateway);
+    for (const { gateway } of this.slots) if (gateway?.actor.alive) this.loseConnection(gateway);
   }
 
   loseConnection(gateway: Gateway): void {
@@ -148,16 +165,20 @@ export class World {
    */
   lose(lost: readonly Entry[], isForgiven = false): void {
     this.rollbacks += 1;
+    if (isForgiven) this.forgivenAt = this.time.now;
     for (const { from, name, about, account } of lost) {
       const by = this.incarnations.get(from);
       if (!by || about === '') continue;
       this.note(`lost: ${name} ${about} of ${from}`);
-      for (const each of [this.truth.requests.get(about), this.truth.operations.get(about)]) {
+      if (name === 'void') this.#voided.delete(about);
+      const request = this.truth.requests.get(about);
+      if (request) request.lostAt = this.time.now;
+      for (const each of [request, this.truth.operations.get(about)]) {
         each?.lostBy.add(by);
         if (each && isForgiven) each.isForgiven = true;
       }
-      if (isForgiven && name === 'freeze') this.operator.sanctions.delete(account);
-      if (isForgiven && name === 'revokeKey') this.operator.sanctions.delete(`${account} ${about}`);
+      if (isForgiven && name === 'freeze') this.truth.sanctions.delete(account);
+      if (isForgiven && name === 'revokeKey') this.truth.sanctions.delete(`${account} ${about}`);
     }
   }
 
@@ -200,7 +221,6 @@ export class World {
     },
     onEnded: (truth, ending, dispatched) => {
       this.note(`${truth.id} ended: ${ending}, delivered ${truth.delivered}, holding ${truth.hold}`);
-      truth.isOffline = !this.heldByStore.has(truth.id);
       truth.due = chargeFor(truth, ending, dispatched, this.swarm.habits.lies === 0);
     },
     onIntent: (gateway, requestId, intent) => {
@@ -210,7 +230,9 @@ export class World {
       if (!request || request.state === 'refused' || request.state === 'asked') return;
       const { due } = request;
       const right =
-        intent === 'void' ? due === undefined : due !== undefined && intent >= due.least && intent <= due.most;
+        intent === 'void'
+          ? due === undefined
+          : due !== undefined && intent >= due.least && intent <= due.most;
       if (!right) {
         this.fail(`I14: ${requestId} is to be charged ${intent}, which costs ${due?.least} to ${due?.most}`);
       }
@@ -229,6 +251,7 @@ export class World {
     onReply: (gateway, account, sentAt, seq) => {
       const key = `${gateway.name} ${account}`;
       const position = this.positions.get(key);
+      if (!position && seq === 0n) return;
       if (!position) {
         this.positions.set(key, { seq, at: this.time.now, fell: false });
         return;
@@ -241,7 +264,9 @@ export class World {
     },
     onEvent: (by, event) => {
       this.note(`${by.name} tells ${JSON.stringify(event)}`);
-      this.events.push({ by, event });
+      this.events.push({ by, event, at: this.time.now });
+      this.count(`event ${event.type}`);
+      if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
       if (event.type === 'dead_letter') {
         const request = this.truth.requests.get(event.requestId);
         if (request) request.isDeadLetter = true;
@@ -259,18 +284,20 @@ export class World {
     const code = typeof result === 'object' && result !== null && 'code' in result ? String(result.code) : '';
     this.note(`store ${name} ${account} ${about} of ${from}: ${code}`);
     this.#come(name, from);
+    if (code !== '') this.count(`${name} ${code}`);
+    if (name === 'void' && VOIDED.has(code)) this.#voided.add(about);
     // Whoever knew an account makes nothing of that name anew; a process that never saw it can't know.
-    if (this.server.isEmpty && code === 'ok' && this.positions.has(`${from} ${account}`)) {
-      this.fail(`${name} ${about} made something of an account that is lost`);
+    const makes = (name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n;
+    if (makes && this.server.isEmpty && this.positions.has(`${from} ${account}`)) {
+      this.fail(`${name} ${about} made an account anew that was lost`);
     }
     if (name === 'admit') this.#onAdmit(run, about, result as AdmitResult);
     else if (this.random.chance(1 / CHECK_EVERY) && account !== '') this.#check(account);
   }
 
   #onAdmit(run: Entry['run'], requestId: string, result: AdmitResult): void {
-    if (result.code !== 'ok' && result.code !== 'exists') return;
-    this.heldByStore.add(requestId);
     if (result.code !== 'ok') return;
+    if (this.#voided.has(requestId)) this.fail(`I10: ${requestId} was admitted after it was voided`);
     const { hold, now } = result;
     const store = this.server.inside;
     // What the command was is seen by handing it to somebody who only looks.
@@ -281,6 +308,31 @@ export class World {
       (wrong) => wrong !== undefined && this.fail(wrong),
       (error: unknown) => this.fail(String(error)),
     );
+  }
+
+  /** Whoever says that an account is repaired has taken again the holds of its running requests. */
+  #checkRepair(by: Incarnation, account: string): void {
+    const began = this.events.findLast(
+      ({ by: who, event }) => who === by && event.type === 'rollback' && event.account === account,
+    );
+    for (const {
+      id,
+      gateway,
+      account: of,
+      state,
+      lostAt,
+      isForgiven,
+      isOffline,
+    } of this.truth.requests.values()) {
+      if (gateway !== by || of !== account || state !== 'running' || isForgiven || isOffline) continue;
+      if (lostAt > (began?.at ?? 0)) continue;
+      this.server.inside.request(account, id).then(
+        (record) => {
+          if (!record) this.fail(`${by.name} says that ${account} is repaired, but ${id} holds nothing`);
+        },
+        (error: unknown) => this.fail(String(error)),
+      );
+    }
   }
 
   #check(account: string): void {
@@ -298,7 +350,8 @@ export class World {
   }
 }
 
-/** SHA-256, as the store knows a key. */
-export function hashOf(key: string): string {
-  return hash('sha256', key, 'hex');
+const VOIDED: ReadonlySet<string> = new Set(['ok', 'duplicate', 'planted']);
+
+function seqOf(result: unknown): bigint {
+  return typeof result === 'object' && result !== null && 'seq' in result ? (result.seq as bigint) : 0n;
 }

@@ -1,0 +1,178 @@
+import { EventEmitter } from 'node:events';
+import { Readable } from 'node:stream';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+
+import type { ClientResponse, Exchange, RequestBody } from '../http/exchange.ts';
+
+/** The Web door: what Next.js, Hono, SvelteKit, Astro, Nitro and others call a handler. Needs no `this`. */
+export type WebHandler = (request: Request) => Promise<Response>;
+
+/**
+ * Turns a Web request into an exchange, and what is written to that into a Web response.
+ *
+ * Resolves as soon as the head is known. A client that leaves before gets status 499, for the host's log.
+ */
+export function createWebHandler(
+  handle: (exchange: Exchange) => Promise<void>,
+  newId: () => string,
+): WebHandler {
+  return (request) =>
+    new Promise((resolve, reject) => {
+      const id = newId();
+      handle({
+        id,
+        method: request.method,
+        url: request.url,
+        headers: Object.fromEntries(request.headers),
+        // Taken only when somebody wants it: one that nobody reads stays the host's, to discard as it likes.
+        get body() {
+          return bodyOf(request);
+        },
+        response: new WebResponse(request, id, resolve),
+      }).catch(reject);
+    });
+}
+
+function bodyOf(request: Request): RequestBody {
+  const { body } = request;
+  if (request.bodyUsed || body?.locked) return { kind: 'lost' };
+  if (!body) return { kind: 'bytes', bytes: Buffer.alloc(0), exact: true };
+  // Two names of one class: the global one, and that of `node:stream/web`.
+  return { kind: 'stream', stream: Readable.fromWeb(body as NodeReadableStream) };
+}
+
+/** How much waits for a slow reader before the provider is stopped, in bytes. */
+const HIGH_WATER_MARK = 65_536;
+/** What nginx logs for a client that closed its connection before it was answered. */
+const CLIENT_CLOSED_REQUEST = 499;
+/** Statuses whose responses can't be given a body, not even an empty one. */
+const WITHOUT_BODY: readonly number[] = [204, 205, 304];
+
+/** Node's response as far as we use it, over the stream of a Web response. */
+class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements ClientResponse {
+  // Not its signal alone: that one is aborted through the request, and never again once that was collected.
+  readonly #request: Request;
+  readonly #id: string;
+  readonly #answer: (response: Response) => void;
+  #head: { readonly status: number; readonly headers: Readonly<Record<string, string>> } | undefined;
+  #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #answered = false;
+  #ended = false;
+  #destroyed = false;
+  #full = false;
+
+  constructor(request: Request, id: string, answer: (response: Response) => void) {
+    super();
+    this.#request = request;
+    this.#id = id;
+    this.#answer = answer;
+    if (request.signal.aborted) this.#onAbort();
+    else request.signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get headersSent(): boolean {
+    return this.#head !== undefined;
+  }
+
+  get writableEnded(): boolean {
+    return this.#ended;
+  }
+
+  get destroyed(): boolean {
+    return this.#destroyed;
+  }
+
+  writeHead(status: number, headers: Readonly<Record<string, string>>): void {
+    // Providers may invent a status, but a Web response can't carry each.
+    this.#head = { status: status > 599 ? 502 : status, headers };
+  }
+
+  flushHeaders(): void {
+    if (this.#answered) return;
+    if (!this.#mayHaveBody) {
+      this.#respond(null);
+      return;
+    }
+    // Not a stream of type 'bytes': that takes the memory of what is enqueued away from us.
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#stream = controller;
+        },
+        pull: () => {
+          if (!this.#full) return;
+          this.#full = false;
+          this.emit('drain');
+        },
+        cancel: () => {
+          this.#close();
+        },
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_MARK }),
+    );
+    this.#respond(body);
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.#destroyed || this.#ended) return false;
+    this.flushHeaders();
+    const stream = this.#stream;
+    if (!stream) return true;
+    // A copy: several chunks may share memory, and whoever reads them may transfer it.
+    stream.enqueue(new Uint8Array(chunk));
+    this.#full = (stream.desiredSize ?? 0) <= 0;
+    return !this.#full;
+  }
+
+  end(chunk?: Uint8Array): void {
+    if (this.#destroyed || this.#ended) return;
+    if (!this.#answered) {
+      this.#respond(chunk && this.#mayHaveBody ? new Uint8Array(chunk) : null);
+    } else if (chunk) {
+      this.write(chunk);
+    }
+    this.#ended = true;
+    this.#stream?.close();
+    this.#request.signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  /** Breaks the body off: whoever reads it gets an error, never an end. */
+  destroy(): void {
+    if (this.#destroyed || this.#ended) return;
+    this.flushHeaders();
+    this.#stream?.error(new Error('The response was broken off'));
+    this.#close();
+  }
+
+  get #mayHaveBody(): boolean {
+    const { status } = this.#head ?? { status: CLIENT_CLOSED_REQUEST };
+    return this.#request.method !== 'HEAD' && !WITHOUT_BODY.includes(status);
+  }
+
+  #respond(body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null): void {
+    const { status, headers } = this.#head ?? {
+      status: CLIENT_CLOSED_REQUEST,
+      headers: { 'x-request-id': this.#id },
+    };
+    this.#answered = true;
+    this.#answer(new Response(body, { status, headers }));
+  }
+
+  readonly #onAbort = (): void => {
+    if (!this.#answered) {
+      this.#head = undefined;
+      this.#respond(null);
+    }
+    this.#close();
+    // A host that hears of it as well cancels the body now. Only one that doesn't needs an error: hosts log those.
+    setImmediate(() => this.#stream?.error(this.#request.signal.reason));
+  };
+
+  /** Like Node's, `close` comes a little later: what destroyed this has still to say why. */
+  #close(): void {
+    if (this.#destroyed || this.#ended) return;
+    this.#destroyed = true;
+    this.#request.signal.removeEventListener('abort', this.#onAbort);
+    queueMicrotask(() => this.emit('close'));
+  }
+}

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+import type { LedgerStore } from '../../src/ledger/ledger.ts';
+import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { USAGE } from '../contracts/ledger-fixture.ts';
+import { startRedis } from '../helpers/redis-server.ts';
+import { closeBooks, openBooks } from './books.ts';
+
+describe('a settlement within 5 ms of the end of its lease, 500 times', { timeout: 30_000 }, () => {
+  it.each(['Redis', 'SQLite'])('in %s, is charged once, and what it says', async (kind) => {
+    const url = await openUrl(kind);
+    const [store, other] = [openBooks(url), openBooks(url)];
+    await store.grant({ account: 'acct', id: 'opening', amount: 1_000_000n });
+    const ids = new RequestIds();
+    const amounts = new Map<string, bigint>();
+
+    const sweeping = new AbortController();
+    const swept = sweepUntil(other, sweeping.signal);
+    const race = async (n: number): Promise<void> => {
+      const requestId = ids.next();
+      const common = { account: 'acct', key: 'k1', requestId };
+      const leaseMs = 20;
+      const { code, now } = await store.admit({
+        ...common,
+        externalKey: true,
+        want: 1000n,
+        min: 1000n,
+        leaseMs,
+        tokens: 0,
+        notAfter: Infinity,
+      });
+      expect(code).toBe('ok');
+      await store.extend({ account: 'acct', requestId, hold: 1000n, leaseMs, checkpoint: 300n });
+      // Redis and this process have one clock.
+      await pause(Math.max(0, now + leaseMs + (n % 11) - 5 - Date.now()));
+      const amount = BigInt(n % 1500);
+      amounts.set(requestId, amount);
+      const settled = await store.settle({
+        ...common,
+        amount,
+        model: 'some/model',
+        usage: USAGE,
+        force: true,
+      });
+      expect(settled).toMatchObject({ code: 'ok', charged: amount });
+    };
+    for (let round = 0; round < 50; round++) {
+      await Promise.all(Array.from({ length: 10 }, (_, n) => race(round * 10 + n)));
+    }
+    sweeping.abort();
+    await swept;
+
+    const { charges, lines } = await closeBooks(store);
+    expect(charges).toEqual(amounts);
+    const byType = new Map(
+      lines.map(({ type }) => [type, lines.filter((line) => line.type === type).length]),
+    );
+    // Each order has occurred, or this shows nothing: in time, and after the checkpoint was charged.
+    expect(byType.get('s')).toBeGreaterThan(20);
+    expect(byType.get('l')).toBeGreaterThan(20);
+    expect(byType.get('l')).toBe(byType.get('e'));
+    expect(byType.get('s')! + byType.get('l')!).toBe(500);
+  });
+});
+
+async function sweepUntil(store: LedgerStore, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await store.sweep(100);
+    await pause(1);
+  }
+}
+
+async function openUrl(kind: string): Promise<string> {
+  if (kind === 'SQLite') {
+    const folder = mkdtempSync(join(tmpdir(), 'ccr-chaos-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    return `sqlite:${join(folder, 'credits.db')}`;
+  }
+  const server = await startRedis();
+  onTestFinished(() => server.kill());
+  return server.url;
+}

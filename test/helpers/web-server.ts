@@ -1,0 +1,46 @@
+import * as http from 'node:http';
+import { Readable, Writable } from 'node:stream';
+
+import type { WebHandler } from '../../src/index.ts';
+
+/**
+ * A server that gives each request to a Web handler, the way Next.js does: the signal fires when the
+ * client leaves, and the body is piped with back-pressure.
+ */
+export function createWebServer(handler: WebHandler): http.Server {
+  return http.createServer((incoming, outgoing) => {
+    void serve(handler, incoming, outgoing);
+  });
+}
+
+async function serve(
+  handler: WebHandler,
+  incoming: http.IncomingMessage,
+  outgoing: http.ServerResponse,
+): Promise<void> {
+  const controller = new AbortController();
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) controller.abort(new Error('The client left'));
+  });
+  const { method = 'GET', url = '/' } = incoming;
+  const headers = new Headers();
+  for (let i = 0; i < incoming.rawHeaders.length; i += 2) {
+    headers.append(incoming.rawHeaders[i] as string, incoming.rawHeaders[i + 1] as string);
+  }
+  const hasBody = method !== 'GET' && method !== 'HEAD';
+  const response = await handler(
+    new Request(`http://${incoming.headers.host}${url}`, {
+      method,
+      headers,
+      signal: controller.signal,
+      ...(hasBody && { body: Readable.toWeb(incoming) as ReadableStream, duplex: 'half' }),
+    }),
+  );
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  if (!response.body) {
+    outgoing.end();
+    return;
+  }
+  outgoing.flushHeaders();
+  await response.body.pipeTo(Writable.toWeb(outgoing) as WritableStream).catch(() => outgoing.destroy());
+}

@@ -1,0 +1,98 @@
+import * as http from 'node:http';
+
+import Koa from 'koa';
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { toKoaMiddleware } from '../src/koa.ts';
+import { describeRouter } from './contracts/router.ts';
+import { type Gateway, listen, type Mount, QUESTION, startGateway } from './helpers/gateway.ts';
+import { answerStream, STREAM } from './helpers/provider.ts';
+
+/** The middleware at a prefix, after others. */
+function mount(prefix: string, ...before: Koa.Middleware[]): Mount {
+  return (router) => {
+    const app = new Koa();
+    for (const middleware of before) app.use(middleware);
+    app.use(toKoaMiddleware(router, { prefix }));
+    return listen(http.createServer(app.callback()), prefix.replace(/\/$/, ''));
+  };
+}
+
+/** Leaves what koa-bodyparser does: the text and its object. */
+const parseBody: Koa.Middleware = async (context, next) => {
+  if (context.method === 'POST') {
+    const chunks: Buffer[] = [];
+    for await (const chunk of context.req) chunks.push(chunk as Buffer);
+    const rawBody = Buffer.concat(chunks).toString();
+    Object.assign(context.request, { rawBody, body: JSON.parse(rawBody) });
+  }
+  await next();
+};
+
+/** Does what koa-mount does. */
+function strip(prefix: string, middleware: Koa.Middleware): Koa.Middleware {
+  return async (context, next) => {
+    if (!context.path.startsWith(`${prefix}/`)) return next();
+    context.path = context.path.slice(prefix.length);
+    await middleware(context, next);
+  };
+}
+
+describeRouter('Koa 3', mount('/v1'));
+describeRouter('Koa 3, at a path that ends with a slash', mount('/api/v1/'));
+describeRouter('Koa 3 behind a body parser', mount('/v1', parseBody));
+describeRouter('Koa 3, in a sub-app', (router) => {
+  const app = new Koa();
+  app.use(strip('/api/v1', toKoaMiddleware(router)));
+  return listen(http.createServer(app.callback()), '/api/v1');
+});
+
+describe('the Koa middleware', () => {
+  let gateway: Gateway;
+
+  afterEach(async () => {
+    await gateway.close();
+  });
+
+  it('leaves other paths to the app', async () => {
+    gateway = await startGateway({}, (router) => {
+      const app = new Koa();
+      app.use(toKoaMiddleware(router, { prefix: '/v1' }));
+      app.use((context) => {
+        context.body = `app: ${context.path}`;
+      });
+      return listen(http.createServer(app.callback()), '');
+    });
+    expect(await (await gateway.fetch('/v1x/models')).text()).toBe('app: /v1x/models');
+    expect(await (await gateway.fetch('/')).text()).toBe('app: /');
+    expect((await gateway.fetch('/v1/models')).status).toBe(200);
+    expect((await gateway.fetch('/v1')).headers.get('x-request-id')).not.toBeNull();
+  });
+
+  it('keeps headers of middleware before it, and lets it see the status after', async () => {
+    let seen: number | undefined;
+    gateway = await startGateway(
+      {},
+      mount('/v1', async (context, next) => {
+        context.set('access-control-allow-origin', '*');
+        context.append('set-cookie', 'a=1');
+        context.append('set-cookie', 'b=2');
+        await next();
+        seen = context.status;
+      }),
+    );
+    gateway.provider.script = answerStream(STREAM);
+    const response = await gateway.post({ ...QUESTION, stream: true });
+    await response.text();
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+    expect(seen).toBe(200);
+  });
+
+  it("sends the client's bytes where a parser kept the text", async () => {
+    const body = '{"model":"acme/fast","messages":[],"seed":12345678901234567890,"t":1.0,"t":2}';
+    gateway = await startGateway({}, mount('/v1', parseBody));
+    expect((await gateway.post(body)).status).toBe(200);
+    expect(String(gateway.provider.received[0]?.body)).toBe(body.replace('acme/fast', 'upstream-model'));
+  });
+});
