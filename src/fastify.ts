@@ -17,6 +17,7 @@ export interface FastifyReplyLike {
 
 /** What we use of a Fastify instance. */
 export interface FastifyInstanceLike {
+  readonly prefix: string;
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
     contentType: '*',
@@ -66,8 +67,9 @@ export function toFastifyPlugin(router: NodeHandler): FastifyPlugin {
       if (error.code !== 'FST_ERR_CTP_INVALID_MEDIA_TYPE') throw error;
       await handle(request, reply);
     });
-    instance.all('/', handle);
     instance.all('/*', handle);
+    // Without a prefix that is the app's own home.
+    if (instance.prefix !== '') instance.all('/', handle);
   };
 }
 

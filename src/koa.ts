@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { handOver, type NodeHandler, type ParsedRequest } from './adapters/node.ts';
+import { handOver, type NodeHandler } from './adapters/node.ts';
 
 /** What we use of a Koa context. */
 export interface KoaContextLike {
@@ -31,9 +31,13 @@ export type KoaMiddleware = (context: KoaContextLike, next: () => Promise<unknow
  * import { toKoaMiddleware } from 'chat-completions-router/koa';
  * app.use(toKoaMiddleware(router, { prefix: '/v1' }));
  * ```
+ *
+ * @throws {TypeError} if the prefix doesn't begin with a slash
  */
 export function toKoaMiddleware(router: NodeHandler, { prefix = '' }: KoaOptions = {}): KoaMiddleware {
   const mount = prefix.replace(/\/+$/, '');
+  if (!/^(\/|$)/.test(prefix))
+    throw new TypeError(`prefix must begin with a slash, got ${JSON.stringify(prefix)}`);
   return async (context, next) => {
     if (context.path !== mount && !context.path.startsWith(`${mount}/`)) {
       await next();
@@ -41,7 +45,7 @@ export function toKoaMiddleware(router: NodeHandler, { prefix = '' }: KoaOptions
     }
     // Else Koa would answer 404, for want of a body of its own.
     context.respond = false;
-    handOver(context.req, context.request as ParsedRequest);
+    handOver(context.req, context.request);
     await router(context.req, context.res);
   };
 }

@@ -19,7 +19,7 @@ export interface NextHandlers {
  * Mounts a router in the App Router, with these two lines in `app/v1/[...path]/route.ts`:
  *
  * ```ts
- * import { router } from '@/lib/router';
+ * import { toNextHandlers } from 'chat-completions-router/next';
  * export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = toNextHandlers(router);
  * ```
  */

@@ -73,11 +73,14 @@ function wrongImports(file: string, source: string): string[] {
   return wrong;
 }
 
-/** Of `import … from`, `import '…'`, `export … from`, `import('…')` and `process.getBuiltinModule('…')`. */
+/**
+ * Of `import … from`, `import '…'`, `export … from`, `import('…')` and `process.getBuiltinModule('…')`;
+ * docstrings may show others what to import.
+ */
 function specifiers(source: string): string[] {
   const pattern =
     /(?:\b(?:import|export)\b[^'"`;]*?\bfrom\s*|\bimport\s*\(?\s*|\bgetBuiltinModule\??\.?\(\s*)['"`]([^'"`]+)['"`]/g;
-  return [...source.matchAll(pattern)].map(([, specifier = '']) => specifier);
+  return [...source.replace(/\/\*\*.*?\*\//gs, '').matchAll(pattern)].map(([, specifier = '']) => specifier);
 }
 
 /** What is wrong with a file's name, length or exports; empty when nothing is. */

@@ -74,13 +74,15 @@ describe('the Fastify plugin', () => {
     expect(String(gateway.provider.received[0]?.body)).toBe(AT_PROVIDER);
   });
 
-  it("leaves the app's own routes their parsers", async () => {
+  it('leaves the app its own routes and their parsers, also where both are at the root', async () => {
     gateway = await startGateway(
       {},
       mount('', (app) => {
-        app.post('/echo', async (request) => request.body);
+        app.get('/', (_request, reply) => reply.send('home'));
+        app.post('/echo', (request, reply) => reply.send(request.body));
       }),
     );
+    expect(await (await gateway.fetch('/')).text()).toBe('home');
     const response = await gateway.fetch('/echo', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

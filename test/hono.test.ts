@@ -4,12 +4,12 @@ import { compress } from 'hono/compress';
 import { cors } from 'hono/cors';
 import * as http from 'node:http';
 import { secureHeaders } from 'hono/secure-headers';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { toHonoHandler } from '../src/hono.ts';
 import { describeRouter } from './contracts/router.ts';
 import { type Gateway, listen, type Mount, QUESTION, startGateway } from './helpers/gateway.ts';
-import { answerStream, STREAM, USAGE_EVENT } from './helpers/provider.ts';
+import { answerStream, beginStream, sleep, STREAM, text, USAGE_EVENT } from './helpers/provider.ts';
 
 /** The handler at a path, after others. */
 function mount(path: string, ...before: MiddlewareHandler[]): Mount {
@@ -22,7 +22,10 @@ function mount(path: string, ...before: MiddlewareHandler[]): Mount {
 }
 
 describeRouter('Hono 4 on Node', mount('/v1'));
-describeRouter('Hono 4 on Node behind cors, compress and secure-headers', mount('/api/v1', cors(), compress(), secureHeaders()));
+describeRouter(
+  'Hono 4 on Node behind cors, compress and secure-headers',
+  mount('/api/v1', cors(), compress(), secureHeaders()),
+);
 describeRouter('Hono 4 on Node, with app.mount', (router) => {
   const app = new Hono();
   app.mount('/v1', router.fetch);
@@ -83,5 +86,24 @@ describe('the Hono handler', () => {
     expect(response.headers.get('x-after')).toBe('yes');
     expect(seen).toBe(200);
     expect(await response.text()).toBe(STREAM.filter((piece) => piece !== USAGE_EVENT).join(''));
+  });
+
+  it('gives the server nothing to log when a client leaves', async () => {
+    const logged = [vi.spyOn(console, 'error'), vi.spyOn(console, 'info')];
+    gateway = await startGateway({}, mount('/v1'));
+    gateway.provider.script = async (response) => {
+      beginStream(response);
+      response.write(text('Hello'));
+      await sleep(5000);
+    };
+    const settled = gateway.nextSettled();
+    const response = await gateway.post({ ...QUESTION, stream: true });
+    await response.body?.cancel();
+    expect((await settled).ending).toBe('client_gone');
+    await sleep(20);
+    for (const log of logged) {
+      expect(log).not.toHaveBeenCalled();
+      log.mockRestore();
+    }
   });
 });

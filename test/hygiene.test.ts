@@ -114,7 +114,7 @@ describe('what is logged where the host has no onError', () => {
     const log = console.error;
     const logged: string[] = [];
     console.error = (...line: unknown[]): void => void logged.push(line.join(' '));
-    const gateway = await startGateway({ hooks: {} });
+    const gateway = await startGateway({ hooks: { onError: undefined as never } });
     await gateway.provider.close();
     gateway.provider.close = async () => {};
     const response = await gateway.post(QUESTION);

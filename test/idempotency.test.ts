@@ -202,6 +202,8 @@ describe('a request with an Idempotency-Key', () => {
   });
 
   it('is charged once though the official client repeats it by itself', async () => {
+    await gateway.close();
+    gateway = await startGateway({ retries: false });
     const client = new NamingClient({ baseURL: gateway.baseURL, apiKey: gateway.key, maxRetries: 2 });
     let tries = 0;
     gateway.provider.script = (response, request) => {

@@ -32,8 +32,7 @@ const parseBody: Koa.Middleware = async (context, next) => {
 /** Does what koa-mount does. */
 function strip(prefix: string, middleware: Koa.Middleware): Koa.Middleware {
   return async (context, next) => {
-    if (!context.path.startsWith(`${prefix}/`)) return next();
-    context.path = context.path.slice(prefix.length);
+    context.path = context.path.replace(prefix, '');
     await middleware(context, next);
   };
 }
@@ -48,6 +47,15 @@ describeRouter('Koa 3, in a sub-app', (router) => {
 });
 
 describe('the Koa middleware', () => {
+  it('refuses a prefix under which nothing is', () => {
+    const router = async (): Promise<void> => {};
+    expect(() => toKoaMiddleware(router, { prefix: 'v1' })).toThrow(
+      'prefix must begin with a slash, got "v1"',
+    );
+  });
+});
+
+describe('Koa with the middleware', () => {
   let gateway: Gateway;
 
   afterEach(async () => {
@@ -69,8 +77,8 @@ describe('the Koa middleware', () => {
     expect((await gateway.fetch('/v1')).headers.get('x-request-id')).not.toBeNull();
   });
 
-  it('keeps headers of middleware before it, and lets it see the status after', async () => {
-    let seen: number | undefined;
+  it('keeps headers of middleware before it, and lets it see the status after, and that it is not to respond', async () => {
+    let seen: unknown;
     gateway = await startGateway(
       {},
       mount('/v1', async (context, next) => {
@@ -78,7 +86,7 @@ describe('the Koa middleware', () => {
         context.append('set-cookie', 'a=1');
         context.append('set-cookie', 'b=2');
         await next();
-        seen = context.status;
+        seen = { status: context.status, respond: context.respond };
       }),
     );
     gateway.provider.script = answerStream(STREAM);
@@ -86,7 +94,7 @@ describe('the Koa middleware', () => {
     await response.text();
     expect(response.headers.get('access-control-allow-origin')).toBe('*');
     expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
-    expect(seen).toBe(200);
+    expect(seen).toEqual({ status: 200, respond: false });
   });
 
   it("sends the client's bytes where a parser kept the text", async () => {

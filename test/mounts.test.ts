@@ -11,7 +11,7 @@ describeRouter('Express 5, in a sub-app', (router) => {
   const app = express();
   const api = express.Router();
   api.use('/', router);
-  app.use('/api/v1', api);
+  app.use('/api/v1/', api);
   return listen(http.createServer(app), '/api/v1');
 });
 describeRouter('Express 5 behind express.raw()', mountOnExpress(express.raw({ type: '*/*', limit: '10mb' })));

@@ -41,6 +41,14 @@ const USE = `
   console.log(typeof router, typeof router.credits.grant);
 `;
 
+/** Subpath → what it is for. */
+const SUBPATHS = {
+  fastify: ['toFastifyHandler', 'toFastifyPlugin'],
+  hono: ['toHonoHandler'],
+  koa: ['toKoaMiddleware'],
+  next: ['toNextHandlers', 'toNextPagesHandler'],
+};
+
 describe('the packed package', () => {
   it('can be imported', () => {
     const source = `import { createChatCompletionsRouter } from 'chat-completions-router';${USE}`;
@@ -52,14 +60,29 @@ describe('the packed package', () => {
     expect(run('cjs.cjs', source)).toBe('function function\n');
   });
 
+  it.each(Object.entries(SUBPATHS))('has an entry for %s', (name, exported) => {
+    const source = `
+      import * as entry from 'chat-completions-router/${name}';
+      console.log(Object.keys(entry).sort().join());`;
+    expect(run(`${name}.mjs`, source)).toBe(`${exported.join()}\n`);
+  });
+
   it.each(['nodenext', 'bundler'])(
     'has types for "moduleResolution": "%s", without those of any framework',
     (resolution) => {
       writeFileSync(
         join(folder, 'use.ts'),
         `import { createChatCompletionsRouter, type ChatCompletionsRouter } from 'chat-completions-router';
+       import { toFastifyPlugin } from 'chat-completions-router/fastify';
+       import { toHonoHandler } from 'chat-completions-router/hono';
+       import { toKoaMiddleware } from 'chat-completions-router/koa';
+       import { toNextHandlers, toNextPagesHandler } from 'chat-completions-router/next';
        export const router: ChatCompletionsRouter = createChatCompletionsRouter({
-         store: 'memory:', providers: {}, models: {} });`,
+         store: 'memory:', providers: {}, models: {} });
+       export const answer: Promise<Response> = router.fetch(new Request('http://127.0.0.1/v1/models'));
+       export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMiddleware(router)];
+       export const { GET, POST } = toNextHandlers(router);
+       export const pages = toNextPagesHandler(router);`,
       );
       const compilerOptions = {
         module: resolution === 'bundler' ? 'esnext' : resolution,
@@ -78,7 +101,8 @@ describe('the packed package', () => {
         encoding: 'utf8',
       });
       expect(status, stdout).toBe(0);
-      expect(stdout).not.toMatch(/node_modules\/(express|openai|@types\/express)\//);
+      expect(stdout).not.toMatch(/node_modules\/(@types\/)?(express|fastify|hono|koa|next|openai)\//);
+      expect(stdout).not.toContain('lib.dom');
     },
   );
 

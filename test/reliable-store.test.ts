@@ -153,6 +153,43 @@ describe('a store made reliable', () => {
       ]);
     });
 
+    it('is noticed by a charge that took the place of a lost one in the journal', async () => {
+      const { primary, store } = await openAccount(1000n);
+      const copied = primary.length;
+      await store.settle(settlement(1, 60n));
+      await primary.rollBackTo(copied);
+      await store.settle(settlement(2, 5n));
+      await pass(100);
+      expect(await store.balance('acme')).toMatchObject({ spent: 65n });
+    });
+
+    it('is noticed by a hold that has not the size to which it grew', async () => {
+      const { primary, store } = await openAccount(1000n);
+      await store.admit(admission(1, 10n));
+      await store.admit(admission(2, 10n));
+      const copied = primary.length;
+      const renewal = { account: 'acme', requestId: requestId(1), leaseMs: MINUTE, checkpoint: 0n };
+      await store.extend({ ...renewal, hold: 70n });
+      await failOver(primary, copied);
+      await pass(5000);
+      expect(await store.balance('acme')).toMatchObject({ held: 80n });
+    });
+
+    it('is repaired when that can be done, though a charge was taken before', async () => {
+      const { primary, store } = await openAccount(1000n);
+      const copied = primary.length;
+      await store.admit(admission(1, 30n));
+      await store.admit(admission(2, 10n));
+      await failOver(primary, copied);
+      // A store whose memory is full takes charges, and no holds.
+      const extend = primary.extend.bind(primary);
+      primary.extend = () => Promise.reject(new StoreUnavailable('no'));
+      expect(await store.settle(settlement(2, 5n))).toMatchObject({ code: 'ok' });
+      primary.extend = extend;
+      await pass(6000);
+      expect(await store.balance('acme')).toMatchObject({ held: 30n, spent: 5n });
+    });
+
     it('is noticed without traffic and without a lost connection', async () => {
       const { primary, store } = await openAccount(1000n);
       const copied = primary.length;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { PLANTS } from './simulation/plants.ts';
+import { type Plant, PLANTS } from './simulation/plants.ts';
 import { type Report, simulate } from './simulation/simulate.ts';
 import { simulateMany } from './simulation/simulate-many.ts';
 
@@ -62,13 +62,20 @@ describe('gateways, store, clients and providers in trouble', () => {
 
 describe('a bug that is put into them', () => {
   it.each(Object.entries(PLANTS))('is found: %s', { timeout: 60_000 }, async (_name, plant) => {
-    let report: Report | undefined;
-    for (let seed = 1; seed <= SEEDS_PER_BUG && report?.violation === undefined; seed++) {
-      report = await simulate(seed, plant);
-    }
-    expect(report?.violation).toBeDefined();
+    expect(await firstFound(plant)).toBeLessThanOrEqual(SEEDS_PER_BUG);
   });
 });
+
+/** The first world that is sound without a bug and unsound with it. */
+async function firstFound(plant: Plant): Promise<number> {
+  const { focus = [] } = plant;
+  for (let seed = 1; seed <= SEEDS_PER_BUG; seed++) {
+    const { violation } = await simulate(seed, plant);
+    if (violation === undefined) continue;
+    if ((await simulate(seed, { focus })).violation === undefined) return seed;
+  }
+  return Infinity;
+}
 
 /** What happened last in a world that failed. */
 function shown(report: Report | undefined): string {

@@ -81,7 +81,9 @@ describe('the Web door', () => {
     });
 
     it('refuses one that is shorter than its content-length, and names the setting of Next.js', async () => {
-      const response = await gateway.router.fetch(post(QUESTION, { headers: { 'content-length': '11000000' } }));
+      const response = await gateway.router.fetch(
+        post(QUESTION, { headers: { 'content-length': '11000000' } }),
+      );
       expect(response.status).toBe(413);
       const short = await gateway.router.fetch(post(QUESTION, { headers: { 'content-length': '500000' } }));
       expect(short.status).toBe(400);
@@ -193,7 +195,7 @@ describe('the Web door', () => {
       const client = new OpenAI({
         baseURL: 'http://app.example/v1',
         apiKey: gateway.key,
-        fetch: (url, init) => gateway.router.fetch(new Request(url as string, init)),
+        fetch: (url, init) => gateway.router.fetch(new Request(url, init)),
       });
       let content = '';
       for await (const chunk of await client.chat.completions.create({ ...QUESTION, stream: true })) {
@@ -231,6 +233,28 @@ describe('the Web door', () => {
       expect(response.headers.get('x-request-id')).toMatch(/^[\da-z]{10,}$/);
       expect(gateway.provider.received).toHaveLength(0);
       expect(await settledHolds()).toBe('0.00');
+    });
+
+    it('reads no further in a body whose sender has left', async () => {
+      let tell: () => void = () => {};
+      const cancelled = new Promise<void>((resolve) => {
+        tell = resolve;
+      });
+      const stalled = new ReadableStream({
+        start: (source) => {
+          source.enqueue(new TextEncoder().encode('{"model":'));
+        },
+        cancel: tell,
+      });
+      const controller = new AbortController();
+      const answered = gateway.router.fetch(post(stalled, { signal: controller.signal }));
+      setTimeout(() => {
+        controller.abort();
+      }, 50);
+      expect((await answered).status).toBe(499);
+      await cancelled;
+      await gateway.router.close();
+      expect(gateway.errors).toEqual([]);
     });
 
     it('stops the provider before the head, and settles the promise at once', async () => {
@@ -316,7 +340,11 @@ describe('the Web door', () => {
       const controller = new AbortController();
       const response = await gateway.router.fetch(post(STREAMED, { signal: controller.signal }));
       const reader = response.body!.getReader();
-      for (let read = ''; !read.includes('[DONE]'); ) read += Buffer.from((await reader.read()).value!).toString();
+      let received = '';
+      while (!received.includes('[DONE]')) {
+        const { value } = await reader.read();
+        received += String(Buffer.from(value ?? []));
+      }
       if (how === 'signal') controller.abort();
       else await reader.cancel();
       expect(await settled).toMatchObject({ ending: 'finished', charged: '0.000045' });
@@ -360,7 +388,8 @@ describe('the Web door', () => {
       expect(stalledAt).toBeLessThan(16e6);
       expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8e6);
       let received = 0;
-      for (let part = await reader.read(); !part.done; part = await reader.read()) received += part.value.length;
+      for (let part = await reader.read(); !part.done; part = await reader.read())
+        received += part.value.length;
       expect(received).toBe(sent + DONE.length);
     });
 

@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
-import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 
 import type { ClientResponse, Exchange, RequestBody } from '../http/exchange.ts';
 
@@ -37,8 +36,10 @@ function bodyOf(request: Request): RequestBody {
   const { body } = request;
   if (request.bodyUsed || body?.locked) return { kind: 'lost' };
   if (!body) return { kind: 'bytes', bytes: Buffer.alloc(0), exact: true };
-  // Two names of one class: the global one, and that of `node:stream/web`.
-  return { kind: 'stream', stream: Readable.fromWeb(body as NodeReadableStream) };
+  const stream = Readable.fromWeb(body, { signal: request.signal });
+  // The signal may fire when nobody reads any more, or not yet; then its error is nobody's.
+  stream.on('error', () => {});
+  return { kind: 'stream', stream };
 }
 
 /** How much waits for a slow reader before the provider is stopped, in bytes. */
@@ -54,7 +55,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   readonly #request: Request;
   readonly #id: string;
   readonly #answer: (response: Response) => void;
-  #head: { readonly status: number; readonly headers: Readonly<Record<string, string>> } | undefined;
+  #head: { readonly status: number; readonly headers: Headers } | undefined;
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
   #answered = false;
   #ended = false;
@@ -84,7 +85,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   writeHead(status: number, headers: Readonly<Record<string, string>>): void {
     // Providers may invent a status, but a Web response can't carry each.
-    this.#head = { status: status > 599 ? 502 : status, headers };
+    this.#head = { status: status > 599 ? 502 : status, headers: new Headers(headers) };
   }
 
   flushHeaders(): void {
@@ -150,12 +151,9 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   }
 
   #respond(body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null): void {
-    const { status, headers } = this.#head ?? {
-      status: CLIENT_CLOSED_REQUEST,
-      headers: { 'x-request-id': this.#id },
-    };
+    const gone = { status: CLIENT_CLOSED_REQUEST, headers: { 'x-request-id': this.#id } };
     this.#answered = true;
-    this.#answer(new Response(body, { status, headers }));
+    this.#answer(new Response(body, this.#head ?? gone));
   }
 
   readonly #onAbort = (): void => {

@@ -105,8 +105,12 @@ export function checkTrim(account: string, seq: bigint): void {
   checkSeq('seq', seq);
 }
 
+export function isAccount(account: unknown): boolean {
+  return typeof account === 'string' && ID.test(account);
+}
+
 export function checkAccount(account: string): void {
-  if (typeof account !== 'string' || !ID.test(account)) throw wrong('account', ID_WANTED, account);
+  if (!isAccount(account)) throw wrong('account', ID_WANTED, account);
 }
 
 export function checkKey(key: string): void {

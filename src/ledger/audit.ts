@@ -1,3 +1,4 @@
+import { isAccount } from './arguments.ts';
 import { RequestAudit } from './audit-requests.ts';
 import type { AccountState, JournalLine, LedgerStore } from './ledger.ts';
 import { formatUsd, type NanoDollars } from './money.ts';
@@ -49,7 +50,15 @@ export async function* audit(
     yield await auditAccount(store, account);
     return;
   }
-  for await (const each of store.accounts()) yield await auditAccount(store, each);
+  for await (const each of store.accounts()) {
+    // One that was damaged in the store can't be asked for.
+    yield isAccount(each) ? await auditAccount(store, each) : misnamed(each);
+  }
+}
+
+function misnamed(account: string): AccountAudit {
+  const message = `no account can have the name ${JSON.stringify(account)}`;
+  return { account, lines: 0, findings: [{ account, invariant: 'I6', message }] };
 }
 
 const PAGE = 1000;

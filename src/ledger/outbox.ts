@@ -1,6 +1,7 @@
 import type { LedgerEvent } from './events.ts';
 import { asError } from '../errors.ts';
 import type { OutboxFile, OutboxFiles } from './outbox-files.ts';
+import { steadyClock } from './steady-clock.ts';
 import { doneLine, type Intent, intentLine, plain, readLines } from './outbox-lines.ts';
 
 export interface OutboxOptions {
@@ -32,6 +33,9 @@ export class Outbox {
   /** What waits, as it was written, by request id. */
   readonly #waiting = new Map<string, Buffer>();
   readonly #unreadable = new Set<string>();
+  /** When others' files were seen to change, by our clock. */
+  readonly #lives = new Map<string, { readonly modifiedAt: number; readonly since: number }>();
+  readonly #steadyNow: () => number;
   #done: string[] = [];
   #file: OutboxFile | undefined;
   #size = 0;
@@ -51,6 +55,7 @@ export class Outbox {
 
   constructor(options: OutboxOptions) {
     this.#options = options;
+    this.#steadyNow = steadyClock(options.now);
   }
 
   /** Why nothing can be written at the moment; undefined while it can. */
@@ -237,6 +242,7 @@ export class Outbox {
     this.#beatAt = now();
     if (!this.#file || this.#retryTimer) return;
     try {
+      for (const name of this.#replaced) files.touch(name, now());
       if (!files.touch(this.#file.name, now())) this.#renew();
     } catch (error) {
       this.#fail(error);
@@ -244,19 +250,28 @@ export class Outbox {
   }
 
   #takeOver(onLeftover: (intent: Intent) => void): void {
-    const { files, now } = this.#options;
+    const { files } = this.#options;
     if (!this.#file || this.#retryTimer) return;
     try {
       for (const { name, modifiedAt } of files.list()) {
         const ours = name === this.#file?.name || this.#replaced.includes(name);
-        // Nor has one of tomorrow an owner, who would have touched it since the clock was set back.
-        const isAbandoned = Math.abs(now() - modifiedAt) >= ABANDONED_MS;
-        if (ours || this.#unreadable.has(name) || !isAbandoned) continue;
+        if (ours || this.#unreadable.has(name) || !this.#isAbandoned(name, modifiedAt)) continue;
+        this.#lives.delete(name);
         for (const intent of this.#claim(name)) onLeftover(intent);
       }
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Whether a file was left at its close, or has not changed for too long by our clock: its owner's may differ. */
+  #isAbandoned(name: string, modifiedAt: number): boolean {
+    if (modifiedAt === 0) return true;
+    const now = this.#steadyNow();
+    const life = this.#lives.get(name);
+    if (life?.modifiedAt === modifiedAt) return now - life.since >= ABANDONED_MS;
+    this.#lives.set(name, { modifiedAt, since: now });
+    return false;
   }
 
   /** Moves what waits in a file of nobody's to ours. */

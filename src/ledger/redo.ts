@@ -180,7 +180,8 @@ export class Redo {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
-    if (!health.failing) void this.#checkAll(idle);
+    // One of them finds out whether the store is back, though nobody else asks it anything.
+    void this.#checkAll(health.failing ? idle.slice(0, 1) : idle);
   }
 
   async #checkAll(accounts: readonly WatchedAccount[]): Promise<void> {
@@ -222,12 +223,12 @@ export class Redo {
     for (const change of looked) {
       if (!change) continue;
       const expected = account.seq;
-      const { lost, fell, found } = await this.#repetitions.find(account, change);
+      const { lost, fell, found, isUnsure } = await this.#repetitions.find(account, change);
+      if (isUnsure) account.isUnsure = true;
       const isRepeated = change.type === 'settle' || change.type === 'void';
       if (account.lost) return;
       if (!lost && !fell) continue;
-      const isCertain = fell || isRepeated || change.type === 'hold';
-      return this.repair(account, found, { expected, reapplied: lost && isRepeated ? 1 : 0, isCertain });
+      return this.repair(account, found, { expected, reapplied: lost && isRepeated ? 1 : 0 });
     }
     if (account.isUnsure) return this.repair(account, account.seq, { isCertain: false });
     account.checkedAt = startedAt;

@@ -1,4 +1,4 @@
-import type { Admit, LedgerStore } from './ledger.ts';
+import { type Admit, type LedgerStore, StoreUnavailable } from './ledger.ts';
 import type { Listener } from './listener.ts';
 import type { Change, LiveHold, RedoWindow, WatchedAccount } from './redo-window.ts';
 
@@ -10,6 +10,8 @@ export interface Repetition {
   /** The reply is from before what was acknowledged. */
   readonly fell: boolean;
   readonly found: bigint;
+  /** It was repeated before, and nobody knows what that came to. */
+  readonly isUnsure?: boolean;
 }
 
 /** Looks for what was acknowledged, and makes it again. */
@@ -17,6 +19,8 @@ export class Repetitions {
   readonly #store: LedgerStore;
   readonly #window: RedoWindow;
   readonly #listener: Listener;
+  /** What was repeated without an answer. */
+  readonly #unanswered = new WeakSet<Change | LiveHold>();
 
   constructor(store: LedgerStore, window: RedoWindow, listener: Listener) {
     this.#store = store;
@@ -46,9 +50,9 @@ export class Repetitions {
           store.journal(account.id, after, 2 * Number(LINES_A_COMMAND)),
         );
         const isThere = lines.some(({ id }) => id === change.command.id);
-        const wasMade = account.changes.get(change)?.wasMade ?? false;
         const isShort = (lines.at(-1)?.seq ?? 0n) < change.seq;
-        return this.#found(account, wasMade ? !isThere : isShort);
+        const isGone = isShort || (account.changes.get(change)?.wasMade === true && !isThere);
+        return this.#found(account, isGone, change.seq);
       }
       case 'createKey': {
         const record = await this.#listener.hear(() => store.findKey(change.command.hash));
@@ -61,18 +65,32 @@ export class Repetitions {
 
   /** Applies a change or hold again; says whether it had been lost. */
   async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
-    const repetition = await this.#send(account, change);
+    const repetition = await this.#sendRemembering(account, change);
+    if (!repetition.lost && !repetition.isUnsure) return repetition;
     // It is what was acknowledged last now, and may be lost again.
-    if (!repetition.lost) return repetition;
     if (change.type === 'grant' || change.type === 'adjust') change.seq = repetition.found;
     if (change.type === 'hold') this.#window.holdAgain(account, change);
     else if (account.changes.has(change)) this.#window.record(account, change, true);
     return repetition;
   }
 
-  async #found(account: WatchedAccount, lost: boolean): Promise<Repetition> {
-    const state = lost ? await this.#listener.hear(() => this.#store.snapshot(account.id)) : undefined;
-    return { lost, fell: false, found: lost ? (state?.seq ?? 0n) : account.seq };
+  /** Where an answer was lost, the next one says of the change that it was there, whoever made it. */
+  async #sendRemembering(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+    try {
+      const repetition = await this.#send(account, change);
+      return this.#unanswered.delete(change) ? { ...repetition, isUnsure: true } : repetition;
+    } catch (error) {
+      if (error instanceof StoreUnavailable && error.applied === 'unknown') this.#unanswered.add(change);
+      throw error;
+    }
+  }
+
+  /** @param position - of a line that is missing: it may as well have been folded */
+  async #found(account: WatchedAccount, isMissing: boolean, position?: bigint): Promise<Repetition> {
+    if (!isMissing) return { lost: false, fell: false, found: account.seq };
+    const state = await this.#listener.hear(() => this.#store.snapshot(account.id));
+    const isFolded = position !== undefined && state !== undefined && state.trimmed.seq >= position;
+    return { lost: !isFolded, fell: false, found: state?.seq ?? 0n };
   }
 
   async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {

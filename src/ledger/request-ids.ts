@@ -33,7 +33,7 @@ export class RequestIds {
   }
 }
 
-export function isRequestId(id: unknown): id is string {
+export function isRequestId(id: unknown): boolean {
   return typeof id === 'string' && SHAPE.test(id);
 }
 

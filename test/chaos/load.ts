@@ -14,6 +14,8 @@ export interface Reply {
   /** All of it arrived. */
   readonly isWhole: boolean;
   readonly body: string;
+  /** When it ended, by `performance.now`. */
+  readonly endedAt: number;
 }
 
 /** Sends a request and reads its answer to the end, whatever that is. */
@@ -40,9 +42,9 @@ export async function ask(
       body += piece;
       onText?.(piece);
     }
-    return { status, requestId, isWhole: true, body };
+    return { status, requestId, isWhole: true, body, endedAt: performance.now() };
   } catch {
-    return { status, requestId, isWhole: false, body };
+    return { status, requestId, isWhole: false, body, endedAt: performance.now() };
   }
 }
 

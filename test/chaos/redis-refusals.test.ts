@@ -12,7 +12,6 @@ describe('a Redis that pauses', { timeout: 30_000 }, () => {
     [200, 'ALL'],
     [1000, 'ALL'],
     [3000, 'ALL'],
-    [1000, 'WRITE'],
     [3000, 'WRITE'],
   ] as const)(
     'for %i ms (%s) has requests refused in time, and holds nothing of them afterwards',

@@ -34,14 +34,14 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('a bit that has flipped', { timeout: 30_000 }, () => {
-  it('in a ledger file, 300 times, is refused, or found by the audit, or of no account', async () => {
+  it('in a ledger file, 300 times, is refused with the name of the file, or found by the audit, or changes no amount', async () => {
     const outcomes = await flipBits(closed, '', (books) => books === whole);
-    expect(outcomes['silently wrong']).toBeUndefined();
+    expect(outcomes).not.toHaveProperty('silently wrong');
   });
 
-  it('in its log, 300 times, takes back the last commands at most, and leaves balanced books', async () => {
+  it('in its log, 300 times, takes back the last commands at most, and leaves the books of a moment', async () => {
     const outcomes = await flipBits(open, '-wal', (books) => history.includes(books));
-    expect(outcomes['silently wrong']).toBeUndefined();
+    expect(outcomes).not.toHaveProperty('silently wrong');
   });
 });
 
@@ -82,13 +82,13 @@ async function openDamaged(file: string, isRight: (books: string) => boolean): P
   }
 }
 
-/** All that is money, of all accounts. */
+/** All that is money, account by account; names and ids, which are no sums, can't be checked by adding up. */
 async function booksOf(store: LedgerStore): Promise<string> {
   const accounts = [];
   for await (const account of store.accounts()) {
     const balance = await store.balance(account);
     const lines = await store.journal(account, 0n, Infinity);
-    accounts.push([account, balance, lines.map(({ type, id, seq, amount }) => [type, id, seq, amount])]);
+    accounts.push([balance, lines.map(({ type, seq, amount }) => [type, seq, amount])]);
   }
   return JSON.stringify(accounts, (_key, value: unknown) =>
     typeof value === 'bigint' ? value.toString() : value,
@@ -98,8 +98,11 @@ async function booksOf(store: LedgerStore): Promise<string> {
 /** Something of every kind, in two accounts. */
 async function fill(store: LedgerStore, step: () => Promise<void>): Promise<void> {
   for (const account of ['acme', 'other']) {
+    await step();
     await store.grant({ account, id: 'g1', amount: 100_000n });
+    await step();
     await store.grant({ account, id: 'g2', amount: 1000n, expiresAt: NOON + 1000, priority: 9 });
+    await step();
     await store.createKey({ account, key: 'k1', hash: hashOf(account), name: 'first' });
     for (let n = 0; n < 40; n++) {
       const common = { account, key: 'k1', requestId: requestId(n) };

@@ -12,6 +12,8 @@ export interface Mutant {
   readonly mutant: string;
 }
 
+export const SOURCE: string = new URL('../../src/ledger', import.meta.url).pathname;
+
 /** What decides about money, by the stores whose tests must notice a change of it. */
 const CODE = {
   redis: readdirSync(ledger('scripts'))
@@ -21,8 +23,6 @@ const CODE = {
 } as const;
 
 export type Kind = keyof typeof CODE;
-
-export const SOURCE: string = new URL('../../src/ledger', import.meta.url).pathname;
 
 /** All mutants of one kind, in the order of the code. */
 export function mutantsOf(kind: Kind): Mutant[] {
@@ -46,7 +46,7 @@ export function mutated({ file, line, original, mutant }: Mutant): string {
 }
 
 function ledger(path: string): string {
-  return join(new URL('../../src/ledger', import.meta.url).pathname, path);
+  return join(SOURCE, path);
 }
 
 /** Lines within a template of Lua, without its comments and its blank lines. */

@@ -247,6 +247,7 @@ export class Connection implements LedgerStore {
 const WAIT: ReadonlySet<Command> = new Set<Command>(['grant', 'adjust', 'createKey']);
 const DURABLE_TIMEOUT_MS = 1000;
 
+/** Of a command: what merely reads tells nothing of when it was. */
 function isStamped(reply: unknown): reply is { readonly seq: bigint } {
-  return typeof reply === 'object' && reply !== null && 'seq' in reply && typeof reply.seq === 'bigint';
+  return typeof reply === 'object' && reply !== null && 'code' in reply && 'seq' in reply;
 }

@@ -38,7 +38,7 @@ export function heal(world: World): void {
   world.note('all is well from now on');
   world.calm();
   Object.assign(swarm.network, { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0 });
-  if (server.isEmpty) world.lose(server.restore(), true);
+  if (server.isEmpty) world.lose(server.restore(), 'emptied');
   server.isUp = true;
   server.actor.clockOffset = 0;
   for (const machine of machines) machine.failing = false;
@@ -77,7 +77,7 @@ function strike(world: World, fault: Fault, at?: Slot): void {
       break;
     case 'silent failover':
       // No connection was lost, so where others write on it may stay unnoticed.
-      world.lose(server.rollBack(lag), true);
+      world.lose(server.rollBack(lag), 'unnoticed');
       break;
     case 'empty restart':
       empty(world, lag);
@@ -151,12 +151,12 @@ function outage(world: World, atItsEnd: () => void): void {
 function empty(world: World, lag: number): void {
   const { server } = world;
   if (server.isEmpty || !server.isUp) return;
-  world.lose(server.rollBack(lag), true);
+  world.lose(server.rollBack(lag), 'emptied');
   server.forgetAll();
   world.loseConnections();
   later(world, 60_000, () => {
     if (!server.isEmpty) return;
-    world.lose(server.restore(), true);
+    world.lose(server.restore(), 'emptied');
     world.loseConnections();
   });
 }

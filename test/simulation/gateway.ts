@@ -202,6 +202,7 @@ export class Gateway {
       due: undefined,
       intent: undefined,
       isAcknowledged: false,
+      charged: undefined,
       isDeadLetter: false,
       lostBy: new Set(),
       lostAt: 0,

@@ -211,7 +211,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       }),
   },
   'a grant is called durable before it is': {
-    focus: ['failover', 'crash'],
+    focus: ['failover', 'power cut'],
     wire: (store) =>
       changed(store, { grant: async (command) => ({ ...(await store.grant(command)), durable: true }) }),
   },

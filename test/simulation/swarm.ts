@@ -99,7 +99,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
     },
     faults,
     lagMs: random.pick([20, 200, 1000, 5000]),
-    operations: random.between(0, 8),
+    operations: random.between(0, 8) + (focus.length > 0 ? 12 : 0),
     sanctions: focus.length > 0 || random.chance(0.3) ? random.between(1, 3) : 0,
   };
 }

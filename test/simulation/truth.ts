@@ -27,6 +27,8 @@ export interface RequestTruth {
   /** What its gateway wanted to be posted: its charge, or `void`. */
   intent: bigint | 'void' | undefined;
   isAcknowledged: boolean;
+  /** What its gateway was told that it was charged. */
+  charged: bigint | undefined;
   /** Its charge is in a file for an operator. */
   isDeadLetter: boolean;
   /** Who had posted what a failover then took. */

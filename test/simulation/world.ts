@@ -1,5 +1,6 @@
 import type { LedgerEvent } from '../../src/ledger/events.ts';
 import type { Admit, AdmitResult } from '../../src/ledger/ledger.ts';
+import { parseUsd } from '../../src/ledger/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
 import { type Caller, Gateway, type GatewayWitness } from './gateway.ts';
@@ -18,6 +19,8 @@ export const START = Date.UTC(2026, 0, 14, 12);
 export const TROUBLE_MS = 600_000;
 /** A snapshot is compared with itself after so many commands, on the average. */
 const CHECK_EVERY = 24;
+/** A command arrives by then, or never. */
+const LONGEST_ON_ITS_WAY_MS = 12_000;
 /** How often a gateway ends leases that nobody renews. */
 const SWEEP_MS = 15_000;
 
@@ -161,9 +164,10 @@ export class World {
   /**
    * Commands that were acknowledged, perhaps, and are gone.
    *
-   * @param isForgiven - nobody promises to find that out, or to repair it
+   * @param how - nobody promises to repair what was lost without a sign, or with all the files
    */
-  lose(lost: readonly Entry[], isForgiven = false): void {
+  lose(lost: readonly Entry[], how: 'failed over' | 'unnoticed' | 'emptied' = 'failed over'): void {
+    const isForgiven = how !== 'failed over';
     this.rollbacks += 1;
     if (isForgiven) this.forgivenAt = this.time.now;
     for (const { from, name, about, account } of lost) {
@@ -173,7 +177,9 @@ export class World {
       if (name === 'void') this.#voided.delete(about);
       const request = this.truth.requests.get(about);
       if (request) request.lostAt = this.time.now;
-      for (const each of [request, this.truth.operations.get(about)]) {
+      const operation = this.truth.operations.get(about);
+      if (operation && how === 'emptied') operation.isDurable = false;
+      for (const each of [request, operation]) {
         each?.lostBy.add(by);
         if (each && isForgiven) each.isForgiven = true;
       }
@@ -247,6 +253,7 @@ export class World {
       if (!request) return;
       if (request.isAcknowledged) this.fail(`I3: ${requestId} was told to be settled twice`);
       request.isAcknowledged = true;
+      request.charged = parseUsd(charged, 'charged');
     },
     onReply: (gateway, account, sentAt, seq) => {
       const key = `${gateway.name} ${account}`;
@@ -286,9 +293,11 @@ export class World {
     this.#come(name, from);
     if (code !== '') this.count(`${name} ${code}`);
     if (name === 'void' && VOIDED.has(code)) this.#voided.add(about);
-    // Whoever knew an account makes nothing of that name anew; a process that never saw it can't know.
+    // Whoever knew an account makes nothing of that name anew, unless it was lost since the look before;
+    // a process that never saw it can't know.
     const makes = (name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n;
-    if (makes && this.server.isEmpty && this.positions.has(`${from} ${account}`)) {
+    const isOld = this.time.now - this.forgivenAt > LONGEST_ON_ITS_WAY_MS;
+    if (makes && isOld && this.server.isEmpty && this.positions.has(`${from} ${account}`)) {
       this.fail(`${name} ${about} made an account anew that was lost`);
     }
     if (name === 'admit') this.#onAdmit(run, about, result as AdmitResult);
