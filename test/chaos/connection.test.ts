@@ -99,7 +99,7 @@ describe('a connection that is cut, stalls and loses answers', { timeout: 60_000
     });
     link.fail(20);
     const load = startLoad([gateway], 16);
-    await load.succeeded(400);
+    await load.succeeded(150);
     link.heal();
     const replies = await load.stop();
     await gateway.terminate();
