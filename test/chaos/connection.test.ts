@@ -9,9 +9,10 @@ import { RequestIds } from '../../src/ledger/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
 import { startProvider } from '../helpers/provider.ts';
 import { startRedis } from '../helpers/redis-server.ts';
-import { closeBooks, COST, expectChargedOnce, openBooks } from './books.ts';
+import { closeBooks, expectChargedOnce, openBooks } from './books.ts';
 import { startGatewayProcess } from './gateway-process.ts';
-import { startLoad, statusesOf } from './load.ts';
+import { statusesOf } from './client.ts';
+import { startLoad } from './load.ts';
 import { startUnreliableLink, type UnreliableLink } from './unreliable-link.ts';
 
 describe('a connection that is cut, stalls and loses answers', { timeout: 60_000 }, () => {
@@ -99,15 +100,15 @@ describe('a connection that is cut, stalls and loses answers', { timeout: 60_000
     });
     link.fail(20);
     const load = startLoad([gateway], 16);
-    await load.succeeded(150);
+    const struck = (): number => Math.min(...Object.values(link.struck));
+    await expect.poll(struck, { timeout: 30_000 }).toBeGreaterThan(1);
     link.heal();
+    await load.succeeded(50);
     const replies = await load.stop();
     await gateway.terminate();
     const books = await closeBooks(openBooks(url), 15_000);
     expect(Object.keys(statusesOf(replies))).toEqual(['200', '503']);
     expectChargedOnce(books, replies);
-    expect(books.state.spent).toBe(COST * BigInt(books.charges.size));
-    expect(Math.min(...Object.values(link.struck))).toBeGreaterThan(0);
   });
 });
 

@@ -8,7 +8,7 @@ import { answerJson, completionBody, startProvider } from '../helpers/provider.t
 import { startRedis } from '../helpers/redis-server.ts';
 import { closeBooks, COST, openBooks } from './books.ts';
 import { startGatewayProcess } from './gateway-process.ts';
-import { ask, statusesOf } from './load.ts';
+import { ask, statusesOf } from './client.ts';
 
 describe('the last cent of an account', { timeout: 30_000 }, () => {
   it.each(['Redis', 'SQLite'])(

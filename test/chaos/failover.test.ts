@@ -5,7 +5,8 @@ import { type ClusterNode, type RedisCluster, startCluster } from '../helpers/re
 import { startReplicatedRedis } from '../helpers/replicated-redis.ts';
 import { closeBooks, COST, expectChargedOnce, openBooks } from './books.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
-import { startLoad, statusesOf } from './load.ts';
+import { statusesOf } from './client.ts';
+import { startLoad } from './load.ts';
 
 describe('a replica that is promoted with a lag, under two gateways', { timeout: 60_000 }, () => {
   it.each([1, 2, 3])(

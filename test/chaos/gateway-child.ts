@@ -23,13 +23,22 @@ export interface GatewayProcess {
   terminate(): Promise<void>;
 }
 
-/** Resolves when it listens. */
-export async function spawnGateway(options: GatewayOptions): Promise<GatewayProcess> {
+/**
+ * Resolves when it listens.
+ *
+ * @param onSpawned - is given at once what kills it, however far it comes
+ */
+export async function spawnGateway(
+  options: GatewayOptions,
+  onSpawned: (kill: () => Promise<void>) => void = () => {},
+): Promise<GatewayProcess> {
   const script = join(import.meta.dirname, '../processes/gateway.ts');
   const child = spawn(process.execPath, ['--no-warnings', script, JSON.stringify(options)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const closed = once(child, 'close');
+  const kill = (): Promise<void> => end(child, 'SIGKILL', closed);
+  onSpawned(kill);
   const settled = new Map<string, string>();
   const events: LedgerEvent[] = [];
   const errors: string[] = [];
@@ -50,7 +59,7 @@ export async function spawnGateway(options: GatewayOptions): Promise<GatewayProc
     settled,
     events,
     errors,
-    kill: () => end(child, 'SIGKILL', closed),
+    kill,
     terminate: () => end(child, 'SIGTERM', closed),
   };
 }

@@ -11,7 +11,7 @@ import { beginStream, DONE, event, type Provider, startProvider, text } from '..
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { type Books, closeBooks, COST, openBooks } from './books.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
-import { ask, type Reply } from './load.ts';
+import { ask, type Reply } from './client.ts';
 
 const HEARTBEAT_MS = 300;
 const LEASE_MS = 1500;

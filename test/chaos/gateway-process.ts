@@ -7,7 +7,5 @@ export type { GatewayProcess };
 
 /** A gateway that dies with its test, if not before. */
 export async function startGatewayProcess(options: GatewayOptions): Promise<GatewayProcess> {
-  const gateway = await spawnGateway(options);
-  onTestFinished(() => gateway.kill());
-  return gateway;
+  return spawnGateway(options, (kill) => onTestFinished(kill));
 }

@@ -9,7 +9,8 @@ import { startProvider } from '../helpers/provider.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { closeBooks, COST, expectChargedOnce, openBooks } from './books.ts';
 import { startGatewayProcess } from './gateway-process.ts';
-import { startLoad, statusesOf } from './load.ts';
+import { statusesOf } from './client.ts';
+import { startLoad } from './load.ts';
 
 describe('a Redis that is killed', { timeout: 60_000 }, () => {
   it.each(['everysec', 'always'])(

@@ -5,7 +5,8 @@ import { startProvider } from '../helpers/provider.ts';
 import { startRedis } from '../helpers/redis-server.ts';
 import { closeBooks, COST, expectChargedOnce, openBooks } from './books.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
-import { ask, type Reply, startLoad, statusesOf } from './load.ts';
+import { ask, type Reply, statusesOf } from './client.ts';
+import { startLoad } from './load.ts';
 
 describe('a Redis that pauses', { timeout: 30_000 }, () => {
   it.each([

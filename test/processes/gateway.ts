@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { StoreUnavailable } from '../../src/ledger/ledger.ts';
 import { RedisStore } from '../../src/ledger/redis-store.ts';
@@ -78,6 +79,7 @@ async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
       return await call();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
+      await pause(20);
     }
   }
 }
