@@ -23,11 +23,16 @@ export function createNodeHandler(
     handle({
       id: newId(),
       method: request.method ?? 'GET',
-      url: request.url ?? '/',
+      url: urlOf(request),
       headers: request.headers,
       body: bodyOf(request),
       response,
     });
+}
+
+/** A mount by wildcard (NestJS's `forRoutes('/v1/*path')`) takes the whole path away; what it was is kept beside. */
+function urlOf({ url = '/', originalUrl }: IncomingMessage & { readonly originalUrl?: unknown }): string {
+  return /^\/?(\?|$)/.test(url) && typeof originalUrl === 'string' ? originalUrl : url;
 }
 
 /** What a body parser may have left on the request. */

@@ -90,6 +90,12 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   flushHeaders(): void {
     if (this.#answered) return;
+    this.#respondWithStream();
+    // Next.js and srvx (h3, Nitro) keep a head until something is written: nothing will do.
+    this.#stream?.enqueue(new Uint8Array(0));
+  }
+
+  #respondWithStream(): void {
     if (!this.#mayHaveBody) {
       this.#respond(null);
       return;
@@ -116,7 +122,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   write(chunk: Uint8Array): boolean {
     if (this.#destroyed || this.#ended) return false;
-    this.flushHeaders();
+    if (!this.#answered) this.#respondWithStream();
     const stream = this.#stream;
     if (!stream) return true;
     // A copy: several chunks may share memory, and whoever reads them may transfer it.
@@ -140,7 +146,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   /** Breaks the body off: whoever reads it gets an error, never an end. */
   destroy(): void {
     if (this.#destroyed || this.#ended) return;
-    this.flushHeaders();
+    if (!this.#answered) this.#respondWithStream();
     this.#stream?.error(new Error('The response was broken off'));
     this.#close();
   }
