@@ -8,6 +8,7 @@ import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { readChatRequest } from './http/read-body.ts';
 import { type Answer, Closed, relay } from './http/relay.ts';
 import { growthOf } from './holds/growth.ts';
+import type { Place } from './in-flight.ts';
 import type { Ending } from './ledger/ledger.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
@@ -74,7 +75,7 @@ export async function completion(
   });
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
-  let running: Abortable | undefined;
+  let running: Place<Abortable> | undefined;
   let drain: Drain | undefined;
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
@@ -95,8 +96,7 @@ export async function completion(
     try {
       const answer = await attempt(upstream, terms, (attempted) => {
         if (running) services.running.delete(running);
-        running = attempted;
-        services.running.add(attempted);
+        running = services.running.add(attempted);
         outcome = { ...outcome, dispatched: true };
       });
       // A refusal costs nothing, also when the client leaves before another target was asked.
@@ -127,7 +127,7 @@ export async function completion(
   } catch (error) {
     outcome = { ...outcome, ending: endingOf(error) };
     // Whatever threw, and wherever: no paid call runs on for nobody.
-    running?.abort(asError(error));
+    running?.value.abort(asError(error));
     throw error;
   } finally {
     delivery?.asked.over();

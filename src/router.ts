@@ -3,6 +3,7 @@ import { Authenticator } from './accounts/authenticate.ts';
 import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
 import { createWebHandler, type WebHandler } from './adapters/web.ts';
 import { type Credits, createCredits } from './ledger/credits.ts';
+import { InFlight } from './in-flight.ts';
 import type { LedgerEvent } from './ledger/events.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { Housekeeping } from './ledger/housekeeping.ts';
@@ -85,7 +86,7 @@ export function createPacedRouter(
   const running = new RunningAttempts();
   const drains = new Drains();
   const ids = new RequestIds();
-  const open = new Set<Promise<void>>();
+  const open = new InFlight<Promise<void>>();
   let closed: Promise<void> | undefined;
 
   const services = {
@@ -107,20 +108,20 @@ export function createPacedRouter(
   const newId = (): string => ids.next();
   const handle = (exchange: Exchange): Promise<void> => {
     housekeeping.start();
-    const handled = route(exchange, services).finally(() => {
-      open.delete(handled);
+    const handled = route(exchange, services);
+    const place = open.add(handled);
+    return handled.finally(() => {
+      open.delete(place);
     });
-    open.add(handled);
-    return handled;
   };
 
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
     drains.close();
-    await within(closeTimeoutMs, Promise.allSettled(open));
+    await within(closeTimeoutMs, Promise.allSettled(open.values()));
     running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
-    await within(ABORT_MS, Promise.allSettled(open));
+    await within(ABORT_MS, Promise.allSettled(open.values()));
     await within(closeTimeoutMs, Promise.all([housekeeping.close(), settlements.drain()]));
     const waiting = settlements.abandon();
     agents.close();

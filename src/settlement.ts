@@ -4,6 +4,7 @@ import { asError, CreditStoreUnavailableError } from './errors.ts';
 import { Heartbeat } from './holds/heartbeat.ts';
 import { Hold, type HoldKeeper } from './holds/hold.ts';
 import type { Settled } from './hooks.ts';
+import { InFlight } from './in-flight.ts';
 import type { LedgerEvent } from './ledger/events.ts';
 import {
   type AdmitResult,
@@ -60,7 +61,7 @@ export class Settlements {
   readonly #heartbeat: Heartbeat;
   /** By the model's ID. */
   readonly #corrections = new Map<string, Correction>();
-  readonly #posting = new Set<Promise<void>>();
+  readonly #posting = new InFlight<Promise<void>>();
   #abandoned = false;
   /** The store's clock less ours, in ms, as its last reply showed it. */
   #clockOffset = 0;
@@ -150,7 +151,7 @@ export class Settlements {
   /** Resolves when everything that was to be posted is posted. */
   async drain(): Promise<void> {
     this.#heartbeat.stop();
-    while (this.#posting.size > 0) await Promise.all(this.#posting);
+    while (this.#posting.size > 0) await Promise.all(this.#posting.values());
   }
 
   #consumptionTerms({ terms, amount }: Hold): ConsumptionTerms {
@@ -264,8 +265,10 @@ export class Settlements {
   }
 
   #track(posting: Promise<void>): void {
-    const tracked = posting.finally(() => this.#posting.delete(tracked));
-    this.#posting.add(tracked);
+    const place = this.#posting.add(posting);
+    void posting.finally(() => {
+      this.#posting.delete(place);
+    });
   }
 }
 

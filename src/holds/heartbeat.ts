@@ -1,4 +1,5 @@
 import { asError } from '../errors.ts';
+import { InFlight } from '../in-flight.ts';
 import { StoreUnavailable } from '../ledger/ledger.ts';
 import type { Hold } from './hold.ts';
 
@@ -15,9 +16,9 @@ const MOST_IN_FLIGHT = 16;
  */
 export class Heartbeat {
   readonly #intervalMs: number;
-  /** Every hold that lives, with the timer of its next beat; undefined while it is due or on its way. */
-  readonly #timers = new Map<Hold, NodeJS.Timeout | undefined>();
-  readonly #due = new Set<Hold>();
+  readonly #holds = new InFlight<Hold>();
+  /** Whose beat waits for its turn, in order; some of them may be over. */
+  #due: Hold[] = [];
   #inFlight = 0;
   /** The store was away at the last beat: once said, not for each hold. */
   #away = false;
@@ -28,40 +29,45 @@ export class Heartbeat {
 
   /** The hold has just been taken: it is renewed from now on. */
   add(hold: Hold): void {
+    hold.pulse.place = this.#holds.add(hold);
     this.#schedule(hold, this.#intervalMs);
   }
 
   /** Its answer has begun: a first checkpoint is due, unless it is over at once. */
   soon(hold: Hold): void {
-    const timer = this.#timers.get(hold);
+    const { timer } = hold.pulse;
     if (!timer) return;
     clearTimeout(timer);
     this.#schedule(hold, Math.min(FIRST_BEAT_MS, this.#intervalMs));
   }
 
   delete(hold: Hold): void {
-    clearTimeout(this.#timers.get(hold));
-    this.#timers.delete(hold);
-    this.#due.delete(hold);
+    const { pulse } = hold;
+    if (!pulse.place) return;
+    this.#holds.delete(pulse.place);
+    pulse.place = undefined;
+    clearTimeout(pulse.timer);
   }
 
   stop(): void {
-    for (const hold of this.#timers.keys()) this.delete(hold);
+    for (const hold of this.#holds.values()) this.delete(hold);
   }
 
   #schedule(hold: Hold, ms: number): void {
+    const { pulse } = hold;
     const timer = setTimeout(() => {
-      this.#timers.set(hold, undefined);
-      this.#due.add(hold);
+      pulse.timer = undefined;
+      this.#due.push(hold);
       this.#send();
     }, ms);
-    this.#timers.set(hold, timer.unref());
+    pulse.timer = timer.unref();
   }
 
   #send(): void {
-    for (const hold of this.#due) {
-      if (this.#inFlight >= MOST_IN_FLIGHT) return;
-      this.#due.delete(hold);
+    while (this.#inFlight < MOST_IN_FLIGHT) {
+      const hold = this.#due.shift();
+      if (!hold) return;
+      if (!hold.pulse.place) continue;
       this.#inFlight += 1;
       void this.#beat(hold).finally(() => {
         this.#inFlight -= 1;
@@ -81,6 +87,6 @@ export class Heartbeat {
       if (!isAway || !this.#away) hold.report(asError(error));
       this.#away ||= isAway;
     }
-    if (this.#timers.has(hold)) this.#schedule(hold, this.#intervalMs);
+    if (hold.pulse.place) this.#schedule(hold, this.#intervalMs);
   }
 }

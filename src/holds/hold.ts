@@ -1,4 +1,5 @@
 import type { Caller } from '../accounts/authenticate.ts';
+import type { Place } from '../in-flight.ts';
 import type { ExtendResult, LedgerStore } from '../ledger/ledger.ts';
 import type { NanoDollars } from '../ledger/money.ts';
 import type { Quote } from '../metering/estimate.ts';
@@ -33,9 +34,18 @@ export interface HoldKeeper {
   post(hold: Hold, outcome: Outcome): void;
 }
 
+/** A hold's place among those that give signs of life, for the heartbeat alone. */
+export interface Pulse {
+  /** Undefined when it gives none, or none any more. */
+  place: Place<Hold> | undefined;
+  /** Of its next beat; undefined while that is due or on its way. */
+  timer: NodeJS.Timeout | undefined;
+}
+
 /** The money of one running request. */
 export class Hold {
   readonly terms: HoldTerms;
+  readonly pulse: Pulse = { place: undefined, timer: undefined };
   readonly #keeper: HoldKeeper;
   #amount: NanoDollars;
   #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;

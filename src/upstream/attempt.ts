@@ -4,6 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 
 import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
+import { InFlight, type Place } from '../in-flight.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { type Answer, Closed } from '../http/relay.ts';
 import type { Timeouts } from '../settings.ts';
@@ -33,22 +34,22 @@ export interface Abortable {
 
 /** The attempts that run now. */
 export class RunningAttempts {
-  readonly #attempts = new Set<Abortable>();
+  readonly #attempts = new InFlight<Abortable>();
   #closed = false;
 
-  add(attempted: Abortable): void {
+  add(attempted: Abortable): Place<Abortable> {
     if (this.#closed) attempted.abort(new Closed());
-    else this.#attempts.add(attempted);
+    return this.#attempts.add(attempted);
   }
 
-  delete(attempted: Abortable): void {
-    this.#attempts.delete(attempted);
+  delete(place: Place<Abortable>): void {
+    this.#attempts.delete(place);
   }
 
   /** Ends them all, and whatever is added from now on. */
   close(): void {
     this.#closed = true;
-    for (const attempted of this.#attempts) attempted.abort(new Closed());
+    for (const attempted of this.#attempts.values()) attempted.abort(new Closed());
   }
 }
 
