@@ -47,6 +47,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
   commands: ['ledger'],
   'cli.ts': ['commands', 'ledger'],
+  testing: [],
+  'testing.ts': ['testing'],
 };
 
 /** Package → the only files that may name it; one that isn't here may be named by none. */

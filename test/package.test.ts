@@ -47,6 +47,28 @@ const SUBPATHS = {
   hono: ['toHonoHandler'],
   koa: ['toKoaMiddleware'],
   next: ['toNextHandlers', 'toNextPagesHandler'],
+  testing: [
+    'DONE',
+    'chunk',
+    'completion',
+    'drip',
+    'end',
+    'error',
+    'hang',
+    'hangUp',
+    'head',
+    'html',
+    'pause',
+    'rateLimited',
+    'raw',
+    'repeat',
+    'reset',
+    'respond',
+    'sequence',
+    'startFakeProvider',
+    'stream',
+    'truncated',
+  ],
 };
 
 describe('the packed package', () => {
@@ -77,12 +99,15 @@ describe('the packed package', () => {
        import { toHonoHandler } from 'chat-completions-router/hono';
        import { toKoaMiddleware } from 'chat-completions-router/koa';
        import { toNextHandlers, toNextPagesHandler } from 'chat-completions-router/next';
+       import { completion, type FakeProvider, startFakeProvider } from 'chat-completions-router/testing';
        export const router: ChatCompletionsRouter = createChatCompletionsRouter({
          store: 'memory:', providers: {}, models: {} });
        export const answer: Promise<Response> = router.fetch(new Request('http://127.0.0.1/v1/models'));
        export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMiddleware(router)];
        export const { GET, POST } = toNextHandlers(router);
-       export const pages = toNextPagesHandler(router);`,
+       export const pages = toNextPagesHandler(router);
+       export const provider: Promise<FakeProvider> = startFakeProvider();
+       export const script = completion({ content: ['Hel', 'lo'], dialect: 'deepseek' });`,
       );
       const compilerOptions = {
         module: resolution === 'bundler' ? 'esnext' : resolution,

@@ -22,7 +22,10 @@ describe('the README', () => {
     programs.forEach((program, i) => {
       writeFileSync(`${folder}/${i}.ts`, program);
     });
-    const paths = { 'chat-completions-router': ['../../src/index.ts'] };
+    const paths = {
+      'chat-completions-router': ['../../src/index.ts'],
+      'chat-completions-router/*': ['../../src/*.ts'],
+    };
     const config = {
       extends: '../../tsconfig.json',
       compilerOptions: { paths, noPropertyAccessFromIndexSignature: false },

@@ -1,21 +1,17 @@
-import { once } from 'node:events';
-import * as http from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-/** A request as a provider received it. */
-export interface ReceivedRequest {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: http.IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[];
-  readonly body: Buffer;
-  /** Resolves when the router's side of the connection closes before the answer is complete; ms since the epoch. */
-  readonly aborted: Promise<number>;
-}
+import {
+  chunk,
+  DONE,
+  type ReceivedRequest,
+  respond,
+  type Script,
+  startFakeProvider,
+} from '../../src/testing.ts';
 
-export type Script = (response: http.ServerResponse, request: ReceivedRequest) => unknown;
+export { DONE, type ReceivedRequest, type Script };
 
-/** A provider on loopback that does what a script says: real sockets, for what sockets do. */
+/** The fake provider as our own tests like it: one script at a time, told by assignment. */
 export interface Provider {
   readonly baseURL: string;
   readonly received: ReceivedRequest[];
@@ -29,48 +25,16 @@ export interface Provider {
 }
 
 export async function startProvider(script: Script = answerJson(completionBody())): Promise<Provider> {
-  const sockets = new Set<Socket>();
-  const waiting: ((request: ReceivedRequest) => void)[] = [];
-  let connections = 0;
-
-  const server = http.createServer(async (request, response) => {
-    const aborted = new Promise<number>((resolve) => {
-      response.once('close', () => {
-        if (!response.writableFinished) resolve(Date.now());
-      });
-    });
-    const chunks: Buffer[] = [];
-    try {
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-    } catch {
-      return; // The router went away in the middle of its request.
-    }
-    const { method = '', url = '', headers, rawHeaders } = request;
-    const received = { method, url, headers, rawHeaders, body: Buffer.concat(chunks), aborted };
-    provider.received.push(received);
-    waiting.shift()?.(received);
-    await provider.script(response, received);
-  });
-  server.on('connection', (socket) => {
-    connections += 1;
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-
+  const fake = await startFakeProvider();
+  fake.answer((response, request) => provider.script(response, request));
   const provider: Provider = {
-    baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    received: [],
+    baseURL: fake.baseURL,
+    received: fake.requests,
     script,
-    next: () => new Promise((resolve) => waiting.push(resolve)),
-    openSockets: () => sockets.size,
-    connections: () => connections,
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    next: () => fake.nextRequest(),
+    openSockets: () => fake.openConnections,
+    connections: () => fake.connections,
+    close: () => fake.close(),
   };
   return provider;
 }
@@ -91,13 +55,7 @@ export function completionBody(fields: Record<string, unknown> = {}): string {
 
 /** One event of a completion's stream. */
 export function event(fields: Record<string, unknown>): string {
-  const chunk = {
-    id: 'chatcmpl-1',
-    object: 'chat.completion.chunk',
-    created: 1_700_000_000,
-    model: 'upstream-model',
-  };
-  return `data: ${JSON.stringify({ ...chunk, ...fields })}\n\n`;
+  return chunk({ id: 'chatcmpl-1', model: 'upstream-model', ...fields });
 }
 
 export function text(content: string, finishReason: string | null = null): string {
@@ -105,7 +63,6 @@ export function text(content: string, finishReason: string | null = null): strin
 }
 
 export const USAGE_EVENT: string = event({ choices: [], usage: USAGE });
-export const DONE = 'data: [DONE]\n\n';
 
 /** A whole stream that OpenAI could have sent. */
 export const STREAM: readonly string[] = [
@@ -120,10 +77,8 @@ export const STREAM: readonly string[] = [
   DONE,
 ];
 
-export function answerJson(body: string, status = 200, headers: http.OutgoingHttpHeaders = {}): Script {
-  return (response) => {
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
-  };
+export function answerJson(body: string, status = 200, headers: OutgoingHttpHeaders = {}): Script {
+  return respond(status, body, { 'content-type': 'application/json', ...headers });
 }
 
 /** Sends the events one by one, `gapMs` apart, and ends. */
@@ -139,7 +94,7 @@ export function answerStream(events: readonly string[], gapMs = 0): Script {
   };
 }
 
-export function beginStream(response: http.ServerResponse): void {
+export function beginStream(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.flushHeaders();
 }

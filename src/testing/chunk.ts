@@ -1,0 +1,25 @@
+/** The model of whom no request has asked for another. */
+export const FAKE_MODEL = 'fake-model';
+
+/** What chunks and completions begin with. */
+export function headOf(object: string, model: string = FAKE_MODEL): object {
+  return { id: 'chatcmpl-fake', object, created: 1_700_000_000, model };
+}
+
+/** The event that ends a stream. */
+export const DONE = 'data: [DONE]\n\n';
+
+/**
+ * One event of a completion's stream: some of its text, or any members of a chunk.
+ *
+ * ```ts
+ * stream(chunk('Hel'), pause(50), chunk('lo', 'stop'), chunk({ choices: [], usage: … }), DONE)
+ * ```
+ */
+export function chunk(content: string | object, finishReason: string | null = null): string {
+  const fields =
+    typeof content === 'string'
+      ? { choices: [{ index: 0, delta: { content }, finish_reason: finishReason }] }
+      : content;
+  return `data: ${JSON.stringify({ ...headOf('chat.completion.chunk'), ...fields })}\n\n`;
+}
