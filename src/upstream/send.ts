@@ -124,7 +124,8 @@ class PrivateRequest {
   readonly httpVersionMajor = 1;
   /** httpxy takes a reset for the client's own, and tells nobody, unless this looks writable. */
   readonly socket = { writable: true };
-  readonly url: string;
+  /** The path stands in the target: what is not here is not parsed again. */
+  readonly url = '';
   readonly headers: Readonly<Record<string, string>>;
   readonly upstream: UpstreamRequest;
   readonly attempt: Attempt;
@@ -132,7 +133,6 @@ class PrivateRequest {
   constructor(upstream: UpstreamRequest, attempt: Attempt) {
     this.upstream = upstream;
     this.attempt = attempt;
-    this.url = upstream.path;
     this.headers = upstream.headers;
   }
 
@@ -176,9 +176,10 @@ class PrivateResponse extends EventEmitter {
 const middleware = createProxyMiddleware({
   pathFilter: () => true,
   router: (request, _response, options) => {
-    const { upstream } = asPrivate(request);
-    options.agent = upstream.agent;
-    return upstream.origin;
+    const { origin, path, agent } = asPrivate(request).upstream;
+    options.agent = agent;
+    const { protocol, hostname, port } = originOf(origin);
+    return { protocol, host: hostname, hostname, port, pathname: path };
   },
   selfHandleResponse: true,
   ejectPlugins: true,
@@ -200,6 +201,25 @@ const middleware = createProxyMiddleware({
     },
   ],
 });
+
+interface Origin {
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port: string;
+}
+
+const origins = new WeakMap<URL, Origin>();
+
+/** What a URL takes apart anew each time that it is asked; an IPv6 address without its brackets, as sockets want it. */
+function originOf(url: URL): Origin {
+  let origin = origins.get(url);
+  if (!origin) {
+    const { protocol, hostname, port } = url;
+    origin = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
+    origins.set(url, origin);
+  }
+  return origin;
+}
 
 /** The one cast: the pair is what the middleware uses of Node's, and no more. */
 function proxy(request: PrivateRequest, response: PrivateResponse): Promise<void> {
