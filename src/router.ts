@@ -212,6 +212,7 @@ function guardHooks(hooks: Hooks): {
 const ALARMS: readonly LedgerEvent['type'][] = [
   'account_lost',
   'rollback',
+  'repair_refused',
   'dead_letter',
   'outbox_failed',
   'outbox_damaged',

@@ -148,7 +148,7 @@ describe('a store made reliable', () => {
       await pass(5000);
       expect(await store.balance('acme')).toMatchObject({ spent: 70n });
       expect(events).toMatchObject([
-        { type: 'rollback', expected: '2', found: '12' },
+        { type: 'rollback', expected: '2', found: '11' },
         { type: 'rollback_repaired', reapplied: 1 },
       ]);
     });
@@ -227,6 +227,96 @@ describe('a store made reliable', () => {
       await failOver(primary, copied);
       await pass(5000);
       expect(await store.balance('acme')).toMatchObject({ spent: 5n });
+    });
+
+    it('remembers for as long as it was away what it may have lost before', async () => {
+      const { primary, store } = await openAccount(1000n);
+      const copied = primary.length;
+      await store.settle(settlement(1, 60n));
+      await failOver(primary, copied);
+      primary.fault = 'refuse';
+      await pass(10 * MINUTE);
+      primary.fault = undefined;
+      await pass(10_000);
+      expect(await store.balance('acme')).toMatchObject({ spent: 60n });
+    });
+
+    it('forgets after an outage what was acknowledged more than a minute before, less the outage', async () => {
+      const { primary, store } = await openAccount(1000n);
+      const copied = primary.length;
+      await store.settle(settlement(1, 60n));
+      await pass(30_000);
+      primary.fault = 'refuse';
+      await pass(10 * MINUTE);
+      primary.fault = undefined;
+      await pass(40_000);
+      await failOver(primary, copied);
+      await pass(10_000);
+      expect(await store.balance('acme')).toMatchObject({ spent: 0n });
+    });
+
+    it('has a grant again whose first answer was lost, and which others would hide', async () => {
+      const { primary, store, events } = await openAccount(1000n);
+      const copied = primary.length;
+      const grant = { account: 'acme', id: 'g1', amount: 500n };
+      primary.fault = 'lose the answer';
+      await expect(store.grant(grant)).rejects.toMatchObject({ applied: 'unknown' });
+      primary.fault = undefined;
+      expect(await store.grant(grant)).toMatchObject({ code: 'duplicate' });
+      await failOver(primary, copied);
+      for (let n = 10; n < 20; n++) await primary.settle(settlement(n, 1n));
+      await pass(5000);
+      expect(await store.balance('acme')).toMatchObject({ granted: 1500n });
+      expect(events.slice(-2)).toMatchObject([{ type: 'rollback' }, { type: 'rollback_repaired' }]);
+    });
+
+    it('is noticed by a grant that another gateway was asked to make again', async () => {
+      const { primary, store, events } = await openAccount(1000n);
+      const copied = primary.length;
+      await store.settle(settlement(1, 60n));
+      const grant = { account: 'acme', id: 'g1', amount: 500n };
+      await store.grant(grant);
+      await primary.rollBackTo(copied);
+      clock.now += 1000;
+      await primary.grant(grant);
+      await primary.settle(settlement(10, 1n));
+      primary.losses += 1;
+      await pass(5000);
+      expect(await store.balance('acme')).toMatchObject({ granted: 1500n, spent: 61n });
+      expect(events.map(({ type }) => type)).toEqual(['rollback', 'rollback_repaired']);
+    });
+
+    it('finds what was lost while it was repaired', async () => {
+      const { primary, store } = await openAccount(1000n);
+      const copied = primary.length;
+      await store.grant({ account: 'acme', id: 'g1', amount: 500n });
+      await store.settle(settlement(1, 20n));
+      await failOver(primary, copied);
+      const settle = primary.settle.bind(primary);
+      let failovers = 0;
+      primary.settle = async (command) => {
+        // The grant is there again, and lost before the charge is.
+        if ((failovers += 1) === 1) await failOver(primary, copied);
+        return settle(command);
+      };
+      await pass(30_000);
+      expect(await store.balance('acme')).toMatchObject({ granted: 1500n, spent: 20n });
+    });
+
+    it('tells of what the account can not take again, by what is to be adjusted', async () => {
+      const { primary, store, events } = await openAccount(100n);
+      const copied = primary.length;
+      await store.adjust({ account: 'acme', id: 'a1', delta: -60n, reason: '' });
+      await primary.rollBackTo(copied);
+      await primary.settle(settlement(10, 70n));
+      primary.losses += 1;
+      await pass(50_000);
+      expect(await store.balance('acme')).toMatchObject({ granted: 100n, spent: 70n });
+      expect(events).toMatchObject([
+        { type: 'rollback' },
+        { type: 'repair_refused', account: 'acme', id: 'a1', amount: '-0.00000006', code: 'below_floor' },
+        { type: 'rollback_repaired', reapplied: 0 },
+      ]);
     });
 
     it('repeats no charge beyond what was told, though more could be paid now', async () => {

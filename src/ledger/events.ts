@@ -37,6 +37,18 @@ export type LedgerEvent =
   | { readonly type: 'account_lost'; readonly account: string }
   /** All that had to be applied again after a rollback has been. */
   | { readonly type: 'rollback_repaired'; readonly account: string; readonly reapplied: number }
+  /**
+   * A rollback took a charge, grant or adjustment, and the account as it is now can't take it again, for the reason
+   * that `code` names: its operator may adjust the balance by `amount`, which has its sign.
+   */
+  | {
+      readonly type: 'repair_refused';
+      readonly account: string;
+      /** Of the request, grant or adjustment. */
+      readonly id: string;
+      readonly amount: string;
+      readonly code: string;
+    }
   /** Charges wait for the store; told when the number of them doubles. */
   | { readonly type: 'outbox_growth'; readonly waiting: number; readonly oldestMs: number }
   /** A charge that waited for too long to be posted safely by itself: it is in `file`, for an operator. */

@@ -8,15 +8,20 @@ const MOST_ACCOUNTS = 50_000;
 
 /** A change that the store has acknowledged. */
 export type Change =
-  /** `seq`: the journal position of its answer. */
-  | { readonly type: 'grant'; readonly command: Grant; seq: bigint }
-  | { readonly type: 'adjust'; readonly command: Adjust; seq: bigint }
+  | { readonly type: 'grant'; readonly command: Grant; posted: Posted | undefined }
+  | { readonly type: 'adjust'; readonly command: Adjust; posted: Posted | undefined }
   | { readonly type: 'createKey'; readonly command: CreateKey }
   | { readonly type: 'revokeKey'; readonly key: string }
   | { readonly type: 'freeze' }
   /** `admit` is kept where the store must know it again, for its idempotency key. */
-  | { readonly type: 'settle'; readonly command: Settle; readonly admit?: Admit }
+  | { readonly type: 'settle'; readonly command: Settle; readonly admit?: Admit; posted: Posted | undefined }
   | { readonly type: 'void'; readonly command: Void };
+
+/** The journal position in the answer to what posted a change, and the time: no other line has both. Undefined where it was posted before. */
+export interface Posted {
+  readonly seq: bigint;
+  readonly at: number;
+}
 
 /** A hold as it was last acknowledged. */
 export interface LiveHold {
@@ -33,6 +38,8 @@ export interface Mark {
 
 interface Entry {
   readonly at: number;
+  /** From when its minute counts. */
+  since: number;
   readonly account: WatchedAccount;
   readonly change: Change;
   /** It is known when it was made, and so that what was acknowledged later would be lost before it. */
@@ -56,8 +63,10 @@ export class WatchedAccount {
   readonly holds: Map<string, LiveHold> = new Map();
   /** The change or hold that was acknowledged last: the first to be lost. */
   newest: Change | LiveHold | undefined;
-  /** What was `newest` before an outage of the store that this account has not been checked since. */
-  newestBefore: Change | LiveHold | undefined;
+  /** How many outages of the store there had been by then. */
+  newestOutages = 0;
+  /** What was `newest` before each outage that this account has not been checked since, and what came too late to be believed. */
+  readonly suspects: Set<Change | LiveHold> = new Set();
   /** What was to be looked at after an outage has ended since: whether it was lost can't be seen any more. */
   isUnsure = false;
   /** When it was last found to have everything, and how many outages of the store there had been by then. */
@@ -76,7 +85,7 @@ export class WatchedAccount {
 
   /** There is something that can be looked for. */
   get hasTraces(): boolean {
-    return this.newest !== undefined || this.isUnsure || this.changes.size > 0;
+    return this.newest !== undefined || this.suspects.size > 0 || this.isUnsure || this.changes.size > 0;
   }
 
   get mark(): Mark {
@@ -86,16 +95,22 @@ export class WatchedAccount {
 
 /**
  * What the store acknowledged of late, by account: the changes of the last
- * minute, at most 50,000 of them, and every hold that lives.
+ * minute in which the account could be believed, at most 50,000 of them, and
+ * every hold that lives.
  */
 export class RedoWindow {
   readonly #now: () => number;
+  readonly #outages: () => number;
   readonly #accounts = new Map<string, WatchedAccount>();
   /** Changes of all accounts, oldest first. */
   readonly #entries = new Set<Entry>();
+  #expiredAt: number;
 
-  constructor(now: () => number) {
+  /** @param outages - how many outages of the store there have been */
+  constructor(now: () => number, outages: () => number) {
     this.#now = now;
+    this.#outages = outages;
+    this.#expiredAt = now();
   }
 
   /** The account, with what is known of it. */
@@ -118,16 +133,24 @@ export class RedoWindow {
    *
    * @param wasMade - by the command that was answered, and not by an earlier one
    */
-  record(account: WatchedAccount, change: Change, wasMade: boolean): void {
+  record(
+    account: WatchedAccount,
+    change: Change,
+    wasMade: boolean = !('posted' in change) || change.posted !== undefined,
+  ): void {
     const before = account.changes.get(change);
     if (before) this.#forget(before);
-    const entry: Entry = { at: this.#now(), account, change, wasMade };
+    const at = this.#now();
+    const entry: Entry = { at, since: at, account, change, wasMade };
     account.changes.set(change, entry);
     this.#entries.add(entry);
     // Of others a repetition doesn't tell whether they were lost.
     const tells = ['grant', 'adjust', 'settle', 'void'].includes(change.type);
-    if (tells && (wasMade || !account.newest)) account.newest = change;
-    this.expire();
+    if (tells && (wasMade || !account.newest)) this.#makeNewest(account, change);
+    for (const oldest of this.#entries) {
+      if (this.#entries.size <= MOST_ENTRIES) return;
+      this.#forget(oldest);
+    }
   }
 
   hold(account: WatchedAccount, hold: LiveHold): void {
@@ -135,9 +158,15 @@ export class RedoWindow {
     const before = account.holds.get(requestId);
     account.holds.set(requestId, hold);
     // That a mere renewal was lost doesn't show, and the next one makes it good.
-    if (!before || hold.extend.hold > before.extend.hold) account.newest = hold;
+    if (!before || hold.extend.hold > before.extend.hold) this.#makeNewest(account, hold);
     else if (account.newest === before) account.newest = hold;
-    else if (account.newestBefore === before) account.newestBefore = hold;
+    if (before && account.suspects.delete(before)) account.suspects.add(hold);
+  }
+
+  /** It is not repeated any more. */
+  giveUp(account: WatchedAccount, change: Change): void {
+    const entry = account.changes.get(change);
+    if (entry) this.#forget(entry);
   }
 
   /** What was frozen may thaw. */
@@ -147,24 +176,31 @@ export class RedoWindow {
 
   /** A hold was lost, and is there again. */
   holdAgain(account: WatchedAccount, hold: LiveHold): void {
-    if (account.holds.get(hold.admit.requestId) === hold) account.newest = hold;
+    if (account.holds.get(hold.admit.requestId) === hold) this.#makeNewest(account, hold);
   }
 
   /** The request ended: returns what its hold was. */
   release(account: WatchedAccount, requestId: string): LiveHold | undefined {
     const hold = account.holds.get(requestId);
     account.holds.delete(requestId);
-    if (hold && account.newest === hold) account.newest = undefined;
-    if (hold && account.newestBefore === hold) account.newestBefore = undefined;
+    if (!hold) return undefined;
+    if (account.newest === hold) account.newest = undefined;
+    account.suspects.delete(hold);
     return hold;
   }
 
-  /** Forgets what was acknowledged too long ago. */
-  expire(): void {
-    const expired = this.#now() - WINDOW_MS;
+  /**
+   * Forgets what was acknowledged too long ago; to be called every few seconds.
+   *
+   * @param isBelieved - the minutes of an account count only while it is known to have lost nothing
+   */
+  expire(isBelieved: (account: WatchedAccount) => boolean): void {
+    const now = this.#now();
+    const passed = now - this.#expiredAt;
+    this.#expiredAt = now;
     for (const entry of this.#entries) {
-      if (entry.at > expired && this.#entries.size <= MOST_ENTRIES) return;
-      this.#forget(entry);
+      if (!isBelieved(entry.account)) entry.since = Math.min(now, entry.since + passed);
+      else if (entry.since <= now - WINDOW_MS) this.#forget(entry);
     }
   }
 
@@ -173,8 +209,16 @@ export class RedoWindow {
     for (const entry of account.changes.values()) this.#forget(entry);
     account.holds.clear();
     account.newest = undefined;
-    account.newestBefore = undefined;
+    account.suspects.clear();
     account.isUnsure = false;
+  }
+
+  #makeNewest(account: WatchedAccount, newest: Change | LiveHold): void {
+    const outages = this.#outages();
+    const wasChecked = [account.newestOutages, account.checkedOutages].includes(outages);
+    if (account.newest && !wasChecked) account.suspects.add(account.newest);
+    account.newest = newest;
+    account.newestOutages = outages;
   }
 
   #forget(entry: Entry): void {
@@ -182,7 +226,7 @@ export class RedoWindow {
     this.#entries.delete(entry);
     account.changes.delete(change);
     if (account.newest === change) account.newest = undefined;
-    if (account.newestBefore === change) account.newestBefore = undefined;
+    account.suspects.delete(change);
   }
 
   /** The account that was used longest ago, of those of whom nothing is in the window. */

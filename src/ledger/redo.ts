@@ -2,9 +2,9 @@ import { Deliveries } from './deliveries.ts';
 import type { LedgerEvent } from './events.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger.ts';
 import { gone, type Heard, type Listener } from './listener.ts';
-import type { NanoDollars } from './money.ts';
+import { formatUsd, type NanoDollars } from './money.ts';
 import type { Change, LiveHold, Mark, RedoWindow, WatchedAccount } from './redo-window.ts';
-import { leavesNoTrace, Repetitions } from './repetitions.ts';
+import { leavesNoTrace, type Repetition, Repetitions } from './repetitions.ts';
 import type { StoreHealth } from './store-health.ts';
 
 export interface RedoOptions {
@@ -28,7 +28,7 @@ const AT_ONCE = 16;
  *
  * A rollback shows in a journal position that is lower than one that was
  * acknowledged, or, where others have written since, in the newest change that
- * was acknowledged: repeated, it is no duplicate. All that is in the window is
+ * was acknowledged: its line is not where it was. All that is in the window is
  * then repeated; the ids keep what was not lost from being applied twice.
  *
  * The newest is looked at after every outage, before anything is admitted, and now
@@ -71,22 +71,24 @@ export class Redo {
     return this.#listener.ask(account, send, posts);
   }
 
-  record(account: WatchedAccount, change: Change, mark: Mark, wasMade = true): void {
-    this.#begin(account, mark);
+  record(account: WatchedAccount, change: Change, mark: Mark, wasMade?: boolean): void {
+    this.#begin(account);
     this.#options.window.record(account, change, wasMade);
+    this.#doubt(account, change, mark);
   }
 
   hold(account: WatchedAccount, hold: LiveHold, mark: Mark): void {
-    this.#begin(account, mark);
+    this.#begin(account);
     this.#options.window.hold(account, hold);
+    this.#doubt(account, hold, mark);
   }
 
   /** The request ended: returns what its hold was. */
   release(account: WatchedAccount, requestId: string): LiveHold | undefined {
     const { window, health } = this.#options;
-    const { newest, newestBefore } = account;
+    const toTell = new Set([...account.suspects, account.newest]);
     const hold = window.release(account, requestId);
-    const wasToTell = hold !== undefined && (hold === newest || hold === newestBefore);
+    const wasToTell = hold !== undefined && toTell.has(hold);
     if (wasToTell && account.checkedOutages !== health.outages) account.isUnsure = true;
     return hold;
   }
@@ -95,8 +97,7 @@ export class Redo {
   async trust(account: WatchedAccount): Promise<void> {
     await this.#repairs.get(account)?.done;
     this.#listener.countLosses();
-    const { outages } = this.#options.health;
-    if (account.hasTraces && account.checkedOutages !== outages) await this.#check(account);
+    if (account.hasTraces && !this.#wasChecked(account)) await this.#check(account);
   }
 
   /** Applies again what the account may have lost. */
@@ -108,14 +109,20 @@ export class Redo {
     account.era += 1;
     account.seq = found;
     const running = this.#repairs.get(account);
-    if (running) {
-      running.again = true;
-      return running.done;
-    }
-    const repair: Repair = { again: false, done: Promise.resolve() };
+    const repair = running ?? {
+      again: true,
+      found: undefined,
+      isTold: false,
+      reapplied: 0,
+      done: Promise.resolve(),
+    };
+    repair.again = true;
+    repair.reapplied += reapplied;
+    if (isCertain) repair.found ??= { expected, found };
+    if (running) return running.done;
     this.#repairs.set(account, repair);
-    repair.done = this.#repair(account, repair, found, { expected, reapplied, isCertain }).finally(() => {
-      this.#repairs.delete(account);
+    repair.done = this.#repair(account, repair).finally(() => {
+      if (this.#repairs.get(account) === repair) this.#repairs.delete(account);
     });
     // Who waits for it hears of it; it fails only by being closed.
     repair.done.catch(() => {});
@@ -138,9 +145,8 @@ export class Redo {
   /** The store answers again, and may be another: every account is looked at. */
   storeIsBack(): void {
     this.#deliveries.wake();
-    const { window, health } = this.#options;
-    const suspects = [...window.watched()].filter((account) => account.checkedOutages !== health.outages);
-    void this.#checkAll(suspects);
+    const { window } = this.#options;
+    void this.#checkAll([...window.watched()].filter((account) => !this.#wasChecked(account)));
   }
 
   close(): void {
@@ -148,32 +154,38 @@ export class Redo {
     this.#deliveries.close();
   }
 
-  #begin(account: WatchedAccount, mark: Mark): void {
+  #begin(account: WatchedAccount): void {
     this.#listener.countLosses();
     const { health, now } = this.#options;
     if (!account.hasTraces) {
       account.checkedAt = now();
       account.checkedOutages = health.outages;
-    } else if (account.checkedOutages !== health.outages) {
-      account.newestBefore ??= account.newest;
     }
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
+  }
+
+  /** What was acknowledged by what is the past now may be lost, and a repair may have missed it. */
+  #doubt(account: WatchedAccount, acknowledged: Change | LiveHold, mark: Mark): void {
     if (mark.era === account.era) return;
-    // It was acknowledged by what is the past now: it may be lost, and the repair may have missed it.
+    account.suspects.add(acknowledged);
     const repair = this.#repairs.get(account);
     if (repair) repair.again = true;
-    else account.checkedOutages = -1;
+  }
+
+  /** Since the store was away, the account was found to have everything. */
+  #wasChecked({ checkedOutages, suspects }: WatchedAccount): boolean {
+    return checkedOutages === this.#options.health.outages && suspects.size === 0;
   }
 
   #tick(): void {
     const { window, health, now } = this.#options;
     this.#listener.countLosses();
-    window.expire();
+    window.expire((account) => this.#wasChecked(account) && !this.#repairs.has(account));
     const idle: WatchedAccount[] = [];
     let watched = 0;
     for (const account of window.watched()) {
       watched += 1;
-      const due = account.checkedOutages !== health.outages || now() - account.checkedAt >= CHECK_AFTER_MS;
+      const due = !this.#wasChecked(account) || now() - account.checkedAt >= CHECK_AFTER_MS;
       if (due && idle.length < MOST_CHECKS_A_TICK) idle.push(account);
     }
     if (watched === 0) {
@@ -189,7 +201,7 @@ export class Redo {
     this.#checkingAll = true;
     try {
       await inTurn(accounts, async (account) => {
-        if (account.hasTraces) await this.#check(account);
+        if (account.hasTraces && !this.#repairs.has(account)) await this.#check(account);
       });
     } catch {
       // The store is away again: its return begins anew.
@@ -207,13 +219,13 @@ export class Redo {
     return check;
   }
 
-  /** Repeats what was acknowledged last, which is the first to be lost, and what leaves no trace when it is. */
+  /** Looks for what was acknowledged last, which is the first to be lost, and for what leaves no trace when it is. */
   async #look(account: WatchedAccount): Promise<void> {
     const { health, now } = this.#options;
-    const { newest, newestBefore, checkedAt } = account;
+    const { newest, suspects, checkedAt } = account;
     const { outages } = health;
     const startedAt = now();
-    const looked = new Set([newestBefore, newest]);
+    const looked = new Set([...suspects, newest]);
     for (const { at, change, wasMade } of account.changes.values()) {
       // Another process may have thawed what this one froze: that is frozen again with cause alone.
       const isNew = change.type !== 'freeze' && at >= checkedAt;
@@ -222,56 +234,90 @@ export class Redo {
     }
     for (const change of looked) {
       if (!change) continue;
-      const expected = account.seq;
-      const { lost, fell, found, isUnsure } = await this.#repetitions.find(account, change);
-      if (isUnsure) account.isUnsure = true;
-      const isRepeated = change.type === 'settle' || change.type === 'void';
+      const { seq: expected, era } = account;
+      const { lost, reapplied, fell, found } = await this.#repetitions.find(account, change);
       if (account.lost) return;
       if (!lost && !fell) continue;
-      return this.repair(account, found, { expected, reapplied: lost && isRepeated ? 1 : 0 });
+      // Somebody else may have seen the same meanwhile.
+      const isCertain = era === account.era;
+      return this.repair(account, found, { expected, isCertain, reapplied: reapplied ? 1 : 0 });
     }
     if (account.isUnsure) return this.repair(account, account.seq, { isCertain: false });
-    account.checkedAt = startedAt;
-    account.checkedOutages = outages;
-    account.newestBefore = undefined;
+    this.#passed(account, outages, startedAt, looked);
   }
 
-  async #repair(account: WatchedAccount, repair: Repair, found: bigint, evidence: Evidence): Promise<void> {
+  async #repair(account: WatchedAccount, repair: Repair): Promise<void> {
     const { tell, health, now } = this.#options;
-    const expected = String(evidence.expected);
-    let { reapplied } = evidence;
-    let told = false;
-    const tellOnce = (): void => {
-      if (!told) tell({ type: 'rollback', account: account.id, expected, found: String(found) });
-      told = true;
-    };
-    for (;;) {
+    while (repair.again) {
       repair.again = false;
       const { outages } = health;
       const startedAt = now();
+      const suspects = new Set(account.suspects);
       if (!(await this.#deliver(account, () => this.#listener.exists(account)))) return;
-      if (evidence.isCertain) tellOnce();
       for (const changes of inOrderOfRepetition(account)) {
-        await inTurn(changes, async (change) => {
-          const {
-            lost,
-            fell,
-            found: now,
-          } = await this.#deliver(account, () => this.#repetitions.repeat(account, change));
-          if (lost) tellOnce();
-          if (lost) reapplied += 1;
-          if (fell) void this.repair(account, now);
-        });
+        await inTurn(changes, (change) =>
+          this.#deliver(account, () => this.#repeat(account, change, repair)),
+        );
       }
+      this.#tellOf(account, repair);
       if (account.lost) return;
       if (repair.again) continue;
-      account.checkedAt = startedAt;
-      account.checkedOutages = outages;
-      account.newestBefore = undefined;
       account.isUnsure = false;
-      if (told) tell({ type: 'rollback_repaired', account: account.id, reapplied });
-      return;
+      this.#passed(account, outages, startedAt, suspects);
     }
+    this.#repairs.delete(account);
+    const { isTold, reapplied } = repair;
+    if (isTold) tell({ type: 'rollback_repaired', account: account.id, reapplied });
+  }
+
+  async #repeat(account: WatchedAccount, change: Change | LiveHold, repair: Repair): Promise<void> {
+    this.#tellOf(account, repair);
+    const take = ({ lost, fell, found }: Repetition, expected: bigint): void => {
+      if (fell) void this.repair(account, found, { expected });
+      else if (lost) repair.found ??= { expected, found };
+      this.#tellOf(account, repair);
+    };
+    let { seq } = account;
+    // Where nobody knows whether something was lost, an answer that is lost could have told it.
+    if (!repair.isTold) take(await this.#repetitions.find(account, change), seq);
+    ({ seq } = account);
+    const repetition = await this.#repetitions.repeat(account, change);
+    if (repetition.reapplied) repair.reapplied += 1;
+    take(repetition, seq);
+    if (repetition.refused !== undefined && 'posted' in change)
+      this.#giveUp(account, change, repetition.refused);
+  }
+
+  /** It would be refused for ever. */
+  #giveUp(account: WatchedAccount, change: Extract<Change, { posted: unknown }>, code: string): void {
+    const { tell, window } = this.#options;
+    window.giveUp(account, change);
+    const { type, command } = change;
+    const id = type === 'settle' ? command.requestId : command.id;
+    const amount = type === 'grant' ? command.amount : type === 'adjust' ? command.delta : -command.amount;
+    tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(amount), code });
+  }
+
+  /** Tells of a rollback once, however much of it is seen. */
+  #tellOf({ id: account }: WatchedAccount, repair: Repair): void {
+    if (repair.isTold || !repair.found) return;
+    repair.isTold = true;
+    const { expected, found } = repair.found;
+    this.#options.tell({ type: 'rollback', account, expected: String(expected), found: String(found) });
+  }
+
+  /** @param looked - what was looked at since `startedAt`, or repeated */
+  #passed(
+    account: WatchedAccount,
+    outages: number,
+    startedAt: number,
+    looked: ReadonlySet<Change | LiveHold | undefined>,
+  ): void {
+    account.checkedAt = startedAt;
+    account.checkedOutages = outages;
+    // After another outage they are as suspect as before.
+    if (outages !== this.#options.health.outages) return;
+    for (const each of account.suspects) if (looked.has(each)) account.suspects.delete(each);
   }
 
   #deliver<T>(account: WatchedAccount, call: () => Promise<T>): Promise<T> {
@@ -289,8 +335,12 @@ interface Evidence {
 }
 
 interface Repair {
-  /** Something more was lost meanwhile. */
+  /** It has to begin, or something more was lost meanwhile. */
   again: boolean;
+  /** What operators are to hear of: the position that was acknowledged, and the one found. */
+  found: { readonly expected: bigint; readonly found: bigint } | undefined;
+  isTold: boolean;
+  reapplied: number;
   done: Promise<void>;
 }
 

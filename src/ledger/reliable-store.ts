@@ -28,9 +28,9 @@ import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowan
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import type { Intent } from './outbox-lines.ts';
-import { gone, Listener } from './listener.ts';
+import { gone, type Heard, Listener } from './listener.ts';
 import { Redo } from './redo.ts';
-import { type Mark, RedoWindow, type WatchedAccount } from './redo-window.ts';
+import { type Mark, type Posted, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from './request-ids.ts';
 import { steadyClock } from './steady-clock.ts';
 import { StoreHealth } from './store-health.ts';
@@ -98,7 +98,10 @@ export class ReliableStore implements LedgerStore {
       now: this.#steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    this.#window = new RedoWindow(this.#steadyNow);
+    this.#window = new RedoWindow(this.#steadyNow, () => {
+      this.#listener.countLosses();
+      return this.#health.outages;
+    });
     this.#listener = new Listener({ store, window: this.#window, health: this.#health, tell });
     this.#redo = new Redo({
       store,
@@ -157,9 +160,10 @@ export class ReliableStore implements LedgerStore {
     }
     const first = await this.#extend(account, command);
     const live = account.holds.has(requestId);
-    if (first.code !== 'unknown' || !live || account.lost) return first;
-    await this.#redo.repair(account, first.seq);
-    return this.#extend(account, command);
+    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
+    // Of several holds that are gone the first tells it.
+    await this.#redo.repair(account, first.reply.seq, { isCertain: first.mark.era === account.era });
+    return (await this.#extend(account, command)).reply;
   }
 
   async settle(command: Settle): Promise<SettleResult> {
@@ -182,7 +186,7 @@ export class ReliableStore implements LedgerStore {
     await this.#redo.assertNotLost(account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
     if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
-      this.#redo.record(account, { type: 'grant', command, seq: reply.seq }, mark, reply.code === 'ok');
+      this.#redo.record(account, { type: 'grant', command, posted: postedBy(reply) }, mark);
     }
     this.#repairIf(fell, account, reply.seq);
     return reply;
@@ -193,7 +197,7 @@ export class ReliableStore implements LedgerStore {
     const account = this.#window.watch(command.account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.adjust(command), true);
     if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
-      this.#redo.record(account, { type: 'adjust', command, seq: reply.seq }, mark, reply.code === 'ok');
+      this.#redo.record(account, { type: 'adjust', command, posted: postedBy(reply) }, mark);
     }
     this.#repairIf(fell, account, reply.seq);
     return reply;
@@ -358,7 +362,7 @@ export class ReliableStore implements LedgerStore {
     this.#redo.hold(account, { type: 'hold', admit, extend }, mark);
   }
 
-  async #extend(account: WatchedAccount, command: Extend): Promise<ExtendResult> {
+  async #extend(account: WatchedAccount, command: Extend): Promise<Heard<ExtendResult>> {
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.extend(command));
     const live = account.holds.get(command.requestId);
     if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
@@ -366,7 +370,7 @@ export class ReliableStore implements LedgerStore {
       this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } }, mark);
     }
     this.#repairIf(fell, account, reply.seq);
-    return reply;
+    return { reply, fell, mark };
   }
 
   /** @param wasAdmitted - by a process that is gone: the account must have been there once, whether this process knew it or not */
@@ -386,10 +390,9 @@ export class ReliableStore implements LedgerStore {
     const hold = this.#redo.release(account, requestId);
     if (reply.code === 'ok' || reply.code === 'duplicate') {
       const admit = hold?.admit.idempotencyKey && hold.admit;
-      const change = { type: 'settle' as const, command: { ...command, amount: reply.charged } };
-      if (this.#remembers) {
-        this.#redo.record(account, { ...change, ...(admit && { admit }) }, mark, reply.code === 'ok');
-      }
+      const repeated = { ...command, amount: reply.charged };
+      const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
+      if (this.#remembers) this.#redo.record(account, { ...change, ...(admit && { admit }) }, mark);
       this.#outbox?.done(requestId);
     } else {
       this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
@@ -436,4 +439,8 @@ export class ReliableStore implements LedgerStore {
       this.#ghosts.delete(oldest);
     }
   }
+}
+
+function postedBy({ code, seq, now }: SettleResult | GrantResult | AdjustResult): Posted | undefined {
+  return code === 'ok' ? { seq, at: now } : undefined;
 }

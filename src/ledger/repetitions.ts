@@ -1,17 +1,16 @@
 import { type Admit, type LedgerStore, StoreUnavailable } from './ledger.ts';
 import type { Listener } from './listener.ts';
-import type { Change, LiveHold, RedoWindow, WatchedAccount } from './redo-window.ts';
-
-/** Lines that one command adds at most, those of credits that expire with it included: where its own is looked for. */
-const LINES_A_COMMAND = 110n;
+import type { Change, LiveHold, Posted, RedoWindow, WatchedAccount } from './redo-window.ts';
 
 export interface Repetition {
   readonly lost: boolean;
+  /** It was lost, and is there again. */
+  readonly reapplied: boolean;
   /** The reply is from before what was acknowledged. */
   readonly fell: boolean;
   readonly found: bigint;
-  /** It was repeated before, and nobody knows what that came to. */
-  readonly isUnsure?: boolean;
+  /** The code by which the store says that it can't be applied. */
+  readonly refused?: string;
 }
 
 /** Looks for what was acknowledged, and makes it again. */
@@ -31,8 +30,8 @@ export class Repetitions {
   /**
    * Whether a change or hold is still there.
    *
-   * By no command that makes an account, as it may arrive where one was lost, nor by one that takes a hold, which is
-   * refused by a store whose memory is full.
+   * By no command that takes a hold, which is refused by a store whose memory is full, nor, as far as that can be,
+   * by one that makes an account, as it may arrive where one was lost.
    */
   async find(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
     const store = this.#store;
@@ -41,18 +40,21 @@ export class Repetitions {
         const renewal = { ...change.extend, hold: 0n };
         const { reply, fell } = await this.#listener.ask(account, () => store.extend(renewal));
         const shrank = reply.code === 'ok' && reply.hold < change.extend.hold;
-        return { lost: reply.code === 'unknown' || shrank, fell, found: reply.seq };
+        return { lost: reply.code === 'unknown' || shrank, reapplied: false, fell, found: reply.seq };
       }
       case 'grant':
-      case 'adjust': {
-        const after = change.seq > LINES_A_COMMAND ? change.seq - LINES_A_COMMAND : 0n;
-        const lines = await this.#listener.hear(() =>
-          store.journal(account.id, after, 2 * Number(LINES_A_COMMAND)),
-        );
-        const isThere = lines.some(({ id }) => id === change.command.id);
-        const isShort = (lines.at(-1)?.seq ?? 0n) < change.seq;
-        const isGone = isShort || (account.changes.get(change)?.wasMade === true && !isThere);
-        return this.#found(account, isGone, change.seq);
+      case 'adjust':
+        // It may have been made long before it was acknowledged, so nobody knows where its line was.
+        return change.posted
+          ? this.#findLine(account, change.command.id, change.posted)
+          : this.repeat(account, change);
+      case 'settle':
+      case 'void': {
+        const { requestId } = change.command;
+        if (change.type === 'settle' && change.posted)
+          return this.#findLine(account, requestId, change.posted);
+        const record = await this.#listener.hear(() => store.request(account.id, requestId));
+        return this.#found(account, record?.state !== (change.type === 'settle' ? 'settled' : 'voided'));
       }
       case 'createKey': {
         const record = await this.#listener.hear(() => store.findKey(change.command.hash));
@@ -65,47 +67,55 @@ export class Repetitions {
 
   /** Applies a change or hold again; says whether it had been lost. */
   async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
-    const repetition = await this.#sendRemembering(account, change);
-    if (!repetition.lost && !repetition.isUnsure) return repetition;
-    // It is what was acknowledged last now, and may be lost again.
-    if (change.type === 'grant' || change.type === 'adjust') change.seq = repetition.found;
-    if (change.type === 'hold') this.#window.holdAgain(account, change);
-    else if (account.changes.has(change)) this.#window.record(account, change, true);
-    return repetition;
-  }
-
-  /** Where an answer was lost, the next one says of the change that it was there, whoever made it. */
-  async #sendRemembering(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+    let repetition: Repetition;
     try {
-      const repetition = await this.#send(account, change);
-      return this.#unanswered.delete(change) ? { ...repetition, isUnsure: true } : repetition;
+      repetition = await this.#send(account, change);
     } catch (error) {
       if (error instanceof StoreUnavailable && error.applied === 'unknown') this.#unanswered.add(change);
       throw error;
     }
+    // Where an answer was lost, the next one says of the change that it is there, whoever made it.
+    const mayBeNew = this.#unanswered.delete(change);
+    const { lost } = repetition;
+    if (!lost && !mayBeNew) return repetition;
+    // It may be what was acknowledged last now, and be lost again.
+    if ('posted' in change && !lost) change.posted = undefined;
+    if (change.type !== 'hold' && account.changes.has(change)) this.#window.record(account, change, lost);
+    if (change.type === 'hold' && lost) this.#window.holdAgain(account, change);
+    return repetition;
+  }
+
+  async #findLine(account: WatchedAccount, id: string, { seq, at }: Posted): Promise<Repetition> {
+    const [line] = await this.#listener.hear(() => this.#store.journal(account.id, seq - 1n, 1));
+    // Credits may have expired with it, behind it.
+    const isThere = line?.seq === seq && line.at === at && (line.id === id || line.type === 'x');
+    return this.#found(account, !isThere, seq);
   }
 
   /** @param position - of a line that is missing: it may as well have been folded */
   async #found(account: WatchedAccount, isMissing: boolean, position?: bigint): Promise<Repetition> {
-    if (!isMissing) return { lost: false, fell: false, found: account.seq };
+    const nothing = { lost: false, reapplied: false, fell: false, found: account.seq };
+    if (!isMissing) return nothing;
     const state = await this.#listener.hear(() => this.#store.snapshot(account.id));
     const isFolded = position !== undefined && state !== undefined && state.trimmed.seq >= position;
-    return { lost: !isFolded, fell: false, found: state?.seq ?? 0n };
+    return { ...nothing, lost: !isFolded, found: state?.seq ?? 0n };
   }
 
   async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
     const store = this.#store;
     const { id } = account;
-    const nothing = { lost: false, fell: false, found: account.seq };
+    const nothing = { lost: false, reapplied: false, fell: false, found: account.seq };
     const makesAccounts = change.type === 'grant' || change.type === 'createKey';
     if (makesAccounts && !(await this.#listener.isThere(account))) return nothing;
     const ask = async (
-      send: () => Promise<{ readonly code: string; readonly seq: bigint }>,
+      send: () => Promise<{ readonly code: string; readonly seq: bigint; readonly now: number }>,
       ...whenLost: readonly string[]
     ): Promise<Repetition> => {
-      const posts = change.type === 'grant' || change.type === 'adjust' || change.type === 'settle';
-      const { reply, fell } = await this.#listener.ask(account, send, posts);
-      return { lost: whenLost.includes(reply.code), fell, found: reply.seq };
+      const { reply, fell } = await this.#listener.ask(account, send, 'posted' in change);
+      const lost = whenLost.includes(reply.code);
+      if (lost && 'posted' in change) change.posted = { seq: reply.seq, at: reply.now };
+      const refused = 'posted' in change && !TAKEN.has(reply.code) && reply.code;
+      return { lost, reapplied: lost, fell, found: reply.seq, ...(refused && { refused }) };
     };
     switch (change.type) {
       case 'grant':
@@ -114,8 +124,9 @@ export class Repetitions {
         return ask(() => store.adjust(change.command), 'ok');
       case 'settle': {
         const { command, admit } = change;
-        if (admit) await this.#listener.ask(account, () => store.admit(again(admit)));
-        return ask(() => store.settle({ ...command, force: true }), 'ok');
+        const before = admit && (await this.#listener.ask(account, () => store.admit(again(admit))));
+        const settled = await ask(() => store.settle({ ...command, force: true }), 'ok');
+        return { ...settled, fell: settled.fell || before?.fell === true };
       }
       case 'void':
         return ask(() => store.void(change.command), 'ok', 'planted');
@@ -124,9 +135,10 @@ export class Repetitions {
         const { reply, fell } = await this.#listener.ask(account, () =>
           store.admit({ ...again(admit), want: extend.hold, leaseMs: extend.leaseMs }),
         );
-        if (reply.code !== 'ok' && reply.code !== 'exists') return { lost: false, fell, found: reply.seq };
-        await this.#listener.ask(account, () => store.extend(extend));
-        return { lost: reply.code === 'ok' || reply.hold < extend.hold, fell, found: reply.seq };
+        if (reply.code !== 'ok' && reply.code !== 'exists') return { ...nothing, fell, found: reply.seq };
+        const renewed = await this.#listener.ask(account, () => store.extend(extend));
+        const lost = reply.code === 'ok' || reply.hold < extend.hold;
+        return { lost, reapplied: lost, fell: fell || renewed.fell, found: renewed.reply.seq };
       }
       case 'createKey':
         await this.#listener.hear(() => store.createKey(change.command));
@@ -141,6 +153,9 @@ export class Repetitions {
     return nothing;
   }
 }
+
+/** Answers to what posts that leave nothing to be done; an account that is gone is told of by itself. */
+const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate', 'no_account']);
 
 /** When it is lost, the journal is no shorter. */
 export function leavesNoTrace({ type }: Change): boolean {

@@ -143,7 +143,8 @@ function outage(world: World, atItsEnd: () => void): void {
   server.isUp = false;
   world.loseConnections();
   atItsEnd();
-  later(world, 30_000, () => {
+  // Some outages outlast what is remembered in any case.
+  later(world, world.random.pick([30_000, 30_000, 300_000]), () => {
     server.isUp = true;
   });
 }

@@ -157,19 +157,19 @@ function wrongSanctions({ truth }: World, { id, state }: Account): string | unde
   return undefined;
 }
 
-/** I13: whoever saw an account go back in time says so. */
-function unnoticedRollback({ positions, events, swarm, incarnations }: World): string | undefined {
+/** I13: whoever saw an account go back in time, or repaired it, says so. */
+function unnoticedRollback({ falls, events, swarm }: World): string | undefined {
   if (!swarm.terms.isReliable) return undefined;
-  for (const [key, { fell }] of positions) {
-    const [name = '', account = ''] = key.split(' ');
-    if (!fell || incarnations.get(name)?.died) continue;
+  for (const { by: who, account, since } of falls) {
+    if (who.died) continue;
     const told = events.some(
-      ({ by, event }) =>
-        by.name === name &&
+      ({ by, event, at }) =>
+        by === who &&
         (event.type === 'rollback' || event.type === 'account_lost') &&
-        event.account === account,
+        event.account === account &&
+        at >= since,
     );
-    if (!told) return `I13: ${name} saw ${account} go back in time, and told nobody`;
+    if (!told) return `I13: ${who.name} knew that ${account} went back in time, and told nobody`;
   }
   return undefined;
 }

@@ -64,8 +64,10 @@ export class World {
   readonly counts = new Map<string, number>();
   /** Requests that were voided, and that no failover has taken since. */
   readonly #voided = new Set<string>();
-  /** Of each life and account: where the journal was, and that it was seen to go back. */
-  readonly positions = new Map<string, { seq: bigint; at: number; fell: boolean }>();
+  /** Of each life and account: where the journal was. */
+  readonly positions = new Map<string, { seq: bigint; at: number }>();
+  /** Who saw, or repaired, that an account went back in time after `since`. */
+  readonly falls: { readonly by: Incarnation; readonly account: string; readonly since: number }[] = [];
   readonly #plant: Plant;
   readonly #ambushes: {
     readonly moment: Moment;
@@ -260,11 +262,12 @@ export class World {
       const position = this.positions.get(key);
       if (!position && seq === 0n) return;
       if (!position) {
-        this.positions.set(key, { seq, at: this.time.now, fell: false });
+        this.positions.set(key, { seq, at: this.time.now });
         return;
       }
-      if (seq < position.seq && sentAt > position.at) position.fell = true;
-      if (seq > position.seq || position.fell) {
+      const fell = seq < position.seq && sentAt > position.at;
+      if (fell) this.#fell(gateway, account, position.at);
+      if (seq > position.seq || fell) {
         position.seq = seq;
         position.at = this.time.now;
       }
@@ -274,6 +277,7 @@ export class World {
       this.events.push({ by, event, at: this.time.now });
       this.count(`event ${event.type}`);
       if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
+      if (event.type === 'repair_refused') this.#onRefused(event.id, event.code);
       if (event.type === 'dead_letter') {
         const request = this.truth.requests.get(event.requestId);
         if (request) request.isDeadLetter = true;
@@ -293,6 +297,7 @@ export class World {
     this.#come(name, from);
     if (code !== '') this.count(`${name} ${code}`);
     if (name === 'void' && VOIDED.has(code)) this.#voided.add(about);
+    if (name === 'settle' && code === 'ok') this.#onSettle(from, account, about);
     // Whoever knew an account makes nothing of that name anew, unless it was lost since the look before;
     // a process that never saw it can't know.
     const makes = (name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n;
@@ -302,6 +307,36 @@ export class World {
     }
     if (name === 'admit') this.#onAdmit(run, about, result as AdmitResult);
     else if (this.random.chance(1 / CHECK_EVERY) && account !== '') this.#check(account);
+  }
+
+  /** What is lost for ever is told to operators, with a reason. */
+  #onRefused(id: string, code: string): void {
+    const request = this.truth.requests.get(id);
+    const operation = this.truth.operations.get(id);
+    const reasons = request ? ['old'] : ['below_floor', 'too_big', 'too_many_lots'];
+    if (!reasons.includes(code)) this.fail(`${id} was lost, and is not repeated because of ${code}`);
+    if (request) request.isDeadLetter = true;
+    if (operation) operation.isForgiven = true;
+  }
+
+  /** What was acknowledged to a process, and is posted again by it, was lost and repaired. */
+  #onSettle(from: string, account: string, requestId: string): void {
+    const request = this.truth.requests.get(requestId);
+    const by = this.incarnations.get(from);
+    if (!request?.isAcknowledged || !by || request.gateway !== by) return;
+    this.#fell(by, account, request.lostAt);
+  }
+
+  #fell(by: Incarnation, account: string, since: number): void {
+    const last = this.events.findLast(
+      (each) =>
+        each.by === by &&
+        (each.event.type === 'rollback' || each.event.type === 'rollback_repaired') &&
+        each.event.account === account,
+    );
+    // What is lost while it is repaired is of the same repair.
+    if (last?.event.type === 'rollback') return;
+    this.falls.push({ by, account, since });
   }
 
   #onAdmit(run: Entry['run'], requestId: string, result: AdmitResult): void {
@@ -335,6 +370,8 @@ export class World {
     } of this.truth.requests.values()) {
       if (gateway !== by || of !== account || state !== 'running' || isForgiven || isOffline) continue;
       if (lostAt > (began?.at ?? 0)) continue;
+      // An id that is ahead of a clock which was set back takes no hold; its charge is posted all the same.
+      if (this.storeClockStepped) continue;
       this.server.inside.request(account, id).then(
         (record) => {
           if (!record) this.fail(`${by.name} says that ${account} is repaired, but ${id} holds nothing`);
