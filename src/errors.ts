@@ -305,19 +305,29 @@ export class BudgetExceededError extends RouterError {
   }
 }
 
-/** The credit store can't be reached or can't answer; without it nothing is sent. */
+/** The credit store can't be reached, can't answer, or must not be used where it is; without it nothing is sent. */
 export class CreditStoreUnavailableError extends RouterError {
   readonly status = 503;
-  readonly code = 'credit_store_unavailable';
+  readonly code: 'credit_store_unavailable' | 'store_not_shared';
   readonly type = 'server_error';
-  override readonly shouldRetry = true;
+  override readonly shouldRetry: boolean;
 
-  constructor() {
-    super('Credits can not be checked at the moment, so the request was not sent. Try again in a second.');
+  /** @param failure - what the store said, for the operator */
+  constructor(failure?: Error) {
+    const cause = failure?.cause instanceof Error ? failure.cause : failure;
+    const notShared = cause !== undefined && 'code' in cause && cause.code === 'store_not_shared';
+    super(
+      notShared
+        ? 'The credits of this server are in a file that its instances do not share, so nothing is sent. Its operator must give it another store.'
+        : 'Credits can not be checked at the moment, so the request was not sent. Try again in a second.',
+      { cause },
+    );
+    this.code = notShared ? 'store_not_shared' : 'credit_store_unavailable';
+    this.shouldRetry = !notShared;
   }
 
   override get headers(): Readonly<Record<string, string>> {
-    return retryAfter(1000);
+    return this.shouldRetry ? retryAfter(1000) : {};
   }
 }
 

@@ -1,8 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
 
+import { after } from 'next/server.js';
+
 import type { NodeHandler } from './adapters/node.ts';
 import type { WebHandler } from './adapters/web.ts';
+
+/** What we use of a router. */
+export interface NextRouter {
+  readonly fetch: WebHandler;
+  settled(request: object): Promise<void>;
+}
 
 /** The handlers of a route of the App Router: each method that Next.js knows, or it would answer that itself. */
 export interface NextHandlers {
@@ -23,9 +31,13 @@ export interface NextHandlers {
  * export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = toNextHandlers(router);
  * ```
  */
-export function toNextHandlers(router: { readonly fetch: WebHandler }): NextHandlers {
+export function toNextHandlers(router: NextRouter): NextHandlers {
   // Next.js gives a second argument, which the Web door doesn't take.
-  const handle: WebHandler = (request) => router.fetch(request);
+  const handle: WebHandler = async (request) => {
+    const response = await router.fetch(request);
+    stayUntil(router.settled(request));
+    return response;
+  };
   return {
     GET: handle,
     HEAD: handle,
@@ -35,6 +47,15 @@ export function toNextHandlers(router: { readonly fetch: WebHandler }): NextHand
     DELETE: handle,
     OPTIONS: handle,
   };
+}
+
+/** Asks Next.js, and the host below it, not to stop this process before. */
+function stayUntil(work: Promise<void>): void {
+  try {
+    after(work);
+  } catch {
+    // Called by something else than Next.js.
+  }
 }
 
 /** A handler of an API route of the Pages Router. */
@@ -50,10 +71,11 @@ export type NextPagesHandler = (request: IncomingMessage, response: ServerRespon
  *
  * The second must stand there as it is: Next.js reads it without running the file.
  */
-export function toNextPagesHandler(router: NodeHandler): NextPagesHandler {
+export function toNextPagesHandler(router: NodeHandler & Pick<NextRouter, 'settled'>): NextPagesHandler {
   return async (request, response) => {
     await router(request, response);
     // A serverless host may stop as soon as this resolves, and a client that left is none of its concerns.
     await finished(response).catch(() => {});
+    await router.settled(request);
   };
 }

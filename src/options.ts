@@ -125,6 +125,13 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly closeTimeoutMs?: number;
   readonly hooks?: Hooks;
+  /**
+   * Given what is still to be done of each request when its response is out, as a promise that never rejects: its charge.
+   * For hosts that stop a process as soon as nobody waits, e.g. `waitUntil` of `@vercel/functions`.
+   *
+   * @default none; `toNextHandlers` gives it to `after` of Next.js
+   */
+  readonly waitUntil?: (work: Promise<void>) => unknown;
 }
 
 export type HoldMode = 'clamp' | 'strict' | 'adaptive';

@@ -37,6 +37,11 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly keys: ApiKeys;
   /** Their prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
+  /**
+   * Resolves once a request is over and its charge is posted, for hosts that stop a process as soon as nobody
+   * waits: `await router.settled(request)`. The request is the object that the router was given.
+   */
+  settled(request: object): Promise<void>;
   /** How the targets do that this process has asked. */
   health(): readonly TargetStatus[];
   /**
@@ -86,7 +91,7 @@ export function createPacedRouter(
   const running = new RunningAttempts();
   const drains = new Drains();
   const ids = new RequestIds();
-  const open = new InFlight<Promise<void>>();
+  const open = new InFlight<Running>();
   let closed: Promise<void> | undefined;
 
   const services = {
@@ -106,10 +111,18 @@ export function createPacedRouter(
   };
 
   const newId = (): string => ids.next();
-  const handle = (exchange: Exchange): Promise<void> => {
+  const settled = async (request: object): Promise<void> => {
+    const requestId: unknown = Reflect.get(request, REQUEST_ID);
+    if (typeof requestId !== 'string') return;
+    await open.values().find(({ id }) => id === requestId)?.handled;
+    await settlements.posted(requestId);
+  };
+  const handle = (exchange: Exchange, request: object): Promise<void> => {
     housekeeping.start();
     const handled = route(exchange, services);
-    const place = open.add(handled);
+    const place = open.add({ id: exchange.id, handled });
+    Reflect.set(request, REQUEST_ID, exchange.id);
+    if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
     return handled.finally(() => {
       open.delete(place);
     });
@@ -118,10 +131,10 @@ export function createPacedRouter(
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
     drains.close();
-    await within(closeTimeoutMs, Promise.allSettled(open.values()));
+    await within(closeTimeoutMs, Promise.allSettled(open.values().map(({ handled }) => handled)));
     running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
-    await within(ABORT_MS, Promise.allSettled(open.values()));
+    await within(ABORT_MS, Promise.allSettled(open.values().map(({ handled }) => handled)));
     await within(closeTimeoutMs, Promise.all([housekeeping.close(), settlements.drain()]));
     const waiting = settlements.abandon();
     agents.close();
@@ -140,10 +153,20 @@ export function createPacedRouter(
       housekeeping.start();
     },
     credits: createCredits(store),
+    settled,
     health: () => health.statuses(),
     close: () => (closed ??= close()),
   });
 }
+
+/** A request that is not over. */
+interface Running {
+  readonly id: string;
+  readonly handled: Promise<void>;
+}
+
+/** Where a door's request keeps its id, for those who ask when it is settled. */
+const REQUEST_ID = Symbol('chat-completions-router.request-id');
 
 const ABORT_MS = 1000;
 /** How often the host is told, at most, of requests that a store that is away has failed. */

@@ -128,7 +128,7 @@ function sendOptions(exchange: Exchange, basePath: string): void {
 /** Vercel's two strings, what is held beside them, and OpenRouter's record for its clients. */
 async function sendCredits(exchange: Exchange, account: string, store: LedgerStore): Promise<void> {
   const balance = await store.balance(account).catch((error: unknown) => {
-    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
+    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
   });
   const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
   const body = {

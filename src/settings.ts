@@ -35,6 +35,7 @@ export interface Settings {
   readonly outboxOnError: 'refuse' | 'memory';
   readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly journalDays: number;
+  readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
 const DEFAULT_TIMEOUTS: Timeouts = {
@@ -70,6 +71,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   offlineAllowance: true,
   journalDays: true,
   hooks: true,
+  waitUntil: true,
 };
 
 /**
@@ -91,7 +93,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       onHealthChange: true,
     });
   }
-  for (const name of ['authenticate', 'cacheKey'] as const) {
+  for (const name of ['authenticate', 'cacheKey', 'waitUntil'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw wrong(name, 'a function', options[name]);
     }
@@ -120,6 +122,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     outboxOnError,
     offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
     journalDays: resolveJournalDays(options.journalDays ?? 90),
+    waitUntil: options.waitUntil,
   };
 }
 

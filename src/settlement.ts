@@ -43,6 +43,11 @@ export interface SettlementsOptions {
   readonly tell: (event: LedgerEvent) => void;
 }
 
+interface Posting {
+  readonly requestId: string;
+  readonly done: Promise<void>;
+}
+
 /** A request that is to be sent. */
 export interface AdmitRequest {
   readonly requestId: string;
@@ -61,7 +66,7 @@ export class Settlements {
   readonly #heartbeat: Heartbeat;
   /** By the model's ID. */
   readonly #corrections = new Map<string, Correction>();
-  readonly #posting = new InFlight<Promise<void>>();
+  readonly #posting = new InFlight<Posting>();
   #abandoned = false;
   /** The store's clock less ours, in ms, as its last reply showed it. */
   #clockOffset = 0;
@@ -116,7 +121,7 @@ export class Settlements {
       if (error instanceof StoreUnavailable && error.applied === 'unknown') {
         void this.#voidGhost(account, requestId);
       }
-      throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError() : error;
+      throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
     }
     this.#clockOffset = result.now - Date.now();
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account });
@@ -136,10 +141,17 @@ export class Settlements {
     const consumption = consumptionOf(outcome, terms);
     learnFrom(outcome, terms);
     this.#track(
+      hold.terms.requestId,
       consumption
         ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption))
         : this.#untilAnswered(hold, () => this.#release(hold, outcome)),
     );
+  }
+
+  /** Resolves when nothing is left to be posted of a request that has ended. */
+  async posted(requestId: string): Promise<void> {
+    const posting = this.#posting.values().find((one) => one.requestId === requestId);
+    await posting?.done;
   }
 
   /** Stops trying what the store has not answered; says how much that was. */
@@ -151,7 +163,7 @@ export class Settlements {
   /** Resolves when everything that was to be posted is posted. */
   async drain(): Promise<void> {
     this.#heartbeat.stop();
-    while (this.#posting.size > 0) await Promise.all(this.#posting.values());
+    while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
   }
 
   #consumptionTerms({ terms, amount }: Hold): ConsumptionTerms {
@@ -264,9 +276,9 @@ export class Settlements {
     }
   }
 
-  #track(posting: Promise<void>): void {
-    const place = this.#posting.add(posting);
-    void posting.finally(() => {
+  #track(requestId: string, done: Promise<void>): void {
+    const place = this.#posting.add({ requestId, done });
+    void done.finally(() => {
       this.#posting.delete(place);
     });
   }

@@ -56,6 +56,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   'http-proxy-middleware': ['upstream/send.ts'],
   ioredis: ['ledger/redis-client.ts'],
   'lru-cache': ['accounts/authenticate.ts', 'models/catalog.ts'],
+  'next/server.js': ['next.ts'],
   'node:sqlite': ['ledger/sqlite-store.ts'],
 };
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,6 +6,27 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createChatCompletionsRouter } from '../src/index.ts';
+
+describe("store: 'memory:'", () => {
+  const credits = async (): Promise<string> => {
+    const router = createChatCompletionsRouter({ store: 'memory:', providers: {}, models: {} });
+    await router.credits.grant('acme', '5.00', { id: randomUUID() });
+    const { balance } = await router.credits.balance('acme');
+    await router.close();
+    return balance;
+  };
+
+  afterEach(() => vi.unstubAllEnvs());
+
+  it("is each router's own", async () => {
+    expect([await credits(), await credits()]).toEqual(['5.00', '5.00']);
+  });
+
+  it('is one under Next.js, which evaluates the same module again for each bundle', async () => {
+    vi.stubEnv('NEXT_RUNTIME', 'nodejs');
+    expect([await credits(), await credits()]).toEqual(['5.00', '10.00']);
+  });
+});
 
 describe('a router that is not told where its credits are', () => {
   const before = process.cwd();

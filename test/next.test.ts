@@ -103,9 +103,14 @@ describe('the handler of the Pages Router, under a router that has said its last
     const returned = new Promise<boolean>((resolve) => {
       tell = resolve;
     });
-    const handler = toNextPagesHandler(async (_request, response) => {
-      setTimeout(() => response.end('Hello'), 50);
-    });
+    const handler = toNextPagesHandler(
+      Object.assign(
+        async (_request: unknown, response: http.ServerResponse) => {
+          setTimeout(() => response.end('Hello'), 50);
+        },
+        { settled: () => Promise.resolve() },
+      ),
+    );
     const server = http.createServer(async (request, response) => {
       await handler(request, response);
       tell(response.writableFinished);

@@ -127,7 +127,7 @@ export class Authenticator {
       if (!(error instanceof StoreUnavailable)) throw error;
       const lastKnown = this.#lastKnown.get(hash);
       if (lastKnown) return lastKnown;
-      throw new CreditStoreUnavailableError();
+      throw new CreditStoreUnavailableError(error);
     }
     this.#lastKnown.delete(hash);
     if (!record) return new AuthenticationError('invalid_api_key');

@@ -16,18 +16,21 @@ export type NodeHandler = (
  * `next` is never called: whatever comes under the mount is answered here.
  */
 export function createNodeHandler(
-  handle: (exchange: Exchange) => Promise<void>,
+  handle: (exchange: Exchange, request: object) => Promise<void>,
   newId: () => string,
 ): NodeHandler {
   return (request, response) =>
-    handle({
-      id: newId(),
-      method: request.method ?? 'GET',
-      url: urlOf(request),
-      headers: request.headers,
-      body: bodyOf(request),
-      response,
-    });
+    handle(
+      {
+        id: newId(),
+        method: request.method ?? 'GET',
+        url: urlOf(request),
+        headers: request.headers,
+        body: bodyOf(request),
+        response,
+      },
+      request,
+    );
 }
 
 /** A mount by wildcard (NestJS's `forRoutes('/v1/*path')`) takes the whole path away; what it was is kept beside. */

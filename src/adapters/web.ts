@@ -12,13 +12,13 @@ export type WebHandler = (request: Request) => Promise<Response>;
  * Resolves as soon as the head is known. A client that leaves before gets status 499, for the host's log.
  */
 export function createWebHandler(
-  handle: (exchange: Exchange) => Promise<void>,
+  handle: (exchange: Exchange, request: object) => Promise<void>,
   newId: () => string,
 ): WebHandler {
   return (request) =>
     new Promise((resolve, reject) => {
       const id = newId();
-      handle({
+      const exchange: Exchange = {
         id,
         method: request.method,
         url: request.url,
@@ -28,7 +28,8 @@ export function createWebHandler(
           return bodyOf(request);
         },
         response: new WebResponse(request, id, resolve),
-      }).catch(reject);
+      };
+      handle(exchange, request).catch(reject);
     });
 }
 

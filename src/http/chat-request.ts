@@ -267,6 +267,10 @@ class RequestReader implements JsonListener<Place> {
   }
 }
 
+/** From this length on a body that ends early may well have met a host's limit; no limit is lower. */
+const CUT_BYTES = 100_000;
+const CUT_BY_HOST = ' Something before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
+
 /** What is not JSON, as the client is told it; anything else as it is. */
 function explained(error: unknown): unknown {
   if (!(error instanceof JsonError)) return error;
@@ -275,7 +279,7 @@ function explained(error: unknown): unknown {
     cut:
       offset === 0
         ? 'is empty; send a JSON object.'
-        : `is not complete JSON: it ends after ${offset} bytes, in the middle.`,
+        : `is not complete JSON: it ends after ${offset} bytes, in the middle.${offset < CUT_BYTES ? '' : CUT_BY_HOST}`,
     depth: `is nested deeper than ${MAX_DEPTH} levels.`,
     byte:
       offset === 0

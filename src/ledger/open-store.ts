@@ -15,7 +15,7 @@ const DEFAULT_FILE = './credits.db';
  */
 export function openStore(store: string | LedgerStore | undefined): LedgerStore {
   if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: sayWhere });
-  if (store === 'memory:') return new MemoryStore();
+  if (store === 'memory:') return process.env['NEXT_RUNTIME'] ? sharedMemoryStore() : new MemoryStore();
   if (typeof store === 'string') {
     if (/^sqlite:./.test(store)) return new SqliteStore(store.slice('sqlite:'.length));
     if (/^rediss?[+:]/.test(store)) return new RedisStore(store);
@@ -23,6 +23,17 @@ export function openStore(store: string | LedgerStore | undefined): LedgerStore 
   if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
   const got = JSON.stringify(typeof store === 'string' ? withoutPassword(store) : typeof store);
   throw new TypeError(`store must be 'memory:', 'sqlite:FILE', a redis:// URL or a store object, got ${got}`);
+}
+
+const SHARED = Symbol.for('chat-completions-router.memory');
+
+/** Next.js bundles routes and pages apart, and each again at each edit: they all mean the same credits. */
+function sharedMemoryStore(): MemoryStore {
+  const found: MemoryStore | undefined = Reflect.get(globalThis, SHARED);
+  if (found) return found;
+  const store = new MemoryStore();
+  Reflect.set(globalThis, SHARED, store);
+  return store;
 }
 
 /** Nobody said where: who looks for the credits later must find out. */

@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { type Gateway, type Mount, QUESTION, startGateway } from '../helpers/gateway.ts';
+import { type AnyGateway, type Mount, QUESTION, startGateway } from '../helpers/gateway.ts';
 import {
   answerJson,
   answerStream,
@@ -22,12 +22,21 @@ export interface MountFacts {
 }
 
 /** What the router does behind any server. Called once for each mount; the client is the official one. */
-export function describeRouter(name: string, mount: Mount, { rendersBodies = false }: MountFacts = {}): void {
+export function describeRouter(name: string, mount: Mount, facts?: MountFacts): void {
+  describeGateway(name, () => startGateway({}, mount), facts);
+}
+
+/** The same of a gateway that the caller starts, with $5.00 for an account of its own. */
+export function describeGateway(
+  name: string,
+  start: () => Promise<AnyGateway>,
+  { rendersBodies = false }: MountFacts = {},
+): void {
   describe(`the router on ${name}`, () => {
-    let gateway: Gateway;
+    let gateway: AnyGateway;
 
     beforeEach(async () => {
-      gateway = await startGateway({}, mount);
+      gateway = await start();
     });
 
     afterEach(async () => {
@@ -288,10 +297,10 @@ export function describeRouter(name: string, mount: Mount, { rendersBodies = fal
     });
 
     it('refuses a key from the moment it is revoked', async () => {
-      const { id, key } = await gateway.router.keys.create({ account: 'acct' });
+      const { id, key } = await gateway.router.keys.create({ account: gateway.account });
       const client = new OpenAI({ baseURL: gateway.baseURL, apiKey: key, maxRetries: 0 });
       await client.models.list();
-      await gateway.router.keys.revoke('acct', id);
+      await gateway.router.keys.revoke(gateway.account, id);
       const refusal = { status: 401, code: 'revoked_api_key' };
       await expect(client.models.list()).rejects.toMatchObject(refusal);
       await expect(client.chat.completions.create(QUESTION)).rejects.toMatchObject(refusal);
@@ -368,7 +377,7 @@ export function describeRouter(name: string, mount: Mount, { rendersBodies = fal
     });
 
     it('gives a request that no credits cover a 402 that the client does not repeat', async () => {
-      await gateway.router.credits.adjust('acct', '-4.99999', { id: 'empty', reason: 'test' });
+      await gateway.router.credits.adjust(gateway.account, '-4.99999', { id: 'empty', reason: 'test' });
       const client = new OpenAI({ baseURL: gateway.baseURL, apiKey: gateway.key, maxRetries: 2 });
       const refused = await client.chat.completions.create(QUESTION).catch((error: unknown) => error);
       expect(refused).toBeInstanceOf(OpenAI.APIError);

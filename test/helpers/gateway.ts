@@ -28,6 +28,8 @@ export interface Gateway {
   readonly provider: Provider;
   readonly router: ChatCompletionsRouter;
   readonly store: MemoryStore;
+  /** Whose credits they are. */
+  readonly account: string;
   readonly baseURL: string;
   readonly key: string;
   readonly client: OpenAI;
@@ -41,6 +43,9 @@ export interface Gateway {
   nextSettled: () => Promise<Settled>;
   close(): Promise<void>;
 }
+
+/** What every gateway has, also one whose router is in another process: there `router` shares its ledger only. */
+export type AnyGateway = Omit<Gateway, 'store' | 'settled' | 'errors'>;
 
 /** USD per million tokens: a prompt token costs 1,000 nano-dollars, a completion token 3,000, a cached one 100. */
 export const PRICING = { input: '1', output: '3', cachedInput: '0.1' };
@@ -81,26 +86,14 @@ export async function startGateway(
   const { key } = await router.keys.create({ account: 'acct', name: 'test' });
   if (credits !== '0.00') await router.credits.grant('acct', credits, { id: 'welcome' });
   const mounted = await mount(router);
-  const { baseURL } = mounted;
-  const authorization = `Bearer ${key}`;
-
-  const gateway: Gateway = {
+  return {
     provider,
     router,
     store,
-    baseURL,
-    key,
-    client: new OpenAI({ baseURL, apiKey: key, maxRetries: 0 }),
+    account: 'acct',
+    ...clientsOf(mounted.baseURL, key),
     settled,
     errors,
-    fetch: (path, init) => fetch(baseURL + path, { ...init, headers: { authorization, ...init?.headers } }),
-    post: (body, init) =>
-      gateway.fetch('/chat/completions', {
-        method: 'POST',
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-        ...init,
-        headers: { 'content-type': 'application/json', ...init?.headers },
-      }),
     nextSettled: () => new Promise((resolve) => waiting.push(resolve)),
     close: async () => {
       await provider.close();
@@ -108,7 +101,29 @@ export async function startGateway(
       await router.close();
     },
   };
-  return gateway;
+}
+
+/** The ways to ask a gateway with a key. */
+export function clientsOf(
+  baseURL: string,
+  key: string,
+): Pick<Gateway, 'baseURL' | 'key' | 'client' | 'fetch' | 'post'> {
+  const authorization = `Bearer ${key}`;
+  const ask: Gateway['fetch'] = (path, init) =>
+    fetch(baseURL + path, { ...init, headers: { authorization, ...init?.headers } });
+  return {
+    baseURL,
+    key,
+    client: new OpenAI({ baseURL, apiKey: key, maxRetries: 0 }),
+    fetch: ask,
+    post: (body, init) =>
+      ask('/chat/completions', {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        ...init,
+        headers: { 'content-type': 'application/json', ...init?.headers },
+      }),
+  };
 }
 
 /** `http.createServer(router)`, nothing else. */
