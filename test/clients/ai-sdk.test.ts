@@ -3,27 +3,15 @@ import { generateText, Output, stepCountIs, streamText, tool } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
-import { startParrot } from '../examples/parrot/server.ts';
-import { type Gateway, PRICING, startGateway } from './helpers/gateway.ts';
+import type { Gateway } from '../helpers/gateway.ts';
+import { costOf, PARROT, startParrotGateway } from '../helpers/parrot-gateway.ts';
 
 describe('the AI SDK, through the router', () => {
-  let parrot: Awaited<ReturnType<typeof startParrot>>;
   let gateway: Gateway;
   let provider: OpenAICompatibleProvider;
 
   beforeAll(async () => {
-    parrot = await startParrot({ chunkMs: 5 });
-    gateway = await startGateway({
-      providers: { parrot: { baseURL: parrot.baseURL } },
-      models: {
-        'demo/parrot': {
-          targets: ['parrot/parrot-1'],
-          pricing: PRICING,
-          contextWindow: 32_768,
-          maxOutputTokens: 500,
-        },
-      },
-    });
+    gateway = await startParrotGateway();
     provider = createOpenAICompatible({
       name: 'gateway',
       baseURL: gateway.baseURL,
@@ -33,22 +21,19 @@ describe('the AI SDK, through the router', () => {
     });
   });
 
-  afterAll(async () => {
-    await gateway.close();
-    await parrot.close();
-  });
+  afterAll(() => gateway.close());
 
   it('generates text, and is charged the usage that it is told', async () => {
     const settled = gateway.nextSettled();
-    const { text, usage } = await generateText({ model: provider('demo/parrot'), prompt: 'Say: ahoy' });
+    const { text, usage } = await generateText({ model: provider(PARROT), prompt: 'Say: ahoy' });
     expect(text).toContain('ahoy');
     const { inputTokens = 0, outputTokens = 0 } = usage;
     expect(outputTokens).toBeGreaterThan(0);
-    expect(Number((await settled).charged)).toBeCloseTo((inputTokens * 1000 + outputTokens * 3000) / 1e9, 12);
+    expect(Number((await settled).charged)).toBeCloseTo(costOf(inputTokens, outputTokens), 12);
   });
 
   it('streams text, piece by piece', async () => {
-    const { textStream } = streamText({ model: provider('demo/parrot'), prompt: 'Tell me of the sea' });
+    const { textStream } = streamText({ model: provider(PARROT), prompt: 'Tell me of the sea' });
     const pieces: string[] = [];
     for await (const piece of textStream) pieces.push(piece);
     expect(pieces.length).toBeGreaterThan(5);
@@ -57,7 +42,7 @@ describe('the AI SDK, through the router', () => {
 
   it('calls a tool and goes on with its result', async () => {
     const { text, steps } = await generateText({
-      model: provider('demo/parrot'),
+      model: provider(PARROT),
       prompt: 'What is the weather in Oslo?',
       tools: {
         weather: tool({
@@ -74,7 +59,7 @@ describe('the AI SDK, through the router', () => {
 
   it('streams a tool call', async () => {
     const result = streamText({
-      model: provider('demo/parrot'),
+      model: provider(PARROT),
       prompt: 'What is the weather in Oslo?',
       tools: { weather: tool({ inputSchema: z.object({ city: z.string() }) }) },
     });
@@ -85,7 +70,7 @@ describe('the AI SDK, through the router', () => {
 
   it('gets structured output that fits its schema', async () => {
     const { output } = await generateText({
-      model: provider('demo/parrot'),
+      model: provider(PARROT),
       prompt: 'Describe a ship',
       output: Output.object({ schema: z.object({ name: z.string(), masts: z.number() }) }),
     });
