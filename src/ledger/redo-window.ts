@@ -153,6 +153,14 @@ export class RedoWindow {
     }
   }
 
+  /** A grant or adjustment of this id is remembered. */
+  knows(account: WatchedAccount, { type, command }: Extract<Change, { type: 'grant' | 'adjust' }>): boolean {
+    for (const change of account.changes.keys()) {
+      if (change.type === type && change.command.id === command.id) return true;
+    }
+    return false;
+  }
+
   hold(account: WatchedAccount, hold: LiveHold): void {
     const { requestId } = hold.admit;
     const before = account.holds.get(requestId);

@@ -30,7 +30,7 @@ import type { OutboxFiles } from './outbox-files.ts';
 import type { Intent } from './outbox-lines.ts';
 import { gone, type Heard, Listener } from './listener.ts';
 import { Redo } from './redo.ts';
-import { type Mark, type Posted, RedoWindow, type WatchedAccount } from './redo-window.ts';
+import { type Change, type Mark, type Posted, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from './request-ids.ts';
 import { steadyClock } from './steady-clock.ts';
 import { StoreHealth } from './store-health.ts';
@@ -185,9 +185,7 @@ export class ReliableStore implements LedgerStore {
     const account = this.#window.watch(command.account);
     await this.#redo.assertNotLost(account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
-    if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
-      this.#redo.record(account, { type: 'grant', command, posted: postedBy(reply) }, mark);
-    }
+    this.#recordOnce(account, { type: 'grant', command, posted: postedBy(reply) }, reply.code, mark);
     this.#repairIf(fell, account, reply.seq);
     return reply;
   }
@@ -196,9 +194,7 @@ export class ReliableStore implements LedgerStore {
     this.#start();
     const account = this.#window.watch(command.account);
     const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.adjust(command), true);
-    if (this.#remembers && (reply.code === 'ok' || reply.code === 'duplicate')) {
-      this.#redo.record(account, { type: 'adjust', command, posted: postedBy(reply) }, mark);
-    }
+    this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(reply) }, reply.code, mark);
     this.#repairIf(fell, account, reply.seq);
     return reply;
   }
@@ -421,6 +417,18 @@ export class ReliableStore implements LedgerStore {
     this.#allowance?.giveBack(requestId);
     this.#repairIf(fell, account, reply.seq);
     return reply;
+  }
+
+  /** A grant or adjustment that is repeated until it is durable is remembered as it was first. */
+  #recordOnce(
+    account: WatchedAccount,
+    change: Extract<Change, { type: 'grant' | 'adjust' }>,
+    code: string,
+    mark: Mark,
+  ): void {
+    if (!this.#remembers || (code !== 'ok' && code !== 'duplicate')) return;
+    const isKnown = code === 'duplicate' && this.#window.knows(account, change);
+    if (!isKnown) this.#redo.record(account, change, mark);
   }
 
   #repairIf(fell: boolean, account: WatchedAccount, found: bigint): void {

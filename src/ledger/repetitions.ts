@@ -1,6 +1,7 @@
-import { type Admit, type LedgerStore, StoreUnavailable } from './ledger.ts';
+import { type AccountState, type Admit, type LedgerStore, StoreUnavailable } from './ledger.ts';
 import type { Listener } from './listener.ts';
 import type { Change, LiveHold, Posted, RedoWindow, WatchedAccount } from './redo-window.ts';
+import { requestTime } from './request-ids.ts';
 
 export interface Repetition {
   readonly lost: boolean;
@@ -54,7 +55,12 @@ export class Repetitions {
         if (change.type === 'settle' && change.posted)
           return this.#findLine(account, requestId, change.posted);
         const record = await this.#listener.hear(() => store.request(account.id, requestId));
-        return this.#found(account, record?.state !== (change.type === 'settle' ? 'settled' : 'voided'));
+        const isThere = record?.state === (change.type === 'settle' ? 'settled' : 'voided');
+        return this.#found(
+          account,
+          !isThere,
+          ({ lowWater }) => !record && requestTime(requestId) <= lowWater,
+        );
       }
       case 'createKey': {
         const record = await this.#listener.hear(() => store.findKey(change.command.hash));
@@ -89,16 +95,20 @@ export class Repetitions {
     const [line] = await this.#listener.hear(() => this.#store.journal(account.id, seq - 1n, 1));
     // Credits may have expired with it, behind it.
     const isThere = line?.seq === seq && line.at === at && (line.id === id || line.type === 'x');
-    return this.#found(account, !isThere, seq);
+    return this.#found(account, !isThere, ({ trimmed }) => trimmed.seq >= seq);
   }
 
-  /** @param position - of a line that is missing: it may as well have been folded */
-  async #found(account: WatchedAccount, isMissing: boolean, position?: bigint): Promise<Repetition> {
+  /** @param isForgotten - what is missing may as well have been folded, or be too old to be remembered */
+  async #found(
+    account: WatchedAccount,
+    isMissing: boolean,
+    isForgotten: (state: AccountState) => boolean = () => false,
+  ): Promise<Repetition> {
     const nothing = { lost: false, reapplied: false, fell: false, found: account.seq };
     if (!isMissing) return nothing;
     const state = await this.#listener.hear(() => this.#store.snapshot(account.id));
-    const isFolded = position !== undefined && state !== undefined && state.trimmed.seq >= position;
-    return { ...nothing, lost: !isFolded, found: state?.seq ?? 0n };
+    const lost = !state || !isForgotten(state);
+    return { ...nothing, lost, found: state?.seq ?? 0n };
   }
 
   async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {

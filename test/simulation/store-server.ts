@@ -69,6 +69,11 @@ export class StoreServer {
     return this.#log.length;
   }
 
+  /** It has taken this, and no failover has taken it back. */
+  has(name: Command, about: string): boolean {
+    return this.#log.some((entry) => entry.name === name && entry.about === about);
+  }
+
   async apply<T>(
     name: Command,
     from: string,

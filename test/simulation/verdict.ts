@@ -113,7 +113,9 @@ function mayBeLost(
   const { died, hasOutbox } = gateway;
   if (!died || isAcknowledged) return false;
   if (!hasOutbox || world.swarm.faults.has('full disk')) return true;
-  return died.how === 'power cut' && died.at - endedAt < UNSYNCED_MS;
+  // Of a process that was killed the disk may lose power later.
+  const mayHaveLostPower = died.how === 'power cut' || world.swarm.faults.has('power cut');
+  return mayHaveLostPower && died.at - endedAt < UNSYNCED_MS;
 }
 
 /** A grant or adjustment that was acknowledged is there, once. */

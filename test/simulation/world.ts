@@ -68,6 +68,8 @@ export class World {
   readonly positions = new Map<string, { seq: bigint; at: number }>();
   /** Who saw, or repaired, that an account went back in time after `since`. */
   readonly falls: { readonly by: Incarnation; readonly account: string; readonly since: number }[] = [];
+  /** What arrives may be a copy of what arrived before. */
+  readonly #comesTwice: boolean;
   readonly #plant: Plant;
   readonly #ambushes: {
     readonly moment: Moment;
@@ -86,6 +88,7 @@ export class World {
     const random = new Random(seed);
     this.random = random;
     this.swarm = drawSwarm(random.fork(), plant.focus);
+    this.#comesTwice = this.swarm.network.duplicate > 0;
     const mathRandom = random.fork();
     this.time = new VirtualTime(START, () => mathRandom.next());
     this.server = new StoreServer({
@@ -188,6 +191,21 @@ export class World {
       if (isForgiven && name === 'freeze') this.truth.sanctions.delete(account);
       if (isForgiven && name === 'revokeKey') this.truth.sanctions.delete(`${account} ${about}`);
     }
+    if (how === 'emptied') this.#forgiveUnrepaired();
+  }
+
+  /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
+  #forgiveUnrepaired(): void {
+    const { requests, operations, sanctions } = this.truth;
+    for (const request of requests.values()) {
+      request.isForgiven ||= request.lostBy.size > 0 && !this.server.has('settle', request.id);
+    }
+    for (const operation of operations.values()) {
+      const { id, lostBy } = operation;
+      const isThere = this.server.has('grant', id) || this.server.has('adjust', id);
+      operation.isForgiven ||= lostBy.size > 0 && !isThere;
+    }
+    sanctions.clear();
   }
 
   /** No fault waits for its chance any more. */
@@ -323,7 +341,7 @@ export class World {
   #onSettle(from: string, account: string, requestId: string): void {
     const request = this.truth.requests.get(requestId);
     const by = this.incarnations.get(from);
-    if (!request?.isAcknowledged || !by || request.gateway !== by) return;
+    if (!request?.isAcknowledged || !by || request.gateway !== by || this.#comesTwice) return;
     this.#fell(by, account, request.lostAt);
   }
 
