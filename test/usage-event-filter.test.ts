@@ -68,6 +68,7 @@ describe('the filter leaves', () => {
     ['JSON that is cut', '{"choices":[],"usage":{"prompt_tokens":9}'],
     ['JSON that is broken', '{"choices":[],"usage":{}}{}'],
     ['no JSON', 'usage'],
+    ['[DONE], glued to it', '[DONE]\ndata: {"choices":[],"usage":{"prompt_tokens":9}}'],
   ])('%s', (_case, data) => {
     const stream = `data: ${data}\n\n${DONE}`;
     expect(filtered([Buffer.from(stream)])).toBe(stream);

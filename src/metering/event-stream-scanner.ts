@@ -34,6 +34,8 @@ const LONGEST_LINE_KEPT = 16;
 export class EventStreamScanner {
   /** `[DONE]` was seen. */
   done = false;
+  /** The event under way has said `[DONE]`, whatever else it says. */
+  saysDone = false;
   /** An `event: error` or `error:` line was seen: how some servers say that the answer is an error. */
   saysError = false;
   readonly #listener: EventStreamListener;
@@ -134,6 +136,7 @@ export class EventStreamScanner {
     this.#hasData = true;
     this.#matched = 0;
     this.#place = isFirst && byte === DONE_TEXT[0] ? DONE : DATA;
+    if (this.#place === DONE && this.done) this.saysDone = true;
     return i;
   }
 
@@ -146,7 +149,10 @@ export class EventStreamScanner {
       return i;
     }
     this.#matched += 1;
-    if (this.#matched === DONE_TEXT.length) this.done = true;
+    if (this.#matched === DONE_TEXT.length) {
+      this.done = true;
+      this.saysDone = true;
+    }
     return i + 1;
   }
 
@@ -162,6 +168,7 @@ export class EventStreamScanner {
       this.#eventFrom = -1;
       this.#hasData = false;
       if (from >= 0) this.#listener.event(from, next, hasData);
+      this.saysDone = false;
     } else {
       if (this.#place === OTHER) this.#readLine();
       else if (this.#place === DONE && !this.done) this.#listener.data(DONE_TEXT, 0, this.#matched);

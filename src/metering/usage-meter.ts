@@ -132,7 +132,8 @@ export class UsageMeter {
   }
 
   #endEvent(from: number, end: number, hasData: boolean): void {
-    const isUsageOnly = hasData && this.#reader.isUsageOnly && this.#isWhole();
+    const saysDone = this.#stream?.saysDone === true;
+    const isUsageOnly = hasData && !saysDone && this.#reader.isUsageOnly && this.#isWhole();
     if (hasData) {
       this.#reader.end();
       this.#reader.begin();
