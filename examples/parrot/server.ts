@@ -16,6 +16,8 @@ export interface ParrotOptions {
   readonly port?: number;
   /** Time between two tokens of a stream. @default 40 */
   readonly chunkMs?: number;
+  /** Whether the process may end while the parrot is there. @default false */
+  readonly background?: boolean;
 }
 
 export interface Parrot {
@@ -26,13 +28,18 @@ export interface Parrot {
   close(): Promise<void>;
 }
 
-export async function startParrot({ port = 0, chunkMs = 40 }: ParrotOptions = {}): Promise<Parrot> {
+export async function startParrot({
+  port = 0,
+  chunkMs = 40,
+  background = false,
+}: ParrotOptions = {}): Promise<Parrot> {
   let speaking = 0;
   const server = createServer((request, response) => {
     respond(request, response).catch((error: unknown) => refuse(response, error));
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
+  if (background) server.unref();
 
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('The parrot has no port.');

@@ -1,64 +1,24 @@
-import { execFile, spawn, type ChildProcessByStdio } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startParrot } from '../examples/parrot/server.ts';
+import { startParrot } from '../../examples/parrot/server.ts';
+import { ENV, type Example, startExample } from '../helpers/example.ts';
 
 const run = promisify(execFile);
 
-/** Without the variables that would bring real providers in. */
-const ENV = { PATH: process.env['PATH'], HOME: process.env['HOME'] };
-
-interface Demo {
-  readonly process: ChildProcessByStdio<null, Readable, Readable>;
-  /** What it printed at its start. */
-  readonly banner: string;
-  readonly baseURL: string;
-  readonly apiKey: string;
-}
-
-async function startDemo(env: NodeJS.ProcessEnv = {}): Promise<Demo> {
-  const child = spawn(process.execPath, ['examples/express/server.ts'], {
-    env: { ...ENV, PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let banner = '';
-  let complaints = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (complaints += chunk));
-  for await (const chunk of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
-    banner += chunk;
-    if (banner.includes('Ctrl-C')) break;
-  }
-  const [, baseURL] = /Address\s+(http:\S+)/.exec(banner) ?? [];
-  const [, apiKey] = /API key\s+(sk-ccr-\S+)/.exec(banner) ?? [];
-  if (!baseURL || !apiKey) {
-    await once(child, 'close');
-    throw new Error(`The demo did not start: ${banner}${complaints}`);
-  }
-  return { process: child, banner, baseURL, apiKey };
-}
-
-async function stop(demo: Demo): Promise<number | null> {
-  if (demo.process.exitCode === null) {
-    demo.process.kill('SIGTERM');
-    await once(demo.process, 'exit');
-  }
-  return demo.process.exitCode;
-}
-
 describe('npm run demo', () => {
-  let demo: Demo;
+  let demo: Example;
   let openai: OpenAI;
 
   beforeAll(async () => {
-    demo = await startDemo();
+    demo = await startExample('express');
     openai = new OpenAI({ baseURL: demo.baseURL, apiKey: demo.apiKey, maxRetries: 0 });
   });
-  afterAll(() => stop(demo));
+  afterAll(() => demo.stop());
 
   it('lists the parrot', async () => {
     const models = await openai.models.list();
@@ -134,7 +94,10 @@ describe('npm run demo', () => {
 describe('the demo', () => {
   it('serves the models of UPSTREAM_BASE_URL, for free', async () => {
     const upstream = await startParrot({ chunkMs: 1 });
-    const demo = await startDemo({ UPSTREAM_BASE_URL: upstream.baseURL, UPSTREAM_API_KEY: 'secret' });
+    const demo = await startExample('express', {
+      UPSTREAM_BASE_URL: upstream.baseURL,
+      UPSTREAM_API_KEY: 'secret',
+    });
     expect(demo.banner).toMatch(/upstream\/parrot-1 +free/);
 
     const openai = new OpenAI({ baseURL: demo.baseURL, apiKey: demo.apiKey });
@@ -145,14 +108,14 @@ describe('the demo', () => {
     expect(choices[0]!.message.content).toContain('“hello”');
     expect((await settledCredits(demo)).balance).toBe(5_000_000_000n);
 
-    expect(await stop(demo)).toBe(0);
+    expect(await demo.stop()).toBe(0);
     await upstream.close();
   }, 15_000);
 
   it('serves the models of a provider whose key is set', async () => {
-    const demo = await startDemo({ GROQ_API_KEY: 'a-key' });
+    const demo = await startExample('express', { GROQ_API_KEY: 'a-key' });
     expect(demo.banner).toMatch(/groq\/llama-3\.3-70b-versatile +0\.59 in · 0\.79 out/);
-    expect(await stop(demo)).toBe(0);
+    expect(await demo.stop()).toBe(0);
   }, 15_000);
 
   it('says so when its port is taken, and exits with 1', async () => {
@@ -172,7 +135,7 @@ describe('the demo', () => {
 });
 
 /** One of the printed commands, from its first words to the empty line after it. */
-function command(demo: Demo, beginning: string): string {
+function command(demo: Example, beginning: string): string {
   const start = demo.banner.indexOf(`\n${beginning}`);
   return demo.banner.slice(start + 1, demo.banner.indexOf('\n\n', start));
 }
@@ -194,14 +157,14 @@ interface Credits {
 }
 
 /** In nano-dollars. */
-async function creditsOf({ baseURL, apiKey }: Demo): Promise<Credits> {
+async function creditsOf({ baseURL, apiKey }: Example): Promise<Credits> {
   const response = await fetch(`${baseURL}/credits`, { headers: { authorization: `Bearer ${apiKey}` } });
   const { balance, total_used, held } = JSON.parse(await response.text());
   return { balance: nano(balance), used: nano(total_used), held: nano(held) };
 }
 
 /** Credits once nothing is held: charges are posted after the answer has gone out. */
-async function settledCredits(demo: Demo): Promise<Credits> {
+async function settledCredits(demo: Example): Promise<Credits> {
   return vi.waitUntil(async () => {
     const credits = await creditsOf(demo);
     return credits.held === 0n && credits;
