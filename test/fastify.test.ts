@@ -1,3 +1,5 @@
+import compress from '@fastify/compress';
+import cors from '@fastify/cors';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { AddressInfo } from 'node:net';
 import { PassThrough, type Readable } from 'node:stream';
@@ -23,7 +25,7 @@ async function listen(app: FastifyInstance, path: string): Promise<Mounted> {
 function mount(prefix: string, before: (app: FastifyInstance) => unknown = () => {}): Mount {
   return async (router) => {
     const app = fastify();
-    before(app);
+    await before(app);
     app.register(toFastifyPlugin(router), { prefix });
     return listen(app, prefix);
   };
@@ -49,6 +51,24 @@ describeRouter('Fastify 5 behind a parser of its own that kept the bytes', (rout
   app.all('/v1/*', toFastifyHandler(router));
   return listen(app, '/v1');
 });
+
+describeRouter(
+  'Fastify 5 behind its own parsers',
+  (router) => {
+    const app = fastify();
+    app.all('/v1/*', toFastifyHandler(router));
+    return listen(app, '/v1');
+  },
+  { rendersBodies: true },
+);
+describeRouter(
+  'Fastify 5 with @fastify/cors, @fastify/compress and a logger',
+  mount('/api/v1', async (app) => {
+    await app.register(cors, { origin: true });
+    await app.register(compress, { threshold: 0 });
+    app.addHook('onResponse', async () => {});
+  }),
+);
 
 /** Odd but valid: a big integer, a float that is whole, a repeated key, an escape. */
 const BODY = '{"model":"acme/fast","messages":[],"seed":12345678901234567890,"t":1.0,"t":2,"e":"\\u00e9"}';

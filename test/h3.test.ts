@@ -26,9 +26,6 @@ describeRouter('h3 2, with app.mount', (router) => {
 });
 describeRouter('h3 2, with fromNodeHandler', (router) => {
   const app = new H3();
-  const handler = fromNodeHandler((request, response) =>
-    router(request as http.IncomingMessage, response as http.ServerResponse),
-  );
-  app.all('/v1/**', handler);
+  app.all('/v1/**', fromNodeHandler(router));
   return listen(http.createServer(toNodeHandler(app)), '/v1');
 });

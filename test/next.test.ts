@@ -105,7 +105,7 @@ describe('the handler of the Pages Router, under a router that has said its last
     });
     const handler = toNextPagesHandler(
       Object.assign(
-        async (_request: unknown, response: http.ServerResponse) => {
+        async (_request: unknown, response: { end(text: string): unknown }) => {
           setTimeout(() => response.end('Hello'), 50);
         },
         { settled: () => Promise.resolve() },

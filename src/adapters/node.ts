@@ -1,14 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
 
-import type { Exchange, RequestBody } from '../http/exchange.ts';
+import type { ClientResponse, Exchange, RequestBody } from '../http/exchange.ts';
 
-/** The Node door: Express, Connect and `http.createServer` take it as it is. Resolves once the request is dealt with. */
+/**
+ * The Node door: Express, Connect and `http.createServer` take it as it is, and servers of `node:http2`.
+ * Resolves once the request is dealt with.
+ */
 export type NodeHandler = (
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: NodeRequest,
+  response: ServerResponse | Http2ServerResponse,
   next?: (error?: unknown) => void,
 ) => Promise<void>;
+
+type NodeRequest = IncomingMessage | Http2ServerRequest;
 
 /**
  * Turns Node's pair into an exchange.
@@ -27,14 +33,30 @@ export function createNodeHandler(
         url: urlOf(request),
         headers: request.headers,
         body: bodyOf(request),
-        response,
+        response: 'stream' in response ? overHttp2(response) : response,
       },
       request,
     );
 }
 
+/** HTTP/2's response doesn't say that it is destroyed, and if it is, its client sees a good end. */
+function overHttp2(response: Http2ServerResponse): ClientResponse {
+  const { stream } = response;
+  const own = {
+    destroyed: { get: () => stream.destroyed },
+    destroy: {
+      value: () => {
+        stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      },
+    },
+  };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its types know neither `flushHeaders` nor each form of `end`
+  return Object.defineProperties(response as unknown as ClientResponse, own);
+}
+
 /** A mount by wildcard (NestJS's `forRoutes('/v1/*path')`) takes the whole path away; what it was is kept beside. */
-function urlOf({ url = '/', originalUrl }: IncomingMessage & { readonly originalUrl?: unknown }): string {
+function urlOf(request: NodeRequest & { readonly originalUrl?: unknown }): string {
+  const { url = '/', originalUrl } = request;
   return /^\/?(\?|$)/.test(url) && typeof originalUrl === 'string' ? originalUrl : url;
 }
 
@@ -53,7 +75,7 @@ export function handOver(request: IncomingMessage, { rawBody, body }: ParsedRequ
  * The unread stream, or what a parser before us made of it: the raw bytes where it kept them,
  * else its text, else its object written as JSON again.
  */
-function bodyOf(request: IncomingMessage & ParsedRequest): RequestBody {
+function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
   if (!request.readableDidRead) return { kind: 'stream', stream: request };
   // What a hook pipes the request through.
   if (request.body instanceof Readable && !request.body.readableDidRead)
