@@ -1,0 +1,108 @@
+import type { Child } from './child.ts';
+import { type Proxy, startProxy, type Surroundings } from './proxies.ts';
+
+/** What every part of the benchmark needs. */
+export interface Bench {
+  readonly surroundings: Surroundings;
+  readonly upstream: Child;
+  readonly load: Child;
+  redisCpuUs(): Promise<number>;
+  /** Other gateways that this machine has. */
+  readonly peers: readonly string[];
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly isQuick: boolean;
+}
+
+/** One line of the report: the median of its rounds. */
+export interface Figure {
+  readonly what: string;
+  readonly proxy: string;
+  readonly value: number;
+  readonly unit: string;
+  /** The median of the rounds' ratios to the bare proxy in the same round. */
+  readonly ratio?: number;
+  readonly target?: string;
+}
+
+/** What one round of one proxy gave, by the figure's name. */
+export type Round = Readonly<Record<string, number>>;
+
+/**
+ * Runs every proxy once a round, in an order that changes, and returns each proxy's rounds.
+ *
+ * The machine's speed drifts, so a proxy is compared with the bare one of its own round.
+ */
+export async function interleave(
+  bench: Bench,
+  names: readonly string[],
+  measure: (proxy: Proxy) => Promise<Round>,
+  options: Readonly<Record<string, unknown>> = {},
+): Promise<ReadonlyMap<string, readonly Round[]>> {
+  const proxies: Proxy[] = [];
+  try {
+    for (const name of names) proxies.push(await startProxy(name, bench.surroundings, options));
+    // What was never run is compiled by nobody.
+    for (const proxy of proxies) await measure(proxy);
+    const rounds = new Map<string, Round[]>(names.map((name) => [name, []]));
+    for (let round = 0; round < bench.rounds; round++) {
+      const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
+      for (const proxy of turned) rounds.get(proxy.name)?.push(await measure(proxy));
+    }
+    return rounds;
+  } finally {
+    for (const proxy of proxies) await proxy.stop();
+  }
+}
+
+interface Row {
+  readonly key: string;
+  readonly what: string;
+  readonly unit: string;
+  /** `over`: less the bare proxy's, instead of divided by it. */
+  readonly compare?: 'ratio' | 'over' | 'none';
+}
+
+/** The rounds as lines, with the targets that are named `PROXY/KEY`. */
+export function toFigures(
+  rounds: ReadonlyMap<string, readonly Round[]>,
+  rows: readonly Row[],
+  targets: Readonly<Record<string, string>> = {},
+): readonly Figure[] {
+  const bare = rounds.get('bare') ?? [];
+  return rows.flatMap(({ key, what, unit, compare = 'ratio' }) =>
+    [...rounds].flatMap(([proxy, measured]) => {
+      const values = measured.map((round) => round[key] ?? Number.NaN);
+      if (values.every(Number.isNaN)) return [];
+      const others = bare.map((round) => round[key] ?? Number.NaN);
+      const target = targets[`${proxy}/${key}`];
+      const value =
+        compare === 'over' ? median(values.map((v, n) => v - (others[n] ?? Number.NaN))) : median(values);
+      const ratio = median(values.map((v, n) => v / (others[n] ?? Number.NaN)));
+      return [
+        {
+          what,
+          proxy,
+          value,
+          unit,
+          ...(compare === 'ratio' && others.length > 0 && { ratio }),
+          ...(target !== undefined && { target }),
+        },
+      ];
+    }),
+  );
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** Where clients find a proxy. */
+export function doorOf({ port, path, key, headers }: Proxy): Readonly<Record<string, unknown>> {
+  return { port, path, key, headers };
+}
