@@ -20,11 +20,15 @@ describe('the README', () => {
     });
     expect(programs.length).toBeGreaterThanOrEqual(6);
     programs.forEach((program, i) => {
-      writeFileSync(`${folder}/${i}.ts`, program);
+      // One that begins with its name is imported by others of its page.
+      const [, name = `${i}.ts`] = /^\/\/ ([a-z]+\.ts)\n/.exec(program) ?? [];
+      writeFileSync(`${folder}/${name}`, program);
     });
     const paths = {
       'chat-completions-router': ['../../src/index.ts'],
       'chat-completions-router/*': ['../../src/*.ts'],
+      'next/server.js': ['../../src/adapters/next-server.d.ts'],
+      '@/router': ['./router.ts'],
     };
     const config = {
       extends: '../../tsconfig.json',
