@@ -1,5 +1,12 @@
 import { Random } from '../simulation/random.ts';
 
+const { FUZZ_SEED: replayed, FUZZ_TIMES: times = '1' } = process.env;
+
+/** How long a test of so many cases may take. */
+export const FUZZ_TIMEOUT = { timeout: 60_000 * Number(times) };
+/** Whether one case is run again, and no more. */
+export const isReplay = replayed !== undefined;
+
 /**
  * Runs a case for each of so many seeds, other ones each time.
  *
@@ -7,9 +14,8 @@ import { Random } from '../simulation/random.ts';
  * fifty times as many.
  */
 export function fuzz(cases: number, run: (random: Random) => void): void {
-  const { FUZZ_SEED: replayed, FUZZ_TIMES: times = '1' } = process.env;
   const first = replayed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(replayed);
-  const count = replayed === undefined ? cases * Number(times) : 1;
+  const count = isReplay ? 1 : cases * Number(times);
   for (let i = 0; i < count; i++) {
     const seed = (first + i) % 2 ** 31;
     try {

@@ -4,10 +4,10 @@ import { InvalidRequestError } from '../../src/errors.ts';
 import { type ChatRequest, ChatRequestScanner } from '../../src/http/chat-request.ts';
 import { type RequestEdits, spliceRequest } from '../../src/http/splice-request.ts';
 import type { Random } from '../simulation/random.ts';
-import { cut, fuzz, mutated, someText } from './fuzz.ts';
+import { cut, fuzz, FUZZ_TIMEOUT, mutated, someText } from './fuzz.ts';
 import { ambiguous, editedText, textOf, writeRequest } from './requests.ts';
 
-describe('any request, cut anywhere', { timeout: 60_000 }, () => {
+describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
   it('is changed where it is to be, and in no other byte', () => {
     fuzz(9000, (random) => {
       const written = writeRequest(random);
