@@ -308,6 +308,7 @@ it('S15 Primary flaps: served by the fallback while it is down, by the primary o
   for (let i = 0; i < 10; i++) expectAnswer(await two.hear(), 'primary');
   expect(two.asked()).toEqual([14, 10]);
   expect(two.changes.at(-1)).toMatchObject({ type: 'target_recovered', provider: 'primary' });
+  expect(two.gateway.router.health()[0]).toMatchObject({ provider: 'primary', state: 'healthy' });
   expect(await two.books()).toEqual({ used: '0.00567', held: '0.00' }); // 10 x 378,000 + 10 x 189,000
 });
 
