@@ -24,8 +24,10 @@ describeRouter('h3 2, with app.mount', (router) => {
   app.mount('/v1', router);
   return listen(http.createServer(toNodeHandler(app)), '/v1');
 });
-describeRouter('h3 2, with fromNodeHandler', (router) => {
+describeRouter('h3 2, with fromNodeHandler, at the root of a sub-app', (router) => {
   const app = new H3();
-  app.all('/v1/**', fromNodeHandler(router));
-  return listen(http.createServer(toNodeHandler(app)), '/v1');
+  const api = new H3();
+  api.all('/**', fromNodeHandler(router));
+  app.mount('/api/v1', api);
+  return listen(http.createServer(toNodeHandler(app)), '/api/v1');
 });

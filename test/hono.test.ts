@@ -2,6 +2,7 @@ import { getRequestListener } from '@hono/node-server';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { compress } from 'hono/compress';
 import { cors } from 'hono/cors';
+import { logger } from 'hono/logger';
 import * as http from 'node:http';
 import { secureHeaders } from 'hono/secure-headers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -23,8 +24,20 @@ function mount(path: string, ...before: MiddlewareHandler[]): Mount {
 
 describeRouter('Hono 4 on Node', mount('/v1'));
 describeRouter(
-  'Hono 4 on Node behind cors, compress and secure-headers',
-  mount('/api/v1', cors(), compress(), secureHeaders()),
+  'Hono 4 on Node, at the root of a sub-app behind cors, compress, secure-headers and a logger',
+  (router) => {
+    const app = new Hono();
+    const api = new Hono();
+    api.all('/*', toHonoHandler(router));
+    app.use(
+      cors(),
+      compress(),
+      secureHeaders(),
+      logger(() => {}),
+    );
+    app.route('/api/v1', api);
+    return listen(http.createServer(getRequestListener(app.fetch)), '/api/v1');
+  },
 );
 describeRouter('Hono 4 on Node, with app.mount', (router) => {
   const app = new Hono();

@@ -130,6 +130,24 @@ describe.each(MOUNTS)("Next.js 16's %s", (_name, path) => {
     });
   });
 
+  it('leaves every method to the router', async () => {
+    const gateway = await startAt(path);
+    const statuses: Record<string, number> = {};
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      statuses[method] = (await gateway.fetch('/models', { method })).status;
+    }
+    const [refused, served] = [405, 200];
+    expect(statuses).toEqual({
+      GET: served,
+      HEAD: served,
+      POST: refused,
+      PUT: refused,
+      PATCH: refused,
+      DELETE: refused,
+      OPTIONS: 204,
+    });
+  });
+
   it('keeps credits in Redis as well, by a bundled ioredis', async () => {
     const redis = await startRedis();
     const shared = createChatCompletionsRouter({ store: redis.url, providers: {}, models: {} });
@@ -221,4 +239,11 @@ describeGateway("Next.js 16's App Router, behind a proxy.ts", () => startAt('/pr
 describeGateway("Next.js 16's Pages Router", () => startAt('/api/v1'));
 describeGateway("Next.js 16's Pages Router behind its body parser", () => startAt('/api/parsed/v1'), {
   rendersBodies: true,
+});
+
+describe('what Next.js says of all that', () => {
+  it('is no warning of routes that answered nothing', () => {
+    expect(next.output()).toContain('settled');
+    expect(next.output()).not.toMatch(/without sending a response|Unhandled|uncaught/i);
+  });
 });
