@@ -2,7 +2,7 @@ import * as http from 'node:http';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { toNextPagesHandler } from '../src/next.ts';
+import { toNextHandlers, toNextPagesHandler } from '../src/next.ts';
 import { type Gateway, listen, type Mount, QUESTION, startGateway } from './helpers/gateway.ts';
 import { beginStream, sleep, text } from './helpers/provider.ts';
 
@@ -18,6 +18,16 @@ function mountPages(returned: () => void): Mount {
     );
   };
 }
+
+describe('the handlers of the App Router', () => {
+  it('answer also where there is no after, as in the tests of an app', async () => {
+    const gateway = await startGateway();
+    const { GET } = toNextHandlers(gateway.router);
+    const response = await GET(new Request('http://app.example/v1/models'));
+    expect(response.status).toBe(401);
+    await gateway.close();
+  });
+});
 
 describe('the handler of the Pages Router', () => {
   let gateway: Gateway;
