@@ -11,6 +11,7 @@ import { openStore } from './ledger/open-store.ts';
 import { OutboxFolder } from './ledger/outbox-files.ts';
 import { ReliableStore } from './ledger/reliable-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
+import { askTime, clockOf, type StoreClock } from './ledger/store-clock.ts';
 import { CreditStoreUnavailableError, InternalError, RouterError } from './errors.ts';
 import type { HealthChange, Hooks } from './hooks.ts';
 import { Drains } from './http/drains.ts';
@@ -75,7 +76,9 @@ export function createPacedRouter(
   const settings = resolveSettings(options);
   const catalog = createCatalog(options, settings.timeouts);
   const { onSettled, onError, tell, onHealthChange } = guardHooks(options.hooks ?? {});
-  const store = makeReliable(openStore(options.store), settings, tell);
+  const plainStore = openStore(options.store);
+  const clock = clockOf(plainStore);
+  const store = makeReliable(plainStore, clock, settings, tell);
   const { authenticate, cacheKey } = options;
   const authenticator = new Authenticator({
     store,
@@ -84,13 +87,13 @@ export function createPacedRouter(
     keyCacheMs: settings.keyCacheMs,
     keepsWhileAway: settings.offlineAllowance !== undefined,
   });
-  const settlements = new Settlements({ store, settings, onSettled, onError, tell, ...pace });
+  const settlements = new Settlements({ store, clock, settings, onSettled, onError, tell, ...pace });
   const housekeeping = new Housekeeping({ store, tell, onError, journalDays: settings.journalDays });
   const agents = new Agents();
   const health = new Health({ settings: settings.health, tell: onHealthChange });
   const running = new RunningAttempts();
   const drains = new Drains();
-  const ids = new RequestIds();
+  const ids = new RequestIds(() => clock.now());
   const open = new InFlight<Running>();
   let closed: Promise<void> | undefined;
 
@@ -150,6 +153,7 @@ export function createPacedRouter(
     keys: createApiKeys(store, authenticator),
     ready: async () => {
       await store.ready?.();
+      clock.heard(await askTime(store, newId()));
       housekeeping.start();
     },
     credits: createCredits(store),
@@ -186,6 +190,7 @@ async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
 /** A store that can be away or go back in time is made good for that; one in this process or machine is used as it is. */
 function makeReliable(
   store: LedgerStore,
+  clock: StoreClock,
   settings: Settings,
   tell: (event: LedgerEvent) => void,
 ): LedgerStore {
@@ -193,6 +198,7 @@ function makeReliable(
   if (!store.mayRollBack && outboxDir === undefined && !offlineAllowance) return store;
   return new ReliableStore({
     store,
+    clock,
     tell,
     ...(outboxDir !== undefined && {
       outbox: { files: new OutboxFolder(outboxDir), onError: outboxOnError },

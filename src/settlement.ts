@@ -13,6 +13,7 @@ import {
   StoreUnavailable,
 } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
+import { clockOf, type StoreClock } from './ledger/store-clock.ts';
 import { Correction } from './metering/correction.ts';
 import { firstHold, type Quote } from './metering/estimate.ts';
 import type { Model } from './models/catalog.ts';
@@ -33,6 +34,8 @@ const LONGEST_RETRY_MS = 5000;
 
 export interface SettlementsOptions {
   readonly store: LedgerStore;
+  /** Learns from every admit. @default clockOf(store) */
+  readonly clock?: StoreClock;
   readonly settings: Pick<Settings, 'holdMode' | 'onOrphan' | 'disconnect' | 'emptyAnswerIsFree'>;
   /** How long a hold lives without a sign of life. @default 120000 */
   readonly leaseMs?: number;
@@ -68,12 +71,12 @@ export class Settlements {
   readonly #corrections = new Map<string, Correction>();
   readonly #posting = new InFlight<Posting>();
   #abandoned = false;
-  /** The store's clock less ours, in ms, as its last reply showed it. */
-  #clockOffset = 0;
+  readonly #clock: StoreClock;
 
   constructor(options: SettlementsOptions) {
     this.#options = options;
     const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
+    this.#clock = options.clock ?? clockOf(store);
     this.#heartbeat = new Heartbeat(heartbeatMs);
     this.#keeper = {
       store,
@@ -102,9 +105,8 @@ export class Settlements {
     // What isn't a stream is there all at once: its hold can't grow.
     const grows = holdMode === 'adaptive' && stream;
     const { account, key, externalKey } = caller;
-    let result: AdmitResult;
-    try {
-      result = await store.admit({
+    const send = async (): Promise<AdmitResult> => {
+      const answer = await store.admit({
         account,
         key,
         requestId,
@@ -112,10 +114,18 @@ export class Settlements {
         min,
         leaseMs: this.#keeper.leaseMs,
         tokens: quote.tokens,
-        notAfter: Date.now() + this.#clockOffset + ADMIT_DEADLINE_MS,
+        notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
         externalKey,
         ...(idempotencyKey && { idempotencyKey }),
       });
+      this.#clock.heard(answer.now);
+      return answer;
+    };
+    let result: AdmitResult;
+    try {
+      result = await send();
+      // The clock of one of us was set: whoever waits still waits.
+      if (result.code === 'stale') result = await send();
     } catch (error) {
       // It may have been applied: the void finds it, or plants a tombstone that it will find.
       if (error instanceof StoreUnavailable && error.applied === 'unknown') {
@@ -123,7 +133,6 @@ export class Settlements {
       }
       throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
     }
-    this.#clockOffset = result.now - Date.now();
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account });
     if (result.code !== 'ok' && result.code !== 'exists') throw refusal(result, min, quote);
 

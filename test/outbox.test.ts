@@ -13,6 +13,7 @@ import { Outbox } from '../src/ledger/outbox.ts';
 import { type OutboxFiles, OutboxFolder } from '../src/ledger/outbox-files.ts';
 import { doneLine, type Intent, intentLine, readLines } from '../src/ledger/outbox-lines.ts';
 import { ReliableStore } from '../src/ledger/reliable-store.ts';
+import { RequestIds } from '../src/ledger/request-ids.ts';
 import { SqliteStore } from '../src/ledger/sqlite-store.ts';
 import { MAX, requestId, USAGE } from './contracts/ledger-fixture.ts';
 
@@ -278,6 +279,27 @@ describe('an outbox', () => {
     await vi.advanceTimersByTimeAsync(100);
     await reliable.close();
     expect(readdirSync(folder)).toEqual(['dead-letters.jsonl']);
+  });
+
+  it('posts what an earlier process left, though our own clock is a day ahead', async () => {
+    const folder = newFolder();
+    const store = new MemoryStore({ now: () => clock.now });
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    const ours = new RequestIds(() => clock.now - 60_000).next();
+    const left: Intent = { type: 'settle', command: { ...settlement(1), requestId: ours } };
+    writeFileSync(join(folder, 'dead.outbox'), intentLine(left));
+    touch(join(folder, 'dead.outbox'), 0);
+    const events: LedgerEvent[] = [];
+    const reliable = new ReliableStore({
+      store,
+      tell: (event) => events.push(event),
+      outbox: { files: new OutboxFolder(folder), onError: 'refuse' },
+      now: () => clock.now + 86_400_000,
+    });
+    await reliable.balance('acme');
+    await vi.waitFor(async () => expect((await store.balance('acme'))?.spent).toBeGreaterThan(0n));
+    expect(events).toEqual([]);
+    await reliable.close();
   });
 
   function open(folder = newFolder(), change: (files: OutboxFiles) => OutboxFiles = (files) => files) {

@@ -462,6 +462,27 @@ describe('a store made reliable', () => {
       expect(await store.admit(admission(3, 50n))).toMatchObject({ code: 'ok' });
     });
 
+    it('keeps the charge of a request whose renewal was the first to find nothing', async () => {
+      const { primary, store, events } = await openAccount(1000n);
+      await store.admit(admission(1, 10n));
+      await primary.rollBackTo(0);
+      const renewal = {
+        account: 'acme',
+        requestId: requestId(1),
+        hold: 10n,
+        leaseMs: MINUTE,
+        checkpoint: 0n,
+      };
+      const renewed = store.extend(renewal);
+      const posted = store.settle(settlement(1, 5n));
+      await pass(1000);
+      await expect(renewed).resolves.toMatchObject({ code: 'unknown' });
+      expect(events).toEqual([{ type: 'account_lost', account: 'acme' }]);
+      await primary.grant({ account: 'acme', id: 'opening', amount: 1000n });
+      await pass(6000);
+      expect(await posted).toMatchObject({ code: 'ok', charged: 5n });
+    });
+
     it('is not one that never knew it', async () => {
       const { store } = reliable(rollbackStore(clock));
       expect(await store.admit(admission(1, 1n))).toMatchObject({ code: 'no_account' });

@@ -1,12 +1,14 @@
 import type { LedgerEvent } from './events.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger.ts';
 import type { Mark, RedoWindow, WatchedAccount } from './redo-window.ts';
+import type { StoreClock } from './store-clock.ts';
 import type { StoreHealth } from './store-health.ts';
 
 export interface ListenerOptions {
   readonly store: LedgerStore;
   readonly window: RedoWindow;
   readonly health: StoreHealth;
+  readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
 }
 
@@ -28,13 +30,14 @@ export class Listener {
   }
 
   /** @param posts - a reply of `ok` has added a line to the journal */
-  async ask<Reply extends { readonly code: string; readonly seq: bigint }>(
+  async ask<Reply extends { readonly code: string; readonly seq: bigint; readonly now: number }>(
     account: WatchedAccount,
     send: () => Promise<Reply>,
     posts = false,
   ): Promise<Heard<Reply>> {
     const { mark } = account;
     const reply = await this.hear(send);
+    this.#options.clock.heard(reply.now);
     if (reply.seq > 0n) this.#saw(account);
     // Only what was acknowledged before the command was sent: replies may overtake one another.
     const before = posts && reply.code === 'ok' ? reply.seq - 1n : reply.seq;
@@ -65,6 +68,7 @@ export class Listener {
   }
 
   #saw(account: WatchedAccount): void {
+    account.isKnown = true;
     account.lost = false;
     account.seenOutages = this.#options.health.outages;
   }
@@ -87,6 +91,7 @@ export class Listener {
   lose(account: WatchedAccount): void {
     const { window, tell } = this.#options;
     if (account.lost) return;
+    account.isKnown = true;
     account.lost = true;
     account.era += 1;
     account.seq = 0n;

@@ -53,6 +53,8 @@ export class WatchedAccount {
   seq = 0n;
   /** Counts the rollbacks that were seen: replies to commands from before one say nothing of what is after it. */
   era = 0;
+  /** It was in the store once. */
+  isKnown = false;
   /** It was known, and is not in the store any more. */
   lost = false;
   /** How many outages of the store there had been when it was last seen. */
@@ -76,11 +78,6 @@ export class WatchedAccount {
   constructor(id: string, now: number) {
     this.id = id;
     this.checkedAt = now;
-  }
-
-  /** It was in the store once. */
-  get isKnown(): boolean {
-    return this.seq > 0n || this.lost;
   }
 
   /** There is something that can be looked for. */

@@ -57,7 +57,7 @@ export class Redo {
    *
    * @param posts - a reply of `ok` has added a line to the journal
    */
-  async ask<Reply extends { readonly code: string; readonly seq: bigint }>(
+  async ask<Reply extends { readonly code: string; readonly seq: bigint; readonly now: number }>(
     account: WatchedAccount,
     send: () => Promise<Reply>,
     posts = false,

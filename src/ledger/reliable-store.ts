@@ -33,6 +33,7 @@ import { Redo } from './redo.ts';
 import { type Change, type Mark, type Posted, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from './request-ids.ts';
 import { steadyClock } from './steady-clock.ts';
+import { askTime, StoreClock } from './store-clock.ts';
 import { StoreHealth } from './store-health.ts';
 
 export interface ReliableStoreOptions {
@@ -44,6 +45,8 @@ export interface ReliableStoreOptions {
   readonly offlineAllowance?: OfflineAllowanceLimits;
   /** @default Date.now */
   readonly now?: () => number;
+  /** Learns from every reply. */
+  readonly clock?: StoreClock;
 }
 
 /** How long an admit waits until its account can be believed. */
@@ -65,7 +68,6 @@ const MOST_GHOSTS = 10_000;
  */
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
-  readonly #now: () => number;
   readonly #steadyNow: () => number;
   readonly #health: StoreHealth;
   readonly #deliveries: Deliveries;
@@ -77,14 +79,13 @@ export class ReliableStore implements LedgerStore {
   readonly #allowance: OfflineAllowance | undefined;
   /** Request ids of admits that may have been applied, though they were refused, to the end of their leases. */
   readonly #ghosts = new Map<string, number>();
-  /** The store's clock less ours. */
-  #clockOffset = 0;
+  readonly #clock: StoreClock;
   #started = false;
   #closed: Promise<void> | undefined;
 
-  constructor({ store, tell, outbox, offlineAllowance, now = Date.now }: ReliableStoreOptions) {
+  constructor({ store, tell, outbox, offlineAllowance, now = Date.now, clock }: ReliableStoreOptions) {
     this.#store = store;
-    this.#now = now;
+    this.#clock = clock ?? new StoreClock(now);
     this.#health = new StoreHealth({
       now,
       tell,
@@ -102,7 +103,13 @@ export class ReliableStore implements LedgerStore {
       this.#listener.countLosses();
       return this.#health.outages;
     });
-    this.#listener = new Listener({ store, window: this.#window, health: this.#health, tell });
+    this.#listener = new Listener({
+      store,
+      window: this.#window,
+      health: this.#health,
+      clock: this.#clock,
+      tell,
+    });
     this.#redo = new Redo({
       store,
       window: this.#window,
@@ -137,13 +144,12 @@ export class ReliableStore implements LedgerStore {
     try {
       await this.#trust(account);
       const result = await this.#admit(account, command);
-      this.#clockOffset = result.now - this.#now();
       this.#allowance?.answered(command, result.code === 'ok' || result.code === 'exists');
       return result;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       const taken = account.lost ? undefined : this.#allowance?.take(command, this.#health.awayMs);
-      if (taken) return { code: 'ok', ...taken, now: this.#now() + this.#clockOffset, seq: account.seq };
+      if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
       if (error.applied === 'unknown') this.#rememberGhost(command);
       throw error;
     }
@@ -155,7 +161,7 @@ export class ReliableStore implements LedgerStore {
     const taken = this.#allowance?.taken(requestId);
     if (taken !== undefined) {
       const code = hold <= taken ? 'ok' : 'no_funds';
-      const now = this.#now() + this.#clockOffset;
+      const now = this.#clock.now();
       return { code, hold: taken, available: 0n, now, seq: account.seq };
     }
     const first = await this.#extend(account, command);
@@ -373,11 +379,13 @@ export class ReliableStore implements LedgerStore {
   async #settle(command: Settle, wasAdmitted = false): Promise<SettleResult> {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
+    const since = this.#steadyNow();
     const { reply, fell, mark } = await this.#deliveries.deliver(id, async () => {
-      const now = this.#now() + this.#clockOffset;
-      if (this.#outbox && now - requestTime(requestId) > POSTABLE_MS) {
+      // The id of one of ours may have been made by a clock that was wrong.
+      const ageMs = wasAdmitted ? await this.#ageOf(requestId) : this.#steadyNow() - since;
+      if (this.#outbox && ageMs > POSTABLE_MS) {
         const { seq, mark } = account;
-        return { reply: { code: 'old' as const, now, seq }, fell: false, mark };
+        return { reply: { code: 'old' as const, now: this.#clock.now(), seq }, fell: false, mark };
       }
       const asked = await this.#redo.ask(account, () => this.#store.settle(command), true);
       if (asked.reply.code === 'no_account' && (wasAdmitted || account.isKnown)) throw this.#gone(account);
@@ -396,6 +404,13 @@ export class ReliableStore implements LedgerStore {
     this.#allowance?.giveBack(requestId);
     this.#repairIf(fell, account, reply.seq);
     return reply;
+  }
+
+  async #ageOf(requestId: string): Promise<number> {
+    if (!this.#clock.isKnown) {
+      this.#clock.heard(await this.#listener.hear(() => askTime(this.#store, requestId)));
+    }
+    return this.#clock.now() - requestTime(requestId);
   }
 
   async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {

@@ -1,13 +1,16 @@
 import { randomInt } from 'node:crypto';
 
+/** What a clock is waited for when it steps back: far less than ids may be ahead of the store's, which is 5 minutes. */
+const LONGEST_WAIT_MS = 60_000;
+
 /**
  * Makes request ids: 9 base-36 digits of the ms clock, 4 of a gateway id, 6 of
  * a counter. They sort by time, and need no coordination.
  *
- * Within one `RequestIds` every id is greater than the one before, whatever the
- * clock does. The counter starts at random and runs on, because two gateways
- * of many may well draw the same gateway id; it must not be that they then
- * count alike.
+ * Within one `RequestIds` every id is greater than the one before, unless the
+ * clock turns out to be more than a minute ahead. The counter starts at random
+ * and runs on, so that no id is made twice then, nor by two gateways that drew
+ * the same gateway id.
  */
 export class RequestIds {
   readonly #now: () => number;
@@ -23,7 +26,8 @@ export class RequestIds {
   }
 
   next(): string {
-    this.#time = Math.max(this.#time, this.#now());
+    const now = this.#now();
+    if (now > this.#time || now < this.#time - LONGEST_WAIT_MS) this.#time = now;
     this.#counter += 1;
     if (this.#counter === COUNTS) {
       this.#counter = 0;

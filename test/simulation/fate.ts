@@ -106,7 +106,7 @@ function strike(world: World, fault: Fault, at?: Slot): void {
       const { gateway } = slot;
       if (gateway) gateway.actor.clockOffset = random.pick(STEPS);
       later(world, 120_000, () => {
-        if (gateway) gateway.actor.clockOffset = 0;
+        if (gateway) gateway.actor.clockOffset = swarm.clockOffsets[slot.index] ?? 0;
       });
       break;
     }

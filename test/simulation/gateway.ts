@@ -5,6 +5,7 @@ import type { LedgerStore } from '../../src/ledger/ledger.ts';
 import type { OfflineAllowanceLimits } from '../../src/ledger/offline-allowance.ts';
 import { ReliableStore } from '../../src/ledger/reliable-store.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { clockOf, type StoreClock } from '../../src/ledger/store-clock.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { Settlements } from '../../src/settlement.ts';
@@ -38,6 +39,8 @@ export interface GatewayPlants {
   readonly wire?: ((store: LedgerStore) => LedgerStore) | undefined;
   /** Between the settlements and what makes the store reliable. */
   readonly store?: ((store: LedgerStore) => LedgerStore) | undefined;
+  /** What its request ids are made by. */
+  readonly idClock?: (() => number) | undefined;
   readonly disk?: ((files: Disk['files']) => Disk['files']) | undefined;
 }
 
@@ -80,6 +83,9 @@ export class Gateway {
   readonly #options: GatewayOptions;
   readonly #settlements: Settlements;
   readonly #ids: RequestIds;
+  readonly #clock: StoreClock;
+  /** When it first heard from its store what time it is, in its own life. */
+  heardAt = Infinity;
   /** Requests that the store has admitted, as far as it was heard. */
   readonly #admitted = new Set<string>();
   #closing = false;
@@ -99,9 +105,11 @@ export class Gateway {
       durableAfterMs: terms.durableAfterMs,
       onReply: (account, sentAt, seq) => witness.onReply(this.incarnation, account, sentAt, seq),
     });
+    this.#clock = clockOf(this.connection);
     this.store = this.#makeStore();
     this.#settlements = new Settlements({
       store: this.#watched(plants.store?.(this.store) ?? this.store),
+      clock: this.#clock,
       settings: {
         holdMode: terms.holdMode,
         onOrphan: 'checkpoint',
@@ -114,7 +122,7 @@ export class Gateway {
       onError: (error, requestId) => witness.onError(this.incarnation, error, requestId),
       tell: (event) => witness.onEvent(this.incarnation, event),
     });
-    this.#ids = new RequestIds(Date.now, (below) => random.below(below));
+    this.#ids = new RequestIds(plants.idClock ?? (() => this.#clock.now()), (below) => random.below(below));
   }
 
   /** As the router makes it. */
@@ -125,6 +133,7 @@ export class Gateway {
     const files = plants.disk?.(disk.files) ?? disk.files;
     return new ReliableStore({
       store: wire,
+      clock: this.#clock,
       tell: (event) => witness.onEvent(this.incarnation, event),
       ...(terms.hasOutbox && { outbox: { files, onError: terms.outboxOnError } }),
       ...(terms.offlineAllowance && { offlineAllowance: terms.offlineAllowance }),
@@ -136,6 +145,7 @@ export class Gateway {
     return changed(wire, {
       admit: async (command) => {
         const result = await wire.admit(command);
+        this.heardAt = Math.min(this.heardAt, this.#options.time.now);
         if (result.code === 'ok' || result.code === 'exists') this.#admitted.add(command.requestId);
         return result;
       },
@@ -189,6 +199,7 @@ export class Gateway {
     const leaves = new Leaving(plan.leavesAfterMs);
     const truth: RequestTruth = {
       id: this.#ids.next(),
+      knewTheTime: this.heardAt < this.#options.time.now,
       account: caller.account,
       plan,
       gateway: this.incarnation,

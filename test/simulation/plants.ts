@@ -224,6 +224,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
         },
       }),
   },
+  'request ids are made by the clock of the gateway': {
+    focus: ['gateway clock'],
+    idClock: () => Date.now(),
+  },
   'a revoked key is active again after a failover': {
     focus: ['failover', 'crash'],
     wire: (store) => {

@@ -36,6 +36,8 @@ export interface Swarm {
   readonly gateways: number;
   /** Gateway n is on machine n modulo this. */
   readonly machines: number;
+  /** How far the clock of each gateway is from the right time when it starts, in ms. */
+  readonly clockOffsets: readonly number[];
   readonly requests: number;
   readonly accounts: readonly Account[];
   readonly terms: GatewayTerms;
@@ -65,6 +67,9 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   return {
     gateways,
     machines: random.between(1, gateways),
+    clockOffsets: Array.from({ length: gateways }, () =>
+      random.chance(0.1) ? random.pick(WRONG_CLOCKS) : 0,
+    ),
     requests: Math.floor(random.skewed(10, 150)),
     accounts: Array.from({ length: random.between(1, 3) }, (_, n) => drawAccount(random, `account${n}`)),
     terms: {
@@ -103,6 +108,9 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
     sanctions: focus.length > 0 || random.chance(0.3) ? random.between(1, 3) : 0,
   };
 }
+
+/** A little wrong, too far ahead for the store, or a day off. */
+const WRONG_CLOCKS = [-86_400_000, -3_600_000, -3000, 3000, 360_000, 86_400_000] as const;
 
 /** What needs something that repairs it. */
 const ROLLBACKS: readonly Fault[] = ['crash', 'failover', 'silent failover', 'empty restart'];

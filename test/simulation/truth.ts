@@ -13,6 +13,8 @@ export interface RequestTruth {
   readonly account: string;
   readonly plan: Plan;
   readonly gateway: Incarnation;
+  /** Its gateway had heard from the store before what time it is. */
+  readonly knewTheTime: boolean;
   state: 'asked' | 'refused' | 'running' | 'ended';
   hold: bigint;
   /** It took of the offline allowance. */

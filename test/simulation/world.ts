@@ -88,7 +88,8 @@ export class World {
     const random = new Random(seed);
     this.random = random;
     this.swarm = drawSwarm(random.fork(), plant.focus);
-    this.#comesTwice = this.swarm.network.duplicate > 0;
+    const { duplicate, delay } = this.swarm.network;
+    this.#comesTwice = duplicate > 0 || delay > 0;
     const mathRandom = random.fork();
     this.time = new VirtualTime(START, () => mathRandom.next());
     this.server = new StoreServer({
@@ -145,6 +146,7 @@ export class World {
       witness: this.#witness,
     });
     slot.gateway = gateway;
+    gateway.actor.clockOffset = this.swarm.clockOffsets[slot.index] ?? 0;
     this.incarnations.set(name, gateway.incarnation);
     this.note(`${name} starts`);
     this.time.after(gateway.actor, 0, () => gateway.start(SWEEP_MS));
@@ -297,6 +299,7 @@ export class World {
       if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
       if (event.type === 'repair_refused') this.#onRefused(event.id, event.code);
       if (event.type === 'dead_letter') {
+        if (!this.storeClockStepped) this.fail(`${event.requestId} is a dead letter, and not old`);
         const request = this.truth.requests.get(event.requestId);
         if (request) request.isDeadLetter = true;
       }
@@ -358,6 +361,10 @@ export class World {
   }
 
   #onAdmit(run: Entry['run'], requestId: string, result: AdmitResult): void {
+    const isWrong = ['ahead', 'old'].includes(result.code) && !this.storeClockStepped;
+    if (isWrong && this.truth.requests.get(requestId)?.knewTheTime) {
+      this.fail(`${requestId} is ${result.code}, though its gateway knew the time of the store`);
+    }
     if (result.code !== 'ok') return;
     if (this.#voided.has(requestId)) this.fail(`I10: ${requestId} was admitted after it was voided`);
     const { hold, now } = result;
