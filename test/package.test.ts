@@ -89,6 +89,16 @@ describe('the packed package', () => {
     expect(run(`${name}.mjs`, source)).toBe(`${exported.join()}\n`);
   });
 
+  it('does not load what is for tests along with the router', () => {
+    const source = `
+      import { registerHooks } from 'node:module';
+      const loaded = [];
+      registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+      await import('chat-completions-router');
+      console.log(loaded.some((url) => url.includes('/dist/router')), loaded.some((url) => url.includes('/dist/testing')));`;
+    expect(run('loaded.mjs', source)).toBe('true false\n');
+  });
+
   it.each(['nodenext', 'bundler'])(
     'has types for "moduleResolution": "%s", without those of any framework',
     (resolution) => {

@@ -9,7 +9,7 @@ import { ambiguous, editedText, textOf, writeRequest } from './requests.ts';
 
 describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
   it('is changed where it is to be, and in no other byte', () => {
-    fuzz(9000, (random) => {
+    fuzz(6000, (random) => {
       const written = writeRequest(random);
       const body = Buffer.from(textOf(written));
       const edits = editsOf(random);
@@ -20,7 +20,7 @@ describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
   });
 
   it('is refused where another parser could read it otherwise', () => {
-    fuzz(4000, (random) => {
+    fuzz(3000, (random) => {
       const body = Buffer.from(textOf(ambiguous(random, writeRequest(random))));
       same(toldOf(scan(cut(body, random))), toldOf(scan([body])));
       if (scan([body]) instanceof InvalidRequestError) return;
@@ -29,7 +29,7 @@ describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
   });
 
   it('is taken or refused alike, and is what JSON.parse takes, when it is damaged', () => {
-    fuzz(12_000, (random) => {
+    fuzz(8000, (random) => {
       const body = mutated(Buffer.from(textOf(writeRequest(random))), random);
       const whole = scan([body]);
       same(toldOf(scan(cut(body, random))), toldOf(whole));
@@ -55,7 +55,7 @@ describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
   });
 
   it('is survived where it is no request at all', () => {
-    fuzz(20_000, (random) => {
+    fuzz(15_000, (random) => {
       const alphabet = random.pick([256, 128]);
       const body = Buffer.from(Array.from({ length: random.below(60) }, () => random.below(alphabet)));
       same(toldOf(scan(cut(body, random))), toldOf(scan([body])));
