@@ -5,10 +5,11 @@ import cors from 'cors';
 import express, { type RequestHandler } from 'express';
 import { describe, expect, it } from 'vitest';
 
-import type { NodeHandler } from '../src/index.ts';
+import type { ChatCompletionsRouter, NodeHandler } from '../src/index.ts';
 import { describeRouter } from './contracts/router.ts';
 import { listen, type Mount, mountOnNode, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerStream, beginStream, sleep, STREAM, text } from './helpers/provider.ts';
+import { createWebServer } from './helpers/web-server.ts';
 
 describeRouter('node:http', mountOnNode);
 describeRouter('Express 5', mountOnExpress('/v1'));
@@ -60,6 +61,54 @@ function log(tell: (line: string) => void): RequestHandler {
     next();
   };
 }
+
+describe('the promise of a door', () => {
+  it.each<
+    [string, (router: ChatCompletionsRouter, settle: (request: Promise<unknown>) => void) => http.Server]
+  >([
+    [
+      'Node',
+      (router, settle) =>
+        http.createServer((request, response) => {
+          settle(router(request, response));
+        }),
+    ],
+    [
+      'Web',
+      (router, settle) =>
+        createWebServer((request) => {
+          const response = router.fetch(request);
+          settle(response);
+          return response;
+        }),
+    ],
+  ])('is settled however a request ends: %s', async (_door, createServer) => {
+    const promises: Promise<unknown>[] = [];
+    const gateway = await startGateway({}, (router) =>
+      listen(
+        createServer(router, (promise) => promises.push(promise)),
+        '/v1',
+      ),
+    );
+    const stream = { ...QUESTION, stream: true };
+    await (await gateway.post(QUESTION)).text();
+    await (await gateway.post({})).text();
+    gateway.provider.script = async (response) => {
+      beginStream(response);
+      response.write(text('Hello'));
+      await sleep(5000);
+    };
+    await (await gateway.post(stream)).body?.cancel();
+    gateway.provider.script = (response) => {
+      beginStream(response);
+      response.write(text('Hello').slice(0, -20), () => response.destroy());
+    };
+    await expect(gateway.post(stream).then((response) => response.text())).rejects.toThrow('terminated');
+    await Promise.all(promises);
+    expect(promises).toHaveLength(4);
+    await gateway.close();
+  });
+});
 
 describe('Express around the router', () => {
   it('keeps headers that middleware set before it, and tells a logger of each ending', async () => {
