@@ -31,6 +31,9 @@ import {
 
 // The sixteen scenarios of https://github.com/failoverbench/failoverbench (methodology 0.1), in less time: what
 // is a second there is some ten milliseconds here. Each says what the official client sees, who was asked and what was paid.
+//
+// In its own words S08, S09, S10 and S14 are «safe»: the client gets a clear error, because nothing is begun twice once a
+// byte is out. In all others it gets the whole answer (in S13, as it is to be, the provider's reason).
 
 let two: TwoTargets;
 
