@@ -365,6 +365,13 @@ describe('a fault', () => {
   });
 });
 
+it('is documented in all that it exports', async () => {
+  const page = readFileSync(new URL('../docs/testing.md', import.meta.url), 'utf8');
+  const names = Object.keys(await import('../src/testing.ts'));
+  const reference = page.slice(page.indexOf('## The provider'));
+  expect(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(reference))).toEqual([]);
+});
+
 it('is shown by an example that passes', () => {
   const root = new URL('..', import.meta.url).pathname;
   const [, program = ''] = /^```ts\n(.*?)^```/ms.exec(readFileSync(`${root}docs/testing.md`, 'utf8')) ?? [];
