@@ -152,9 +152,50 @@ describe('when the first target fails before its answer began', () => {
 
   it('nothing else is asked where the request itself was refused', async () => {
     const first = await start();
-    first.script = answerJson('{"error":{"message":"context length","code":"context_length_exceeded"}}', 400);
-    expect((await post()).status).toBe(400);
+    const refusal = '{"error":{"message":"max_tokens is too large","code":"invalid_value"}}';
+    first.script = answerJson(refusal, 400);
+    const response = await post();
+    expect(response.status).toBe(400);
+    expect(await response.text()).toBe(refusal);
     expect(second.received).toHaveLength(0);
+  });
+
+  it.each([
+    ['OpenAI', 400, '"code":"context_length_exceeded"'],
+    [
+      'vLLM',
+      400,
+      '"message":"This model\'s maximum context length is 8192 tokens. However, you requested 9000."',
+    ],
+    ['OpenRouter', 400, '"message":"This endpoint\'s maximum context length is 8192 tokens."'],
+    ['Anthropic', 400, '"message":"prompt is too long: 205000 tokens > 200000 maximum"'],
+    [
+      'Gemini',
+      400,
+      '"message":"The input token count (1048577) exceeds the maximum number of tokens allowed"',
+    ],
+    ['llama.cpp', 400, '"type":"exceed_context_size_error"'],
+  ])(
+    'the second is asked where the prompt is too long for the first, as %s says it',
+    async (_, status, said) => {
+      const first = await start({ health: { failures: 1 } });
+      first.script = answerJson(`{"error":{${said}}}`, status);
+      const settled = gatewaySettled();
+      expect((await post()).status).toBe(200);
+      expect([first.received.length, second.received.length]).toEqual([1, 1]);
+      expect(await settled).toMatchObject({ charged: '0.00009' });
+      expect(changes).toEqual([]);
+    },
+  );
+
+  it('a prompt that is too long for all is refused in the words of the last', async () => {
+    const first = await start();
+    first.script = answerJson('{"error":{"code":"context_length_exceeded","message":"8192"}}', 400);
+    second.script = answerJson('{"error":{"code":"context_length_exceeded","message":"16384"}}', 400);
+    const response = await post();
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { message: '16384' } });
+    expect([first.received.length, second.received.length]).toEqual([1, 1]);
   });
 
   it('nothing else is asked when retries are off', async () => {

@@ -4,8 +4,10 @@ import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../models/catalog.ts';
 import type { Retries } from '../settings.ts';
+import { mayBeTooLong, saysTooLong } from './context-length.ts';
 import { afterFirstEvent } from './first-event.ts';
 import type { Asked, Health } from './health.ts';
+import { peek } from './peek.ts';
 
 /** An answer that the client gets, and whose it is. */
 export interface Delivery {
@@ -51,7 +53,8 @@ const DISCARD_MS = 1000;
  *
  * Another target is asked only while nothing has reached the client: after a
  * failure to connect or to answer in time, a status that says nothing against
- * the request, or an error in place of an answer's first event. The last target
+ * the request, an error in place of an answer's first event, or a prompt that
+ * is too long for this target. The last target
  * that is left may be asked again, and what it says then is the client's.
  */
 export class Failover {
@@ -103,6 +106,11 @@ export class Failover {
         if (isTargetsFault(status)) asked.failed(Date.now(), retryAfterMs);
         return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs };
       }
+      if (!isLast && mayBeTooLong(status)) {
+        const { text, answer } = await peek(sent, journey.client);
+        asked.answered(Date.now());
+        return { delivery: { target, answer, asked }, refused: saysTooLong(text) };
+      }
       const isAnswer = status >= 200 && status < 300;
       const answer = isAnswer && !isLast ? await this.#begun(sent, asked, target, journey) : sent;
       asked.answered(Date.now());
@@ -142,7 +150,7 @@ type Tried =
   | {
       readonly delivery: Delivery;
       /** Another target, or this one later, may have a better one. */
-      readonly refused?: true;
+      readonly refused?: boolean;
       readonly retryAfterMs?: number | undefined;
       readonly error?: undefined;
     }

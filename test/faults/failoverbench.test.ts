@@ -257,15 +257,25 @@ it('S11 Stream ends without [DONE]: a whole answer, at once, with its usage', as
   expect(await two.books()).toEqual({ used: PRIMARY_CHARGE, held: '0.00' });
 });
 
-it('S12 Context length exceeded: told as it is, and never asked again', async () => {
-  await start({ primaryAlone: true });
-  two.primary.answer(
-    error(400, { message: 'Too long.', code: 'context_length_exceeded', param: 'messages' }),
-  );
-  const heard = await two.hear();
-  expect(heard.error).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' });
-  expect(two.asked()).toEqual([1, 0]);
-  expect(await two.books()).toEqual({ used: '0.00', held: '0.00' });
+describe('S12 Context length exceeded', () => {
+  const tooLong = error(400, { message: 'Too long.', code: 'context_length_exceeded', param: 'messages' });
+
+  it('is answered by a fallback that reads more; nobody is asked twice', async () => {
+    await start();
+    two.primary.answer(tooLong);
+    expectAnswer(await two.hear(), 'fallback');
+    expect(two.asked()).toEqual([1, 1]);
+    expect(await two.books()).toEqual({ used: FALLBACK_CHARGE, held: '0.00' });
+  });
+
+  it('is told as it is, where nobody else can be asked', async () => {
+    await start({ primaryAlone: true });
+    two.primary.answer(tooLong);
+    const heard = await two.hear();
+    expect(heard.error).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' });
+    expect(two.asked()).toEqual([1, 0]);
+    expect(await two.books()).toEqual({ used: '0.00', held: '0.00' });
+  });
 });
 
 it("S13 Content-filter rejection: the provider's own reason, and nobody else is asked", async () => {
