@@ -70,6 +70,8 @@ export class Settlements {
   /** By the model's ID. */
   readonly #corrections = new Map<string, Correction>();
   readonly #posting = new InFlight<Posting>();
+  /** Holds of nothing, of accounts that there are not. */
+  readonly #unbooked = new WeakSet<Hold>();
   #abandoned = false;
   readonly #clock: StoreClock;
 
@@ -134,11 +136,17 @@ export class Settlements {
       throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
     }
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account });
+    const terms = { requestId, caller, model, quote, grows, outputLimit: undefined };
+    // What costs nothing needs no account.
+    if (result.code === 'no_account' && quote.want === 0n) {
+      const hold = new Hold(this.#keeper, terms, 0n);
+      this.#unbooked.add(hold);
+      return hold;
+    }
     if (result.code !== 'ok' && result.code !== 'exists') throw refusal(result, min, quote);
 
     const limit = grows ? undefined : outputLimit(result.hold, quote);
-    const terms = { requestId, caller, model, quote, grows, outputLimit: limit };
-    const hold = new Hold(this.#keeper, terms, result.hold);
+    const hold = new Hold(this.#keeper, { ...terms, outputLimit: limit }, result.hold);
     this.#heartbeat.add(hold);
     return hold;
   }
@@ -149,6 +157,10 @@ export class Settlements {
     const terms = this.#consumptionTerms(hold);
     const consumption = consumptionOf(outcome, terms);
     learnFrom(outcome, terms);
+    if (this.#unbooked.has(hold)) {
+      this.#tell(hold, outcome, consumption, 0n, 0n);
+      return;
+    }
     this.#track(
       hold.terms.requestId,
       consumption

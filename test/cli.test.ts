@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -142,6 +142,16 @@ describe('audit', () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
     expect(stdout).toMatch(/\n1 account, 1 line of journal: 1 finding\n$/);
+  });
+
+  it('finds a name that has changed on the disk, which no sum shows', async () => {
+    const bytes = readFileSync(file);
+    // The name is in the table and in its index: one of them.
+    bytes.write('b', bytes.indexOf('acme'));
+    writeFileSync(file, bytes);
+    const { code, stdout } = await on('audit');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^the store is damaged: /);
   });
 
   it('says it in JSON', async () => {

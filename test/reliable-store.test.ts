@@ -632,6 +632,15 @@ describe('a store made reliable', () => {
       expect(await ask(17, 'k4', 1n)).toBe(0n);
     });
 
+    it('gives nothing to a request with an idempotency key, which nobody can recognize', async () => {
+      const { primary, store } = await openAccount(1000n, { offlineAllowance });
+      await store.admit(admission(1, 1n));
+      primary.fault = 'refuse';
+      const idempotencyKey = { key: hashOf('once'), body: hashOf('body') };
+      await expect(store.admit(admission(2, 1n, { idempotencyKey }))).rejects.toThrow(StoreUnavailable);
+      expect(await store.admit(admission(3, 1n))).toMatchObject({ code: 'ok' });
+    });
+
     it('takes a hold back only once the store has its settlement', async () => {
       const { primary, store } = await openAccount(1000n, { offlineAllowance });
       await store.admit(admission(1, 1n));

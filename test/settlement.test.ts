@@ -288,6 +288,19 @@ describe('holds', () => {
     await gateway.close();
   });
 
+  it('are not needed by a free model, not even an account is', async () => {
+    const gateway = await startGateway({
+      models: { free: { targets: ['loopback/upstream-model'], pricing: 'free' } },
+      authenticate: () => ({ account: 'nobody', key: 'k' }),
+    });
+    const settled = gateway.nextSettled();
+    const response = await gateway.post({ ...QUESTION, model: 'free' });
+    expect(response.status).toBe(200);
+    await response.text();
+    expect(await settled).toMatchObject({ account: 'nobody', charged: '0.00' });
+    await gateway.close();
+  });
+
   it('charge what a target costs where it has a price of its own, and know what the provider bills', async () => {
     const target = {
       provider: 'loopback',

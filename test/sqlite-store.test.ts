@@ -74,6 +74,15 @@ describe('a ledger file', () => {
     expect(existsSync(`${link}-wal`)).toBe(false);
   });
 
+  it('has a grant on the disk when that is answered, and says so', async () => {
+    const store = new SqliteStore(newFile());
+    const grant = { account: 'acme', id: 'g1', amount: 5n };
+    expect(await store.grant(grant)).toMatchObject({ code: 'ok', durable: true });
+    // It may be from a moment ago, of a process that died before it was on the disk.
+    expect(await store.grant(grant)).not.toHaveProperty('durable');
+    await store.close();
+  });
+
   it('is not opened again by a store that is closed', async () => {
     const store = new SqliteStore(newFile());
     await store.close();

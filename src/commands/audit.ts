@@ -8,6 +8,10 @@ export const auditCommand: Command = {
   options: {},
   async run({ positionals: [account], store, print }) {
     let [accounts, lines, findings] = [0, 0, 0];
+    for (const message of (await store.damage?.()) ?? []) {
+      findings += 1;
+      print(`the store is damaged: ${message}`, { damage: message });
+    }
     for await (const each of audit(store, { ...(account !== undefined && { account }) })) {
       accounts += 1;
       lines += each.lines;

@@ -62,6 +62,8 @@ export interface LedgerStore {
   keys(account: string): Promise<readonly KeyRecord[]>;
   /** Says whether there was such a key; revoking twice is fine. */
   revokeKey(account: string, key: string): Promise<boolean>;
+  /** What is wrong with the place that all is kept in, where a store can find that out: a sentence each. */
+  damage?(): Promise<readonly string[]>;
   /** Id of each recorded key -> its hash, for those who move an account to another store. */
   keyHashes?(account: string): Promise<ReadonlyMap<string, string>>;
 

@@ -148,7 +148,9 @@ export class ReliableStore implements LedgerStore {
       return result;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      const taken = account.lost ? undefined : this.#allowance?.take(command, this.#health.awayMs);
+      // Nobody could say here whether an idempotency key was used before.
+      const mayTake = !account.lost && !command.idempotencyKey;
+      const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
       if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
       if (error.applied === 'unknown') this.#rememberGhost(command);
       throw error;

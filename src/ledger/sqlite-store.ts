@@ -46,6 +46,7 @@ import { keyRecord } from './memory-account.ts';
 import { accountNames, findKey, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { Mode } from './sqlite-file.ts';
 import type { Database } from './sqlite-schema.ts';
+import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
 
 /** Requests that one transaction of a sweep ends, lines that one of a trim folds: few ms each. */
@@ -123,13 +124,13 @@ export class SqliteStore implements LedgerStore {
       const rows = SqliteAccount.open(sql, command.account);
       const result = grant(rows, command, this.#now());
       rows.save();
-      return result;
+      return durable(result);
     });
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
     checkAdjust(command);
-    return this.#command(command.account, (rows, now) => adjust(rows, command, now), 'durable');
+    return this.#command(command.account, (rows, now) => durable(adjust(rows, command, now)), 'durable');
   }
 
   async sweep(budget: number): Promise<number> {
@@ -233,7 +234,7 @@ export class SqliteStore implements LedgerStore {
       rows.saveKey(newKey({ key, hash, name, limits }, now));
       const reply = stamp(rows, now);
       rows.save();
-      return { code: 'ok', ...reply };
+      return durable({ code: 'ok', ...reply });
     });
   }
 
@@ -267,6 +268,12 @@ export class SqliteStore implements LedgerStore {
       },
       'durable',
     );
+  }
+
+  /** Reads the whole file, and stops this process's event loop for as long as that takes. */
+  async damage(): Promise<readonly string[]> {
+    const rows = await this.#session.run('read', (sql) => sql('PRAGMA integrity_check').all());
+    return rows.map((row) => text(row, 'integrity_check')).filter((found) => found !== 'ok');
   }
 
   /** Waits for the commands that are under way, and refuses later ones. */
@@ -305,6 +312,13 @@ export class SqliteStore implements LedgerStore {
 function openDatabase(path: string): Database {
   const sqlite = process.getBuiltinModule('node:sqlite');
   return new sqlite.DatabaseSync(path);
+}
+
+/** A commit at FULL is on the disk. What was there before may be from a moment ago, of a process that died since. */
+function durable<Reply extends { readonly code: string }>(
+  reply: Reply,
+): Reply & { readonly durable?: boolean } {
+  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
 }
 
 function within64Bits(seq: bigint): bigint {
