@@ -128,7 +128,7 @@ describe('a Redis that', () => {
   it("is busy with somebody else's script refuses, and what can wait is tried again", async () => {
     const { redis, server } = await openAll(['--busy-reply-threshold', '20']);
     // What it answers is judged, not how soon: a loop without end takes a processor to itself.
-    const store = new RedisStore({ client: server.url, admitTimeoutMs: 5_000, timeoutMs: 5_000 });
+    const store = new RedisStore({ client: server.url, admitTimeoutMs: 1_000, timeoutMs: 10_000 });
     onTestFinished(() => store.close());
     await store.ready();
     const other = new Redis(server.port);
