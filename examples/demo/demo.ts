@@ -31,12 +31,18 @@ export const models: Found['models'] = {
 };
 
 /** Makes an account with a key and $5.00, and prints them, with what to paste next. */
-export async function announce(router: ChatCompletionsRouter, server: Server): Promise<void> {
+export async function announce(router: ChatCompletionsRouter, at: Server | number): Promise<void> {
   // An account is made by its first key, or its first credits.
   const { key } = await router.keys.create({ account: 'demo', name: 'demo' });
   await router.credits.grant('demo', '5.00', { id: 'welcome' }); // the same id again grants nothing
   const { balance } = await router.credits.balance('demo');
+  const baseURL = `http://localhost:${typeof at === 'number' ? at : listening(at)}/v1`;
+  console.log(banner({ baseURL, apiKey: key, balance, models }));
+}
+
+/** The port that a server has. */
+export function listening(server: Server): number {
   const address = server.address();
-  const listening = typeof address === 'object' ? address?.port : undefined;
-  console.log(banner({ baseURL: `http://localhost:${listening}/v1`, apiKey: key, balance, models }));
+  if (address === null || typeof address === 'string') throw new Error('The server has no port.');
+  return address.port;
 }

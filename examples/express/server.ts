@@ -34,5 +34,5 @@ async function close(): Promise<void> {
   server.closeIdleConnections();
 }
 
-process.once('SIGINT', () => void close());
-process.once('SIGTERM', () => void close());
+process.once('SIGINT', close);
+process.once('SIGTERM', close);

@@ -16,7 +16,7 @@ const app = new Hono();
 app.all('/v1/*', toHonoHandler(router));
 app.get('/', (context) => context.text('Chat completions are served at /v1.\n'));
 
-const server = serve({ fetch: app.fetch, port }, () => void announce(router, server));
+const server = serve({ fetch: app.fetch, port }, () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections
@@ -24,5 +24,5 @@ async function close(): Promise<void> {
   if (server instanceof Server) server.closeIdleConnections();
 }
 
-process.once('SIGINT', () => void close());
-process.once('SIGTERM', () => void close());
+process.once('SIGINT', close);
+process.once('SIGTERM', close);

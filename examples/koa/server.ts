@@ -16,7 +16,7 @@ app.use((context) => {
   context.body = 'Chat completions are served at /v1.\n';
 });
 
-const server = app.listen(port, () => void announce(router, server));
+const server = app.listen(port, () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections
@@ -24,5 +24,5 @@ async function close(): Promise<void> {
   server.closeIdleConnections();
 }
 
-process.once('SIGINT', () => void close());
-process.once('SIGTERM', () => void close());
+process.once('SIGINT', close);
+process.once('SIGTERM', close);

@@ -28,5 +28,5 @@ async function close(): Promise<void> {
   await app.close();
 }
 
-process.once('SIGINT', () => void close());
-process.once('SIGTERM', () => void close());
+process.once('SIGINT', close);
+process.once('SIGTERM', close);

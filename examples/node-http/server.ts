@@ -10,7 +10,7 @@ import { announce, models, port, providers } from '../demo/demo.ts';
 const router = createChatCompletionsRouter({ store: 'memory:', providers, models });
 
 const server = createServer(router);
-server.listen(port, () => void announce(router, server));
+server.listen(port, () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections
@@ -18,5 +18,5 @@ async function close(): Promise<void> {
   server.closeIdleConnections();
 }
 
-process.once('SIGINT', () => void close());
-process.once('SIGTERM', () => void close());
+process.once('SIGINT', close);
+process.once('SIGTERM', close);

@@ -5,19 +5,39 @@ import type { Readable } from 'node:stream';
 /** Without the variables that would bring real providers in. */
 export const ENV = { PATH: process.env['PATH'], HOME: process.env['HOME'] };
 
-/** An example that runs in a process of its own. */
-export interface Example {
+/** A process of an example. */
+export interface ExampleProcess {
   readonly process: ChildProcessByStdio<null, Readable, Readable>;
   /** What it printed at its start. */
   readonly banner: string;
-  readonly baseURL: string;
-  readonly apiKey: string;
   /** Ends it as an operator would, and gives its exit code. */
   stop(): Promise<number | null>;
 }
 
+/** An example that serves the demo's account. */
+export interface Example extends ExampleProcess {
+  readonly baseURL: string;
+  readonly apiKey: string;
+}
+
 /** @param name - a folder of `examples/` whose `server.ts` prints the banner of the demo */
-export async function startExample(name: string, env: NodeJS.ProcessEnv = {}): Promise<Example> {
+export async function startExample(
+  name: string,
+  env: NodeJS.ProcessEnv = {},
+  started: RegExp = /Ctrl-C/,
+): Promise<Example> {
+  const example = await spawnExample(name, env, started);
+  const [, baseURL = ''] = /Address\s+(http:\S+)/.exec(example.banner) ?? [];
+  const [, apiKey = ''] = /API key\s+(sk-ccr-\S+)/.exec(example.banner) ?? [];
+  return { ...example, baseURL, apiKey };
+}
+
+/** @param started - what it has printed when it can be used */
+export async function spawnExample(
+  name: string,
+  env: NodeJS.ProcessEnv,
+  started: RegExp,
+): Promise<ExampleProcess> {
   const child = spawn(process.execPath, [`examples/${name}/server.ts`], {
     env: { ...ENV, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -27,22 +47,18 @@ export async function startExample(name: string, env: NodeJS.ProcessEnv = {}): P
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (complaints += chunk));
   for await (const chunk of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     banner += chunk;
-    if (banner.includes('Ctrl-C')) break;
+    if (started.test(banner)) break;
   }
   child.stdout.resume();
-  const [, baseURL] = /Address\s+(http:\S+)/.exec(banner) ?? [];
-  const [, apiKey] = /API key\s+(sk-ccr-\S+)/.exec(banner) ?? [];
-  if (!baseURL || !apiKey) {
+  if (!started.test(banner)) {
     child.kill();
     throw new Error(`The example ${name} did not start: ${banner}${complaints}`);
   }
   return {
     process: child,
     banner,
-    baseURL,
-    apiKey,
     stop: async () => {
-      if (child.exitCode === null) {
+      if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGTERM');
         await once(child, 'exit');
       }

@@ -1,0 +1,44 @@
+/**
+ * Two processes that spend from one balance, which is in a Redis Cluster.
+ *
+ *     npm run example -- redis-cluster
+ *
+ * Starts a cluster of its own, of three redis-servers, unless CREDITS_STORE names one.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { createChatCompletionsRouter } from 'chat-completions-router';
+import { announce, models, port, providers } from '../demo/demo.ts';
+import { startCluster } from './cluster.ts';
+
+const own = process.env['CREDITS_STORE'] === undefined ? await startCluster() : undefined;
+const store = process.env['CREDITS_STORE'] ?? own?.url ?? '';
+
+const apps = [startApp(port), startApp(port === 0 ? 0 : port + 1)];
+const [first, second] = await Promise.all(apps.map(portOf));
+
+// A third process that uses the same accounts: it makes one, with a key and credits.
+const router = createChatCompletionsRouter({ store, providers, models });
+await announce(router, first ?? port);
+console.log(`  The same key and credits at http://localhost:${second}/v1\n`);
+
+function startApp(port: number): ChildProcess {
+  return fork(`${import.meta.dirname}/app.ts`, {
+    env: { ...process.env, CREDITS_STORE: store, PORT: String(port) },
+  });
+}
+
+async function portOf(app: ChildProcess): Promise<number> {
+  const [told] = await once(app, 'message');
+  return Number(told);
+}
+
+async function close(): Promise<void> {
+  const exits = apps.map((app) => once(app, 'exit'));
+  for (const app of apps) app.kill('SIGTERM');
+  await Promise.all([...exits, router.close()]);
+  await own?.stop();
+}
+
+process.once('SIGINT', close);
+process.once('SIGTERM', close);
