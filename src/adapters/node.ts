@@ -43,8 +43,9 @@ export function createNodeHandler(
 function overHttp2(response: Http2ServerResponse): ClientResponse {
   const { stream } = response;
   const own = {
-    destroyed: { get: () => stream.destroyed },
+    destroyed: { configurable: true, get: () => stream.destroyed },
     destroy: {
+      configurable: true,
       value: () => {
         stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       },
