@@ -2,7 +2,7 @@ import type { Caller } from './accounts/authenticate.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from './accounts/idempotency-key.ts';
 import { quoteRequest } from './admission.ts';
 import { asError, ModelNotFoundError, RouterClosingError, UpstreamTimeoutError } from './errors.ts';
-import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
+import { spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { readChatRequest } from './http/read-body.ts';
@@ -13,21 +13,21 @@ import type { Ending } from './ledger/ledger.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
 import type { Catalog, Target } from './models/catalog.ts';
+import { withOwnKeys } from './models/own-keys.ts';
 import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
 import type { Settlements } from './settlement.ts';
-import type { Agents } from './upstream/agents.ts';
-import { type Abortable, attempt, type RunningAttempts } from './upstream/attempt.ts';
+import type { Abortable, RunningAttempts } from './upstream/attempt.ts';
 import { orderTargets } from './upstream/choice.ts';
 import type { Delivery, Failover } from './upstream/failover.ts';
 import type { Health } from './upstream/health.ts';
-import { upstreamRequest } from './upstream/upstream-request.ts';
+import type { Sender } from './upstream/sender.ts';
 
 export interface CompletionServices {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly settlements: Settlements;
-  readonly agents: Agents;
+  readonly sender: Sender;
   readonly health: Health;
   readonly failover: Failover;
   /** The attempts that run now, for those who must end them. */
@@ -57,8 +57,11 @@ export async function completion(
 
   const name = idempotencyKeyOf(exchange.headers);
   const { body, request } = await readChatRequest(exchange, settings);
-  const model = catalog.get(request.model);
-  if (!model) throw new ModelNotFoundError(request.model);
+  const found = catalog.get(request.model);
+  if (!found) throw new ModelNotFoundError(request.model);
+  const { upstreamKeys } = caller;
+  const ownKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
+  const model = upstreamKeys ? withOwnKeys(found, (provider) => ownKey(provider) !== undefined) : found;
   const quote = quoteRequest(request, model);
   const targets = orderTargets(model, quote, services.health);
   const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, body);
@@ -77,28 +80,45 @@ export async function completion(
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
   let running: Place<Abortable> | undefined;
   let drain: Drain | undefined;
+  let asksUsage = false;
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
     const { provider } = target;
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
-    const bytes = spliceRequest(body, request, {
-      ...(target.model !== request.model && { model: target.model }),
-      includeUsage: addsUsage(target, request),
-      ...(hold.outputLimit !== undefined && {
-        outputLimit: { field: provider.outputLimitField, tokens: hold.outputLimit },
-      }),
-    });
-    const upstream = await upstreamRequest(target, exchange.headers, bytes, services.agents);
-    const spentMs = Date.now() - startedAt;
-    const terms = { timeouts: provider.timeouts, spentMs, client, drain };
-    try {
-      const answer = await attempt(upstream, terms, (attempted) => {
-        if (running) services.running.delete(running);
-        running = services.running.add(attempted);
-        outcome = { ...outcome, dispatched: true };
+    const splice = (includeUsage: boolean): Buffer =>
+      spliceRequest(body, request, {
+        ...(target.model !== request.model && { model: target.model }),
+        includeUsage,
+        ...(hold.outputLimit !== undefined && {
+          outputLimit: { field: provider.outputLimitField, tokens: hold.outputLimit },
+        }),
       });
+    try {
+      const sent = await services.sender.send({
+        target,
+        clientHeaders: exchange.headers,
+        body: splice,
+        lacksUsage: request.edits.includeUsage !== undefined,
+        ownKey: ownKey(provider.name),
+        client,
+        drain,
+        startedAt,
+        onAttempt: (attempted) => {
+          if (running) services.running.delete(running);
+          running = services.running.add(attempted);
+          outcome = { ...outcome, dispatched: true };
+        },
+        onRefused: () => {
+          outcome = { ...outcome, dispatched: false };
+        },
+        onError: (error) => {
+          services.onError(error, exchange.id);
+        },
+      });
+      const { answer } = sent;
+      ({ asksUsage } = sent);
       // A refusal costs nothing, also when the client leaves before another target was asked.
       if (answer.status < 200 || answer.status >= 300) outcome = { ...outcome, dispatched: false };
       return answer;
@@ -111,11 +131,10 @@ export async function completion(
   try {
     delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain });
     const { target, answer } = delivery;
-    const meter = new UsageMeter();
+    const meter = new UsageMeter(target.provider.usage);
     hold.watch(target, meter);
     const brake = growthOf(hold, meter);
-    const asked = addsUsage(target, request);
-    const filter = asked || brake ? new UsageEventFilter(meter, asked) : undefined;
+    const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
     const parts = { meter, filter, brake, drain };
     const end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
     const { ending, leftBeforeOutput } = end;
@@ -135,11 +154,6 @@ export async function completion(
     drain?.end();
     hold.settle(outcome);
   }
-}
-
-/** Whether we ask for usage in a stream, where the client did not. */
-function addsUsage({ provider }: Target, { edits }: ChatRequest): boolean {
-  return provider.streamUsage === 'option' && edits.includeUsage !== undefined;
 }
 
 function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {

@@ -365,6 +365,19 @@ export class UpstreamError extends RouterError {
   }
 }
 
+/** The provider refused the client's own key for it, or that key's account there. */
+export class OwnKeyRefusedError extends RouterError {
+  readonly status: 401 | 402 | 403;
+  readonly code = 'own_key_refused';
+  readonly type = 'authentication_error';
+
+  /** @param status - the provider's own */
+  constructor(status: OwnKeyRefusedError['status']) {
+    super(`The model's provider refused the API key of your own that is used for it (${status}).`);
+    this.status = status;
+  }
+}
+
 /** One of the four clocks ran out while waiting for the provider. */
 export class UpstreamTimeoutError extends RouterError {
   readonly status = 504;

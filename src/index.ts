@@ -25,8 +25,9 @@ export type { RedisClient } from './ledger/redis-client.ts';
 export type { Durability } from './ledger/redis-durability.ts';
 export { RedisStore, type RedisStoreOptions } from './ledger/redis-store.ts';
 export type { Pricing } from './metering/price.ts';
-export type { Usage } from './metering/usage-dialects.ts';
+export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
 export type {
+  ApiKeySource,
   Authenticate,
   AuthenticatedCaller,
   AuthenticateRequest,

@@ -4,6 +4,7 @@ import type { Hooks } from './hooks.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import type { TokenBudgets } from './metering/estimate.ts';
 import type { Pricing } from './metering/price.ts';
+import type { UsageDialect } from './metering/usage-dialects.ts';
 
 /** What `createChatCompletionsRouter` takes. Everything is read once, at construction. */
 export interface ChatCompletionsRouterOptions {
@@ -244,10 +245,20 @@ export interface TimeoutOptions {
 export interface ProviderOptions {
   /** A preset to start from, where it isn't this entry's own name. */
   readonly preset?: string;
-  /** Up to and including the version segment, e.g. `https://api.openai.com/v1`. Presets know theirs. */
+  /**
+   * Up to and including the version segment, e.g. `https://api.openai.com/v1`. Presets know theirs. Names in
+   * braces are filled from `variables`; `{model}` in its path is the model's name there.
+   */
   readonly baseURL?: string;
-  /** A function is asked on every request, so that keys can rotate, and a missing key fails a request and not a build. */
-  readonly apiKey?: string | (() => string | undefined | Promise<string | undefined>);
+  /** What the base URL leaves open, e.g. `{ resource: 'contoso' }` for the preset `azure`. */
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly apiKey?: ApiKeySource;
+  /**
+   * Several keys instead of one, used in turn. One that the provider refuses (401, 402, 403, or a 429 that tells
+   * of a spent quota) is set aside for a minute, and the request goes out again with the next; when all of them
+   * are, the one that failed longest ago is used. `hooks.onError` is told which it was, by its place in the list.
+   */
+  readonly apiKeys?: readonly ApiKeySource[];
   /**
    * How the key is sent.
    *
@@ -263,9 +274,14 @@ export interface ProviderOptions {
    * the extra event where the client did not ask), `native` sends it unasked, `rejected` refuses the
    * field, `none` never sends it (charged by estimate).
    *
+   * With `option`, a request that is refused for the field is sent once more without it, and that is remembered
+   * for the model, as long as the process lives.
+   *
    * @default 'option'
    */
   readonly streamUsage?: StreamUsage;
+  /** How its usage counts, where the numbers alone don't show it. */
+  readonly usage?: UsageDialect;
   /**
    * The field in which an output limit is inserted where the client gave none.
    *
@@ -284,6 +300,8 @@ export interface ProviderOptions {
   readonly timeouts?: TimeoutOptions;
 }
 
+/** A function is asked on every request, so that keys can rotate, and a missing key fails a request and not a build. */
+export type ApiKeySource = string | (() => string | undefined | Promise<string | undefined>);
 export type StreamUsage = 'option' | 'native' | 'rejected' | 'none';
 export type OutputLimitField = 'max_tokens' | 'max_completion_tokens';
 export type OnClientGone = 'abort' | 'drain';
@@ -307,6 +325,12 @@ export interface ModelOptions {
   readonly choice?: Choice;
   /** What the client pays, whichever target answers. A model without a price must say `'free'`. */
   readonly pricing: Pricing | 'free';
+  /**
+   * What the client pays where its own key for the provider is used (`upstreamKeys` of `authenticate`).
+   *
+   * @default as for every other request
+   */
+  readonly ownKeyPricing?: Pricing | 'free';
   /** Most tokens that prompt and completion can have together. */
   readonly contextWindow?: number;
   /** Most tokens that the model writes; required unless the model is free, because holds are made of it. */
@@ -336,6 +360,8 @@ export interface TargetOptions {
   readonly model: string;
   /** What the client pays when this target answers, instead of the model's `pricing`. */
   readonly pricing?: Pricing | 'free';
+  /** What it pays when its own key was used here, instead of the model's `ownKeyPricing`. */
+  readonly ownKeyPricing?: Pricing | 'free';
   /** What the provider bills; told in the journal and in `onSettled`. */
   readonly cost?: Pricing | 'free';
   /**
@@ -364,6 +390,15 @@ export interface AuthenticatedCaller {
    * @default 'external'
    */
   readonly key?: string;
+  /**
+   * The caller's own keys for providers, by their names in `providers`: used instead of yours, and never with
+   * yours in their place. The request is charged as any other, or by `ownKeyPricing`; its `cost` to you is 0. A
+   * key that the provider refuses is the caller's matter: it is told so with the provider's status (401, 402 or
+   * 403), no other target is asked, and none is set aside for it.
+   *
+   * Kept as long as this answer is (`keyCacheMs`), in memory only; never logged or shown.
+   */
+  readonly upstreamKeys?: Readonly<Record<string, string | undefined>>;
 }
 
 /** A target as its operator sees it. */

@@ -26,6 +26,7 @@ import { Agents } from './upstream/agents.ts';
 import { RunningAttempts } from './upstream/attempt.ts';
 import { Failover } from './upstream/failover.ts';
 import { Health } from './upstream/health.ts';
+import { Sender } from './upstream/sender.ts';
 
 /**
  * The router: mount it as it is, `app.use('/v1', router)` or `http.createServer(router)`,
@@ -103,7 +104,7 @@ export function createPacedRouter(
     store,
     authenticator,
     settlements,
-    agents,
+    sender: new Sender(agents),
     health,
     failover: new Failover(health, settings.retries),
     running,

@@ -74,8 +74,12 @@ describe('a provider', () => {
     resolveProvider(name, { apiKey: 'sk', ...options }, timeouts).onClientGone;
 
   it('that bills on when its connection is closed is drained, by its preset; the others are aborted', () => {
-    const drained = Object.keys(PRESETS).filter((name) => resolved(name) === 'drain');
-    expect(drained).toEqual(['gemini', 'groq', 'mistral', 'perplexity']);
+    const drained = Object.keys(PRESETS).filter((name) => PRESETS[name]?.onClientGone === 'drain');
+    expect(drained).toEqual(
+      'bedrock gemini groq huggingface mistral perplexity qwen sambanova vertex'.split(' '),
+    );
+    expect(resolved('groq')).toBe('drain');
+    expect(resolved('deepseek')).toBe('abort');
     expect(resolved('mine', { baseURL: 'https://example.com/v1' })).toBe('abort');
   });
 

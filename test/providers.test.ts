@@ -5,9 +5,19 @@ import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter, type Settled } from '../src/index.ts';
+import { variablesOf } from '../src/models/base-url.ts';
 import { PRESETS } from '../src/models/presets.ts';
 import { type Mounted, mountOnNode, PRICING } from './helpers/gateway.ts';
 import { completionBody, DONE, event, STREAM, text, USAGE } from './helpers/provider.ts';
+
+/** What presets leave open, filled in. */
+const FILLED: Readonly<Record<string, string>> = {
+  resource: 'contoso',
+  region: 'us-east-1',
+  account: 'acc_1',
+  location: 'us-central1',
+  project: 'proj-1',
+};
 
 /** What each provider says is said by nock, at the provider's own address; nothing leaves this machine. */
 describe('a preset', () => {
@@ -30,11 +40,13 @@ describe('a preset', () => {
     const names = Object.keys(PRESETS);
     const router = createChatCompletionsRouter({
       store: 'memory:',
-      providers: Object.fromEntries(names.map((name) => [name, { apiKey: `sk-${name}` }])),
+      providers: Object.fromEntries(
+        names.map((name) => [name, { apiKey: `sk-${name}`, variables: variablesFor(name) }]),
+      ),
       models: Object.fromEntries(
         names.map((name) => [
           name,
-          { targets: [`${name}/their-model`], pricing: PRICING, maxOutputTokens: 100 },
+          { targets: [`${name}/their/model:1`], pricing: PRICING, maxOutputTokens: 100 },
         ]),
       ),
       hooks: { onSettled: (event) => settled.push(event) },
@@ -68,16 +80,39 @@ describe('a preset', () => {
   it.each(Object.entries(PRESETS))(
     '%s is asked at its address, with its key and its model',
     async (name, preset) => {
-      const { origin, pathname } = new URL(preset.baseURL);
-      nock(origin, { reqheaders: { authorization: `Bearer sk-${name}` } })
-        .post(`${pathname === '/' ? '' : pathname}/chat/completions`, {
-          model: 'their-model',
+      const { origin, pathname } = addressOf(preset);
+      const header = preset.auth?.header ?? 'authorization';
+      const key = preset.auth ? `sk-${name}` : `Bearer sk-${name}`;
+      nock(origin, { reqheaders: { [header]: key } })
+        .post(pathname, {
+          model: 'their/model:1',
           messages: [{ role: 'user', content: 'Hi' }],
         })
+        .query({ ...preset.query })
         .reply(200, completionBody(), { 'content-type': 'application/json' });
       const completion = await ask(name);
       expect(completion.choices[0]?.message.content).toBe('Hello there.');
-      expect(settled).toMatchObject([{ provider: name, upstreamModel: 'their-model', charged: '0.000045' }]);
+      expect(settled).toMatchObject([
+        { provider: name, upstreamModel: 'their/model:1', charged: '0.000045' },
+      ]);
+    },
+  );
+
+  it.each(Object.entries(PRESETS))(
+    '%s is asked for usage in a stream where it takes that',
+    async (name, preset) => {
+      const isAsked = !['cerebras', 'groq', 'mistral', 'openrouter', 'perplexity', 'sambanova'].includes(
+        name,
+      );
+      const { origin, pathname } = addressOf(preset);
+      nock(origin)
+        .post(pathname, (body: Record<string, unknown>) => 'stream_options' in body === isAsked)
+        .query({ ...preset.query })
+        .reply(200, () => Readable.from(STREAM.map((piece) => Buffer.from(piece))), {
+          'content-type': 'text/event-stream',
+        });
+      expect(await readStream(name)).toBe('Hello there.');
+      expect(settled).toMatchObject([{ charged: '0.000045', usageSource: 'upstream' }]);
     },
   );
 
@@ -157,3 +192,15 @@ describe('a preset', () => {
     expect(settled).toMatchObject([{ charged: '0.0000414', usage: { cachedTokens: 4 } }]);
   });
 });
+
+/** Of its chat completions, for the model of these tests. */
+function addressOf({ baseURL }: { readonly baseURL: string }): URL {
+  let address = baseURL.replace('{model}', 'their%2Fmodel%3A1');
+  for (const [name, value] of Object.entries(FILLED)) address = address.replaceAll(`{${name}}`, value);
+  return new URL(`${address}/chat/completions`);
+}
+
+function variablesFor(name: string): Record<string, string> {
+  const names = [...variablesOf(PRESETS[name]?.baseURL ?? '')];
+  return Object.fromEntries(names.map((variable) => [variable, FILLED[variable] ?? '']));
+}

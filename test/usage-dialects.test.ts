@@ -90,7 +90,7 @@ const BLOCKS: readonly [provider: string, usage: unknown, pricing: Pricing, cost
     '0.0100368',
   ],
   [
-    'Perplexity, with reasoning in no total', // 1,188 × 2,000 + (4,240 + 92,431) × 8,000
+    'Perplexity, with citations and reasoning in no total', // (1,188 + 8,014) × 2,000 + (4,240 + 92,431) × 8,000
     {
       prompt_tokens: 1188,
       completion_tokens: 4240,
@@ -100,7 +100,7 @@ const BLOCKS: readonly [provider: string, usage: unknown, pricing: Pricing, cost
       reasoning_tokens: 92_431,
     },
     { input: '2', output: '8' },
-    '0.775744',
+    '0.791772',
   ],
   [
     'Gemini, with thoughts in the total alone', // 8 × 300 + (10 + 990) × 2,500

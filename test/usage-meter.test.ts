@@ -65,7 +65,12 @@ const STREAMS: readonly [form: string, stream: string, told: Told][] = [
     COMPLETE,
   ],
   ['an event that is cut inside an escape', `data: {"x":"\\u0\n\n${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
-  ['events that are glued', `${USAGE.trim().replace('12', '99')}${HI}${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
+  [
+    'events that are glued',
+    `${USAGE.trim().replace('12', '99')}${HI}${HI}${STOP}${USAGE}${DONE}`,
+    { ...COMPLETE, ascii: 6, nonAscii: 4 },
+  ],
+  ['usage that is glued to the last of the text', HI.trim() + USAGE + STOP + DONE, COMPLETE],
   ['events that are no JSON', `data: Hi\n\ndata: {]\n\ndata: 1\n\n${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
   [
     'an error',

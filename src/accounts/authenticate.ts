@@ -6,6 +6,7 @@ import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
 import { type KeyRecord, type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
 import type { Authenticate, AuthenticateRequest } from '../options.ts';
 import { hashApiKey, isWellFormed } from './api-keys.ts';
+import { UpstreamKeys } from './upstream-keys.ts';
 
 /** Whose request this is. */
 export interface Caller {
@@ -14,6 +15,8 @@ export interface Caller {
   readonly key: string;
   /** The host knows this key, the ledger doesn't. */
   readonly externalKey: boolean;
+  /** Its own keys for providers, as the host told them. */
+  readonly upstreamKeys?: UpstreamKeys;
 }
 
 export interface AuthenticatorOptions {
@@ -112,11 +115,16 @@ export class Authenticator {
   async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
     const caller = await authenticate(lookup.apiKey, { headers: lookup.headers });
     if (!caller) return new AuthenticationError('invalid_api_key');
-    const { account, key = 'external' } = caller;
+    const { account, key = 'external', upstreamKeys } = caller;
     if (!ID.test(account) || !ID.test(key)) {
       throw new TypeError('authenticate must return { account, key? } of 1 to 64 characters A-Z a-z 0-9 _ -');
     }
-    return { account, key, externalKey: true };
+    return {
+      account,
+      key,
+      externalKey: true,
+      ...(upstreamKeys && { upstreamKeys: new UpstreamKeys(upstreamKeys) }),
+    };
   }
 
   async #askStore(hash: string): Promise<Caller | AuthenticationError> {

@@ -116,10 +116,20 @@ export class JsonScanner<Mark extends string> {
     this.#base += to;
   }
 
+  /** Bytes of the document that were written so far. */
+  get length(): number {
+    return this.#base;
+  }
+
+  /** Whether an object, array or string that is the whole document was closed: only blanks may follow. */
+  get isClosed(): boolean {
+    return this.#next === COMMA && this.#marks.length === 0;
+  }
+
   /** @throws {JsonError} if the document isn't complete */
   end(): void {
     if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');
-    if (this.#next !== COMMA || this.#marks.length > 0) throw new JsonError('cut', this.#base);
+    if (!this.isClosed) throw new JsonError('cut', this.#base);
   }
 
   #scanStructure(bytes: Uint8Array, index: number, to: number): void {

@@ -6,8 +6,10 @@ import {
   type Count,
   type Counts,
   PROMPT_COUNTS,
+  TIMING_COUNTS,
   type Usage,
   USAGE_COUNTS,
+  type UsageDialect,
   UsageTally,
 } from './usage-dialects.ts';
 
@@ -22,9 +24,22 @@ export type Place =
   | 'prompt details'
   | 'completion details'
   | 'x_groq'
+  | 'timings'
+  | 'base_resp'
+  | 'list'
+  | 'listed'
   | 'elsewhere';
 
-type AnswerKey = 'choices' | 'usage' | 'error' | 'moderation' | 'x_groq';
+type AnswerKey =
+  | 'choices'
+  | 'usage'
+  | 'error'
+  | 'moderation'
+  | 'object'
+  | 'x_groq'
+  | 'timings'
+  | 'base_resp'
+  | 'status_code';
 type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage';
 type UsageKey = Count | 'prompt details' | 'completion details';
 type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
@@ -37,7 +52,10 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     usage: 'usage',
     error: 'error',
     moderation: 'moderation',
+    object: 'object',
     x_groq: 'x_groq',
+    timings: 'timings',
+    base_resp: 'base_resp',
   }),
   choices: NO_KEYS,
   choice: new KeyTable<Key>({
@@ -75,8 +93,16 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
   'prompt details': new KeyTable<Key>({ ...PROMPT_COUNTS }),
   'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
   x_groq: new KeyTable<Key>({ usage: 'usage' }),
+  timings: new KeyTable<Key>({ ...TIMING_COUNTS }),
+  base_resp: new KeyTable<Key>({ status_code: 'status_code' }),
+  // Gemini's errors are a list.
+  list: NO_KEYS,
+  listed: new KeyTable<Key>({ error: 'error' }),
   elsewhere: NO_KEYS,
 };
+
+/** What a choice says of its end when its provider failed: OpenRouter, Zhipu, DeepSeek. */
+const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
 
 /**
  * Takes out of an answer, or out of one chunk of a streamed answer after another, what metering
@@ -92,10 +118,11 @@ export class ChunkReader implements JsonListener<Place> {
   failed = false;
   /** Some choice gave a reason for its end. */
   finished = false;
-  readonly #tally = new UsageTally();
+  readonly #tally: UsageTally;
 
   #key: Key | undefined;
   /** Of the current chunk: */
+  #isAnswer = false;
   #hasUsage = false;
   #saysMore = false;
   #hasChoices = false;
@@ -106,7 +133,19 @@ export class ChunkReader implements JsonListener<Place> {
   #counts: { [name in Key]?: number } = {};
   #wrong = false;
   #choiceCounts: { choice: number; readonly ordinal: number; readonly counts: Counts }[] | undefined;
-  #usageIn: 'answer' | 'choice' = 'answer';
+  #usageIn: 'answer' | 'choice' | 'timings' = 'answer';
+  #timings: Counts | undefined;
+  /** Characters delivered before it. */
+  #charsBefore = 0;
+
+  constructor(dialect?: UsageDialect) {
+    this.#tally = new UsageTally(dialect);
+  }
+
+  /** Whether the chunk is an object, as answers are. */
+  get isAnswer(): boolean {
+    return this.#isAnswer;
+  }
 
   /** Whether the chunk that was just read has usage and nothing else to say. */
   get isUsageOnly(): boolean {
@@ -120,6 +159,7 @@ export class ChunkReader implements JsonListener<Place> {
   /** Another chunk begins. */
   begin(): void {
     this.#key = undefined;
+    this.#isAnswer = false;
     this.#hasUsage = false;
     this.#saysMore = false;
     this.#hasChoices = false;
@@ -127,17 +167,23 @@ export class ChunkReader implements JsonListener<Place> {
     this.#choice = 0;
     this.#chunkCounts = undefined;
     this.#choiceCounts = undefined;
+    this.#timings = undefined;
+    this.#charsBefore = this.ascii + this.nonAscii;
   }
 
   /** The chunk is over, complete or not: what was told of usage counts. */
   end(): void {
     const counts = this.#chunkCounts;
     const ofChoices = this.#choiceCounts;
-    if (!counts && !ofChoices) return;
-    if (counts) this.#tally.add(counts, this.#choices === 1 ? this.#choice : undefined);
+    const timings = this.#timings;
+    if (!counts && !ofChoices && !timings) return;
+    const only = this.#choices === 1 ? this.#choice : undefined;
+    if (counts) this.#tally.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
     for (const own of ofChoices ?? []) this.#tally.addOfChoice(own.counts, own.choice);
+    if (timings) this.#tally.addOfChoice(timings, only ?? 0);
     this.#chunkCounts = undefined;
     this.#choiceCounts = undefined;
+    this.#timings = undefined;
     this.completionTold = this.#tally.read()?.completionTokens ?? 0;
   }
 
@@ -147,9 +193,11 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   value(within: Place, kind: JsonKind, token: JsonToken): Place {
+    if (within === 'elsewhere') return within;
     switch (within) {
       case 'document':
-        return kind === 'object' ? 'answer' : 'elsewhere';
+        this.#isAnswer = kind === 'object';
+        return kind === 'object' ? 'answer' : kind === 'array' ? 'list' : 'elsewhere';
       case 'answer':
         return this.#inAnswer(kind, token);
       case 'choices':
@@ -167,6 +215,16 @@ export class ChunkReader implements JsonListener<Place> {
         return 'delta';
       case 'x_groq':
         return this.#key === 'usage' && kind === 'object' ? this.#beginUsage('answer') : 'elsewhere';
+      case 'timings':
+        return this.#count(kind, token, true);
+      case 'base_resp':
+        if (this.#key === 'status_code' && kind === 'number' && numberOf(token) !== 0) this.#fail();
+        return 'elsewhere';
+      case 'list':
+        return kind === 'object' ? 'listed' : 'elsewhere';
+      case 'listed':
+        if (this.#key === 'error' && isTruthy(kind, token)) this.#fail();
+        return 'elsewhere';
       case 'usage':
         if (this.#key === 'prompt details' || this.#key === 'completion details') {
           return kind === 'object' ? this.#key : 'elsewhere';
@@ -181,7 +239,7 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   close(place: Place): void {
-    if (place === 'usage' && !this.#wrong) this.#keepCounts();
+    if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
     if (place !== 'choice') return;
     // Its index may come after its usage.
     const own = this.#choiceCounts?.at(-1);
@@ -189,6 +247,7 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   #inAnswer(kind: JsonKind, token: JsonToken): Place {
+    if (this.#key === undefined) return 'elsewhere';
     switch (this.#key) {
       case 'choices':
         this.#hasChoices = kind === 'array';
@@ -198,16 +257,20 @@ export class ChunkReader implements JsonListener<Place> {
         this.#hasUsage = true;
         return this.#beginUsage('answer');
       case 'error':
-        if (isTruthy(kind, token)) {
-          this.failed = true;
-          this.#saysMore = true;
-        }
+        if (isTruthy(kind, token)) this.#fail();
         return 'elsewhere';
       case 'moderation':
         if (kind !== 'null') this.#saysMore = true;
         return 'elsewhere';
       case 'x_groq':
         return kind === 'object' ? 'x_groq' : 'elsewhere';
+      case 'timings':
+        return kind === 'object' ? this.#beginUsage('timings') : 'elsewhere';
+      case 'base_resp':
+        return kind === 'object' ? 'base_resp' : 'elsewhere';
+      case 'object':
+        if (kind === 'string' && token.asciiChars === 5 && textOf(token) === 'error') this.#fail();
+        return 'elsewhere';
       default:
         return 'elsewhere';
     }
@@ -223,7 +286,7 @@ export class ChunkReader implements JsonListener<Place> {
       case 'finish_reason':
         if (kind === 'string' && token.to > token.from) {
           this.finished = true;
-          if (textOf(token) === 'error') this.failed = true;
+          if (FAILURES.has(textOf(token) ?? '')) this.failed = true;
         }
         return 'elsewhere';
       case 'usage':
@@ -233,11 +296,17 @@ export class ChunkReader implements JsonListener<Place> {
     }
   }
 
-  #beginUsage(place: 'answer' | 'choice'): Place {
+  /** The chunk is that of an error, which nobody may take for usage alone. */
+  #fail(): void {
+    this.failed = true;
+    this.#saysMore = true;
+  }
+
+  #beginUsage(place: 'answer' | 'choice' | 'timings'): Place {
     this.#usageIn = place;
     this.#counts = {};
     this.#wrong = false;
-    return 'usage';
+    return place === 'timings' ? place : 'usage';
   }
 
   /** A count that can't be one spoils the usage it is in, if prompt or completion hang on it. */
@@ -252,7 +321,12 @@ export class ChunkReader implements JsonListener<Place> {
 
   #keepCounts(): void {
     if (this.#usageIn === 'answer') this.#chunkCounts = { ...this.#chunkCounts, ...this.#counts };
-    else {
+    else if (this.#usageIn === 'timings') {
+      const { input, cacheRead, output } = this.#counts;
+      // Those without `cache_n` don't tell how long the prompt was.
+      if (input !== undefined && cacheRead !== undefined && output !== undefined)
+        this.#timings = this.#counts;
+    } else {
       const own = { choice: this.#choice, ordinal: this.#choices, counts: this.#counts };
       (this.#choiceCounts ??= []).push(own);
     }

@@ -7,6 +7,8 @@ export interface EventStreamListener {
    * the chunk that is being written. Not told of blank lines that end no event.
    */
   readonly event: (from: number, end: number, hasData: boolean) => void;
+  /** Whether the data of the event so far is all that one event can have: another line of data begins another. */
+  readonly isWhole: () => boolean;
 }
 
 // Where in a line the scanner is.
@@ -27,7 +29,9 @@ const LONGEST_LINE_KEPT = 16;
  * Splits an event stream into the data of its events, wherever it is cut.
  *
  * Lines end with LF, CRLF or CR; nothing of them is kept but the first bytes of
- * those that are not data. Memory doesn't depend on the length of a line.
+ * those that are not data. Memory doesn't depend on the length of a line. Some
+ * servers (SambaNova, DeepInfra) leave out the blank lines: there every line of
+ * data that follows whole data is an event.
  *
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
  */
@@ -111,6 +115,7 @@ export class EventStreamScanner {
 
   #inName(byte: number, i: number): number {
     if (this.#place === LINE_START) {
+      if (this.#hasData && byte === DATA_TEXT[0] && this.#listener.isWhole()) this.#endEvent(i);
       this.#place = NAME;
       this.#matched = 0;
       this.#lineLength = 0;
@@ -163,11 +168,7 @@ export class EventStreamScanner {
       else if (chunk[next] === LF) next += 1;
     }
     if (this.#place === LINE_START) {
-      const from = this.#eventFrom;
-      const hasData = this.#hasData;
-      this.#eventFrom = -1;
-      this.#hasData = false;
-      if (from >= 0) this.#listener.event(from, next, hasData);
+      this.#endEvent(next);
       this.saysDone = false;
     } else {
       if (this.#place === OTHER) this.#readLine();
@@ -175,6 +176,14 @@ export class EventStreamScanner {
       this.#place = LINE_START;
     }
     return next;
+  }
+
+  #endEvent(end: number): void {
+    const from = this.#eventFrom;
+    const hasData = this.#hasData;
+    this.#eventFrom = -1;
+    this.#hasData = false;
+    if (from >= 0) this.#listener.event(from, end, hasData);
   }
 
   /** Index of the next line end, or the chunk's length; each chunk is searched once. */

@@ -90,7 +90,8 @@ export function parsePricing(pricing: Pricing | 'free', option: string): Price {
   };
 }
 
-const FREE: Price = {
+/** What costs nothing. */
+export const FREE: Price = {
   input: 0n,
   output: 0n,
   cachedInput: 0n,

@@ -11,6 +11,24 @@ export interface Usage {
   readonly audioCompletionTokens: number;
 }
 
+/** How a provider counts, where its numbers alone can't show it. */
+export interface UsageDialect {
+  /**
+   * Whether tokens read from a cache or written to one are counted `inside` the prompt or `outside`; `either`:
+   * outside where they are more than the prompt. A total that shows them outside is believed in any case.
+   *
+   * @default 'inside'
+   */
+  readonly cached?: 'inside' | 'outside' | 'either';
+  /**
+   * Whether reasoning is counted `inside` the completion or `outside`. Numbers that show it outside are
+   * believed in any case: a total that is more than its parts, more reasoning than completion.
+   *
+   * @default 'inside'
+   */
+  readonly reasoning?: 'inside' | 'outside';
+}
+
 /** One count, of the many names that providers have for it. */
 export type Count =
   | 'prompt'
@@ -19,9 +37,15 @@ export type Count =
   | 'cached'
   | 'cacheWrite'
   | 'audioPrompt'
+  | 'citations'
   | 'reasoning'
   | 'reasoningBeside'
-  | 'audioCompletion';
+  | 'audioCompletion'
+  // Anthropic's own, which other servers send beside `prompt_tokens`, too.
+  | 'input'
+  | 'output'
+  | 'cacheRead'
+  | 'cacheCreated';
 
 /** Members of `usage` that are counts. */
 export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
@@ -32,6 +56,18 @@ export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
   cached_tokens: 'cached', // Moonshot, Together
   num_cached_tokens: 'cached', // Mistral
   reasoning_tokens: 'reasoningBeside', // Perplexity
+  citation_tokens: 'citations', // Perplexity: what it read, billed as input beside the prompt
+  input_tokens: 'input',
+  output_tokens: 'output',
+  cache_read_input_tokens: 'cacheRead',
+  cache_creation_input_tokens: 'cacheCreated',
+};
+
+/** Members of llama.cpp's `timings`, which come where no usage was asked for. */
+export const TIMING_COUNTS: Readonly<Record<string, Count>> = {
+  prompt_n: 'input',
+  cache_n: 'cacheRead',
+  predicted_n: 'output',
 };
 
 /** Members of `usage.prompt_tokens_details`, by whatever spelling. */
@@ -55,22 +91,36 @@ export type Counts = { -readonly [name in Count]?: number };
  * Makes one Usage of all that an answer told.
  *
  * The last usage wins, count by count; chunks are never added up. Only where
- * each of several choices was told its own, once, are the completions summed.
+ * each of several choices was told its own are the completions summed.
  */
 export class UsageTally {
+  readonly #dialect: UsageDialect;
   /** All that was told of the whole answer, or of one choice of it. */
   #told: Counts | undefined;
-  /** The last was told on a chunk of no choice, or of several: it is of the whole answer. */
-  #isWhole = false;
+  /** The choice that it was told on; undefined for a chunk of no choice, or of several: then it is of the whole answer. */
+  #toldOn: number | undefined;
   /** Told on a chunk of just one choice: of that choice alone, or of all so far. */
   readonly #onChoice = new Map<number, { readonly counts: Counts; readonly times: number }>();
-  /** Told inside a choice. */
+  /** Choices were seen to count for themselves: vLLM, with `continuous_usage_stats`. */
+  #countsApart = false;
+  /** Told inside a choice, or beside it in timings. */
   readonly #inChoice = new Map<number, Counts>();
 
-  /** @param choice - the one choice of the chunk that told it; undefined when there are none, or several */
-  add(counts: Counts, choice: number | undefined): void {
+  constructor(dialect: UsageDialect = {}) {
+    this.#dialect = dialect;
+  }
+
+  /**
+   * @param choice - the one choice of the chunk that told it; undefined when there are none, or several
+   * @param hasText - whether the chunk has output, which a count of the whole answer would have grown by
+   */
+  add(counts: Counts, choice: number | undefined, hasText: boolean): void {
+    const before = this.#told?.completion ?? 0;
+    const { completion = 0 } = counts;
+    const turns = choice !== undefined && this.#toldOn !== undefined && choice !== this.#toldOn;
+    if (turns && hasText && completion > 0 && completion <= before) this.#countsApart = true;
     this.#told = { ...this.#told, ...counts };
-    this.#isWhole = choice === undefined;
+    this.#toldOn = choice;
     if (choice === undefined) return;
     const times = this.#onChoice.get(choice)?.times ?? 0;
     this.#onChoice.set(choice, { counts, times: times + 1 });
@@ -81,23 +131,27 @@ export class UsageTally {
   }
 
   read(): Usage | undefined {
-    return this.#ofWhole() ?? sum([...this.#inChoice.values()]);
+    return this.#ofWhole() ?? sum([...this.#inChoice.values()], this.#dialect);
   }
 
   #ofWhole(): Usage | undefined {
     if (!this.#told) return undefined;
     const choices = [...this.#onChoice.values()];
-    if (this.#isWhole || choices.length < 2 || choices.some(({ times }) => times > 1))
-      return normalise(this.#told);
-    return sum(choices.map(({ counts }) => counts));
+    const isApart = this.#countsApart || choices.every(({ times }) => times === 1);
+    return this.#toldOn === undefined || choices.length < 2 || !isApart
+      ? normalise(this.#told, this.#dialect)
+      : sum(
+          choices.map(({ counts }) => counts),
+          this.#dialect,
+        );
   }
 }
 
 /** One prompt, which each choice may repeat, and all completions. */
-function sum(choices: readonly Counts[]): Usage | undefined {
+function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefined {
   const prompt = choices.findLast((counts) => counts.prompt !== undefined)?.prompt;
   const usages = choices
-    .map((counts) => normalise(prompt === undefined ? counts : { prompt, ...counts }))
+    .map((counts) => normalise(prompt === undefined ? counts : { prompt, ...counts }, dialect))
     .filter((usage) => usage !== undefined);
   return usages.reduce<Usage | undefined>(
     (before, usage) => ({
@@ -111,33 +165,64 @@ function sum(choices: readonly Counts[]): Usage | undefined {
 }
 
 /**
- * Sorts a provider's counts into ours: reasoning that was counted beside the completion is added to
+ * Sorts a provider's counts into ours: what was counted beside the prompt or the completion is added to
  * it, parts are never more than the whole.
  *
  * @returns undefined unless prompt and completion are both told, or one of them and the total
  */
-function normalise(counts: Counts): Usage | undefined {
-  const { total, cached = 0, cacheWrite = 0, audioPrompt = 0, audioCompletion = 0 } = counts;
-  const promptTokens = counts.prompt ?? rest(total, counts.completion);
-  let completion = counts.completion ?? rest(total, counts.prompt);
-  if (promptTokens === undefined || completion === undefined) return undefined;
+function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
+  const { total, audioPrompt = 0, audioCompletion = 0, citations = 0 } = counts;
+  const { cacheRead, cacheCreated } = counts;
+  const told = counts.completion ?? counts.output;
+  let prompt = counts.prompt ?? counts.input ?? rest(total, told);
+  let completion = told ?? rest(total, prompt);
+  if (prompt === undefined || completion === undefined) return undefined;
 
+  const cached = counts.cached ?? cacheRead ?? 0;
+  const cacheWrite = counts.cacheWrite ?? cacheCreated ?? 0;
   const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
-  const isBeside = counts.reasoning === undefined && counts.reasoningBeside !== undefined;
-  if (total !== undefined && total > promptTokens + completion) completion = total - promptTokens;
-  else if (reasoning > completion || isBeside) completion += reasoning;
+  /** What the total has and neither of the two. */
+  let beside = total === undefined ? 0 : Math.max(0, total - prompt - completion);
+  const isAnthropic = counts.prompt === undefined && (cacheRead ?? cacheCreated) !== undefined;
+  if (isAnthropic || isCacheOutside(prompt, cached + cacheWrite, beside, reasoning, counts, dialect)) {
+    prompt += cached + cacheWrite;
+    beside = Math.max(0, beside - cached - cacheWrite);
+  }
+  prompt += citations;
+  beside = Math.max(0, beside - citations);
 
-  const cachedTokens = Math.min(cached, promptTokens);
-  const cacheWriteTokens = Math.min(cacheWrite, promptTokens - cachedTokens);
+  const isBeside = counts.reasoning === undefined && counts.reasoningBeside !== undefined;
+  if (beside > 0) completion += beside;
+  else if (reasoning > completion || isBeside || dialect.reasoning === 'outside') completion += reasoning;
+
+  const cachedTokens = Math.min(cached, prompt);
+  const cacheWriteTokens = Math.min(cacheWrite, prompt - cachedTokens);
   return {
-    promptTokens,
+    promptTokens: prompt,
     cachedTokens,
     cacheWriteTokens,
-    audioPromptTokens: Math.min(audioPrompt, promptTokens - cachedTokens - cacheWriteTokens),
+    audioPromptTokens: Math.min(audioPrompt, prompt - cachedTokens - cacheWriteTokens),
     completionTokens: completion,
     reasoningTokens: Math.min(reasoning, completion),
     audioCompletionTokens: Math.min(audioCompletion, completion),
   };
+}
+
+/** Whether what was read from a cache or written to one is not part of `prompt_tokens`. */
+function isCacheOutside(
+  prompt: number,
+  cache: number,
+  beside: number,
+  reasoning: number,
+  { cacheRead, cacheCreated }: Counts,
+  dialect: UsageDialect,
+): boolean {
+  if (cache === 0) return false;
+  if (dialect.cached === 'outside') return true;
+  const isMore = cache > prompt;
+  // By Anthropic's names nobody counts a part of the prompt that is more than all of it.
+  if (isMore && (dialect.cached === 'either' || (cacheRead ?? cacheCreated) !== undefined)) return true;
+  return beside !== reasoning && (beside === cache || beside === cache + reasoning);
 }
 
 function rest(total: number | undefined, part: number | undefined): number | undefined {

@@ -2,7 +2,7 @@ import { JsonError, JsonScanner } from '../json/scanner.ts';
 import { ChunkReader, type Place } from './chunk-reader.ts';
 import type { DeliveredText } from './estimate.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
-import type { Usage } from './usage-dialects.ts';
+import type { Usage, UsageDialect } from './usage-dialects.ts';
 
 /**
  * Reads usage out of an answer as its bytes pass, and keeps none of them.
@@ -13,12 +13,16 @@ import type { Usage } from './usage-dialects.ts';
  * like usage, in content or tool arguments, is not where usage is.
  */
 export class UsageMeter {
-  readonly #reader = new ChunkReader();
+  readonly #reader: ChunkReader;
   readonly #json: JsonScanner<Place>;
   #stream: EventStreamScanner | undefined;
   #format: 'event-stream' | 'json' | undefined;
   /** The JSON of the current chunk is broken: nothing of it is read until the next one begins. */
   #broken = false;
+  /** How much of what may stand between two documents that are glued together was seen; -1 inside a document. */
+  #glue = NO_GLUE;
+  /** Documents of the current event before this one. */
+  #glued = 0;
   #over = false;
   #bom = 0;
   /**
@@ -27,7 +31,9 @@ export class UsageMeter {
    */
   onEvent: ((from: number, end: number, isUsageOnly: boolean) => void) | undefined;
 
-  constructor() {
+  /** @param dialect - of the provider, where its numbers alone don't show it */
+  constructor(dialect?: UsageDialect) {
+    this.#reader = new ChunkReader(dialect);
     this.#json = new JsonScanner('document', this.#reader);
   }
 
@@ -114,6 +120,7 @@ export class UsageMeter {
           event: (from, end, hasData) => {
             this.#endEvent(from, end, hasData);
           },
+          isWhole: () => this.#isAnswer,
         });
         this.#stream.write(chunk, i);
         return;
@@ -123,36 +130,73 @@ export class UsageMeter {
 
   #readJson(bytes: Uint8Array, from: number, to: number): void {
     if (this.#broken) return;
-    try {
-      this.#json.write(bytes, from, to);
-    } catch (error) {
-      if (!(error instanceof JsonError)) throw error;
-      this.#broken = true;
+    let at = this.#glue === NO_GLUE ? from : this.#skipGlue(bytes, from, to);
+    while (at < to) {
+      const before = this.#json.length;
+      try {
+        this.#json.write(bytes, at, to);
+        return;
+      } catch (error) {
+        if (!(error instanceof JsonError)) throw error;
+        at = this.#afterFault(bytes, at + error.offset - before, to);
+      }
     }
   }
 
+  /** What follows a whole document may be another, glued to it; anything else that can't be is broken. */
+  #afterFault(bytes: Uint8Array, at: number, to: number): number {
+    if (this.#isAnswer && this.#glued < MOST_GLUED) {
+      this.#glue = 0;
+      return this.#skipGlue(bytes, at, to);
+    }
+    this.#broken = true;
+    return to;
+  }
+
+  /** Passes `data:` and blanks after a document; another one begins after them, or the rest is broken. */
+  #skipGlue(bytes: Uint8Array, from: number, to: number): number {
+    for (let i = from; i < to; i++) {
+      const byte = bytes[i] ?? 0;
+      if (byte === GLUE[this.#glue]) this.#glue += 1;
+      else if (byte === 0x7b && (this.#glue === 0 || this.#glue === GLUE.length)) {
+        this.#glue = NO_GLUE;
+        this.#glued += 1;
+        this.#nextDocument();
+        return i;
+      } else if (byte !== 0x20 || this.#glue !== GLUE.length) {
+        this.#broken = true;
+        return to;
+      }
+    }
+    return to;
+  }
+
+  #nextDocument(): void {
+    this.#reader.end();
+    this.#reader.begin();
+    this.#json.begin();
+  }
+
   #endEvent(from: number, end: number, hasData: boolean): void {
-    const saysDone = this.#stream?.saysDone === true;
-    const isUsageOnly = hasData && !saysDone && this.#reader.isUsageOnly && this.#isWhole();
+    const isAlone = this.#glued === 0 && this.#glue === NO_GLUE && this.#stream?.saysDone !== true;
+    const isUsageOnly = hasData && isAlone && this.#reader.isUsageOnly && this.#isAnswer;
     if (hasData) {
-      this.#reader.end();
-      this.#reader.begin();
-      this.#json.begin();
+      this.#nextDocument();
       this.#broken = false;
+      this.#glue = NO_GLUE;
+      this.#glued = 0;
     }
     this.onEvent?.(from, end, isUsageOnly);
   }
 
-  /** Whether the current chunk is all there. */
-  #isWhole(): boolean {
-    if (this.#broken) return false;
-    try {
-      this.#json.end();
-      return true;
-    } catch {
-      return false;
-    }
+  /** Whether the current chunk is an object, and all there. */
+  get #isAnswer(): boolean {
+    return !this.#broken && this.#reader.isAnswer && this.#json.isClosed;
   }
 }
 
 const BOM = [0xef, 0xbb, 0xbf];
+const NO_GLUE = -1;
+const GLUE = Uint8Array.from('data:', (char) => char.charCodeAt(0));
+/** Documents in one event, beyond which it is taken for broken: each is found by an exception. */
+const MOST_GLUED = 100;

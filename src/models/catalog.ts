@@ -1,5 +1,5 @@
 import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
-import { parsePricing, type Price } from '../metering/price.ts';
+import { FREE, parsePricing, type Price } from '../metering/price.ts';
 import {
   type ChatCompletionsRouterOptions,
   type Choice,
@@ -38,6 +38,10 @@ export interface Target {
   readonly model: string;
   /** What the client pays when this target answers. */
   readonly price: Price;
+  /** What it pays when its own key was used. */
+  readonly ownKeyPrice: Price;
+  /** The client's own key is used: `price` is what it pays then, and the operator pays nothing. */
+  readonly usesOwnKey: boolean;
   /** What the provider bills; undefined when nobody said. */
   readonly cost: Price | undefined;
   /** Its share of the requests, where targets are chosen by weight. */
@@ -53,6 +57,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   targets: true,
   choice: true,
   pricing: true,
+  ownKeyPricing: true,
   contextWindow: true,
   maxOutputTokens: true,
   tokenBudgets: true,
@@ -66,6 +71,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   provider: true,
   model: true,
   pricing: true,
+  ownKeyPricing: true,
   cost: true,
   weight: true,
 };
@@ -99,13 +105,16 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
     );
   }
   const price = parsePricing(given.pricing, `${option}.pricing`);
+  const ownKeyPrice = optionalPricing(given.ownKeyPricing, `${option}.ownKeyPricing`);
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
   const [first, ...rest] = given.targets.map((target: string | TargetOptions, index) =>
-    resolveTarget(target, price, providers, `${option}.targets[${index}]`),
+    resolveTarget(target, { price, ownKeyPrice }, providers, `${option}.targets[${index}]`),
   );
   if (!first) throw new TypeError(`${option}.targets must name at least one target`);
 
-  const priced = given.pricing !== 'free' || [first, ...rest].some((target) => target.price !== price);
+  const priced = [price, ...[first, ...rest].flatMap((target) => [target.price, target.ownKeyPrice])].some(
+    (each) => each !== FREE,
+  );
   if (given.maxOutputTokens === undefined && priced) {
     throw new TypeError(
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
@@ -131,7 +140,7 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
 
 function resolveTarget(
   given: string | TargetOptions,
-  price: Price,
+  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined },
   providers: ReadonlyMap<string, Provider>,
   option: string,
 ): Target {
@@ -148,13 +157,21 @@ function resolveTarget(
   if (typeof target.model !== 'string' || target.model === '') {
     throw wrong(`${option}.model`, "the model's name at the provider", target.model);
   }
+  const price = optionalPricing(target.pricing, `${option}.pricing`) ?? ofModel.price;
   return {
     provider,
     model: target.model,
-    price: target.pricing === undefined ? price : parsePricing(target.pricing, `${option}.pricing`),
-    cost: target.cost === undefined ? undefined : parsePricing(target.cost, `${option}.cost`),
+    price,
+    ownKeyPrice:
+      optionalPricing(target.ownKeyPricing, `${option}.ownKeyPricing`) ?? ofModel.ownKeyPrice ?? price,
+    usesOwnKey: false,
+    cost: optionalPricing(target.cost, `${option}.cost`),
     weight: weightOf(target.weight, `${option}.weight`),
   };
+}
+
+function optionalPricing(given: ModelOptions['pricing'] | undefined, option: string): Price | undefined {
+  return given === undefined ? undefined : parsePricing(given, option);
 }
 
 function weightOf(given: number | undefined, option: string): number {

@@ -3,35 +3,70 @@ import type { ProviderOptions } from '../options.ts';
 /** What is known of a provider by its name. */
 export type Preset = Pick<
   ProviderOptions,
-  'baseURL' | 'streamUsage' | 'outputLimitField' | 'onClientGone'
+  'auth' | 'query' | 'streamUsage' | 'outputLimitField' | 'onClientGone' | 'usage'
 > & {
+  /** `{names}` in it are filled from `variables`, `{model}` from the target. */
   readonly baseURL: string;
   /** Works without a key: a server of one's own. */
   readonly keyless?: true;
 };
 
 /**
- * Providers that an entry of `providers` can name; one line each, alphabetically.
+ * Providers that an entry of `providers` can name; one short entry each, alphabetically.
  *
  * `drain` stands where closing the connection doesn't end the bill, as OpenRouter's guide to
- * streaming lists them.
+ * streaming lists them. What is not said is as for any other server: where a server turns out to refuse
+ * `stream_options`, that is learned.
  */
 export const PRESETS: Readonly<Record<string, Preset>> = {
   anthropic: { baseURL: 'https://api.anthropic.com/v1' },
+  azure: {
+    baseURL: 'https://{resource}.openai.azure.com/openai/v1',
+    auth: { header: 'api-key' },
+    outputLimitField: 'max_completion_tokens',
+  },
+  'azure-deployments': {
+    baseURL: 'https://{resource}.openai.azure.com/openai/deployments/{model}',
+    auth: { header: 'api-key' },
+    query: { 'api-version': '2024-10-21' }, // the first stable one that takes `stream_options`
+    outputLimitField: 'max_completion_tokens',
+  },
+  bedrock: {
+    baseURL: 'https://bedrock-runtime.{region}.amazonaws.com/openai/v1',
+    onClientGone: 'drain',
+  },
   cerebras: { baseURL: 'https://api.cerebras.ai/v1', streamUsage: 'native' },
+  cloudflare: { baseURL: 'https://api.cloudflare.com/client/v4/accounts/{account}/ai/v1' },
+  // Known to have refused `stream_options`; whether it still does is learned.
+  cohere: { baseURL: 'https://api.cohere.ai/compatibility/v1' },
   deepseek: { baseURL: 'https://api.deepseek.com/v1' },
   fireworks: { baseURL: 'https://api.fireworks.ai/inference/v1' },
   gemini: {
     baseURL: 'https://generativelanguage.googleapis.com/v1beta/openai',
-    streamUsage: 'native',
     onClientGone: 'drain',
   },
-  groq: { baseURL: 'https://api.groq.com/openai/v1', onClientGone: 'drain' },
+  groq: { baseURL: 'https://api.groq.com/openai/v1', streamUsage: 'native', onClientGone: 'drain' },
+  huggingface: { baseURL: 'https://router.huggingface.co/v1', onClientGone: 'drain' },
+  llamacpp: { baseURL: 'http://127.0.0.1:8080/v1', keyless: true },
+  lmstudio: { baseURL: 'http://127.0.0.1:1234/v1', keyless: true },
   mistral: { baseURL: 'https://api.mistral.ai/v1', streamUsage: 'rejected', onClientGone: 'drain' },
+  moonshot: { baseURL: 'https://api.moonshot.ai/v1' },
+  nvidia: { baseURL: 'https://integrate.api.nvidia.com/v1' },
   ollama: { baseURL: 'http://127.0.0.1:11434/v1', keyless: true },
   openai: { baseURL: 'https://api.openai.com/v1', outputLimitField: 'max_completion_tokens' },
   openrouter: { baseURL: 'https://openrouter.ai/api/v1', streamUsage: 'native' },
   perplexity: { baseURL: 'https://api.perplexity.ai', streamUsage: 'native', onClientGone: 'drain' },
+  qwen: { baseURL: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', onClientGone: 'drain' },
+  sambanova: { baseURL: 'https://api.sambanova.ai/v1', streamUsage: 'native', onClientGone: 'drain' },
   together: { baseURL: 'https://api.together.xyz/v1' },
-  xai: { baseURL: 'https://api.x.ai/v1' },
+  vercel: { baseURL: 'https://ai-gateway.vercel.sh/v1' },
+  // Its keys are OAuth tokens that live for an hour: `apiKey` has to be a function.
+  vertex: {
+    baseURL:
+      'https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/endpoints/openapi',
+    onClientGone: 'drain',
+  },
+  vllm: { baseURL: 'http://127.0.0.1:8000/v1', keyless: true },
+  xai: { baseURL: 'https://api.x.ai/v1', usage: { cached: 'either' } },
+  zhipu: { baseURL: 'https://open.bigmodel.cn/api/paas/v4' },
 };

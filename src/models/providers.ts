@@ -1,27 +1,27 @@
-import {
-  type OnClientGone,
-  type OutputLimitField,
-  type ProviderOptions,
-  type StreamUsage,
+import type { UsageDialect } from '../metering/usage-dialects.ts';
+import type {
+  ApiKeySource,
+  OnClientGone,
+  OutputLimitField,
+  ProviderOptions,
+  StreamUsage,
 } from '../options.ts';
 import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../settings.ts';
-import { PRESETS } from './presets.ts';
+import { type Address, resolveAddress } from './base-url.ts';
+import { type Preset, PRESETS } from './presets.ts';
 
 /** A provider with everything worked out that doesn't change from request to request. */
-export interface Provider {
+export interface Provider extends Address {
   readonly name: string;
-  /** Scheme, host and port; requests name their path themselves. */
-  readonly origin: URL;
-  /** Path and query of its chat completions. */
-  readonly chatPath: string;
   /** Sent with every request, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly authHeader: string;
   /** What stands before the key, with its blank: `'Bearer '`. */
   readonly authPrefix: string;
-  /** The key to send; undefined when the provider takes none. Asked once an attempt. */
-  readonly apiKey: (() => string | undefined | Promise<string | undefined>) | undefined;
+  /** Where its keys come from; empty when it takes none. */
+  readonly apiKeys: readonly ApiKeySource[];
   readonly streamUsage: StreamUsage;
+  readonly usage: UsageDialect;
   readonly outputLimitField: OutputLimitField;
   readonly onClientGone: OnClientGone;
   readonly timeouts: Timeouts;
@@ -30,11 +30,14 @@ export interface Provider {
 const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   preset: true,
   baseURL: true,
+  variables: true,
   apiKey: true,
+  apiKeys: true,
   auth: true,
   headers: true,
   query: true,
   streamUsage: true,
+  usage: true,
   outputLimitField: true,
   onClientGone: true,
   timeouts: true,
@@ -65,13 +68,50 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   if (given.preset !== undefined && !preset) {
     throw wrong(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
   }
+  const baseURL = given.baseURL ?? preset?.baseURL;
+  if (baseURL === undefined) {
+    throw new TypeError(
+      `${option}.baseURL is missing, and no preset has this name (there are ${Object.keys(PRESETS).join(', ')})`,
+    );
+  }
+  const query = { ...preset?.query, ...given.query };
+  const auth = given.auth ?? preset?.auth ?? { header: 'authorization', scheme: 'Bearer' };
+  const authHeader = headerName(auth.header, `${option}.auth.header`);
+  if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
+    throw wrong(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
+  }
+  return {
+    name,
+    ...resolveAddress({ baseURL, variables: given.variables, query }, option),
+    headers: resolveHeaders(given.headers, authHeader, `${option}.headers`),
+    authHeader,
+    authPrefix: auth.scheme ? `${auth.scheme} ` : '',
+    apiKeys: resolveApiKeys(given, preset !== undefined && !preset.keyless, option),
+    ...resolveBehavior({ ...preset, ...given }, option),
+    timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
+  };
+}
+
+/** What is special about how a provider answers. */
+function resolveBehavior(
+  given: ProviderOptions | Preset,
+  option: string,
+): Pick<Provider, 'streamUsage' | 'usage' | 'outputLimitField' | 'onClientGone'> {
   const {
     streamUsage = 'option',
+    usage = {},
     outputLimitField = 'max_tokens',
     onClientGone = 'abort',
-  } = { ...preset, ...given };
+  } = given;
   if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
     throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
+  }
+  checkRecord(usage, `${option}.usage`, { cached: true, reasoning: true });
+  if (!['inside', 'outside', 'either'].includes(usage.cached ?? 'inside')) {
+    throw wrong(`${option}.usage.cached`, "'inside', 'outside' or 'either'", usage.cached);
+  }
+  if (!['inside', 'outside'].includes(usage.reasoning ?? 'inside')) {
+    throw wrong(`${option}.usage.reasoning`, "'inside' or 'outside'", usage.reasoning);
   }
   if (outputLimitField !== 'max_tokens' && outputLimitField !== 'max_completion_tokens') {
     throw wrong(`${option}.outputLimitField`, "'max_tokens' or 'max_completion_tokens'", outputLimitField);
@@ -79,47 +119,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   if (onClientGone !== 'abort' && onClientGone !== 'drain') {
     throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
   }
-  const base = parseBaseURL(given.baseURL ?? preset?.baseURL, option);
-  const auth = given.auth ?? { header: 'authorization', scheme: 'Bearer' };
-  const authHeader = headerName(auth.header, `${option}.auth.header`);
-  if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
-    throw wrong(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
-  }
-  return {
-    name,
-    origin: new URL(base.origin),
-    chatPath: `${base.pathname.replace(/\/+$/, '')}/chat/completions${queryString(base, given.query)}`,
-    headers: resolveHeaders(given.headers, authHeader, `${option}.headers`),
-    authHeader,
-    authPrefix: auth.scheme ? `${auth.scheme} ` : '',
-    apiKey: resolveApiKey(given.apiKey, preset !== undefined && !preset.keyless, option),
-    streamUsage,
-    outputLimitField,
-    onClientGone,
-    timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
-  };
-}
-
-function parseBaseURL(baseURL: string | undefined, option: string): URL {
-  if (baseURL === undefined) {
-    throw new TypeError(
-      `${option}.baseURL is missing, and no preset has this name (there are ${Object.keys(PRESETS).join(', ')})`,
-    );
-  }
-  const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol))
-    throw wrong(`${option}.baseURL`, 'an absolute http(s) URL', baseURL);
-  if (url.username || url.password) {
-    throw new TypeError(`${option}.baseURL must not hold credentials; use apiKey and auth`);
-  }
-  return url;
-}
-
-function queryString(base: URL, query: ProviderOptions['query']): string {
-  if (!query) return base.search;
-  const parameters = new URLSearchParams(base.search);
-  for (const [name, value] of Object.entries(query)) parameters.set(name, value);
-  return parameters.size > 0 ? `?${parameters.toString()}` : '';
+  return { streamUsage, usage, outputLimitField, onClientGone };
 }
 
 function resolveHeaders(
@@ -147,15 +147,27 @@ function headerName(name: unknown, option: string): string {
   return name.toLowerCase();
 }
 
-function resolveApiKey(
-  given: ProviderOptions['apiKey'],
+function resolveApiKeys(
+  { apiKey, apiKeys }: ProviderOptions,
   needed: boolean,
   option: string,
-): Provider['apiKey'] {
-  if (typeof given === 'function') return given;
-  if (typeof given === 'string' && given !== '') return () => given;
+): readonly ApiKeySource[] {
+  if (apiKey !== undefined && apiKeys !== undefined) {
+    throw new TypeError(`${option} has both apiKey and apiKeys: give one of them`);
+  }
   // Never show what was given: it may be half a key.
-  if (given !== undefined) throw new TypeError(`${option}.apiKey must be a non-empty string or a function`);
+  if (apiKey !== undefined) {
+    if (isSource(apiKey)) return [apiKey];
+    throw new TypeError(`${option}.apiKey must be a non-empty string or a function`);
+  }
+  if (apiKeys !== undefined) {
+    if (Array.isArray(apiKeys) && apiKeys.length > 0 && apiKeys.every(isSource)) return [...apiKeys];
+    throw new TypeError(`${option}.apiKeys must be a list of non-empty strings or functions`);
+  }
   if (needed) throw new TypeError(`${option}.apiKey is missing: give a string, or a function that reads it`);
-  return undefined;
+  return [];
+}
+
+function isSource(given: unknown): boolean {
+  return typeof given === 'function' || (typeof given === 'string' && given !== '');
 }

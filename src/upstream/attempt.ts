@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Duplex, pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 
-import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { asError, OwnKeyRefusedError, RouterError, UpstreamError } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { InFlight, type Place } from '../in-flight.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
@@ -60,6 +60,8 @@ export interface AttemptTerms {
   readonly client: Client;
   /** For providers that bill an answer whoever reads it: then it may be awaited for nobody. */
   readonly drain: Drain | undefined;
+  /** The request carries the client's own key: what the provider says of it is the client's matter. */
+  readonly usesOwnKey: boolean;
 }
 
 /** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
@@ -77,7 +79,7 @@ const STALE_WITHIN_MS = 1000;
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, drain }: AttemptTerms,
+  { timeouts, spentMs, client, drain, usesOwnKey }: AttemptTerms,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
@@ -104,7 +106,7 @@ export async function attempt(
         clocks.stop();
       });
       if (message.destroyed) clocks.stop();
-      return toAnswer(message, clocks);
+      return toAnswer(message, clocks, usesOwnKey);
     } catch (error) {
       clocks.stop();
       running.abort(asError(error));
@@ -123,9 +125,9 @@ export async function attempt(
   }
 }
 
-function toAnswer(message: IncomingMessage, clocks: Clocks): Answer {
+function toAnswer(message: IncomingMessage, clocks: Clocks, usesOwnKey: boolean): Answer {
   const status = message.statusCode ?? 0;
-  const refusal = refuse(status);
+  const refusal = refuse(status, usesOwnKey);
   if (refusal) throw refusal;
   const headers: Record<string, string> = {};
   for (const name of Object.keys(message.headers)) {
@@ -139,9 +141,10 @@ function toAnswer(message: IncomingMessage, clocks: Clocks): Answer {
   return { status, headers, body, idleClock: clocks };
 }
 
-/** Answers that are about the operator's account or another address, not about the client's request. */
-function refuse(status: number): UpstreamError | undefined {
+/** Answers that are about an account at the provider or another address, not about the client's request; bodies of the first show keys. */
+function refuse(status: number, usesOwnKey: boolean): RouterError | undefined {
   if (status === 401 || status === 402 || status === 403) {
+    if (usesOwnKey) return new OwnKeyRefusedError(status);
     return new UpstreamError(
       'upstream_refused_credentials',
       `The model's provider refused this server's own account (${status}). Its operator has been told.`,
@@ -194,7 +197,7 @@ function systemCode(error: unknown): string | undefined {
 }
 
 function toUpstreamError(error: Error): Error {
-  if (error instanceof UpstreamError || error instanceof UpstreamTimeoutError) return error;
+  if (error instanceof RouterError) return error;
   const code = systemCode(error);
   // What an abort was given as its reason; and what Node says of a request that we wrote wrongly.
   if (code === undefined || code.startsWith('ERR_')) return error;

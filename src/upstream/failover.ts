@@ -103,7 +103,9 @@ export class Failover {
       const { status } = sent;
       if (isFailure(status) || (!isLast && status === 404)) {
         const retryAfterMs = retryAfter(sent.headers);
-        if (isTargetsFault(status)) asked.failed(Date.now(), retryAfterMs);
+        // A client whose own key is limited can't set a target aside for the others.
+        if (isTargetsFault(status) && !(target.usesOwnKey && status === 429))
+          asked.failed(Date.now(), retryAfterMs);
         return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs };
       }
       if (!isLast && mayBeTooLong(status)) {

@@ -1,0 +1,28 @@
+import { FREE } from '../metering/price.ts';
+import type { Model, Target } from './catalog.ts';
+
+/**
+ * A model as it is for a client that has keys of its own: its targets at those providers cost what
+ * `ownKeyPricing` says, and the operator nothing.
+ *
+ * @param hasKey - by the provider's name
+ */
+export function withOwnKeys(model: Model, hasKey: (provider: string) => boolean): Model {
+  if (!model.targets.some(({ provider }) => hasKey(provider.name))) return model;
+  const own = (target: Target): Target => (hasKey(target.provider.name) ? variantOf(target) : target);
+  const [first, ...rest] = model.targets;
+  const targets = [own(first), ...rest.map(own)] as const;
+  return { ...model, targets, prices: [...new Set(targets.map(({ price }) => price))] };
+}
+
+/** One for each target: what is known of a target's health is kept by it. */
+const variants = new WeakMap<Target, Target>();
+
+function variantOf(target: Target): Target {
+  let variant = variants.get(target);
+  if (!variant) {
+    variant = { ...target, price: target.ownKeyPrice, cost: FREE, usesOwnKey: true };
+    variants.set(target, variant);
+  }
+  return variant;
+}

@@ -1,0 +1,124 @@
+import { UpstreamError } from '../errors.ts';
+import type { Provider } from '../models/providers.ts';
+import type { ApiKeySource } from '../options.ts';
+
+/** A key that one request may be sent with. */
+export interface ProviderKey {
+  /**
+   * Asks for the key itself; what comes is never shown, not even to the host's log.
+   *
+   * @throws {UpstreamError} if it is missing, late or broken
+   */
+  read(): Promise<string>;
+  /** The provider refused it, or it can't be had: others are used for a while. */
+  setAside(): void;
+  /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
+  readonly name: string;
+  /** Only then is setting it aside of use. */
+  readonly isOneOfSeveral: boolean;
+}
+
+/** How long a key that failed is not used while there are others. */
+const ASIDE_MS = 60_000;
+
+/** The keys of all providers: whose turn it is, and which were refused. Its memory is as long as their lists. */
+export class ProviderKeys {
+  readonly #rings = new Map<Provider, Ring>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  /**
+   * The keys to try one request with, in this order: the one whose turn it is, then the others, without those
+   * set aside; where all are, the one that failed longest ago. Empty for a provider that takes none.
+   */
+  turn(provider: Provider): readonly ProviderKey[] {
+    let ring = this.#rings.get(provider);
+    if (!ring) this.#rings.set(provider, (ring = new Ring(provider, this.#now)));
+    return ring.turn();
+  }
+}
+
+class Ring {
+  readonly #keys: readonly RingKey[];
+  readonly #now: () => number;
+  #next = 0;
+
+  constructor(provider: Provider, now: () => number) {
+    const { length } = provider.apiKeys;
+    this.#now = now;
+    this.#keys = provider.apiKeys.map(
+      (source, i) => new RingKey(provider, source, `key ${i + 1} of ${length}`, now),
+    );
+  }
+
+  turn(): readonly ProviderKey[] {
+    const keys = this.#keys;
+    if (keys.length < 2) return keys;
+    const from = this.#next++ % keys.length;
+    const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
+    const now = this.#now();
+    const usable = inTurn.filter(({ failedAt }) => failedAt === undefined || now - failedAt >= ASIDE_MS);
+    if (usable.length > 0) return usable;
+    return [inTurn.reduce((oldest, key) => ((key.failedAt ?? 0) < (oldest.failedAt ?? 0) ? key : oldest))];
+  }
+}
+
+class RingKey implements ProviderKey {
+  readonly name: string;
+  readonly isOneOfSeveral: boolean;
+  readonly #provider: Provider;
+  readonly #source: ApiKeySource;
+  readonly #now: () => number;
+  failedAt: number | undefined;
+
+  constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
+    this.#provider = provider;
+    this.#source = source;
+    this.name = name;
+    this.isOneOfSeveral = provider.apiKeys.length > 1;
+    this.#now = now;
+  }
+
+  async read(): Promise<string> {
+    const { name, timeouts } = this.#provider;
+    let key: string | undefined;
+    try {
+      const read = typeof this.#source === 'string' ? this.#source : this.#source();
+      key = read instanceof Promise ? await inTime(read, timeouts.connectMs) : read;
+    } catch (cause) {
+      throw Object.assign(missingKey(name), { cause });
+    }
+    if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(name);
+    return key;
+  }
+
+  setAside(): void {
+    this.failedAt = this.#now();
+  }
+}
+
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`apiKey did not resolve in ${ms} ms`));
+    }, ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The host is told which provider it is; the client is not. */
+function missingKey(provider: string): UpstreamError {
+  const error = new UpstreamError(
+    'upstream_refused_credentials',
+    "The model's provider is not set up here: its API key is missing.",
+  );
+  return Object.assign(error, { provider });
+}

@@ -1,0 +1,132 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { UpstreamError } from '../errors.ts';
+import type { Drain } from '../http/drains.ts';
+import type { Client } from '../http/exchange.ts';
+import type { Answer } from '../http/relay.ts';
+import type { Target } from '../models/catalog.ts';
+import type { Agents } from './agents.ts';
+import { type Abortable, attempt } from './attempt.ts';
+import { peek } from './peek.ts';
+import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
+import { upstreamRequest } from './upstream-request.ts';
+import { blamesUsageOption, UsageOption } from './usage-option.ts';
+
+/** A request that is to go to a target. */
+export interface Parcel {
+  readonly target: Target;
+  readonly clientHeaders: IncomingHttpHeaders;
+  /** The body as this target gets it. */
+  readonly body: (includeUsage: boolean) => Buffer;
+  /** It streams, and the client did not ask for usage. */
+  readonly lacksUsage: boolean;
+  /** The client's own key for the provider; undefined where the operator's is used. */
+  readonly ownKey: string | undefined;
+  readonly client: Client;
+  readonly drain: Drain | undefined;
+  /** When the client's request came, in ms since the epoch. */
+  readonly startedAt: number;
+  /** Given what can abort the attempt that begins, up to the last byte of its answer. */
+  readonly onAttempt: (running: Abortable) => void;
+  /** The provider refused the attempt that ran: until another begins, it has nothing to bill. */
+  readonly onRefused: () => void;
+  /** Told of a key that was set aside. */
+  readonly onError: (error: Error) => void;
+}
+
+export interface Sent {
+  readonly answer: Answer;
+  /** The provider was asked for usage that the client did not ask for. */
+  readonly asksUsage: boolean;
+}
+
+/** What a 429 says that is about an account's money, not about haste: OpenAI, Gemini, Moonshot, Zhipu, MiniMax. */
+const QUOTA =
+  /insufficient_?\s?(quota|balance|funds)|exceeded_?\s?(your_?\s?)?current_?\s?quota|billing|余额/i;
+
+/**
+ * Sends requests to their providers, with a key that works and in a form that the provider takes.
+ *
+ * What the provider refuses for a reason of ours (a dead key of several, a field that we added) is sent
+ * again without it, on the same target, and remembered; the client never hears of it.
+ */
+export class Sender {
+  readonly #agents: Agents;
+  readonly #keys = new ProviderKeys();
+  readonly #usageOption = new UsageOption();
+
+  constructor(agents: Agents) {
+    this.#agents = agents;
+  }
+
+  /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
+  async send(parcel: Parcel): Promise<Sent> {
+    const { target, client } = parcel;
+    if (!parcel.lacksUsage || !this.#usageOption.isTakenBy(target)) {
+      return { answer: await this.#sendWithKey(parcel, false), asksUsage: false };
+    }
+    const first = await this.#sendWithKey(parcel, true);
+    if (first.status !== 400 && first.status !== 422) return { answer: first, asksUsage: true };
+    parcel.onRefused();
+    const { text, answer } = await peek(first, client);
+    if (!blamesUsageOption(text)) return { answer, asksUsage: true };
+
+    answer.body.destroy();
+    const second = await this.#sendWithKey(parcel, false);
+    // Not for its words alone: those are the client's, too, and would blind us to what others use.
+    if (second.status >= 200 && second.status < 300) this.#usageOption.isRefusedBy(target);
+    return { answer: second, asksUsage: false };
+  }
+
+  /** Tries one of the provider's keys after another, until one is not refused. */
+  async #sendWithKey(parcel: Parcel, includeUsage: boolean): Promise<Answer> {
+    const { ownKey, target } = parcel;
+    const keys = ownKey === undefined ? this.#keys.turn(target.provider) : [];
+    for (let i = 0; ; i++) {
+      const key = keys[i];
+      const isLast = i >= keys.length - 1;
+      try {
+        const answer = await this.#attempt(parcel, ownKey ?? (await key?.read()), includeUsage);
+        if (!key?.isOneOfSeveral || answer.status !== 429) return answer;
+        parcel.onRefused();
+        const peeked = await peek(answer, parcel.client);
+        if (!QUOTA.test(peeked.text)) return peeked.answer;
+        setAside(key, 'its quota is spent', parcel);
+        if (isLast) return peeked.answer;
+        peeked.answer.body.destroy();
+      } catch (error) {
+        if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
+        setAside(key, error.message, parcel);
+        if (isLast) throw error;
+        parcel.onRefused();
+      }
+    }
+  }
+
+  #attempt(parcel: Parcel, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
+    const { target, clientHeaders, client, drain, startedAt, ownKey } = parcel;
+    const request = upstreamRequest(target, clientHeaders, apiKey, parcel.body(includeUsage), this.#agents);
+    const terms = {
+      timeouts: target.provider.timeouts,
+      spentMs: Date.now() - startedAt,
+      client,
+      drain,
+      usesOwnKey: ownKey !== undefined,
+    };
+    return attempt(request, terms, parcel.onAttempt);
+  }
+}
+
+function isRefusal(error: unknown): error is UpstreamError {
+  return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
+}
+
+function setAside(key: ProviderKey, why: string, { target, onError }: Parcel): void {
+  key.setAside();
+  const { name } = target.provider;
+  const error = new UpstreamError(
+    'upstream_refused_credentials',
+    `Of the provider ${JSON.stringify(name)}, ${key.name} is set aside for a minute: ${why}`,
+  );
+  onError(Object.assign(error, { provider: name }));
+}

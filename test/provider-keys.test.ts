@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { resolveProvider } from '../src/models/providers.ts';
+import { resolveSettings } from '../src/settings.ts';
+import { ProviderKeys } from '../src/upstream/provider-keys.ts';
+import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
+import { answerJson, completionBody, type Script } from './helpers/provider.ts';
+
+const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
+
+describe('the keys of a provider', () => {
+  const provider = resolveProvider('groq', { apiKeys: ['sk-1', async () => 'sk-2', () => 'sk-3'] }, timeouts);
+  let now = 0;
+  let keys: ProviderKeys;
+
+  beforeEach(() => {
+    now = 0;
+    keys = new ProviderKeys(() => now);
+  });
+
+  const turn = (): Promise<string[]> => Promise.all(keys.turn(provider).map((key) => key.read()));
+  const setAside = (name: string): void =>
+    keys
+      .turn(provider)
+      .find((key) => key.name === name)!
+      .setAside();
+
+  it('are used in turn', async () => {
+    expect(await turn()).toEqual(['sk-1', 'sk-2', 'sk-3']);
+    expect(await turn()).toEqual(['sk-2', 'sk-3', 'sk-1']);
+    expect(await turn()).toEqual(['sk-3', 'sk-1', 'sk-2']);
+    expect(await turn()).toEqual(['sk-1', 'sk-2', 'sk-3']);
+  });
+
+  it('that were set aside come back after a minute', async () => {
+    setAside('key 1 of 3');
+    expect(await turn()).toEqual(['sk-2', 'sk-3']);
+    now = 59_999;
+    expect(await turn()).toEqual(['sk-3', 'sk-2']);
+    now = 60_000;
+    expect(await turn()).toEqual(['sk-1', 'sk-2', 'sk-3']);
+  });
+
+  it('that were all set aside are used as that which was set aside first', async () => {
+    for (const name of ['key 2 of 3', 'key 1 of 3', 'key 3 of 3']) {
+      now += 1;
+      setAside(name);
+    }
+    expect(await turn()).toEqual(['sk-2']);
+    keys.turn(provider)[0]!.setAside();
+    now += 1;
+    expect(await turn()).toEqual(['sk-1']);
+  });
+
+  it('have turns of their own at each provider', async () => {
+    const other = resolveProvider('openai', { apiKeys: ['sk-a', 'sk-b'] }, timeouts);
+    await turn();
+    expect(await keys.turn(other)[0]!.read()).toBe('sk-a');
+  });
+
+  it('are none where it takes none', () => {
+    expect(keys.turn(resolveProvider('ollama', {}, timeouts))).toEqual([]);
+  });
+});
+
+describe('a provider with several keys', () => {
+  const SECRETS = ['sk-first-secret', 'sk-second-secret', 'sk-third-secret'];
+  let gateway: Gateway;
+  /** What is said to a key, where it isn't an answer. */
+  let refusals: Map<string, Script>;
+
+  beforeEach(async () => {
+    refusals = new Map();
+    gateway = await startGateway({ provider: { apiKey: undefined, apiKeys: SECRETS } as object });
+    gateway.provider.script = (response, request) =>
+      (refusals.get(keyOf(request)) ?? answerJson(completionBody()))(response, request);
+  });
+
+  afterEach(async () => {
+    await gateway.close();
+  });
+
+  const used = (): string[] => gateway.provider.received.map(keyOf);
+
+  it('is asked with one after another', async () => {
+    for (let i = 0; i < 4; i++) await gateway.post(QUESTION);
+    expect(used()).toEqual([...SECRETS, 'sk-first-secret']);
+  });
+
+  it.each([
+    ['401', answerJson('{"error":{"message":"Incorrect API key: sk-first"}}', 401)],
+    ['402', answerJson('{"error":{"message":"Insufficient Balance"}}', 402)],
+    ['403', answerJson('{}', 403)],
+    [
+      'a 429 of a spent quota',
+      answerJson('{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}', 429),
+    ],
+    ['a 429 of an empty account', answerJson('{"error":{"code":"1113","message":"余额不足"}}', 429)],
+    ['a 429 in Moonshot’s words', answerJson('{"error":{"type":"exceeded_current_quota_error"}}', 429)],
+  ])('goes on with the next one after %s, which the client never sees', async (_status, script) => {
+    refusals.set('sk-first-secret', script);
+    const settled = gateway.nextSettled();
+    const response = await gateway.post(QUESTION);
+    expect(await response.text()).toBe(completionBody());
+    expect(used()).toEqual(['sk-first-secret', 'sk-second-secret']);
+    expect(await settled).toMatchObject({ charged: '0.000045' });
+
+    await gateway.post(QUESTION);
+    await gateway.post(QUESTION);
+    expect(used().slice(2)).not.toContain('sk-first-secret');
+  });
+
+  it('tells its operator which one it was, and never what it is', async () => {
+    refusals.set(
+      'sk-first-secret',
+      answerJson('{"error":{"message":"Incorrect API key: sk-first-secret"}}', 401),
+    );
+    await gateway.post(QUESTION);
+    expect(gateway.errors.map(({ message }) => message)).toEqual([
+      'Of the provider "loopback", key 1 of 3 is set aside for a minute: ' +
+        "The model's provider refused this server's own account (401). Its operator has been told.",
+    ]);
+    expect(JSON.stringify(gateway.errors)).not.toContain('secret');
+  });
+
+  it('is as one without a key once all were refused', async () => {
+    for (const secret of SECRETS) refusals.set(secret, answerJson('{}', 401));
+    const response = await gateway.post(QUESTION);
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_refused_credentials' } });
+    expect(used()).toEqual(SECRETS);
+    // Then the one that failed longest ago is tried, once a request: it may be paid again.
+    refusals.clear();
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    expect(used().slice(3)).toEqual(['sk-first-secret']);
+  });
+
+  it('shows the client the last one’s 429 where all quotas are spent', async () => {
+    const body = '{"error":{"code":"insufficient_quota"}}';
+    for (const secret of SECRETS) refusals.set(secret, answerJson(body, 429, { 'retry-after': '60' }));
+    const response = await gateway.post(QUESTION);
+    expect([response.status, await response.text()]).toEqual([429, body]);
+    expect(used()).toEqual(SECRETS);
+  });
+
+  it.each([
+    ['429 for haste', 429, '{"error":{"code":"rate_limit_exceeded"}}'],
+    ['400', 400, '{"error":{"code":"insufficient_quota"}}'],
+  ])('keeps a key that was answered %s', async (_status, status, body) => {
+    refusals.set('sk-first-secret', answerJson(body, status, { 'retry-after': '60' }));
+    const response = await gateway.post(QUESTION);
+    expect([response.status, await response.text()]).toEqual([status, body]);
+    refusals.clear();
+    for (let i = 0; i < 3; i++) await gateway.post(QUESTION);
+    expect(used()).toEqual([...SECRETS, 'sk-first-secret']);
+  });
+});
+
+it('goes on with the next key when one can’t be had', async () => {
+  const gateway = await startGateway({
+    provider: {
+      apiKey: undefined,
+      apiKeys: [() => undefined, () => Promise.reject(new Error('vault')), 'sk-third'],
+    } as object,
+  });
+  expect((await gateway.post(QUESTION)).status).toBe(200);
+  expect(gateway.provider.received.map(keyOf)).toEqual(['sk-third']);
+  expect(gateway.errors).toHaveLength(2);
+  await gateway.close();
+});
+
+function keyOf(request: { readonly headers: { readonly authorization?: string | undefined } }): string {
+  return request.headers.authorization?.replace('Bearer ', '') ?? '';
+}
