@@ -92,6 +92,15 @@ describe('an account that was swept', () => {
     expect(await swept(NOON + 2 * MINUTE)).toBe(forgotten);
   });
 
+  it('is looked at again when the next credits expire, to the last nano-dollar, and never after those', async () => {
+    const { store, keys } = await openAccount();
+    await store.grant({ account: 'acme', id: 'g2', amount: 5n, expiresAt: NOON + 2 * MINUTE });
+    await store.grant({ account: 'acme', id: 'g3', amount: 1n, expiresAt: NOON + 4 * MINUTE });
+    const swept = async (now: number) => (await sweep.run(send, keys, [String(now), '10'])).lookAgainAt;
+    expect(await swept(NOON + 3 * MINUTE)).toBe(NOON + 4 * MINUTE);
+    expect(await swept(NOON + 5 * MINUTE)).toBeUndefined();
+  });
+
   it('is looked at again at once where more is due than was ended, else in a second at the soonest', async () => {
     const { store, keys } = await openAccount();
     for (let n = 1; n <= 3; n++) await store.admit({ ...admission(n, 1n), leaseMs: MINUTE + n });

