@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -140,6 +140,59 @@ describe('the packed package', () => {
       expect(stdout).not.toContain('lib.dom');
     },
   );
+
+  it('imports only what npm installs with it, and frameworks at their own entries', () => {
+    const { dependencies, peerDependencies } = JSON.parse(
+      readFileSync(join(installed, 'package.json'), 'utf8'),
+    ) as Record<'dependencies' | 'peerDependencies', Record<string, string>>;
+    const imported = new Map<string, string[]>();
+    for (const file of readdirSync(join(installed, 'dist'), { recursive: true, encoding: 'utf8' })) {
+      if (!/\.(js|d\.ts)$/.test(file)) continue;
+      const source = readFileSync(join(installed, 'dist', file), 'utf8').replace(/\/\*\*.*?\*\//gs, '');
+      for (const [, name = ''] of source.matchAll(
+        /(?:\bfrom|\bimport)\s*\(?\s*['"]((?:@[\w-]+\/)?[a-z][\w.-]*)[\w./-]*['"]/g,
+      )) {
+        imported.set(name, [...(imported.get(name) ?? []), file]);
+      }
+    }
+    expect([...imported.keys()].sort()).toEqual([...Object.keys(dependencies), 'next'].sort());
+    expect(imported.get('next')).toEqual(['next.js']);
+    expect(peerDependencies).toHaveProperty('next');
+  });
+
+  const bare = { PATH: process.env['PATH'] };
+
+  /** What an import may leave behind, and a script that tells of it. */
+  const LEFT = `
+    const seen = () => ({
+      globals: [...Object.getOwnPropertyNames(globalThis), ...Object.getOwnPropertySymbols(globalThis)].map(String).sort(),
+      environment: Object.keys(process.env).sort(),
+      listeners: process.eventNames().map(String).sort(),
+      resources: process.getActiveResourcesInfo().sort(),
+      prototypes: [Object, Array, Promise, String, Function].map((type) => Reflect.ownKeys(type.prototype).length),
+    });`;
+
+  it.each(['.', ...Object.keys(SUBPATHS)])('leaves nothing behind in a process that imports %s', (name) => {
+    const specifier = posix.join('chat-completions-router', name);
+    const source = `${LEFT}
+      // What Next.js leaves behind is its own.
+      if ('${name}' === 'next') await import('${ROOT}node_modules/next/server.js');
+      await import('node:http').then(({ METHODS }) => METHODS);
+      const before = seen();
+      await import('${specifier}');
+      console.log(JSON.stringify([before, seen()]));`;
+    writeFileSync(join(folder, 'import.mjs'), source);
+    // May read, and neither write a file nor start a process or a thread.
+    const { stdout, stderr, status } = spawnSync(
+      process.execPath,
+      ['--permission', '--allow-fs-read=*', 'import.mjs'],
+      { cwd: folder, encoding: 'utf8', env: bare, timeout: 15_000 },
+    );
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    const [before, after] = JSON.parse(stdout) as [unknown, unknown];
+    expect(after).toEqual(before);
+  });
 
   it('has maps that lead into the sources beside them', () => {
     const map = JSON.parse(readFileSync(join(installed, 'dist/upstream/send.js.map'), 'utf8')) as {
