@@ -12,10 +12,10 @@ import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 
 import type { LedgerStore } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
-import { RedisStore } from '../src/ledger/redis-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
-import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { startRedis } from '../test/helpers/redis-server.ts';
 
 const MEASURED_MS = 6000;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { audit } from '../src/ledger/audit.ts';
+import { audit } from '../src/ledger/operations/audit.ts';
 import { openStore } from '../src/ledger/open-store.ts';
 import { type Child, startChild } from './child.ts';
 import { type Bench, doorOf, type Figure, median } from './figures.ts';

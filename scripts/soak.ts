@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 
 import { Redis } from 'ioredis';
 
-import { RedisStore } from '../src/ledger/redis-store.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { type GatewayProcess, spawnGateway } from '../test/chaos/gateway-child.ts';
 import { ask, type Reply } from '../test/chaos/client.ts';
 import { startUnreliableLink } from '../test/chaos/unreliable-link.ts';

@@ -3,7 +3,7 @@ export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
 export * from './errors.ts';
 export type { HealthChange, Hooks, Settled } from './hooks.ts';
-export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/audit.ts';
+export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/operations/audit.ts';
 export {
   type AdjustOptions,
   type Credits,
@@ -13,17 +13,17 @@ export {
   type ExportJournalOptions,
   type GrantOptions,
   type JournalOptions,
-} from './ledger/credits.ts';
+} from './ledger/operations/credits.ts';
 export type { LedgerEvent } from './ledger/events.ts';
-export type { CreditsEntry } from './ledger/journal-entries.ts';
+export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
-export { MemoryStore } from './ledger/memory-store.ts';
-export { migrate, MigrationRefusedError, type MigrationReport } from './ledger/migrate.ts';
-export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite-store.ts';
-export type { RedisClient } from './ledger/redis-client.ts';
-export type { Durability } from './ledger/redis-durability.ts';
-export { RedisStore, type RedisStoreOptions } from './ledger/redis-store.ts';
+export { MemoryStore } from './ledger/memory/memory-store.ts';
+export { migrate, MigrationRefusedError, type MigrationReport } from './ledger/operations/migrate.ts';
+export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite/sqlite-store.ts';
+export type { RedisClient } from './ledger/redis/redis-client.ts';
+export type { Durability } from './ledger/redis/redis-durability.ts';
+export { RedisStore, type RedisStoreOptions } from './ledger/redis/redis-store.ts';
 export type { Pricing } from './metering/price.ts';
 export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
 export type {

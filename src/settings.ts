@@ -1,5 +1,5 @@
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
-import type { OfflineAllowanceLimits } from './ledger/offline-allowance.ts';
+import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import type {
   ChatCompletionsRouterOptions,
   DisconnectOptions,

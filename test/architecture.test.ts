@@ -54,10 +54,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Package → the only files that may name it; one that isn't here may be named by none. */
 const DOOR: Readonly<Record<string, readonly string[]>> = {
   'http-proxy-middleware': ['upstream/send.ts'],
-  ioredis: ['ledger/redis-client.ts'],
+  ioredis: ['ledger/redis/redis-client.ts'],
   'lru-cache': ['accounts/authenticate.ts', 'models/catalog.ts'],
   'next/server.js': ['next.ts'],
-  'node:sqlite': ['ledger/sqlite-store.ts'],
+  'node:sqlite': ['ledger/sqlite/sqlite-store.ts'],
 };
 
 /** What is wrong with the imports of a file; empty when nothing is. */
@@ -134,7 +134,7 @@ describe('the rule of imports', () => {
     ['upstream/attempt.ts', "import { createProxyMiddleware } from 'http-proxy-middleware';"],
     ['models/list.ts', "import type { LRUCache } from 'lru-cache';"],
     ['ledger/ledger.ts', "import type { Redis } from 'ioredis';"],
-    ['ledger/memory-store.ts', "const { DatabaseSync } = process.getBuiltinModule('node:sqlite');"],
+    ['ledger/memory/memory-store.ts', "const { DatabaseSync } = process.getBuiltinModule('node:sqlite');"],
     ['http/relay.ts', "import type OpenAI from 'openai';"],
     ['http/relay.ts', "import {\n  a,\n  b,\n} from 'lodash';"],
   ])('refuses %s: %s', (file, source) => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createCredits, type Credits, type ExportJournalOptions } from '../src/ledger/credits.ts';
+import { createCredits, type Credits, type ExportJournalOptions } from '../src/ledger/operations/credits.ts';
 import { type LedgerStore, StoreUnavailable } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
 import { NOON, requestId } from './contracts/ledger-fixture.ts';
 
 describe('credits', () => {

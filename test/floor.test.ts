@@ -6,8 +6,8 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Admit, AdmitResult, LedgerStore, SettleResult } from '../src/ledger/ledger.ts';
-import { RedisStore } from '../src/ledger/redis-store.ts';
-import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from './contracts/ledger-commands.ts';
 import { HOUR, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from './helpers/redis-server.ts';

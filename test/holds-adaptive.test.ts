@@ -12,7 +12,7 @@ import {
   type ExtendResult,
   StoreUnavailable,
 } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, beginStream, completionBody, DONE, event, sleep, text } from './helpers/provider.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { type Extend, type ExtendResult, StoreUnavailable } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
 import { DEFAULT_TOKEN_BUDGETS, quoteFor } from '../src/metering/estimate.ts';
 import { UsageMeter } from '../src/metering/usage-meter.ts';

@@ -6,10 +6,10 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import type { LedgerStore, RequestRecord } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
-import { migrate } from '../src/ledger/migrate.ts';
-import { RedisStore } from '../src/ledger/redis-store.ts';
-import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
+import { migrate } from '../src/ledger/operations/migrate.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from './contracts/ledger-commands.ts';
 import { DAY, hashOf, MINUTE, NOON, requestId } from './contracts/ledger-fixture.ts';
 import { findingsOf } from './helpers/audit.ts';

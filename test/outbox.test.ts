@@ -8,13 +8,13 @@ import type { Readable, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { LedgerEvent } from '../src/ledger/events.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
-import { Outbox } from '../src/ledger/outbox.ts';
-import { type OutboxFiles, OutboxFolder } from '../src/ledger/outbox-files.ts';
-import { doneLine, type Intent, intentLine, readLines } from '../src/ledger/outbox-lines.ts';
-import { ReliableStore } from '../src/ledger/reliable-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
+import { Outbox } from '../src/ledger/reliable/outbox.ts';
+import { type OutboxFiles, OutboxFolder } from '../src/ledger/reliable/outbox-files.ts';
+import { doneLine, type Intent, intentLine, readLines } from '../src/ledger/reliable/outbox-lines.ts';
+import { ReliableStore } from '../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
-import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { MAX, requestId, USAGE } from './contracts/ledger-fixture.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { LedgerStore } from '../src/ledger/ledger.ts';
-import { RedisStore } from '../src/ledger/redis-store.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { requestId } from './contracts/ledger-fixture.ts';
 import { startCluster, until } from './helpers/redis-cluster.ts';
 import { admission, settlement } from './helpers/redis-ledger.ts';

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { StoreUnavailable } from '../src/ledger/ledger.ts';
-import { RedisStore } from '../src/ledger/redis-store.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from './helpers/redis-server.ts';
 

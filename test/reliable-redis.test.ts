@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { LedgerEvent } from '../src/ledger/events.ts';
 import { StoreUnavailable } from '../src/ledger/ledger.ts';
-import { RedisStore } from '../src/ledger/redis-store.ts';
-import { ReliableStore } from '../src/ledger/reliable-store.ts';
+import { RedisStore } from '../src/ledger/redis/redis-store.ts';
+import { ReliableStore } from '../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
 import { USAGE } from './contracts/ledger-fixture.ts';
 import { startReplicatedRedis } from './helpers/replicated-redis.ts';

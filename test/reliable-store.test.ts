@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { LedgerEvent } from '../src/ledger/events.ts';
 import { type Admit, type LedgerStore, type Settle, StoreUnavailable } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory-store.ts';
-import { ReliableStore, type ReliableStoreOptions } from '../src/ledger/reliable-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
+import { ReliableStore, type ReliableStoreOptions } from '../src/ledger/reliable/reliable-store.ts';
 import { hashOf, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { describeLedgerStore } from './contracts/ledger-store.ts';
 import { type RollbackStore, rollbackStore } from './helpers/rollback-store.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 import type { Admit } from '../src/ledger/ledger.ts';
-import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { DAY, hashOf, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');

@@ -15,7 +15,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { type JournalLine, type LedgerStore, StoreUnavailable } from '../src/ledger/ledger.ts';
-import { SqliteStore } from '../src/ledger/sqlite-store.ts';
+import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { hashOf, MAX, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { describeLedgerStore } from './contracts/ledger-store.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { MemoryStore } from '../src/ledger/memory-store.ts';
+import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
 import { RequestIds, requestTime } from '../src/ledger/request-ids.ts';
 import { askTime, clockOf, StoreClock } from '../src/ledger/store-clock.ts';
 

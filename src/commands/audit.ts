@@ -1,4 +1,4 @@
-import { audit } from '../ledger/audit.ts';
+import { audit } from '../ledger/operations/audit.ts';
 import { type Command, counted } from './command.ts';
 
 export const auditCommand: Command = {

@@ -1,4 +1,4 @@
-import { createCredits, type CreditsChange } from '../ledger/credits.ts';
+import { createCredits, type CreditsChange } from '../ledger/operations/credits.ts';
 import { type Command, count, type Invocation, required, UsageError } from './command.ts';
 
 export const grantCommand: Command = {

@@ -1,4 +1,4 @@
-import { createCredits } from '../ledger/credits.ts';
+import { createCredits } from '../ledger/operations/credits.ts';
 import { type Command, count, UsageError } from './command.ts';
 
 export const journalCommand: Command = {

@@ -1,4 +1,4 @@
-import { migrate } from '../ledger/migrate.ts';
+import { migrate } from '../ledger/operations/migrate.ts';
 import { type Command, counted, required } from './command.ts';
 
 export const migrateCommand: Command = {

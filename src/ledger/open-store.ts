@@ -1,8 +1,8 @@
 import type { LedgerStore } from './ledger.ts';
-import { MemoryStore } from './memory-store.ts';
-import { RedisStore } from './redis-store.ts';
-import { withoutPassword } from './redis-url.ts';
-import { SqliteStore } from './sqlite-store.ts';
+import { MemoryStore } from './memory/memory-store.ts';
+import { RedisStore } from './redis/redis-store.ts';
+import { withoutPassword } from './redis/redis-url.ts';
+import { SqliteStore } from './sqlite/sqlite-store.ts';
 
 const DEFAULT_FILE = './credits.db';
 

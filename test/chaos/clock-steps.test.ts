@@ -6,10 +6,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { LedgerEvent } from '../../src/ledger/events.ts';
 import type { KeyLimits, LedgerStore } from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory-store.ts';
-import { RedisStore } from '../../src/ledger/redis-store.ts';
-import { ReliableStore } from '../../src/ledger/reliable-store.ts';
-import { SqliteStore } from '../../src/ledger/sqlite-store.ts';
+import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
+import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
+import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { findingsOf } from '../helpers/audit.ts';
 import { startRedis } from '../helpers/redis-server.ts';

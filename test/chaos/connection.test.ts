@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { RedisStore } from '../../src/ledger/redis-store.ts';
+import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
 import { startProvider } from '../helpers/provider.ts';

@@ -1,4 +1,4 @@
-import { audit, type AuditOptions, type Finding } from '../../src/ledger/audit.ts';
+import { audit, type AuditOptions, type Finding } from '../../src/ledger/operations/audit.ts';
 import type { LedgerStore } from '../../src/ledger/ledger.ts';
 
 /** Everything that an audit finds wrong with a store: nothing, if all is well. */

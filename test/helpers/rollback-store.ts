@@ -1,5 +1,5 @@
 import { type Admit, type AdmitResult, type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory-store.ts';
+import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
 
 type Command = (store: LedgerStore) => Promise<unknown>;
 

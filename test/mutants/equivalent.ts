@@ -11,31 +11,31 @@ export interface Equivalent {
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
-    file: 'scripts/account-lua.ts',
+    file: 'redis/scripts/account-lua.ts',
     original: 'if sum < WIDE then return sum end',
     mutant: '',
     because: 'the sum of limbs that follows is the same number, later',
   },
   {
-    file: 'scripts/account-lua.ts',
+    file: 'redis/scripts/account-lua.ts',
     original: 'if not values[1] then return nil end',
     mutant: 'if not values[2] then return nil end',
     because: 'both fields are written at birth',
   },
   {
-    file: 'scripts/account-lua.ts',
+    file: 'redis/scripts/account-lua.ts',
     original: 'books, before = {st = values[11]}, {st = values[11]}',
     mutant: 'books, before = {st = values[11]}, {st = values[12]}',
     because: 'the state is only written once more than needed',
   },
   {
-    file: 'scripts/account-lua.ts',
+    file: 'redis/scripts/account-lua.ts',
     original: 'return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)',
     mutant: 'return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1001)',
     because: 'a clock that is off by less than a millisecond',
   },
   {
-    file: 'scripts/adjust.ts',
+    file: 'redis/scripts/adjust.ts',
     original:
       "if delta > 0 and size(books.av) + size(books.h) + delta >= WIDE then return reply(now, 'too_big') end",
     mutant:
@@ -43,7 +43,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a delta is never 0',
   },
   {
-    file: 'scripts/adjust.ts',
+    file: 'redis/scripts/adjust.ts',
     original:
       "if delta < 0 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end",
     mutant:
@@ -51,7 +51,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a delta is never 0',
   },
   {
-    file: 'scripts/adjust.ts',
+    file: 'redis/scripts/adjust.ts',
     original:
       "if delta < 0 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end",
     mutant:
@@ -59,43 +59,43 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a delta is never 0',
   },
   {
-    file: 'scripts/admit.ts',
+    file: 'redis/scripts/admit.ts',
     original: "key = key or new_key(key_id, '-', nil, nil, now)",
     mutant: "key = key or new_key(key_id, '-', 1, nil, now)",
     because: 'a new bucket is full, and is not kept for a key without limits',
   },
   {
-    file: 'scripts/admit.ts',
+    file: 'redis/scripts/admit.ts',
     original: "key = key or new_key(key_id, '-', nil, nil, now)",
     mutant: "key = key or new_key(key_id, '-', nil, 1, now)",
     because: 'a new bucket is full, and is not kept for a key without limits',
   },
   {
-    file: 'scripts/create-key.ts',
+    file: 'redis/scripts/create-key.ts',
     original: "if same then redis.call('HSET', API_KEYS, id, known[1]) end",
     mutant: '',
     because: 'shows only where a disk can be waited for, from Redis 7.2 on',
   },
   {
-    file: 'scripts/keys-lua.ts',
+    file: 'redis/scripts/keys-lua.ts',
     original: 'if not values[1] then return nil end',
     mutant: 'if not values[2] then return nil end',
     because: 'both fields are written together',
   },
   {
-    file: 'scripts/keys-lua.ts',
+    file: 'redis/scripts/keys-lua.ts',
     original: 'local elapsed = math.min(math.max(0, now - bucket.at), (DEBT_MINUTES + 1) * MINUTE)',
     mutant: 'local elapsed = math.min(math.max(0, now - bucket.at), (DEBT_MINUTES + 2) * MINUTE)',
     because: 'after the first of them the bucket is full',
   },
   {
-    file: 'scripts/lots-lua.ts',
+    file: 'redis/scripts/lots-lua.ts',
     original: "local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n - 1))[1]",
     mutant: "local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n + 1))[1]",
     because: 'only the first of what is read is used',
   },
   {
-    file: 'scripts/lots-lua.ts',
+    file: 'redis/scripts/lots-lua.ts',
     original:
       'lots[n] = {member = member, expiry = tonumber(string.sub(member, 5, 20)), remaining = remaining, before = remaining}',
     mutant:
@@ -103,49 +103,49 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'the next character is a blank',
   },
   {
-    file: 'scripts/claim-due.ts',
+    file: 'redis/scripts/claim-due.ts',
     original: "now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))",
     mutant: "now = string.format('%d', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1001))",
     because: 'a clock that is off by less than a millisecond',
   },
   {
-    file: 'scripts/lots-lua.ts',
+    file: 'redis/scripts/lots-lua.ts',
     original: 'while amount > 0 do',
     mutant: 'while amount >= 0 do',
     because: 'the lots that are left lose nothing',
   },
   {
-    file: 'scripts/lots-lua.ts',
+    file: 'redis/scripts/lots-lua.ts',
     original: 'if each.remaining == 0 then count = count - 1 end',
     mutant: 'if each.remaining == 0 then count = count - 2 end',
     because: 'there are never more than 100: one that is free is enough',
   },
   {
-    file: 'scripts/lots-lua.ts',
+    file: 'redis/scripts/lots-lua.ts',
     original: 'if books.nx > now then return end',
     mutant: '',
     because: 'no lot is due then: the loop finds nothing, later',
   },
   {
-    file: 'scripts/read-key.ts',
+    file: 'redis/scripts/read-key.ts',
     original: 'if not values[1] then return {} end',
     mutant: 'if not values[2] then return {} end',
     because: 'both fields are written together',
   },
   {
-    file: 'scripts/requests-lua.ts',
+    file: 'redis/scripts/requests-lua.ts',
     original: 'if budget <= 0 then return 0 end',
     mutant: '',
     because: 'a range of none finds none',
   },
   {
-    file: 'scripts/requests-lua.ts',
+    file: 'redis/scripts/requests-lua.ts',
     original: 'if budget <= 0 then return 0 end',
     mutant: 'if budget < 0 then return 0 end',
     because: 'a range of none finds none',
   },
   {
-    file: 'scripts/settle.ts',
+    file: 'redis/scripts/settle.ts',
     original:
       "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
     mutant:
@@ -153,13 +153,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'nothing was charged of it, which is all that the state tells its end',
   },
   {
-    file: 'account.ts',
+    file: 'books/account.ts',
     original: 'const hold = affordable > 0n ? least(want, affordable) : 0n;',
     mutant: 'const hold = affordable >= 0n ? least(want, affordable) : 0n;',
     because: 'the lesser of 0 and anything wanted is 0',
   },
   {
-    file: 'account.ts',
+    file: 'books/account.ts',
     original:
       'const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;',
     mutant:
@@ -167,121 +167,121 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'they are the same then',
   },
   {
-    file: 'account.ts',
+    file: 'books/account.ts',
     original: 'return a < b ? a : b;',
     mutant: 'return a <= b ? a : b;',
     because: 'they are the same then',
   },
   {
-    file: 'account.ts',
+    file: 'books/account.ts',
     original: 'const writtenOff = uncovered > 0n ? least(uncovered, amount) : 0n;',
     mutant: 'const writtenOff = uncovered >= 0n ? least(uncovered, amount) : 0n;',
     because: 'the lesser of 0 and an amount is 0',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'if (amount <= 0n) return;',
     mutant: 'if (amount < 0n) return;',
     because: 'nothing is burnt of no lot',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'const burnt = lot.remaining < left ? lot.remaining : left;',
     mutant: 'const burnt = lot.remaining <= left ? lot.remaining : left;',
     because: 'they are the same then',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'if (left === 0n) return;',
     mutant: '',
     because: 'nothing more is burnt, later',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'if (books.nextExpiry > now) return;',
     mutant: '',
     because: 'no lot is due then: the loop finds nothing, later',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'const amount = lot.remaining < books.available ? lot.remaining : books.available;',
     mutant: 'const amount = lot.remaining <= books.available ? lot.remaining : books.available;',
     because: 'they are the same then',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;',
     mutant: 'if (expiryA !== expiryB) return expiryA <= expiryB ? -1 : 1;',
     because: 'they differ there',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;',
     mutant: 'if (expiryA !== expiryB) return expiryA < expiryB ? -2 : 1;',
     because: 'only the sign of an order counts',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;',
     mutant: 'if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 2;',
     because: 'only the sign of an order counts',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'return a.id < b.id ? -1 : 1;',
     mutant: 'return a.id <= b.id ? -1 : 1;',
     because: 'ids differ',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'return a.id < b.id ? -1 : 1;',
     mutant: 'return a.id < b.id ? -2 : 1;',
     because: 'only the sign of an order counts',
   },
   {
-    file: 'lots.ts',
+    file: 'books/lots.ts',
     original: 'return a.id < b.id ? -1 : 1;',
     mutant: 'return a.id < b.id ? -1 : 2;',
     because: 'only the sign of an order counts',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: 'requestBucket: { level: (limits.requestsPerMinute ?? 0) * MINUTE_MS, at: now },',
     mutant: 'requestBucket: { level: (limits.requestsPerMinute ?? 1) * MINUTE_MS, at: now },',
     because: 'the bucket of a key without that limit is not looked at',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: 'tokenBucket: { level: (limits.tokensPerMinute ?? 0) * MINUTE_MS, at: now },',
     mutant: 'tokenBucket: { level: (limits.tokensPerMinute ?? 1) * MINUTE_MS, at: now },',
     because: 'the bucket of a key without that limit is not looked at',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: "return { code: 'budget', left: left > 0n ? left : 0n };",
     mutant: "return { code: 'budget', left: left >= 0n ? left : 0n };",
     because: 'they are the same then',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: 'const elapsed = Math.min(Math.max(0, now - bucket.at), (MAX_DEBT_MINUTES + 1) * MINUTE_MS);',
     mutant: 'const elapsed = Math.min(Math.max(0, now - bucket.at), (MAX_DEBT_MINUTES + 2) * MINUTE_MS);',
     because: 'after the first of them the bucket is full',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: 'if (limit === undefined) return 0;',
     mutant: '',
     because: 'without a limit nothing is missing: NaN is not more than 0',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: 'return missing <= 0 ? 0 : Math.ceil(missing / limit);',
     mutant: 'return missing < 0 ? 0 : Math.ceil(missing / limit);',
     because: '0 over a limit is 0',
   },
   {
-    file: 'key-limits.ts',
+    file: 'books/key-limits.ts',
     original: 'if (limit === undefined) return;',
     mutant: '',
     because: 'the bucket of a key without that limit is not looked at',

@@ -6,8 +6,8 @@ import { Redis } from 'ioredis';
 import { afterAll, it } from 'vitest';
 
 import type { LedgerStore } from '../../src/ledger/ledger.ts';
-import type { MemoryStore } from '../../src/ledger/memory-store.ts';
-import type { RedisStore } from '../../src/ledger/redis-store.ts';
+import type { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
+import type { RedisStore } from '../../src/ledger/redis/redis-store.ts';
 import { behavesLikeTheModel } from '../contracts/ledger-commands.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { type Kind, type Mutant, mutated, SOURCE } from './mutants.ts';
@@ -61,7 +61,7 @@ interface Stores {
 }
 
 async function memoryStores(copy: string): Promise<Stores> {
-  const path = join(copy, 'ledger/memory-store.ts');
+  const path = join(copy, 'ledger/memory/memory-store.ts');
   const module = (await import(path)) as { MemoryStore: typeof MemoryStore };
   return {
     create: async (clock) => new module.MemoryStore({ now: () => clock.now }),
@@ -70,7 +70,7 @@ async function memoryStores(copy: string): Promise<Stores> {
 }
 
 async function redisStores(copy: string): Promise<Stores> {
-  const path = join(copy, 'ledger/redis-store.ts');
+  const path = join(copy, 'ledger/redis/redis-store.ts');
   const module = (await import(path)) as { RedisStore: typeof RedisStore };
   server ??= await startRedis(['--busy-reply-threshold', '500']);
   const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });

@@ -16,10 +16,10 @@ export const SOURCE: string = new URL('../../src/ledger', import.meta.url).pathn
 
 /** What decides about money, by the stores whose tests must notice a change of it. */
 const CODE = {
-  redis: readdirSync(ledger('scripts'))
+  redis: readdirSync(ledger('redis/scripts'))
     .filter((name) => !['define-script.ts', 'key-fields.ts'].includes(name))
-    .map((name) => `scripts/${name}`),
-  memory: ['account.ts', 'lots.ts', 'key-limits.ts', 'account-rows.ts'],
+    .map((name) => `redis/scripts/${name}`),
+  memory: ['books/account.ts', 'books/lots.ts', 'books/key-limits.ts', 'books/account-rows.ts'],
 } as const;
 
 export type Kind = keyof typeof CODE;

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { RedisStore } from '../../src/ledger/redis-store.ts';
+import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
 import type { HoldMode } from '../../src/options.ts';
 import { createPacedRouter } from '../../src/router.ts';
 

@@ -7,11 +7,11 @@ import {
   type SettleResult,
   StoreUnavailable,
 } from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory-store.ts';
-import { OutboxFolder } from '../../src/ledger/outbox-files.ts';
-import { ReliableStore } from '../../src/ledger/reliable-store.ts';
+import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
+import { OutboxFolder } from '../../src/ledger/reliable/outbox-files.ts';
+import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
-import { SqliteStore } from '../../src/ledger/sqlite-store.ts';
+import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
 
 /**
  * A process of its own with an outbox: `node outbox-writer.ts TASK LEDGER OUTBOX ON_ERROR`.

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { SettledUsage } from '../../src/ledger/ledger.ts';
 import { StoreUnavailable } from '../../src/ledger/ledger.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
-import { SqliteStore } from '../../src/ledger/sqlite-store.ts';
+import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
 
 /**
  * A process of its own that uses a ledger file: `node sqlite-writer.ts TASK FILE`.

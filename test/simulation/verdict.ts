@@ -1,4 +1,4 @@
-import { audit } from '../../src/ledger/audit.ts';
+import { audit } from '../../src/ledger/operations/audit.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
 import { openingOf } from './operator.ts';

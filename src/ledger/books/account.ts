@@ -1,0 +1,287 @@
+import { type AccountRows, type RequestRow, stamp, writeLine } from './account-rows.ts';
+import { budgetLeft, countRequest, countTokens, enterWindow, newKey, refusal } from './key-limits.ts';
+import type {
+  Admit,
+  AdmitResult,
+  Extend,
+  ExtendResult,
+  FinalState,
+  Settle,
+  SettleResult,
+  Void,
+  VoidResult,
+} from '../ledger.ts';
+import { burn, expireLots } from './lots.ts';
+import type { NanoDollars } from '../money.ts';
+import { requestTime } from '../request-ids.ts';
+
+/**
+ * The state machine of an account's requests: none → held → settled, voided or
+ * expired; expired → settled or voided. Settled and voided are final.
+ *
+ * Each function is one command: it runs to its end at `now`, makes every check
+ * before its first write, and changes nothing when it refuses, save that `admit`
+ * may have ended leases and expired credits, which are due whatever it answers.
+ */
+
+/** How long a final record is remembered, so that a repeated call is recognised. */
+const RETENTION_MS = 24 * 60 * 60 * 1000;
+
+/** How far a request id may be ahead of the store's clock. */
+const MAX_AHEAD_MS = 5 * 60 * 1000;
+
+/** Due records that one admit ends or forgets. */
+const REAPED_BY_ADMIT = 8;
+
+export function admit(account: AccountRows | undefined, command: Admit, now: number): AdmitResult {
+  const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
+  const known = account?.request(requestId);
+  if (account && known) {
+    if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
+    return { code: 'exists', hold: known.amount, available: account.books.available, ...stamp(account, now) };
+  }
+
+  const time = requestTime(requestId);
+  if (now > command.notAfter) return { code: 'stale', ...stamp(account, now) };
+  if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { books } = account;
+  if (time <= books.lowWater) return { code: 'old', ...stamp(account, now) };
+  if (books.frozen && !reassert) return { code: 'frozen', ...stamp(account, now) };
+
+  reap(account, REAPED_BY_ADMIT, now);
+  expireLots(account, now);
+
+  const registered = account.key(command.key);
+  if (!command.externalKey && !reassert) {
+    if (!registered?.hash) return { code: 'no_key', ...stamp(account, now) };
+    if (registered.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
+  }
+  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
+  if (twin && !reassert) {
+    const { id, state } = twin;
+    if (twin.idempotencyKey?.body !== idempotencyKey.body) {
+      return { code: 'key_reused', requestId: id, ...stamp(account, now) };
+    }
+    return { code: 'repeated', requestId: id, state, ...stamp(account, now) };
+  }
+
+  const key = registered ?? newKey({ key: command.key, hash: undefined, name: '', limits: {} }, now);
+  const refused = reassert ? undefined : refusal(key, command, now);
+  if (refused) return { ...refused, ...stamp(account, now) };
+
+  const left = reassert ? undefined : budgetLeft(key, now);
+  const affordable = least(books.available, left ?? want);
+  const hold = affordable > 0n ? least(want, affordable) : 0n;
+  if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
+    return { code: 'no_funds', available: books.available, ...stamp(account, now) };
+  }
+
+  books.available -= hold;
+  books.held += hold;
+  enterWindow(key, now);
+  countRequest(key, now);
+  countTokens(key, tokens, now);
+  key.held += hold;
+  key.running += 1;
+  account.saveKey(key);
+  account.saveRequest({
+    id: requestId,
+    key: key.key,
+    window: key.window,
+    state: 'held',
+    amount: hold,
+    checkpoint: 0n,
+    tokens,
+    idempotencyKey: twin ? undefined : idempotencyKey,
+    due: now + leaseMs,
+  });
+  return { code: 'ok', hold, available: books.available, ...stamp(account, now) };
+}
+
+export function extend(account: AccountRows | undefined, command: Extend, now: number): ExtendResult {
+  const request = account?.request(command.requestId);
+  if (!account || !request) return { code: 'unknown', ...stamp(account, now) };
+  if (request.state !== 'held') return { code: 'closed', state: request.state, ...stamp(account, now) };
+
+  const { books } = account;
+  expireLots(account, now);
+  const more = command.hold - request.amount;
+  const covered = more <= 0n || grow(account, request, more, now);
+  const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
+  request.checkpoint = least(checkpoint, request.amount);
+  request.due = Math.max(request.due, now + command.leaseMs);
+  account.saveRequest(request);
+  return {
+    code: covered ? 'ok' : 'no_funds',
+    hold: request.amount,
+    available: books.available,
+    ...stamp(account, now),
+  };
+}
+
+export function settle(account: AccountRows | undefined, command: Settle, now: number): SettleResult {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { requestId, amount, model, usage } = command;
+  const known = account.request(requestId);
+  if (known?.state === 'settled') return { code: 'duplicate', charged: known.amount, ...stamp(account, now) };
+  if (known?.state === 'voided') return { code: 'voided', ...stamp(account, now) };
+  if (!known && !command.force) return { code: 'unknown', ...stamp(account, now) };
+  if (!known && requestTime(requestId) <= account.books.lowWater) {
+    return { code: 'old', ...stamp(account, now) };
+  }
+
+  const request = known ?? orphan(account, command, now);
+  const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
+  const tokens = usage.promptTokens + usage.completionTokens;
+  const { hold, charged, moved, writtenOff } = end(
+    account,
+    request,
+    { state: 'settled', amount, tokens },
+    now,
+  );
+  writeLine(account, now, {
+    type,
+    id: requestId,
+    amount: moved,
+    ...(type === 's' && { hold }),
+    ...(writtenOff > 0n && { writtenOff }),
+    key: request.key,
+    model,
+    usage,
+  });
+  expireLots(account, now);
+  return { code: 'ok', charged, writtenOff, available: account.books.available, ...stamp(account, now) };
+}
+
+/** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
+export function release(account: AccountRows | undefined, { requestId }: Void, now: number): VoidResult {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const known = account.request(requestId);
+  if (known?.state === 'settled') return { code: 'settled', charged: known.amount, ...stamp(account, now) };
+  if (known?.state === 'voided') return { code: 'duplicate', ...stamp(account, now) };
+  if (!known) {
+    if (requestTime(requestId) <= account.books.lowWater) return { code: 'old', ...stamp(account, now) };
+    account.saveRequest({
+      id: requestId,
+      key: '',
+      window: 0,
+      state: 'voided',
+      amount: 0n,
+      checkpoint: 0n,
+      tokens: 0,
+      idempotencyKey: undefined,
+      due: forgetAt(requestId, now),
+    });
+    return { code: 'planted', ...stamp(account, now) };
+  }
+
+  const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0 }, now);
+  if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
+  expireLots(account, now);
+  return { code: 'ok', released: hold - moved, available: account.books.available, ...stamp(account, now) };
+}
+
+/** Ends leases that ran out and forgets final records whose time has come, oldest first; says how many. */
+export function reap(account: AccountRows, budget: number, now: number): number {
+  for (let count = 0; count < budget; count++) {
+    const request = account.firstDue(now);
+    if (!request) return count;
+    if (request.state === 'held') {
+      const { checkpoint: amount, tokens } = request;
+      const { hold, moved } = end(account, request, { state: 'expired', amount, tokens }, now);
+      writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
+    } else {
+      account.forgetRequest(request);
+      account.books.lowWater = Math.max(account.books.lowWater, requestTime(request.id));
+    }
+  }
+  return budget;
+}
+
+/** A request that a settle has to post though nobody admitted it: as if expired, with nothing charged. */
+function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
+  const key = account.key(command.key);
+  if (key) enterWindow(key, now);
+  return {
+    id: command.requestId,
+    key: command.key,
+    window: key?.window ?? 0,
+    state: 'expired',
+    amount: 0n,
+    checkpoint: 0n,
+    tokens: 0,
+    idempotencyKey: undefined,
+    due: now,
+  };
+}
+
+/** Takes more for a hold, all of it or nothing. */
+function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
+  const { books } = account;
+  const key = account.key(request.key);
+  const left = key && budgetLeft(key, now);
+  if (more > books.available || (left !== undefined && more > left)) return false;
+  books.available -= more;
+  books.held += more;
+  request.amount += more;
+  if (key) {
+    enterWindow(key, now);
+    key.held += more;
+    account.saveKey(key);
+  }
+  return true;
+}
+
+/**
+ * Brings a request to its end: the only place that charges, and that gives back.
+ *
+ * Charges `amount` in all, counting what its expiry has charged already; what
+ * would take the account below its floor is written off.
+ */
+function end(
+  account: AccountRows,
+  request: RequestRow,
+  { state, amount, tokens }: { state: FinalState; amount: NanoDollars; tokens: number },
+  now: number,
+): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
+  const { books } = account;
+  const running = request.state === 'held';
+  const hold = running ? request.amount : 0n;
+  const already = request.state === 'expired' ? request.amount : 0n;
+  const uncovered = books.floor - (books.available + hold + already - amount);
+  const writtenOff = uncovered > 0n ? least(uncovered, amount) : 0n;
+  const charged = amount - writtenOff;
+  const moved = charged - already;
+
+  books.available += hold - moved;
+  books.held -= hold;
+  books.spent += moved;
+  books.writtenOff += writtenOff;
+  burn(account, moved);
+  const key = account.key(request.key);
+  if (key) {
+    key.held -= hold;
+    if (running) key.running -= 1;
+    if (request.window === key.window) key.spent += moved;
+    countTokens(key, tokens - request.tokens, now);
+    account.saveKey(key);
+  }
+  request.state = state;
+  request.amount = charged;
+  request.due = forgetAt(request.id, now);
+  account.saveRequest(request);
+  return { hold, charged, moved, writtenOff };
+}
+
+/**
+ * When a final record may be forgotten. Counted from the id's own time if that
+ * is later, because forgetting an id refuses all unknown ones before it.
+ */
+function forgetAt(requestId: string, now: number): number {
+  return Math.max(now, requestTime(requestId)) + RETENTION_MS;
+}
+
+function least(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a < b ? a : b;
+}

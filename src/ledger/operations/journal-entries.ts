@@ -1,0 +1,132 @@
+import type { AccountState, JournalLine, LedgerStore, SettledUsage } from '../ledger.ts';
+import { formatUsd } from '../money.ts';
+
+/** One change of a balance. */
+export interface CreditsEntry {
+  /** Its position in the account's journal: 1, 2, 3 and so on. */
+  readonly position: number;
+  /**
+   * A `late_charge` corrects what an `expired_hold` charged, up or down; an
+   * `orphan_charge` is for a request whose hold was lost.
+   */
+  readonly type:
+    | 'grant'
+    | 'charge'
+    | 'late_charge'
+    | 'orphan_charge'
+    | 'expired_hold'
+    | 'expired_credit'
+    | 'adjustment';
+  readonly at: Date;
+  /** The request's, grant's or adjustment's id. */
+  readonly id: string;
+  readonly amount: string;
+  /** What could be spent after it. */
+  readonly balance: string;
+  readonly held?: string;
+  readonly writtenOff?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly usage?: Omit<SettledUsage, 'cost'> & { readonly cost?: string };
+  readonly reason?: string;
+}
+
+const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
+  g: 'grant',
+  s: 'charge',
+  l: 'late_charge',
+  o: 'orphan_charge',
+  e: 'expired_hold',
+  x: 'expired_credit',
+  a: 'adjustment',
+};
+
+/** A line of the journal as its host sees it. */
+export function creditsEntry({ type, seq, at, id, amount, available, ...line }: JournalLine): CreditsEntry {
+  const { hold, writtenOff, key, model, usage, reason } = line;
+  return {
+    position: Number(seq),
+    type: TYPES[type],
+    at: new Date(at),
+    id,
+    amount: formatUsd(amount),
+    balance: formatUsd(available),
+    ...(hold !== undefined && { held: formatUsd(hold) }),
+    ...(writtenOff !== undefined && { writtenOff: formatUsd(writtenOff) }),
+    ...(key !== undefined && { key }),
+    ...(model !== undefined && { model }),
+    ...(usage && { usage: usageEntry(usage) }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+function usageEntry({ cost, ...usage }: SettledUsage): NonNullable<CreditsEntry['usage']> {
+  return { ...usage, ...(cost !== undefined && { cost: formatUsd(cost) }) };
+}
+
+const PAGE = 1000;
+
+/**
+ * The journal of an account as JSON, a line with its newline an entry.
+ *
+ * Where lines after `after` were folded away already, one `folded` line comes first, with what they came to.
+ */
+export async function* exportAccount(
+  store: LedgerStore,
+  account: string,
+  after: number,
+): AsyncGenerator<string, void, undefined> {
+  let position = BigInt(after);
+  let isFirst = true;
+  for (;;) {
+    const lines = await store.journal(account, position, PAGE);
+    const [first] = lines;
+    if (first ? first.seq > position + 1n : isFirst) {
+      const trimmed = (await store.snapshot(account))?.trimmed;
+      if (trimmed && trimmed.seq > position) {
+        yield foldedLine(account, trimmed);
+        position = trimmed.seq;
+        continue;
+      }
+      if (first) {
+        throw new Error(
+          `the journal of account ${account} has no line ${position + 1n}, but line ${first.seq}`,
+        );
+      }
+    }
+    if (!first) return;
+    for (const line of lines) yield entryLine(account, line);
+    position = lines.at(-1)?.seq ?? position;
+    isFirst = false;
+  }
+}
+
+function entryLine(account: string, line: JournalLine): string {
+  return jsonLine({ account, event: eventId(account, line), ...creditsEntry(line) });
+}
+
+function foldedLine(account: string, trimmed: AccountState['trimmed']): string {
+  return jsonLine({
+    account,
+    event: `${account}:folded:${trimmed.seq}`,
+    position: Number(trimmed.seq),
+    type: 'folded',
+    granted: formatUsd(trimmed.granted),
+    charged: formatUsd(trimmed.spent),
+    expired: formatUsd(trimmed.expired),
+    writtenOff: formatUsd(trimmed.writtenOff),
+  });
+}
+
+/**
+ * Names what happened, not where it stands: a charge that a failover lost, and that was posted again, is the
+ * same event at another position.
+ */
+function eventId(account: string, { type, id, seq }: JournalLine): string {
+  const kind = type === 'o' ? TYPES.s : TYPES[type];
+  return [account, kind, id, ...(type === 'x' ? [seq] : [])].join(':');
+}
+
+function jsonLine(entry: object): string {
+  return `${JSON.stringify(entry)}\n`;
+}

@@ -1,0 +1,195 @@
+import { audit } from './audit.ts';
+import type { AccountState, KeyState, LedgerStore, Lot } from '../ledger.ts';
+import { type MigrationPlan, planMigration } from './migration-plan.ts';
+import { formatUsd } from '../money.ts';
+
+export interface MigrationReport {
+  readonly accounts: number;
+  readonly keys: number;
+  /** What all accounts can spend, together; USD, as a decimal string. */
+  readonly available: string;
+  /** What is not as it was in the other store: nothing, if all is well. */
+  readonly problems: readonly { readonly account: string; readonly message: string }[];
+}
+
+/** Nothing can be moved, or no more of it, until what the message says is resolved. */
+export class MigrationRefusedError extends Error {
+  override readonly name = 'MigrationRefusedError';
+  readonly account: string;
+
+  constructor(account: string, message: string) {
+    super(`account ${account} can't be moved: ${message}`);
+    this.account = account;
+  }
+}
+
+/**
+ * Moves all accounts of a store into another one: what can be spent, its lots, and the API keys.
+ *
+ * While it runs no router may use either of them. It can be interrupted, and run again, until a router has used
+ * the new store. Journals, and what was spent, stay where they are: export them before. What was moved is then
+ * compared, and audited.
+ *
+ * @throws MigrationRefusedError before anything of its account is written
+ */
+export async function migrate(from: LedgerStore, to: LedgerStore): Promise<MigrationReport> {
+  await from.ready?.();
+  await to.ready?.();
+  if (!from.keyHashes) throw new TypeError('from must be a store that has keyHashes');
+  await tidy(from);
+  for await (const account of from.accounts()) await prepare(from, to, account);
+
+  const notDurable: string[] = [];
+  for await (const account of from.accounts()) {
+    const plan = await prepare(from, to, account);
+    if (plan && !(await carryOut(plan, to))) notDurable.push(account);
+  }
+  return compare(from, to, notDurable);
+}
+
+/** Ends leases that ran out since the router stopped, and expires credits, as often as it takes to visit all accounts. */
+async function tidy(store: LedgerStore): Promise<void> {
+  let accounts = 0;
+  for await (const _ of store.accounts()) accounts += 1;
+  for (let visited = 0; visited <= accounts; visited += VISITED_BY_SWEEP)
+    await store.sweep(Number.MAX_SAFE_INTEGER);
+}
+
+/** The least that one sweep of any store visits. */
+const VISITED_BY_SWEEP = 100;
+
+/** The plan for an account, if both stores are such that it can be carried out; undefined if there is nothing of it. */
+async function prepare(
+  from: LedgerStore,
+  to: LedgerStore,
+  account: string,
+): Promise<MigrationPlan | undefined> {
+  const state = await from.snapshot(account);
+  if (!state) return undefined;
+  const held = state.requests.find((request) => request.state === 'held');
+  if (held) {
+    const until = new Date(held.due).toISOString();
+    throw new MigrationRefusedError(
+      account,
+      `request ${held.id} holds ${formatUsd(held.amount)} until ${until}; stop the router, which settles what runs, or wait until then`,
+    );
+  }
+  if (state.available < 0n || state.floor !== 0n) {
+    const [available, floor] = [formatUsd(state.available), formatUsd(state.floor)];
+    throw new MigrationRefusedError(
+      account,
+      `it has ${available} available, and a floor of ${floor}, which can't be made elsewhere`,
+    );
+  }
+  const plan = await planMigration(from, account, state);
+  await checkTarget(plan, to);
+  return plan;
+}
+
+/** An account that is there already must be what an interrupted migration of the same left of it. */
+async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore): Promise<void> {
+  const lines = await to.journal(account, 0n, changes.length + 1);
+  for (const [n, line] of lines.entries()) {
+    const change = changes[n];
+    const amount = change?.type === 'a' ? change.delta : change?.amount;
+    if (
+      line.seq === BigInt(n + 1) &&
+      line.type === change?.type &&
+      line.id === change.id &&
+      line.amount === amount
+    )
+      continue;
+    throw new MigrationRefusedError(
+      account,
+      `it is in the new store already, and its line ${line.seq} there (${line.id}) is none of this migration; begin with an empty store`,
+    );
+  }
+  const state = lines.length === 0 ? await to.snapshot(account) : undefined;
+  if (state && state.seq > 0n) {
+    throw new MigrationRefusedError(account, 'it is in the new store already; begin with an empty store');
+  }
+}
+
+/** Says whether the store has it on a disk, or on as many replicas as it was asked for. */
+async function carryOut(
+  { account, keys, changes, frozen }: MigrationPlan,
+  to: LedgerStore,
+): Promise<boolean> {
+  let isDurable = true;
+  for (const change of changes) {
+    const result = change.type === 'g' ? await to.grant(change) : await to.adjust(change);
+    if (result.code !== 'ok' && result.code !== 'duplicate') {
+      throw new MigrationRefusedError(account, `the new store refuses ${change.id}: ${result.code}`);
+    }
+    isDurable &&= result.durable !== false;
+  }
+  for (const { isRevoked, ...key } of keys) {
+    const result = await to.createKey(key);
+    if (result.code !== 'ok') {
+      throw new MigrationRefusedError(account, `the new store has another key ${key.key}, or its hash`);
+    }
+    isDurable &&= result.durable !== false;
+    if (isRevoked) await to.revokeKey(account, key.key);
+  }
+  if (frozen) await to.freeze(account, true);
+  return isDurable;
+}
+
+async function compare(
+  from: LedgerStore,
+  to: LedgerStore,
+  notDurable: readonly string[],
+): Promise<MigrationReport> {
+  const problems = notDurable.map((account) => {
+    return { account, message: 'is not on as many replicas as was asked for: run the migration again' };
+  });
+  let [accounts, keys, available] = [0, 0, 0n];
+  for await (const account of from.accounts()) {
+    await from.balance(account);
+    const before = await from.snapshot(account);
+    if (!before) continue;
+    const after = await to.balance(account).then(() => to.snapshot(account));
+    const hashes = [await from.keyHashes?.(account), await to.keyHashes?.(account)];
+    for (const message of after ? differences(before, after, hashes) : ['is not in the new store']) {
+      problems.push({ account, message });
+    }
+    for await (const { findings } of audit(to, { account })) {
+      problems.push(...findings.map(({ message }) => ({ account, message })));
+    }
+    accounts += 1;
+    keys += hashes[0]?.size ?? 0;
+    available += before.available;
+  }
+  return { accounts, keys, available: formatUsd(available), problems };
+}
+
+function* differences(
+  before: AccountState,
+  after: AccountState,
+  [hashesBefore, hashesAfter]: readonly (ReadonlyMap<string, string> | undefined)[],
+): Generator<string> {
+  for (const what of ['available', 'held'] as const) {
+    if (before[what] === after[what]) continue;
+    yield `${what} was ${formatUsd(before[what])}, but is ${formatUsd(after[what])} in the new store`;
+  }
+  const [lotsBefore, lotsAfter] = [before, after].map(({ lots }) => lots.map(lotTerms).sort().join(', '));
+  if (lotsBefore !== lotsAfter) yield `its lots were ${lotsBefore}, but are ${lotsAfter} in the new store`;
+  if (before.frozen !== after.frozen)
+    yield `frozen was ${before.frozen}, but is ${after.frozen} in the new store`;
+  const keysAfter = new Map(after.keys.map((key) => [key.key, key]));
+  for (const key of before.keys) {
+    const hash = hashesBefore?.get(key.key);
+    if (hash === undefined) continue;
+    const moved = keysAfter.get(key.key);
+    if (hashesAfter?.get(key.key) === hash && moved && keyTerms(moved) === keyTerms(key)) continue;
+    yield `key ${key.key} is not as it was`;
+  }
+}
+
+function lotTerms({ remaining, expiresAt, priority }: Lot): string {
+  return `${formatUsd(remaining)} (priority ${priority}, expires ${expiresAt ?? 'never'})`;
+}
+
+function keyTerms({ name, state }: KeyState): string {
+  return `${state} ${name}`;
+}

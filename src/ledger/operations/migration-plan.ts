@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+
+import type { AccountState, Adjust, CreateKey, Grant, KeyState, LedgerStore } from '../ledger.ts';
+
+/** What is done to a store so that an account is there as it is in another, in this order. */
+export interface MigrationPlan {
+  readonly account: string;
+  readonly keys: readonly (CreateKey & { readonly isRevoked: boolean })[];
+  readonly changes: readonly Change[];
+  readonly frozen: boolean;
+}
+
+export type Change = ({ readonly type: 'g' } & Grant) | ({ readonly type: 'a' } & Adjust);
+
+/**
+ * Plans how an account that holds nothing moves.
+ *
+ * What remains of each lot is granted, what belongs to no lot is adjusted. Before that come the ids of all
+ * grants and adjustments that the journal still has, so that a payment that is announced again isn't granted
+ * again: each adds one nano-dollar, and one adjustment takes them all.
+ */
+export async function planMigration(
+  from: LedgerStore,
+  account: string,
+  state: AccountState,
+): Promise<MigrationPlan> {
+  const ids = await usedIds(from, account, state);
+  const used = ids.map((id): Change => {
+    return { type: 'a', account, id, delta: 1n, reason: 'id of a grant or adjustment before the migration' };
+  });
+  const lots = state.lots.map(({ id, remaining, expiresAt, priority }): Change => {
+    const terms = { priority, ...(expiresAt !== undefined && { expiresAt }) };
+    return { type: 'g', account, id: lotId(id), amount: remaining, ...terms };
+  });
+  const rest = state.available - state.lots.reduce((total, lot) => total + lot.remaining, 0n);
+  const reason = 'migration';
+  return {
+    account,
+    keys: await keysOf(from, account, state.keys),
+    changes: [
+      { type: 'g', account, id: `${PREFIX}begin`, amount: 1n },
+      ...used,
+      { type: 'a', account, id: `${PREFIX}ids`, delta: -BigInt(used.length + 1), reason },
+      ...lots,
+      ...(rest > 0n ? [{ type: 'a', account, id: `${PREFIX}rest`, delta: rest, reason } as const] : []),
+    ],
+    frozen: state.frozen,
+  };
+}
+
+const PREFIX = 'import:';
+const LONGEST_ID = 128;
+const PAGE = 1000;
+
+function lotId(id: string): string {
+  const plain = `${PREFIX}lot:${id}`;
+  return plain.length <= LONGEST_ID ? plain : `${PREFIX}lot:${createHash('sha256').update(id).digest('hex')}`;
+}
+
+/** Ids that must not be used again, save those of an earlier migration. */
+async function usedIds(from: LedgerStore, account: string, { lots }: AccountState): Promise<string[]> {
+  const ids = new Set(lots.map((lot) => lot.id));
+  for (let after = 0n; ;) {
+    const lines = await from.journal(account, after, PAGE);
+    for (const { type, id } of lines) if (type === 'g' || type === 'a') ids.add(id);
+    const last = lines.at(-1);
+    if (!last) return [...ids].filter((id) => !id.startsWith(PREFIX)).sort();
+    after = last.seq;
+  }
+}
+
+async function keysOf(
+  from: LedgerStore,
+  account: string,
+  keys: readonly KeyState[],
+): Promise<MigrationPlan['keys']> {
+  const hashes = await from.keyHashes?.(account);
+  return keys.flatMap((key) => {
+    const hash = hashes?.get(key.key);
+    if (hash === undefined) return [];
+    const { name, state } = key;
+    return { account, key: key.key, hash, name, limits: limitsLeft(key), isRevoked: state === 'revoked' };
+  });
+}
+
+/** The limits of a key: a budget for its lifetime goes on with what is left of it, others begin anew. */
+function limitsLeft({ limits, spent }: KeyState): KeyState['limits'] {
+  const { budget } = limits;
+  if (budget?.per !== 'lifetime') return limits;
+  const amount = budget.amount > spent ? budget.amount - spent : 0n;
+  return { ...limits, budget: { ...budget, amount } };
+}

@@ -1,0 +1,445 @@
+import {
+  checkAccount,
+  checkAdjust,
+  checkAdmit,
+  checkCreateKey,
+  checkExtend,
+  checkGrant,
+  checkJournal,
+  checkKey,
+  checkRequest,
+  checkSettle,
+  checkSweep,
+  checkTrim,
+  checkVoid,
+} from '../books/arguments.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type CreateKey,
+  type CreateKeyResult,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type KeyRecord,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type Void,
+  type VoidResult,
+} from '../ledger.ts';
+import { createClient, type RedisClient } from './redis-client.ts';
+import { RedisConnection } from './redis-connection.ts';
+import { DueAccounts } from './redis-due.ts';
+import { type Durability, DurableWrites } from './redis-durability.ts';
+import { RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
+import { parseRedisUrl } from './redis-url.ts';
+import { adjust } from './scripts/adjust.ts';
+import { admit } from './scripts/admit.ts';
+import { balance } from './scripts/balance.ts';
+import { createKey } from './scripts/create-key.ts';
+import { ReplyReader, type Script } from './scripts/define-script.ts';
+import { extend } from './scripts/extend.ts';
+import { freeze } from './scripts/freeze.ts';
+import { grant } from './scripts/grant.ts';
+import { adjustDetails, journal, settleDetails } from './scripts/journal.ts';
+import { keyHash, keyIds, keyRecord, keyTerms } from './scripts/key-fields.ts';
+import { readKey } from './scripts/read-key.ts';
+import { readKeys } from './scripts/read-keys.ts';
+import { readPointer } from './scripts/read-pointer.ts';
+import { readRequest } from './scripts/read-request.ts';
+import { revokeKey } from './scripts/revoke-key.ts';
+import { settle } from './scripts/settle.ts';
+import { snapshot } from './scripts/snapshot.ts';
+import { sweep } from './scripts/sweep.ts';
+import { trim } from './scripts/trim.ts';
+import { release } from './scripts/void.ts';
+import { writePointer } from './scripts/write-pointer.ts';
+
+export interface RedisStoreOptions {
+  /**
+   * A client, which stays its owner's: nothing of it is changed, and it is not closed. Or a URL, by
+   * which one is made that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
+   * `redis+cluster://HOST:PORT,HOST:PORT`, `redis+sentinel://HOST,HOST/PRIMARY/DB`, with `rediss` for TLS
+   * and `?prefix=` for the key prefix.
+   */
+  readonly client: RedisClient | string;
+  /**
+   * Put before every key, as by the client's own `keyPrefix`, which is also kept. Without braces.
+   *
+   * @default ''
+   */
+  readonly keyPrefix?: string;
+  /**
+   * The store's clock, in ms.
+   *
+   * @default Redis's own, which all machines share
+   */
+  readonly now?: () => number;
+  /**
+   * How long `admit` waits for Redis, in ms; before the first connection it waits as long as others.
+   *
+   * @default 250
+   */
+  readonly admitTimeoutMs?: number;
+  /**
+   * How long every other command waits for Redis, in ms.
+   *
+   * @default 2000
+   */
+  readonly timeoutMs?: number;
+  /** What grants, adjustments and new keys wait for. */
+  readonly durability?: Durability;
+}
+
+/**
+ * A ledger in Redis 7.0 or later, or Valkey, that many machines share.
+ *
+ * An account lives in one slot, and each command is one script there: the
+ * transitions of account.ts and lots.ts in Lua, exact to the nano-dollar.
+ * Waits are bounded by timers of the store's own, whatever the client's options
+ * are. A command that was given up may still be applied, once: repeat it.
+ */
+export class RedisStore implements LedgerStore {
+  readonly mayRollBack = true;
+  readonly #connection: RedisConnection;
+  readonly #durable: DurableWrites;
+  readonly #keys: RedisKeys;
+  readonly #due: DueAccounts;
+  readonly #clock: () => string;
+  readonly #admitTimeoutMs: number;
+  readonly #timeoutMs: number;
+  /** Where the slow round over all accounts is. */
+  #round: AsyncGenerator<string> | undefined;
+
+  /** @param from - a client, a URL, or all options */
+  constructor(from: RedisClient | string | RedisStoreOptions) {
+    // A client has a `client` too: the command of that name.
+    const isOptions = typeof from === 'object' && !('createBuiltinCommand' in from);
+    const options: RedisStoreOptions = isOptions ? from : { client: from };
+    const { client, keyPrefix, now, admitTimeoutMs = 250, timeoutMs = 2000, durability } = options;
+    if (typeof client === 'string') {
+      const url = parseRedisUrl(client);
+      this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
+      this.#connection = new RedisConnection(() => createClient(url));
+    } else {
+      this.#keys = new RedisKeys(keyPrefix ?? '', client.options.keyPrefix);
+      this.#connection = new RedisConnection(client);
+    }
+    this.#durable = new DurableWrites(this.#connection, durability);
+    this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
+    this.#clock = now ? () => String(now()) : () => '';
+    this.#admitTimeoutMs = admitTimeoutMs;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Resolves once Redis answers and may keep money: 7.0 or later, `maxmemory-policy` noeviction.
+   *
+   * @throws an Error that says what to change, or StoreUnavailable
+   */
+  async ready(): Promise<void> {
+    await this.#connection.ready(this.#timeoutMs);
+  }
+
+  get losses(): number {
+    return this.#connection.losses;
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    checkAdmit(command);
+    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
+    const { key: idempotencyKey = '', body = '' } = command.idempotencyKey ?? {};
+    const result = await this.#run(
+      admit,
+      account,
+      [
+        this.#clock(),
+        requestId,
+        key,
+        String(want),
+        String(min),
+        String(leaseMs),
+        String(tokens),
+        String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
+        externalKey ? '1' : '0',
+        reassert ? '1' : '0',
+        idempotencyKey,
+        body,
+      ],
+      this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
+    );
+    if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
+    return result;
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    checkExtend(command);
+    const { account, requestId, hold, leaseMs, checkpoint } = command;
+    return this.#run(extend, account, [
+      this.#clock(),
+      requestId,
+      String(hold),
+      String(leaseMs),
+      String(checkpoint),
+    ]);
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    checkSettle(command);
+    const { account, requestId, amount, key, model, usage, force } = command;
+    return this.#run(settle, account, [
+      this.#clock(),
+      requestId,
+      String(amount),
+      key,
+      String(usage.promptTokens + usage.completionTokens),
+      force ? '1' : '0',
+      settleDetails(model, usage),
+    ]);
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    checkVoid(command);
+    return this.#run(release, command.account, [this.#clock(), command.requestId]);
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    checkGrant(command);
+    const { account, id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
+    const expiry = expiresAt === undefined ? '' : String(expiresAt);
+    const result = await this.#runDurably(grant, account, [
+      this.#clock(),
+      id,
+      String(amount),
+      expiry,
+      String(priority),
+    ]);
+    await afterwards(this.#list(account));
+    if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
+    return result;
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    checkAdjust(command);
+    const { account, id, delta, reason } = command;
+    return this.#runDurably(adjust, account, [this.#clock(), id, String(delta), adjustDetails(reason)]);
+  }
+
+  /** Visits the accounts of which it is known that something is due, and the next hundred of all. */
+  async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
+    let left = budget;
+    const visit = async (account: string): Promise<void> => {
+      for (;;) {
+        const atMost = Math.min(left, SWEPT_BY_SCRIPT);
+        const { count, lookAgainAt } = await this.#run(sweep, account, [this.#clock(), String(atMost)]);
+        left -= count;
+        if (count > 0 && count === atMost && left > 0) continue;
+        if (lookAgainAt !== undefined) await this.#due.put(account, lookAgainAt);
+        return;
+      }
+    };
+    for await (const account of this.#due.claim(this.#clock)) {
+      await visit(account);
+      if (left <= 0) break;
+    }
+    const round = (this.#round ??= this.accounts());
+    for (let visited = 0; visited < VISITED_BY_SWEEP; visited++) {
+      const next = await round.next().catch((error: unknown) => {
+        this.#round = undefined;
+        throw error;
+      });
+      if (next.done) {
+        this.#round = undefined;
+        break;
+      }
+      await visit(next.value);
+    }
+    return budget - left;
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    return this.#run(readRequest, account, [requestId]);
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    checkAccount(account);
+    const state = await this.#run(snapshot, account, []);
+    return state?.(account);
+  }
+
+  async balance(account: string): Promise<Balance | undefined> {
+    checkAccount(account);
+    return this.#run(balance, account, [this.#clock()]);
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    checkJournal(account, afterSeq, limit);
+    const most = Math.min(limit, Number.MAX_SAFE_INTEGER);
+    return this.#run(journal, account, [String(afterSeq), String(most)]);
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    checkTrim(account, seq);
+    while ((await this.#run(trim, account, [String(seq)])) === 'more');
+  }
+
+  async freeze(account: string, frozen: boolean): Promise<boolean> {
+    checkAccount(account);
+    return this.#run(freeze, account, [frozen ? 'frozen' : 'open']);
+  }
+
+  async *accounts(): AsyncGenerator<string> {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      // A scan may tell a member twice.
+      const told = new Set<string>();
+      let cursor = '0';
+      do {
+        const [next, members] = scanned(await this.#send('sscan', this.#keys.accounts(shard), cursor));
+        cursor = next;
+        for (const account of members) {
+          if (!told.has(account)) yield account;
+          told.add(account);
+        }
+      } while (cursor !== '0');
+    }
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    checkCreateKey(command);
+    const { account, key, hash, name, limits = {} } = command;
+    const own = `${account} ${key}`;
+    const pointer = [this.#keys.pointer(hash)];
+    const known = await this.#runAt(readPointer, pointer, []);
+    const result = await this.#runDurably(createKey, account, [
+      this.#clock(),
+      key,
+      keyTerms(hash, limits),
+      JSON.stringify(name),
+      known === '' || known === own ? '0' : '1',
+    ]);
+    if (result.code === 'conflict') return result;
+
+    await afterwards(this.#list(account));
+    const { reply: holder, durable } = await afterwards(
+      this.#durable.run(this.#timeoutMs, (send) => writePointer.run(send, pointer, [own])),
+    );
+    if (holder === own)
+      return durable === undefined ? result : { ...result, durable: durable && result.durable === true };
+    // Another key took the hash at the same moment: this one can never be found by it.
+    await afterwards(this.#run(revokeKey, account, [this.#clock(), key]));
+    return { code: 'conflict', now: result.now, seq: result.seq };
+  }
+
+  async findKey(hash: string): Promise<KeyRecord | undefined> {
+    const [account, key] = (await this.#runAt(readPointer, [this.#keys.pointer(hash)], [])).split(' ');
+    if (!account || !key) return undefined;
+    const fields = await this.#run(readKey, account, [key]);
+    return keyHash(fields, key) === hash ? keyRecord(account, fields, key) : undefined;
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    checkAccount(account);
+    const fields = await this.#run(readKeys, account, []);
+    return keyIds(fields)
+      .filter((key) => keyHash(fields, key) !== undefined)
+      .map((key) => keyRecord(account, fields, key));
+  }
+
+  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+    checkAccount(account);
+    const fields = await this.#run(readKeys, account, []);
+    return new Map(
+      keyIds(fields).flatMap((key) => {
+        const hash = keyHash(fields, key);
+        return hash ? [[key, hash]] : [];
+      }),
+    );
+  }
+
+  async revokeKey(account: string, key: string): Promise<boolean> {
+    checkAccount(account);
+    checkKey(key);
+    return this.#run(revokeKey, account, [this.#clock(), key]);
+  }
+
+  /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
+  async close(): Promise<void> {
+    await this.#durable.close();
+    await this.#connection.close();
+  }
+
+  #run<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    account: string,
+    args: Args,
+    timeoutMs = this.#timeoutMs,
+  ): Promise<Reply> {
+    return this.#runAt(script, this.#keys.ofAccount(account), args, timeoutMs);
+  }
+
+  #runAt<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+    timeoutMs = this.#timeoutMs,
+  ): Promise<Reply> {
+    return this.#connection.within(timeoutMs, (send) => script.run(send, keys, args));
+  }
+
+  /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
+  async #runDurably<Args extends readonly string[], Result extends { readonly code: string }>(
+    script: Script<Args, Result>,
+    account: string,
+    args: Args,
+  ): Promise<Result & { readonly durable?: boolean }> {
+    const keys = this.#keys.ofAccount(account);
+    const { reply, durable } = await this.#durable.run(this.#timeoutMs, (send) =>
+      script.run(send, keys, args),
+    );
+    const isAcknowledged = reply.code === 'ok' || reply.code === 'duplicate';
+    return isAcknowledged && durable !== undefined ? { ...reply, durable } : reply;
+  }
+
+  #send(command: string, ...args: readonly string[]): Promise<unknown> {
+    return this.#connection.within(this.#timeoutMs, (send) => send(command, ...args));
+  }
+
+  /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
+  async #list(account: string): Promise<void> {
+    await this.#send('sadd', this.#keys.accounts(shardOf(account)), account);
+  }
+}
+
+/** A later step of a command whose first was made: however it fails, the command may have been applied. */
+async function afterwards<T>(step: Promise<T>): Promise<T> {
+  try {
+    return await step;
+  } catch (error) {
+    throw new StoreUnavailable('unknown', { cause: error });
+  }
+}
+
+const DEFAULT_PRIORITY = 50;
+
+/** Ids that one script ends or forgets in a sweep, so that it doesn't keep others waiting. */
+const SWEPT_BY_SCRIPT = 100;
+
+/** Accounts that one sweep visits of its round over all, whose size sets how soon a lost hint is found. */
+const VISITED_BY_SWEEP = 100;
+
+/** A scan's next cursor and what it found. */
+function scanned(reply: unknown): [string, string[]] {
+  const fields = new ReplyReader(reply);
+  return [fields.text(), fields.nested().texts()];
+}

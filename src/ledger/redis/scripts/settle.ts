@@ -1,0 +1,79 @@
+import type { SettleResult } from '../../ledger.ts';
+import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ENDS_LUA } from './requests-lua.ts';
+
+/** Posts a charge, as `settle` in account.ts. */
+export const settle: Script<
+  [
+    clock: string,
+    requestId: string,
+    amount: string,
+    key: string,
+    tokens: string,
+    force: '0' | '1',
+    details: string,
+  ],
+  SettleResult
+> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] request id
+-- ARGV[3] amount       nano-dollars
+-- ARGV[4] key id       whose request it is, if the account doesn't know
+-- ARGV[5] tokens       that were used, prompt and completion
+-- ARGV[6] force        1 to post also what the account doesn't know
+-- ARGV[7] details      kept in the journal as they are
+-- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged} for duplicate
+${ENDS_LUA}
+local now, id = clock(ARGV[1]), ARGV[2]
+if not load_books() then return reply(now, 'no_account') end
+local request = load_request(id)
+if request and request.state == 'S' then return reply(now, 'duplicate', text(request.amount)) end
+if request and request.state == 'V' then return reply(now, 'voided') end
+if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
+if not request and request_time(id) <= books.lw then return reply(now, 'old') end
+
+local kind = 'o'
+if request then
+  kind = request.state == 'H' and 's' or 'l'
+else
+  -- As if expired, with nothing charged.
+  local key = load_key(ARGV[4])
+  if key then enter_window(key, now) end
+  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,
+    key = ARGV[4], hashes = ''}
+end
+local hold, charged, moved, written_off = finish(request, 'S', tonumber(ARGV[3]), tonumber(ARGV[5]), now)
+write_line(now, kind, id, moved, {
+  hold = kind == 's' and hold or nil,
+  written_off = written_off > 0 and written_off or nil,
+  key = request.key,
+  rest = ARGV[7],
+})
+expire_lots(now)
+return reply(now, 'ok', text(charged), text(written_off), text(books.av))
+`,
+  (reply) => {
+    const code = reply.text();
+    const at = reply.at();
+    switch (code) {
+      case 'ok':
+        return {
+          code,
+          charged: reply.amount(),
+          writtenOff: reply.amount(),
+          available: reply.amount(),
+          ...at,
+        };
+      case 'duplicate':
+        return { code, charged: reply.amount(), ...at };
+      case 'voided':
+      case 'unknown':
+      case 'old':
+      case 'no_account':
+        return { code, ...at };
+      default:
+        throw unexpected(code);
+    }
+  },
+);

@@ -1,0 +1,46 @@
+import type { VoidResult } from '../../ledger.ts';
+import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ENDS_LUA } from './requests-lua.ts';
+
+/** Gives back a hold, or what expiry charged, as `release` in account.ts. */
+export const release: Script<[clock: string, requestId: string], VoidResult> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] request id
+-- returns {code, now, seq, ...}: {released, available} for ok, {charged} for settled
+${ENDS_LUA}
+local now, id = clock(ARGV[1]), ARGV[2]
+if not load_books() then return reply(now, 'no_account') end
+local request = load_request(id)
+if not request then
+  if request_time(id) <= books.lw then return reply(now, 'old') end
+  save_request({id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,
+    key = '', hashes = ''})
+  return reply(now, 'planted')
+end
+if request.state == 'S' then return reply(now, 'settled', text(request.amount)) end
+if request.state == 'V' then return reply(now, 'duplicate') end
+
+local hold, _, moved = finish(request, 'V', 0, 0, now)
+if moved ~= 0 then write_line(now, 'l', id, moved, {key = request.key}) end
+expire_lots(now)
+return reply(now, 'ok', text(hold - moved), text(books.av))
+`,
+  (reply) => {
+    const code = reply.text();
+    const at = reply.at();
+    switch (code) {
+      case 'ok':
+        return { code, released: reply.amount(), available: reply.amount(), ...at };
+      case 'settled':
+        return { code, charged: reply.amount(), ...at };
+      case 'duplicate':
+      case 'planted':
+      case 'old':
+      case 'no_account':
+        return { code, ...at };
+      default:
+        throw unexpected(code);
+    }
+  },
+);

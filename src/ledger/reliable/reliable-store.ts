@@ -1,0 +1,471 @@
+import { Deliveries } from './deliveries.ts';
+import type { LedgerEvent } from '../events.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type CreateKey,
+  type CreateKeyResult,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type KeyRecord,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type Void,
+  type VoidResult,
+} from '../ledger.ts';
+import type { NanoDollars } from '../money.ts';
+import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowance.ts';
+import { Outbox } from './outbox.ts';
+import type { OutboxFiles } from './outbox-files.ts';
+import type { Intent } from './outbox-lines.ts';
+import { gone, type Heard, Listener } from './listener.ts';
+import { Redo } from './redo.ts';
+import { type Change, type Mark, type Posted, RedoWindow, type WatchedAccount } from './redo-window.ts';
+import { requestTime } from '../request-ids.ts';
+import { steadyClock } from './steady-clock.ts';
+import { askTime, StoreClock } from '../store-clock.ts';
+import { StoreHealth } from './store-health.ts';
+
+export interface ReliableStoreOptions {
+  /** Closed with this one. */
+  readonly store: LedgerStore;
+  readonly tell: (event: LedgerEvent) => void;
+  /** Where settlements are kept until they are posted; without it they are in memory alone. */
+  readonly outbox?: { readonly files: OutboxFiles; readonly onError: 'refuse' | 'memory' };
+  readonly offlineAllowance?: OfflineAllowanceLimits;
+  /** @default Date.now */
+  readonly now?: () => number;
+  /** Learns from every reply. */
+  readonly clock?: StoreClock;
+}
+
+/** How long an admit waits until its account can be believed. */
+const TRUST_MS = 250;
+/** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
+const POSTABLE_MS = 23 * 60 * 60 * 1000;
+/** So much may wait to be posted, until no more is admitted. */
+const MOST_WAITING = 100_000;
+/** Of admits that nobody knows the outcome of, so many are looked after; the leases of others end them. */
+const MOST_GHOSTS = 10_000;
+
+/**
+ * A store that may be away, and may go back in time, as one that does neither for long.
+ *
+ * `settle` and `void` resolve once they were answered, however long that takes: before they
+ * are sent they are in the outbox, where there is one, and they reject only when this is closed.
+ * What was acknowledged in the last minute is remembered, and applied again to an account that
+ * lost it. While the store is away nothing is admitted, save what the offline allowance covers.
+ */
+export class ReliableStore implements LedgerStore {
+  readonly #store: LedgerStore;
+  readonly #steadyNow: () => number;
+  readonly #health: StoreHealth;
+  readonly #deliveries: Deliveries;
+  readonly #window: RedoWindow;
+  readonly #listener: Listener;
+  readonly #redo: Redo;
+  readonly #outbox: Outbox | undefined;
+  readonly #refusesWithoutOutbox: boolean;
+  readonly #allowance: OfflineAllowance | undefined;
+  /** Request ids of admits that may have been applied, though they were refused, to the end of their leases. */
+  readonly #ghosts = new Map<string, number>();
+  readonly #clock: StoreClock;
+  #started = false;
+  #closed: Promise<void> | undefined;
+
+  constructor({ store, tell, outbox, offlineAllowance, now = Date.now, clock }: ReliableStoreOptions) {
+    this.#store = store;
+    this.#clock = clock ?? new StoreClock(now);
+    this.#health = new StoreHealth({
+      now,
+      tell,
+      onBack: () => {
+        this.#deliveries.wake();
+        if (store.mayRollBack) this.#redo.storeIsBack();
+      },
+    });
+    this.#steadyNow = steadyClock(now);
+    this.#deliveries = new Deliveries({
+      now: this.#steadyNow,
+      onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
+    });
+    this.#window = new RedoWindow(this.#steadyNow, () => {
+      this.#listener.countLosses();
+      return this.#health.outages;
+    });
+    this.#listener = new Listener({
+      store,
+      window: this.#window,
+      health: this.#health,
+      clock: this.#clock,
+      tell,
+    });
+    this.#redo = new Redo({
+      store,
+      window: this.#window,
+      health: this.#health,
+      listener: this.#listener,
+      tell,
+      now: this.#steadyNow,
+    });
+    this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
+    this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
+    this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
+  }
+
+  /** What is not posted when this is closed is on disk, and the next start posts it. */
+  get keepsWhatWaits(): boolean {
+    return this.#outbox !== undefined && this.#outbox.failure === undefined;
+  }
+
+  async ready(): Promise<void> {
+    this.#start();
+    await this.#listener.hear(async () => this.#store.ready?.());
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    this.#start();
+    const failure = this.#refusesWithoutOutbox ? this.#outbox?.failure : undefined;
+    if (failure) throw new StoreUnavailable('no', { cause: failure });
+    if (this.#deliveries.waiting >= MOST_WAITING) {
+      throw new StoreUnavailable('no', { cause: new Error('too many charges wait to be posted') });
+    }
+    const account = this.#window.watch(command.account);
+    try {
+      await this.#trust(account);
+      const result = await this.#admit(account, command);
+      this.#allowance?.answered(command, result.code === 'ok' || result.code === 'exists');
+      return result;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      // Nobody could say here whether an idempotency key was used before.
+      const mayTake = !account.lost && !command.idempotencyKey;
+      const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
+      if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
+      if (error.applied === 'unknown') this.#rememberGhost(command);
+      throw error;
+    }
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    const { account: id, requestId, hold } = command;
+    const account = this.#window.watch(id);
+    const taken = this.#allowance?.taken(requestId);
+    if (taken !== undefined) {
+      const code = hold <= taken ? 'ok' : 'no_funds';
+      const now = this.#clock.now();
+      return { code, hold: taken, available: 0n, now, seq: account.seq };
+    }
+    const first = await this.#extend(account, command);
+    const live = account.holds.has(requestId);
+    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
+    // Of several holds that are gone the first tells it.
+    await this.#redo.repair(account, first.reply.seq, { isCertain: first.mark.era === account.era });
+    return (await this.#extend(account, command)).reply;
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    this.#start();
+    this.#outbox?.append({ type: 'settle', command });
+    return this.#settle(command);
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    this.#start();
+    const ghostUntil = this.#ghosts.get(command.requestId);
+    this.#ghosts.delete(command.requestId);
+    if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
+    return this.#void(command, ghostUntil);
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    this.#start();
+    const account = this.#window.watch(command.account);
+    await this.#redo.assertNotLost(account);
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
+    this.#recordOnce(account, { type: 'grant', command, posted: postedBy(reply) }, reply.code, mark);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    this.#start();
+    const account = this.#window.watch(command.account);
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.adjust(command), true);
+    this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(reply) }, reply.code, mark);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    const account = this.#window.watch(command.account);
+    await this.#redo.assertNotLost(account);
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.createKey(command));
+    if (this.#remembers && reply.code === 'ok') {
+      this.#redo.record(account, { type: 'createKey', command }, mark);
+    }
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async revokeKey(id: string, key: string): Promise<boolean> {
+    this.#allowance?.forbid(id, key);
+    const account = this.#window.watch(id);
+    const { mark } = account;
+    const known = await this.#listener.hear(() => this.#store.revokeKey(id, key));
+    if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key }, mark);
+    return known;
+  }
+
+  async freeze(id: string, frozen: boolean): Promise<boolean> {
+    if (frozen) this.#allowance?.forbid(id);
+    const account = this.#window.watch(id);
+    const { mark } = account;
+    const known = await this.#listener.hear(() => this.#store.freeze(id, frozen));
+    // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
+    if (!frozen) this.#window.thaw(account);
+    else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' }, mark);
+    return known;
+  }
+
+  async balance(id: string): Promise<Balance | undefined> {
+    this.#start();
+    const account = this.#window.watch(id);
+    const balance = await this.#listener.hear(() => this.#store.balance(id));
+    if (!balance && account.isKnown) throw this.#gone(account);
+    return balance;
+  }
+
+  async sweep(budget: number): Promise<number> {
+    return this.#listener.hear(() => this.#store.sweep(budget));
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    return this.#listener.hear(() => this.#store.request(account, requestId));
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    return this.#listener.hear(() => this.#store.snapshot(account));
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    return this.#listener.hear(() => this.#store.journal(account, afterSeq, limit));
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    return this.#listener.hear(() => this.#store.trim(account, seq));
+  }
+
+  accounts(): AsyncIterable<string> {
+    return this.#store.accounts();
+  }
+
+  async findKey(hash: string): Promise<KeyRecord | undefined> {
+    this.#start();
+    return this.#listener.hear(() => this.#store.findKey(hash));
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#listener.hear(() => this.#store.keys(account));
+  }
+
+  /** Gives up what waits, which stays in the outbox where there is one, and closes the store. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  get #remembers(): boolean {
+    return this.#store.mayRollBack === true;
+  }
+
+  async #close(): Promise<void> {
+    this.#deliveries.close();
+    this.#redo.close();
+    this.#health.close();
+    await this.#outbox?.close();
+    await this.#store.close();
+  }
+
+  #start(): void {
+    if (this.#started || this.#closed) return;
+    this.#started = true;
+    this.#outbox?.open((intent) => this.#deliverLeftover(intent));
+  }
+
+  #deliverLeftover(intent: Intent): void {
+    const delivered =
+      intent.type === 'settle' ? this.#settle(intent.command, true) : this.#void(intent.command, undefined);
+    delivered.catch((error: unknown) => {
+      // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
+      if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
+    });
+  }
+
+  /** Waits until an account can be believed after an outage, for as long as an admit may take. */
+  async #trust(account: WatchedAccount): Promise<void> {
+    if (!this.#remembers) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new StoreUnavailable('no')), TRUST_MS);
+    });
+    try {
+      await Promise.race([this.#redo.trust(account), timeout]);
+    } catch (error) {
+      // Nothing was admitted, whatever the check came to.
+      throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.admit(command));
+    if (reply.code === 'no_account' && account.isKnown) throw this.#gone(account);
+    const admitted = reply.code === 'ok' || reply.code === 'exists';
+    if (!this.#remembers) return reply;
+    if (!fell) {
+      if (admitted) this.#hold(account, command, reply.hold, mark);
+      return reply;
+    }
+    if (admitted && reply.available >= this.#redo.mayHaveLost(account)) {
+      this.#hold(account, command, reply.hold, mark);
+      this.#repairIf(true, account, reply.seq);
+      return reply;
+    }
+    // It was answered from a balance without charges that are lost, or without credits that are.
+    if (admitted) await this.#undo(command);
+    void this.#redo.repair(account, reply.seq);
+    await this.#trust(account);
+    if (admitted) throw new StoreUnavailable('no');
+    return this.#admit(account, command);
+  }
+
+  async #undo({ account, requestId }: Admit): Promise<void> {
+    try {
+      await this.#listener.hear(() => this.#store.void({ account, requestId }));
+    } catch (error) {
+      throw error instanceof StoreUnavailable ? new StoreUnavailable('unknown', { cause: error }) : error;
+    }
+  }
+
+  #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars, mark: Mark): void {
+    const { requestId, leaseMs } = admit;
+    if (account.holds.has(requestId)) return;
+    const extend = { account: account.id, requestId, hold, leaseMs, checkpoint: 0n };
+    this.#redo.hold(account, { type: 'hold', admit, extend }, mark);
+  }
+
+  async #extend(account: WatchedAccount, command: Extend): Promise<Heard<ExtendResult>> {
+    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.extend(command));
+    const live = account.holds.get(command.requestId);
+    if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
+      const { admit } = live;
+      this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } }, mark);
+    }
+    this.#repairIf(fell, account, reply.seq);
+    return { reply, fell, mark };
+  }
+
+  /** @param wasAdmitted - by a process that is gone: the account must have been there once, whether this process knew it or not */
+  async #settle(command: Settle, wasAdmitted = false): Promise<SettleResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const since = this.#steadyNow();
+    const { reply, fell, mark } = await this.#deliveries.deliver(id, async () => {
+      // The id of one of ours may have been made by a clock that was wrong.
+      const ageMs = wasAdmitted ? await this.#ageOf(requestId) : this.#steadyNow() - since;
+      if (this.#outbox && ageMs > POSTABLE_MS) {
+        const { seq, mark } = account;
+        return { reply: { code: 'old' as const, now: this.#clock.now(), seq }, fell: false, mark };
+      }
+      const asked = await this.#redo.ask(account, () => this.#store.settle(command), true);
+      if (asked.reply.code === 'no_account' && (wasAdmitted || account.isKnown)) throw this.#gone(account);
+      return asked;
+    });
+    const hold = this.#redo.release(account, requestId);
+    if (reply.code === 'ok' || reply.code === 'duplicate') {
+      const admit = hold?.admit.idempotencyKey && hold.admit;
+      const repeated = { ...command, amount: reply.charged };
+      const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
+      if (this.#remembers) this.#redo.record(account, { ...change, ...(admit && { admit }) }, mark);
+      this.#outbox?.done(requestId);
+    } else {
+      this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
+    }
+    this.#allowance?.giveBack(requestId);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  async #ageOf(requestId: string): Promise<number> {
+    if (!this.#clock.isKnown) {
+      this.#clock.heard(await this.#listener.hear(() => askTime(this.#store, requestId)));
+    }
+    return this.#clock.now() - requestTime(requestId);
+  }
+
+  async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
+    const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
+    const { reply, fell, mark } = await this.#deliveries.deliver(
+      id,
+      () => this.#redo.ask(account, () => this.#store.void(command)),
+      until,
+    );
+    this.#redo.release(account, requestId);
+    const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
+    if (this.#remembers && released) {
+      this.#redo.record(account, { type: 'void', command }, mark, reply.code !== 'duplicate');
+    }
+    this.#outbox?.done(requestId);
+    this.#allowance?.giveBack(requestId);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
+  /** A grant or adjustment that is repeated until it is durable is remembered as it was first. */
+  #recordOnce(
+    account: WatchedAccount,
+    change: Extract<Change, { type: 'grant' | 'adjust' }>,
+    code: string,
+    mark: Mark,
+  ): void {
+    if (!this.#remembers || (code !== 'ok' && code !== 'duplicate')) return;
+    const isKnown = code === 'duplicate' && this.#window.knows(account, change);
+    if (!isKnown) this.#redo.record(account, change, mark);
+  }
+
+  #repairIf(fell: boolean, account: WatchedAccount, found: bigint): void {
+    if (fell && this.#remembers) void this.#redo.repair(account, found);
+  }
+
+  #gone(account: WatchedAccount): StoreUnavailable {
+    this.#listener.lose(account);
+    return gone(account);
+  }
+
+  #rememberGhost({ requestId, leaseMs }: Admit): void {
+    this.#ghosts.set(requestId, this.#steadyNow() + leaseMs);
+    for (const oldest of this.#ghosts.keys()) {
+      if (this.#ghosts.size <= MOST_GHOSTS) return;
+      this.#ghosts.delete(oldest);
+    }
+  }
+}
+
+function postedBy({ code, seq, now }: SettleResult | GrantResult | AdjustResult): Posted | undefined {
+  return code === 'ok' ? { seq, at: now } : undefined;
+}

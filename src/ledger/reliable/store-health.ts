@@ -1,0 +1,81 @@
+import type { LedgerEvent } from '../events.ts';
+import type { StoreUnavailable } from '../ledger.ts';
+
+export interface StoreHealthOptions {
+  readonly now: () => number;
+  readonly tell: (event: LedgerEvent) => void;
+  /** Called at the first answer after a failure. */
+  readonly onBack: () => void;
+}
+
+/** A store that fails now and again within this time is away for operators. */
+const STEADY_MS = 1000;
+
+/** Whether the store answers; operators hear of the changes, however many commands see them. */
+export class StoreHealth {
+  readonly #options: StoreHealthOptions;
+  #outages = 0;
+  #failing = false;
+  #failedAt = 0;
+  /** When operators were told that the store is away; undefined while it isn't. */
+  #awaySince: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: StoreHealthOptions) {
+    this.#options = options;
+  }
+
+  /** Counts the times at which the store stopped to answer, or may have become another. */
+  get outages(): number {
+    return this.#outages;
+  }
+
+  /** The last command got no answer. */
+  get failing(): boolean {
+    return this.#failing;
+  }
+
+  /** How long the store has been away, in ms; 0 while it answers. */
+  get awayMs(): number {
+    return this.#awaySince === undefined ? 0 : Math.max(0, this.#options.now() - this.#awaySince);
+  }
+
+  failed(error: StoreUnavailable): void {
+    const { now, tell } = this.#options;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#failedAt = now();
+    if (!this.#failing) this.#outages += 1;
+    this.#failing = true;
+    if (this.#awaySince !== undefined) return;
+    this.#awaySince = this.#failedAt;
+    const { cause, message } = error;
+    tell({ type: 'store_away', message: cause instanceof Error ? cause.message : message });
+  }
+
+  /** The store may be another from now on, though it answers. */
+  suspected(): void {
+    this.#outages += 1;
+  }
+
+  answered(): void {
+    if (this.#awaySince === undefined) return;
+    if (this.#failing) {
+      this.#failing = false;
+      this.#options.onBack();
+    }
+    this.#timer ??= setTimeout(() => this.#steady(), STEADY_MS).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #steady(): void {
+    this.#timer = undefined;
+    if (this.#awaySince === undefined) return;
+    const awayMs = Math.max(0, this.#failedAt - this.#awaySince);
+    this.#awaySince = undefined;
+    this.#options.tell({ type: 'store_back', awayMs });
+  }
+}

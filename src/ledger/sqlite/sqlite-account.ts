@@ -1,0 +1,297 @@
+import {
+  type AccountRows,
+  type Books,
+  type BucketRow,
+  type KeyRow,
+  type LotRow,
+  requestRecord,
+  type RequestRow,
+} from '../books/account-rows.ts';
+import type { AccountState, Bucket, JournalLine, KeyRecord, KeyState, Lot } from '../ledger.ts';
+import { compareLots } from '../books/lots.ts';
+import { keyRecord } from '../memory/memory-account.ts';
+import { integer, text } from './sqlite-columns.ts';
+import {
+  BOOKS,
+  booksOf,
+  booksValues,
+  KEY,
+  KEY_STATE,
+  keyOf,
+  keyStateValues,
+  keyValues,
+  LINE,
+  lineOf,
+  lineValues,
+  LOT,
+  lotOf,
+  lotValues,
+  REQUEST,
+  requestOf,
+  requestValues,
+} from './sqlite-rows.ts';
+import type { Row, Sql } from './sqlite-schema.ts';
+
+/**
+ * The rows of one account as tables, for the length of one transaction.
+ *
+ * Nothing is read before it is asked for. Requests and journal lines are
+ * written at once, because the index of what is due must know them; books, keys
+ * and lots, which one command may change several times, by `save`.
+ */
+export class SqliteAccount implements AccountRows {
+  readonly books: Books;
+  readonly #sql: Sql;
+  readonly #row: Row;
+  readonly #id: bigint;
+  readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
+  readonly #changedKeys = new Set<string>();
+  #lots: readonly LotRow[] | undefined;
+  readonly #changedLots = new Set<LotRow>();
+
+  /** Finds an account; there may be none. */
+  static find(sql: Sql, name: string): SqliteAccount | undefined {
+    const row = sql(ACCOUNT).get(name);
+    return row && new SqliteAccount(sql, row);
+  }
+
+  /** Finds an account, or makes it. */
+  static open(sql: Sql, name: string): SqliteAccount {
+    const row = sql(ACCOUNT).get(name) ?? sql(INSERT_ACCOUNT).get(name);
+    if (!row) throw new Error(`The ledger file took no account ${name}`);
+    return new SqliteAccount(sql, row);
+  }
+
+  private constructor(sql: Sql, row: Row) {
+    this.#sql = sql;
+    this.#row = row;
+    this.#id = integer(row, 'id');
+    this.books = booksOf(row);
+  }
+
+  request(id: string): RequestRow | undefined {
+    const row = this.#sql(REQUEST_BY_ID).get(this.#id, id);
+    return row && requestOf(row);
+  }
+
+  requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
+    const row = this.#sql(REQUEST_BY_IDEMPOTENCY_KEY).get(this.#id, apiKey, key);
+    return row && requestOf(row);
+  }
+
+  firstDue(now: number): RequestRow | undefined {
+    const row = this.#sql(FIRST_DUE).get(this.#id, now);
+    return row && requestOf(row);
+  }
+
+  saveRequest(row: RequestRow): void {
+    this.#sql(SAVE_REQUEST).run(this.#id, ...requestValues(row));
+  }
+
+  forgetRequest(row: RequestRow): void {
+    this.#sql(DELETE_REQUEST).run(this.#id, row.id);
+  }
+
+  key(id: string): KeyRow | undefined {
+    const known = this.#keys.get(id);
+    if (known) return known.row;
+    const columns = this.#sql(KEY_BY_ID).get(this.#id, id);
+    if (!columns) return undefined;
+    const row = keyOf(columns);
+    this.#keys.set(id, { row, stored: true });
+    return row;
+  }
+
+  saveKey(row: KeyRow): void {
+    if (!this.#keys.has(row.key)) this.#keys.set(row.key, { row, stored: false });
+    this.#changedKeys.add(row.key);
+  }
+
+  openLots(): readonly LotRow[] {
+    this.#lots ??= this.#sql(LOTS).all(this.#id).map(lotOf).toSorted(compareLots);
+    return this.#lots;
+  }
+
+  saveLot(row: LotRow): void {
+    const lots = this.openLots();
+    if (row.remaining === 0n) this.#lots = lots.filter((lot) => lot !== row);
+    else if (!lots.includes(row)) this.#lots = [...lots, row].toSorted(compareLots);
+    this.#changedLots.add(row);
+  }
+
+  fingerprint(id: string): string | undefined {
+    const row = this.#sql(FINGERPRINT).get(this.#id, id);
+    return row && text(row, 'fingerprint');
+  }
+
+  saveFingerprint(id: string, fingerprint: string): void {
+    this.#sql(INSERT_FINGERPRINT).run(this.#id, id, fingerprint);
+  }
+
+  append(line: JournalLine): void {
+    this.#sql(INSERT_LINE).run(this.#id, ...lineValues(line));
+  }
+
+  /** Writes what the command changed and left to be written. */
+  save(): void {
+    for (const id of this.#changedKeys) {
+      const known = this.#keys.get(id);
+      if (known?.stored) this.#sql(UPDATE_KEY).run(...keyStateValues(known.row), this.#id, id);
+      else if (known) this.#sql(INSERT_KEY).run(this.#id, ...keyValues(known.row));
+    }
+    for (const lot of this.#changedLots) {
+      if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
+      else this.#sql(SAVE_LOT).run(this.#id, ...lotValues(lot));
+    }
+    const before = booksValues(booksOf(this.#row));
+    const after = booksValues(this.books);
+    if (after.some((value, n) => value !== before[n])) this.#sql(UPDATE_BOOKS).run(...after, this.#id);
+  }
+
+  /** Its keys, as saved. */
+  keys(): KeyRow[] {
+    return this.#sql(KEYS).all(this.#id).map(keyOf);
+  }
+
+  lines(afterSeq: bigint, limit: number): JournalLine[] {
+    return this.#sql(LINES).all(this.#id, afterSeq, limit).map(lineOf);
+  }
+
+  /** Folds the oldest lines, at most `most` of them and none after `seq`; says whether more are left of those. */
+  trim(seq: bigint, most: bigint): boolean {
+    const next = integer(this.#row, 'trimmed_seq') + most;
+    const until = seq < next ? seq : next;
+    const sums = this.#sql(FOLDED_LINES).get(this.#id, until);
+    if (!sums || sums['seq'] === null) return false;
+    this.#sql(ADD_TRIMMED).run(
+      integer(sums, 'seq'),
+      integer(sums, 'granted'),
+      integer(sums, 'spent'),
+      integer(sums, 'expired'),
+      integer(sums, 'written_off'),
+      this.#id,
+    );
+    this.#sql(DELETE_LINES).run(this.#id, until);
+    return until < seq;
+  }
+
+  /** All of it, as saved. */
+  state(account: string): AccountState {
+    const { nextExpiry: _, ...books } = this.books;
+    return {
+      ...books,
+      requests: this.#sql(REQUESTS)
+        .all(this.#id)
+        .map((row) => requestRecord(requestOf(row))),
+      lots: this.openLots().map(lotState),
+      keys: this.keys().map((key) => keyState(account, key)),
+      trimmed: {
+        seq: integer(this.#row, 'trimmed_seq'),
+        granted: integer(this.#row, 'trimmed_granted'),
+        spent: integer(this.#row, 'trimmed_spent'),
+        expired: integer(this.#row, 'trimmed_expired'),
+        writtenOff: integer(this.#row, 'trimmed_written_off'),
+      },
+    };
+  }
+}
+
+/** The next few names after the given one, in order; none after the last. */
+export function accountNames(sql: Sql, after: string): string[] {
+  return sql(NAMES)
+    .all(after)
+    .map((row) => text(row, 'name'));
+}
+
+/** As `accountNames`, of those that a sweep would change. */
+export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
+  return sql(OVERDUE_NAMES)
+    .all(after, now)
+    .map((row) => text(row, 'name'));
+}
+
+export function findKey(sql: Sql, hash: string): KeyRecord | undefined {
+  const row = sql(KEY_BY_HASH).get(hash);
+  return row && keyRecord(text(row, 'account_name'), keyOf(row));
+}
+
+const NAMES = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT 500';
+const OVERDUE_NAMES = `
+  SELECT name FROM accounts WHERE name > ?1 AND (
+    next_expiry <= ?2
+    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND due <= ?2)
+    OR (granted <> available + held + spent + expired AND NOT frozen)
+  ) ORDER BY name LIMIT 500`;
+
+const ACCOUNT = 'SELECT * FROM accounts WHERE name = ?';
+const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
+const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
+
+const REQUESTS = `SELECT ${REQUEST.join(', ')} FROM requests WHERE account = ?`;
+const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
+const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
+const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
+const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
+  amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due`;
+const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
+
+const KEYS = `SELECT ${KEY.join(', ')} FROM keys WHERE account = ?`;
+const KEY_BY_ID = `${KEYS} AND id = ?`;
+const KEY_BY_HASH = `
+  SELECT accounts.name AS account_name, ${KEY.map((column) => `keys.${column}`).join(', ')}
+  FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ?`;
+const INSERT_KEY = insert('keys', KEY);
+const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
+
+const LOTS = `SELECT ${LOT.join(', ')} FROM lots WHERE account = ?`;
+const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;
+const DELETE_LOT = 'DELETE FROM lots WHERE account = ? AND id = ?';
+
+const FINGERPRINT = 'SELECT fingerprint FROM fingerprints WHERE account = ? AND id = ?';
+const INSERT_FINGERPRINT = insert('fingerprints', ['id', 'fingerprint']);
+
+const LINES = `SELECT ${LINE.join(', ')} FROM journal WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?`;
+const INSERT_LINE = insert('journal', LINE);
+const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
+const FOLDED_LINES = `
+  SELECT
+    max(seq) AS seq,
+    sum(CASE WHEN type IN ('g', 'a') THEN amount ELSE 0 END) AS granted,
+    sum(CASE WHEN type IN ('g', 'a', 'x') THEN 0 ELSE amount END) AS spent,
+    sum(CASE WHEN type = 'x' THEN amount ELSE 0 END) AS expired,
+    sum(coalesce(written_off, 0)) AS written_off
+  FROM journal WHERE account = ? AND seq <= ?`;
+const ADD_TRIMMED = `
+  UPDATE accounts SET
+    trimmed_seq = ?, trimmed_granted = trimmed_granted + ?, trimmed_spent = trimmed_spent + ?,
+    trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
+  WHERE id = ?`;
+
+function insert(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (account, ${columns.join(', ')}) VALUES (?${', ?'.repeat(columns.length)})`;
+}
+
+function update(table: string, columns: readonly string[]): string {
+  return `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')}`;
+}
+
+function keyState(account: string, row: KeyRow): KeyState {
+  const { held, running, spent, window, limits } = row;
+  return {
+    ...keyRecord(account, row),
+    held,
+    running,
+    spent,
+    window,
+    ...(limits.requestsPerMinute !== undefined && { requestBucket: bucket(row.requestBucket) }),
+    ...(limits.tokensPerMinute !== undefined && { tokenBucket: bucket(row.tokenBucket) }),
+  };
+}
+
+function bucket({ level, at }: BucketRow): Bucket {
+  return { level, at };
+}
+
+function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
+  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
+}

@@ -1,0 +1,199 @@
+import { realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { StoreUnavailable } from '../ledger.ts';
+import { integer, text } from './sqlite-columns.ts';
+import {
+  APPLICATION_ID,
+  type Database,
+  MIGRATIONS,
+  SCHEMA,
+  SCHEMA_VERSION,
+  type Sql,
+  type Statement,
+} from './sqlite-schema.ts';
+
+/** An open ledger file, with all stores of this process that use it. */
+export interface SqliteFile {
+  readonly path: string;
+  readonly database: Database;
+  readonly sql: Sql;
+  users: number;
+}
+
+/**
+ * Opens a file, or joins those who have it open: one handle for each real path.
+ *
+ * Bundlers load a module twice, once for routes and once for pages; both must
+ * find the same handles, which is why these are on `globalThis`.
+ *
+ * @throws what `open` throws, or an Error when the file isn't a ledger that this code can use
+ */
+export function joinFile(path: string, open: (path: string) => Database): SqliteFile {
+  const real = realPath(path);
+  const files = sharedFiles();
+  let file = files.get(real);
+  if (!file) {
+    file = openFile(real, open);
+    files.set(real, file);
+  }
+  file.users += 1;
+  return file;
+}
+
+/** Closes the file if nobody else has it open. */
+export function leaveFile(file: SqliteFile): void {
+  file.users -= 1;
+  if (file.users > 0) return;
+  sharedFiles().delete(file.path);
+  file.database.close();
+}
+
+/**
+ * How much a transaction is worth. `write` survives the death of the process at
+ * any moment, and is on the disk by the next checkpoint; `durable` is on the
+ * disk when it returns, and all before it with it.
+ */
+export type Mode = 'read' | 'write' | 'durable';
+
+/**
+ * Runs `work` in one transaction, from begin to commit without a turn of the event loop.
+ *
+ * @throws {StoreUnavailable} `unknown` when it was the commit that failed
+ * @throws what went wrong before that; nothing was changed then
+ */
+export function transact<T>({ database, sql }: SqliteFile, mode: Mode, work: (sql: Sql) => T): T {
+  // The level can't be changed inside a transaction, but it can between two: a
+  // commit at FULL then syncs the whole WAL, with what earlier commits left unsynced.
+  // It is of the handle, and nobody else can use that before this returns.
+  if (mode === 'durable') database.exec('PRAGMA synchronous = FULL');
+  try {
+    sql(mode === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE').run();
+    let result: T;
+    try {
+      result = work(sql);
+    } catch (error) {
+      rollBack(sql);
+      throw error;
+    }
+    try {
+      sql('COMMIT').run();
+    } catch (cause) {
+      rollBack(sql);
+      throw new StoreUnavailable(mode === 'read' ? 'no' : 'unknown', { cause });
+    }
+    return result;
+  } finally {
+    if (mode === 'durable') database.exec('PRAGMA synchronous = NORMAL');
+  }
+}
+
+/** Whether another process has the file just now. */
+export function isBusy(error: unknown): boolean {
+  // Extended codes have the plain one in their lowest byte.
+  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === SQLITE_BUSY;
+}
+
+const SQLITE_BUSY = 5;
+
+function rollBack(sql: Sql): void {
+  try {
+    sql('ROLLBACK').run();
+  } catch {
+    // The failure that brought us here has ended the transaction already.
+  }
+}
+
+function openFile(path: string, open: (path: string) => Database): SqliteFile {
+  const size = settledSize(path);
+  const database = open(path);
+  try {
+    // Waiting in SQLite would stop the event loop: who finds the file busy tries again later.
+    database.exec('PRAGMA busy_timeout = 0');
+    const sql = statements(database);
+    const version = versionOf(sql, path);
+    // Of a shorter file than its header says, SQLite sees only that whole pages are missing.
+    if (size % Number(integer(sql('PRAGMA page_size').get() ?? {}, 'page_size')) !== 0) {
+      throw new Error(`${path} is damaged: its end is cut off`);
+    }
+    // Only now that the file is known not to be another's.
+    const mode = sql('PRAGMA journal_mode = WAL').get() ?? {};
+    if (text(mode, 'journal_mode') !== 'wal') {
+      throw new Error(`${path} can't have a write-ahead log: its disk must be a local one`);
+    }
+    database.exec('PRAGMA synchronous = NORMAL');
+    const file = { path, database, sql, users: 0 };
+    if (version !== SCHEMA_VERSION) bringUp(file);
+    return file;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** The file's size in bytes; 0 where that says nothing, because there is a log to complete it from. */
+function settledSize(path: string): number {
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
+  return log?.size ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+}
+
+/** Makes the tables of a file that has none, or has those of an earlier version. */
+function bringUp(file: SqliteFile): void {
+  transact(file, 'durable', (sql) => {
+    // Another process may have come first.
+    const version = versionOf(sql, file.path);
+    const missing = version === 0n ? [SCHEMA] : MIGRATIONS.slice(Number(version) - 1);
+    for (const statements of missing) file.database.exec(statements);
+  });
+}
+
+/**
+ * Of which version the ledger in a file is; 0 where there is nothing in it yet.
+ *
+ * @throws when there is something that isn't a ledger, or one of a later version
+ */
+function versionOf(sql: Sql, path: string): bigint {
+  const application = integer(sql('PRAGMA application_id').get() ?? {}, 'application_id');
+  const version = integer(sql('PRAGMA user_version').get() ?? {}, 'user_version');
+  if (application === APPLICATION_ID) {
+    if (version > 0n && version <= SCHEMA_VERSION) return version;
+    throw new Error(
+      `${path} is a ledger of version ${version}, and this release only knows those up to ${SCHEMA_VERSION}`,
+    );
+  }
+  const tables = integer(sql('SELECT count(*) AS count FROM sqlite_schema').get() ?? {}, 'count');
+  if (application === 0n && version === 0n && tables === 0n) return 0n;
+  throw new Error(`${path} is a SQLite file, but not a ledger: it belongs to something else`);
+}
+
+function statements(database: Database): Sql {
+  const prepared = new Map<string, Statement>();
+  return (text) => {
+    let statement = prepared.get(text);
+    if (!statement) {
+      statement = database.prepare(text);
+      statement.setReadBigInts(true);
+      prepared.set(text, statement);
+    }
+    return statement;
+  };
+}
+
+/** The same for all names of a file, whether it exists yet or only its folder. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return join(realpathSync(dirname(path)), basename(path));
+  }
+}
+
+function sharedFiles(): Map<string, SqliteFile> {
+  const found: Map<string, SqliteFile> | undefined = Reflect.get(globalThis, SHARED);
+  if (found) return found;
+  const files = new Map<string, SqliteFile>();
+  Reflect.set(globalThis, SHARED, files);
+  return files;
+}
+
+/** Ends with a number that changes whenever `SqliteFile` or the schema does: releases that differ share nothing. */
+const SHARED = Symbol.for('chat-completions-router.sqlite.2');

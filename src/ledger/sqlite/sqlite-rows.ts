@@ -1,0 +1,296 @@
+import type { Books, KeyRow, LotRow, RequestRow } from '../books/account-rows.ts';
+import type { JournalLine, KeyLimits, SettledUsage } from '../ledger.ts';
+import { integer, number, oneOf, text, unless } from './sqlite-columns.ts';
+import type { Row, SqlValue } from './sqlite-schema.ts';
+
+/**
+ * Each kind of row as columns: their names, the values to save, and the row again.
+ * Names and values come in the same order.
+ */
+
+export const BOOKS: readonly string[] = [
+  'granted',
+  'available',
+  'held',
+  'spent',
+  'expired',
+  'written_off',
+  'floor',
+  'frozen',
+  'seq',
+  'low_water',
+  'next_expiry',
+];
+
+export function booksValues(books: Books): SqlValue[] {
+  return [
+    books.granted,
+    books.available,
+    books.held,
+    books.spent,
+    books.expired,
+    books.writtenOff,
+    books.floor,
+    books.frozen ? 1n : 0n,
+    books.seq,
+    books.lowWater,
+    books.nextExpiry === Infinity ? null : books.nextExpiry,
+  ];
+}
+
+export function booksOf(row: Row): Books {
+  return {
+    granted: integer(row, 'granted'),
+    available: integer(row, 'available'),
+    held: integer(row, 'held'),
+    spent: integer(row, 'spent'),
+    expired: integer(row, 'expired'),
+    writtenOff: integer(row, 'written_off'),
+    floor: integer(row, 'floor'),
+    frozen: integer(row, 'frozen') !== 0n,
+    seq: integer(row, 'seq'),
+    lowWater: number(row, 'low_water'),
+    nextExpiry: unless(row, 'next_expiry', number) ?? Infinity,
+  };
+}
+
+export const REQUEST: readonly string[] = [
+  'id',
+  'state',
+  'amount',
+  'checkpoint',
+  'due',
+  'api_key',
+  'budget_window',
+  'tokens',
+  'idempotency_key',
+  'body_hash',
+];
+
+export function requestValues(row: RequestRow): SqlValue[] {
+  return [
+    row.id,
+    row.state,
+    row.amount,
+    row.checkpoint,
+    row.due,
+    row.key,
+    row.window,
+    row.tokens,
+    row.idempotencyKey?.key ?? null,
+    row.idempotencyKey?.body ?? null,
+  ];
+}
+
+export function requestOf(row: Row): RequestRow {
+  return {
+    id: text(row, 'id'),
+    state: oneOf(row, 'state', ['held', 'settled', 'voided', 'expired']),
+    amount: integer(row, 'amount'),
+    checkpoint: integer(row, 'checkpoint'),
+    due: number(row, 'due'),
+    key: text(row, 'api_key'),
+    window: number(row, 'budget_window'),
+    tokens: number(row, 'tokens'),
+    idempotencyKey: unless(row, 'idempotency_key', (_, key) => {
+      return { key: text(row, key), body: text(row, 'body_hash') };
+    }),
+  };
+}
+
+/** What commands change of a key. */
+export const KEY_STATE: readonly string[] = [
+  'revoked_at',
+  'held',
+  'running',
+  'spent',
+  'budget_window',
+  'request_level',
+  'request_level_at',
+  'token_level',
+  'token_level_at',
+];
+
+export function keyStateValues(row: KeyRow): SqlValue[] {
+  return [
+    row.revokedAt ?? null,
+    row.held,
+    row.running,
+    row.spent,
+    row.window,
+    row.requestBucket.level,
+    row.requestBucket.at,
+    row.tokenBucket.level,
+    row.tokenBucket.at,
+  ];
+}
+
+export const KEY: readonly string[] = [
+  'id',
+  'hash',
+  'name',
+  'created_at',
+  'budget_amount',
+  'budget_per',
+  'requests_per_minute',
+  'tokens_per_minute',
+  'concurrent_requests',
+  ...KEY_STATE,
+];
+
+export function keyValues(row: KeyRow): SqlValue[] {
+  const { budget, requestsPerMinute, tokensPerMinute, concurrentRequests } = row.limits;
+  return [
+    row.key,
+    row.hash ?? null,
+    row.name,
+    row.createdAt,
+    budget?.amount ?? null,
+    budget?.per ?? null,
+    requestsPerMinute ?? null,
+    tokensPerMinute ?? null,
+    concurrentRequests ?? null,
+    ...keyStateValues(row),
+  ];
+}
+
+export function keyOf(row: Row): KeyRow {
+  return {
+    key: text(row, 'id'),
+    hash: unless(row, 'hash', text),
+    name: text(row, 'name'),
+    createdAt: number(row, 'created_at'),
+    limits: limitsOf(row),
+    revokedAt: unless(row, 'revoked_at', number),
+    held: integer(row, 'held'),
+    running: number(row, 'running'),
+    spent: integer(row, 'spent'),
+    window: number(row, 'budget_window'),
+    requestBucket: { level: number(row, 'request_level'), at: number(row, 'request_level_at') },
+    tokenBucket: { level: number(row, 'token_level'), at: number(row, 'token_level_at') },
+  };
+}
+
+function limitsOf(row: Row): KeyLimits {
+  const amount = unless(row, 'budget_amount', integer);
+  const requestsPerMinute = unless(row, 'requests_per_minute', number);
+  const tokensPerMinute = unless(row, 'tokens_per_minute', number);
+  const concurrentRequests = unless(row, 'concurrent_requests', number);
+  return {
+    ...(amount !== undefined && {
+      budget: { amount, per: oneOf(row, 'budget_per', ['day', 'week', 'month', 'lifetime']) },
+    }),
+    ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+    ...(tokensPerMinute !== undefined && { tokensPerMinute }),
+    ...(concurrentRequests !== undefined && { concurrentRequests }),
+  };
+}
+
+export const LOT: readonly string[] = ['id', 'amount', 'remaining', 'expires_at', 'priority'];
+
+export function lotValues(row: LotRow): SqlValue[] {
+  return [row.id, row.amount, row.remaining, row.expiresAt ?? null, row.priority];
+}
+
+export function lotOf(row: Row): LotRow {
+  return {
+    id: text(row, 'id'),
+    amount: integer(row, 'amount'),
+    remaining: integer(row, 'remaining'),
+    expiresAt: unless(row, 'expires_at', number),
+    priority: number(row, 'priority'),
+  };
+}
+
+export const LINE: readonly string[] = [
+  'seq',
+  'type',
+  'at',
+  'id',
+  'amount',
+  'available',
+  'hold',
+  'written_off',
+  'api_key',
+  'model',
+  'reason',
+  'prompt_tokens',
+  'cached_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+  'source',
+  'cost',
+  'price',
+  'ending',
+];
+
+export function lineValues(line: JournalLine): SqlValue[] {
+  const { usage } = line;
+  return [
+    line.seq,
+    line.type,
+    line.at,
+    line.id,
+    line.amount,
+    line.available,
+    line.hold ?? null,
+    line.writtenOff ?? null,
+    line.key ?? null,
+    line.model ?? null,
+    line.reason ?? null,
+    usage?.promptTokens ?? null,
+    usage?.cachedTokens ?? null,
+    usage?.completionTokens ?? null,
+    usage?.reasoningTokens ?? null,
+    usage?.source ?? null,
+    usage?.cost ?? null,
+    usage?.price ?? null,
+    usage?.ending ?? null,
+  ];
+}
+
+export function lineOf(row: Row): JournalLine {
+  const hold = unless(row, 'hold', integer);
+  const writtenOff = unless(row, 'written_off', integer);
+  const key = unless(row, 'api_key', text);
+  const model = unless(row, 'model', text);
+  const usage = unless(row, 'source', usageOf);
+  const reason = unless(row, 'reason', text);
+  return {
+    type: oneOf(row, 'type', ['g', 's', 'l', 'o', 'e', 'x', 'a']),
+    seq: integer(row, 'seq'),
+    at: number(row, 'at'),
+    id: text(row, 'id'),
+    amount: integer(row, 'amount'),
+    available: integer(row, 'available'),
+    ...(hold !== undefined && { hold }),
+    ...(writtenOff !== undefined && { writtenOff }),
+    ...(key !== undefined && { key }),
+    ...(model !== undefined && { model }),
+    ...(usage && { usage }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+function usageOf(row: Row): SettledUsage {
+  const cost = unless(row, 'cost', integer);
+  return {
+    promptTokens: number(row, 'prompt_tokens'),
+    cachedTokens: number(row, 'cached_tokens'),
+    completionTokens: number(row, 'completion_tokens'),
+    reasoningTokens: number(row, 'reasoning_tokens'),
+    source: oneOf(row, 'source', ['upstream', 'estimated', 'none']),
+    ...(cost !== undefined && { cost }),
+    price: text(row, 'price'),
+    ending: oneOf(row, 'ending', [
+      'finished',
+      'client_gone',
+      'upstream_cut',
+      'upstream_error',
+      'timeout',
+      'closed',
+      'credits_exhausted',
+      'failed',
+    ]),
+  };
+}

@@ -1,0 +1,326 @@
+import { resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { admit, extend, reap, release, settle } from '../books/account.ts';
+import { requestRecord, stamp } from '../books/account-rows.ts';
+import {
+  checkAccount,
+  checkAdjust,
+  checkAdmit,
+  checkCreateKey,
+  checkExtend,
+  checkGrant,
+  checkJournal,
+  checkKey,
+  checkRequest,
+  checkSettle,
+  checkSweep,
+  checkTrim,
+  checkVoid,
+} from '../books/arguments.ts';
+import { newKey, sameLimits } from '../books/key-limits.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type CreateKey,
+  type CreateKeyResult,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type KeyRecord,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type Void,
+  type VoidResult,
+} from '../ledger.ts';
+import { adjust, expireLots, grant } from '../books/lots.ts';
+import { keyRecord } from '../memory/memory-account.ts';
+import { accountNames, findKey, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import type { Mode } from './sqlite-file.ts';
+import type { Database } from './sqlite-schema.ts';
+import { text } from './sqlite-columns.ts';
+import { SqliteSession } from './sqlite-session.ts';
+
+/** Requests that one transaction of a sweep ends, lines that one of a trim folds: few ms each. */
+const SWEEP_STEP = 100;
+const TRIM_STEP = 1000n;
+
+const MAX_INT64 = 2n ** 63n - 1n;
+
+export interface SqliteStoreOptions {
+  /** The store's clock, in ms; `Date.now` by default. */
+  readonly now?: () => number;
+  /**
+   * Open the file also where each instance commonly has a disk of its own, that
+   * ends with it: only right if this file is on one that lasts and is shared.
+   *
+   * @default false
+   */
+  readonly allowServerless?: boolean;
+  /** Told the whole path of the file when it was opened. */
+  readonly onOpen?: (path: string) => void;
+}
+
+/**
+ * A ledger in a file, by the SQLite that is part of Node: for any number of
+ * processes on one machine.
+ *
+ * What was acknowledged survives the death of the process. A power cut may take
+ * back the latest settles and holds, never what an operator did: grants,
+ * adjustments and keys are on the disk when they are acknowledged.
+ *
+ * Every command is one transaction. It runs to its end in one turn; where
+ * another process has the file, it is tried again for 250 ms.
+ */
+export class SqliteStore implements LedgerStore {
+  readonly #session: SqliteSession;
+  readonly #now: () => number;
+
+  /** @param file - made, but not its folder, by the first command: until then nothing is opened */
+  constructor(file: string, { now = Date.now, allowServerless = false, onOpen }: SqliteStoreOptions = {}) {
+    if (typeof file !== 'string' || file === '' || file === ':memory:') {
+      throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
+    }
+    this.#session = new SqliteSession({ path: resolve(file), open: openDatabase, allowServerless, onOpen });
+    this.#now = now;
+  }
+
+  /** Opens the file. */
+  async ready(): Promise<void> {
+    await this.#session.run('read', () => {});
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    checkAdmit(command);
+    return this.#command(command.account, (rows, now) => admit(rows, command, now));
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    checkExtend(command);
+    return this.#command(command.account, (rows, now) => extend(rows, command, now));
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    checkSettle(command);
+    return this.#command(command.account, (rows, now) => settle(rows, command, now));
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    checkVoid(command);
+    return this.#command(command.account, (rows, now) => release(rows, command, now));
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    checkGrant(command);
+    return this.#session.run('durable', (sql) => {
+      const rows = SqliteAccount.open(sql, command.account);
+      const result = grant(rows, command, this.#now());
+      rows.save();
+      return durable(result);
+    });
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    checkAdjust(command);
+    return this.#command(command.account, (rows, now) => durable(adjust(rows, command, now)), 'durable');
+  }
+
+  async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
+    const now = this.#now();
+    let left = budget;
+    let names: string[] = [];
+    let last = '';
+    await this.#steps(async () => {
+      const [name] = names;
+      if (name === undefined) {
+        names = await this.#session.run('read', (sql) => overdueAccounts(sql, last, now));
+        return names.length > 0;
+      }
+      const step = Math.min(SWEEP_STEP, left);
+      const count = await this.#command(name, (rows) => {
+        if (!rows) return 0;
+        const count = reap(rows, step, now);
+        expireLots(rows, now);
+        stamp(rows, now);
+        return count;
+      });
+      left -= count;
+      if (count < SWEEP_STEP) last = names.shift() ?? '';
+      return true;
+    });
+    return budget - left;
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    return this.#session.run('read', (sql) => {
+      const row = SqliteAccount.find(sql, account)?.request(requestId);
+      return row && requestRecord(row);
+    });
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    checkAccount(account);
+    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.state(account));
+  }
+
+  async balance(account: string): Promise<Balance | undefined> {
+    checkAccount(account);
+    return this.#command(account, (rows, now) => {
+      if (!rows) return undefined;
+      expireLots(rows, now);
+      stamp(rows, now);
+      const { available, held, spent, granted } = rows.books;
+      return { available, held, spent, granted };
+    });
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    checkJournal(account, afterSeq, limit);
+    const [after, most] = [within64Bits(afterSeq), Math.min(limit, Number.MAX_SAFE_INTEGER)];
+    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    checkTrim(account, seq);
+    const until = within64Bits(seq);
+    await this.#steps(() => this.#command(account, (rows) => rows?.trim(until, TRIM_STEP) ?? false));
+  }
+
+  async freeze(account: string, frozen: boolean): Promise<boolean> {
+    checkAccount(account);
+    return this.#command(
+      account,
+      (rows) => {
+        if (rows) rows.books.frozen = frozen;
+        return rows !== undefined;
+      },
+      'durable',
+    );
+  }
+
+  async *accounts(): AsyncGenerator<string> {
+    let names = await this.#session.run('read', (sql) => accountNames(sql, ''));
+    while (names.length > 0) {
+      yield* names;
+      const last = names.at(-1) ?? '';
+      names = await this.#session.run('read', (sql) => accountNames(sql, last));
+    }
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    checkCreateKey(command);
+    const { account, key, hash, name, limits = {} } = command;
+    return this.#session.run('durable', (sql) => {
+      const now = this.#now();
+      const found = SqliteAccount.find(sql, account);
+      const known = found?.key(key);
+      if (known || findKey(sql, hash)) {
+        const same = known?.hash === hash && known.name === name && sameLimits(known.limits, limits);
+        const reply = stamp(found, now);
+        found?.save();
+        return { code: same ? 'ok' : 'conflict', ...reply };
+      }
+      const rows = found ?? SqliteAccount.open(sql, account);
+      rows.saveKey(newKey({ key, hash, name, limits }, now));
+      const reply = stamp(rows, now);
+      rows.save();
+      return durable({ code: 'ok', ...reply });
+    });
+  }
+
+  async findKey(hash: string): Promise<KeyRecord | undefined> {
+    return this.#session.run('read', (sql) => findKey(sql, hash));
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    checkAccount(account);
+    const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
+    return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
+  }
+
+  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+    checkAccount(account);
+    const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
+    return new Map(keys.flatMap(({ key, hash }) => (hash ? [[key, hash]] : [])));
+  }
+
+  async revokeKey(account: string, key: string): Promise<boolean> {
+    checkAccount(account);
+    checkKey(key);
+    return this.#command(
+      account,
+      (rows, now) => {
+        const row = rows?.key(key);
+        if (!rows || !row?.hash) return false;
+        row.revokedAt ??= now;
+        rows.saveKey(row);
+        return true;
+      },
+      'durable',
+    );
+  }
+
+  /** Reads the whole file, and stops this process's event loop for as long as that takes. */
+  async damage(): Promise<readonly string[]> {
+    const rows = await this.#session.run('read', (sql) => sql('PRAGMA integrity_check').all());
+    return rows.map((row) => text(row, 'integrity_check')).filter((found) => found !== 'ok');
+  }
+
+  /** Waits for the commands that are under way, and refuses later ones. */
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  /** One command on one account, in one transaction. */
+  async #command<T>(
+    account: string,
+    work: (rows: SqliteAccount | undefined, now: number) => T,
+    mode: Mode = 'write',
+  ): Promise<T> {
+    return this.#session.run(mode, (sql) => {
+      const rows = SqliteAccount.find(sql, account);
+      const result = work(rows, this.#now());
+      rows?.save();
+      return result;
+    });
+  }
+
+  /** Runs steps, each of them a command, with turns of the event loop between, until one says there are no more. */
+  async #steps(step: () => Promise<boolean>): Promise<void> {
+    for (let count = 0; ; count++) {
+      try {
+        if (!(await step())) return;
+      } catch (cause) {
+        throw count === 0 ? cause : new StoreUnavailable('unknown', { cause });
+      }
+      await setImmediate();
+    }
+  }
+}
+
+/** Asked of the process, and only now, so that bundlers don't look for it and nobody loads it who doesn't use it. */
+function openDatabase(path: string): Database {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  return new sqlite.DatabaseSync(path);
+}
+
+/** A commit at FULL is on the disk. What was there before may be from a moment ago, of a process that died since. */
+function durable<Reply extends { readonly code: string }>(
+  reply: Reply,
+): Reply & { readonly durable?: boolean } {
+  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
+}
+
+function within64Bits(seq: bigint): bigint {
+  return seq < MAX_INT64 ? seq : MAX_INT64;
+}
