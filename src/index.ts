@@ -33,6 +33,7 @@ export type {
   AuthenticateRequest,
   ChatCompletionsRouterOptions,
   Choice,
+  CorsOptions,
   HealthCheckOptions,
   ModelOptions,
   ProviderOptions,

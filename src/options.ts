@@ -45,6 +45,12 @@ export interface ChatCompletionsRouterOptions {
   /** Stripped from the path where it is there; needed only if the mount itself contains `models` or `credits`. */
   readonly basePath?: string;
   /**
+   * Lets pages of other origins call the router from a browser: `true` for all origins, which keys make safe, or those that are named.
+   *
+   * @default none: browsers keep such pages out, unless a middleware of the host's lets them in
+   */
+  readonly cors?: boolean | CorsOptions;
+  /**
    * Largest request body accepted, in bytes; one byte more is a 413.
    *
    * @default 33554432 (32 MiB)
@@ -133,6 +139,14 @@ export interface ChatCompletionsRouterOptions {
    * @default none; `toNextHandlers` gives it to `after` of Next.js
    */
   readonly waitUntil?: (work: Promise<void>) => unknown;
+}
+
+/** Pages that may call the router from a browser. */
+export interface CorsOptions {
+  /** As browsers send them, e.g. `https://chat.example.com`. @default all */
+  readonly origins?: readonly string[];
+  /** How long a browser may remember the answer to its question, in seconds. @default 600 */
+  readonly maxAgeSeconds?: number;
 }
 
 export type HoldMode = 'clamp' | 'strict' | 'adaptive';

@@ -7,6 +7,7 @@ import {
   RouterClosingError,
   UnknownEndpointError,
 } from './errors.ts';
+import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
 import { Closed } from './http/relay.ts';
@@ -32,6 +33,8 @@ export type Endpoint =
  */
 export async function route(exchange: Exchange, services: RouteServices): Promise<void> {
   const client = new Client(exchange.response);
+  const { cors } = services.settings;
+  if (cors) exchange.crossOrigin = corsHeaders(exchange, cors);
   try {
     if (exchange.method === 'OPTIONS') {
       sendOptions(exchange, services.settings.basePath);
@@ -121,7 +124,7 @@ function allowedMethods(endpoint: Endpoint): readonly string[] {
 function sendOptions(exchange: Exchange, basePath: string): void {
   const endpoint = findEndpoint(exchange.url, basePath);
   const allow = endpoint ? allowedMethods(endpoint).join(', ') : 'GET, HEAD, POST, OPTIONS';
-  exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id });
+  exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id, ...exchange.crossOrigin });
   exchange.response.end();
 }
 

@@ -2,6 +2,7 @@ import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import type {
   ChatCompletionsRouterOptions,
+  CorsOptions,
   DisconnectOptions,
   OfflineAllowanceOptions,
   RetryOptions,
@@ -16,6 +17,13 @@ export type Timeouts = Required<TimeoutOptions>;
 
 export type Retries = Required<RetryOptions>;
 export type HealthChecks = Required<HealthCheckOptions>;
+
+/** Which pages of other origins may call the router from a browser. */
+export interface Cors {
+  /** As browsers send them: scheme, host and port. */
+  readonly origins: ReadonlySet<string> | 'any';
+  readonly maxAgeSeconds: number;
+}
 
 /** The scalar options with their defaults filled in. */
 export interface Settings {
@@ -35,6 +43,7 @@ export interface Settings {
   readonly outboxOnError: 'refuse' | 'memory';
   readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly journalDays: number;
+  readonly cors: Cors | undefined;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -72,6 +81,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   journalDays: true,
   hooks: true,
   waitUntil: true,
+  cors: true,
 };
 
 /**
@@ -122,7 +132,23 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     outboxOnError,
     offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
     journalDays: resolveJournalDays(options.journalDays ?? 90),
+    cors: resolveCors(options.cors),
     waitUntil: options.waitUntil,
+  };
+}
+
+function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
+  if (cors === false) return undefined;
+  if (cors === true) return { origins: 'any', maxAgeSeconds: 600 };
+  checkRecord(cors, 'cors', { origins: true, maxAgeSeconds: true });
+  const { origins, maxAgeSeconds = 600 } = cors;
+  for (const origin of origins ?? []) {
+    const isOrigin = typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin;
+    if (!isOrigin) throw wrong('cors.origins', "origins such as 'https://chat.example.com'", origin);
+  }
+  return {
+    origins: origins ? new Set(origins) : 'any',
+    maxAgeSeconds: positiveInteger(maxAgeSeconds, 'cors.maxAgeSeconds'),
   };
 }
 

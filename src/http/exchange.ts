@@ -11,6 +11,8 @@ export interface Exchange {
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
   readonly body: RequestBody;
+  /** What every response to it carries beside its own headers: what browsers ask for, where a host lets them in. */
+  crossOrigin?: Readonly<Record<string, string>>;
   readonly response: ClientResponse;
 }
 

@@ -84,7 +84,7 @@ export function relay(
   const { body, idleClock } = answer;
 
   return new Promise((resolve) => {
-    const head = headFor(answer, exchange.id, filter !== undefined);
+    const head = headFor(answer, exchange, filter !== undefined);
     let over = false;
     /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
     let unread: 'lingering' | 'draining' | undefined;
@@ -246,8 +246,9 @@ export function relay(
 }
 
 /** The answer's headers, ours over them; an event stream must not be cached, buffered or compressed on its way. */
-function headFor(answer: Answer, requestId: string, filtered: boolean): Readonly<Record<string, string>> {
-  const headers: Record<string, string> = { ...answer.headers, 'x-request-id': requestId };
+function headFor(answer: Answer, exchange: Exchange, filtered: boolean): Readonly<Record<string, string>> {
+  const { id, crossOrigin } = exchange;
+  const headers: Record<string, string> = { ...answer.headers, 'x-request-id': id, ...crossOrigin };
   const stream = isEventStream(headers);
   if (stream) {
     headers['cache-control'] = 'no-cache, no-transform';

@@ -12,6 +12,7 @@ export function sendJson(
     'content-type': 'application/json',
     'content-length': String(body.length),
     'x-request-id': exchange.id,
+    ...exchange.crossOrigin,
     ...headers,
   });
   exchange.response.end(body);

@@ -1,0 +1,31 @@
+import type { Cors } from '../settings.ts';
+import type { Exchange } from './exchange.ts';
+
+/** What browsers let a page read of a response, beside its body. */
+const EXPOSED = [
+  'x-request-id',
+  'x-upstream-request-id',
+  'x-ccr-max-tokens',
+  'openai-processing-ms',
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+].join(', ');
+
+/** The headers by which a browser shows a response to a page, or lets it send a request at all. */
+export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly<Record<string, string>> {
+  const vary: Record<string, string> = cors.origins === 'any' ? {} : { vary: 'origin' };
+  const { origin } = headers;
+  if (origin === undefined || (cors.origins !== 'any' && !cors.origins.has(origin))) return vary;
+  const allowed = { ...vary, 'access-control-allow-origin': cors.origins === 'any' ? '*' : origin };
+  const asks = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+  if (!asks) return { ...allowed, 'access-control-expose-headers': EXPOSED };
+  const asked = headers['access-control-request-headers'];
+  return {
+    ...allowed,
+    'access-control-allow-methods': 'GET, HEAD, POST',
+    // Client libraries send headers of their own; none of them can do more than the key can.
+    ...(asked !== undefined && { 'access-control-allow-headers': asked }),
+    'access-control-max-age': String(cors.maxAgeSeconds),
+  };
+}
