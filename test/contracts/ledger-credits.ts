@@ -62,6 +62,18 @@ export function describeCredits(ledger: LedgerFixture): void {
       expect(await grant('g3', MAX - 100n)).toMatchObject({ code: 'ok', available: MAX - 60n });
     });
 
+    it('are summed beyond 2^53 to the last nano-dollar, where the sum ends with nine zeros too', async () => {
+      await admit(1, 100n);
+      await settle(1, 100n);
+      await grant('g2', MAX);
+      await admit(2, MAX);
+      await settle(2, MAX);
+      await grant('g3', 745_258_914n);
+      expect(await state()).toMatchObject({ granted: 9_007_200_000_000_005n });
+      await adjust('a1', -5n);
+      expect(await state()).toMatchObject({ granted: 9_007_200_000_000_000n });
+    });
+
     it('find room where one of 100 expires in the same moment', async () => {
       for (let n = 2; n <= 99; n++) await grant(`g${n}`, 1n);
       await grant('g100', 1n, { expiresAt: NOON + 60_000 });

@@ -35,6 +35,36 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a clock that is off by less than a millisecond',
   },
   {
+    file: 'redis/scripts/account-lua.ts',
+    original: "if type(m) == 'number' and m < 0 then",
+    mutant: "if type(m) == 'number' and m <= 0 then",
+    because: 'adding 0 is the same as taking it',
+  },
+  {
+    file: 'redis/scripts/account-lua.ts',
+    original: "if type(m) == 'number' and m < 0 then",
+    mutant: "if type(m) == 'number' and m < 1 then",
+    because: 'an amount is an integer, and adding 0 is the same as taking it',
+  },
+  {
+    file: 'redis/scripts/account-lua.ts',
+    original: "if #changed > 0 then redis.call('HSET', BOOKS, unpack(changed)) end",
+    mutant: "if #changed > 1 then redis.call('HSET', BOOKS, unpack(changed)) end",
+    because: 'a field and its value are two',
+  },
+  {
+    file: 'redis/scripts/account-lua.ts',
+    original: "if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end",
+    mutant: "if #saves.requests > 1 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end",
+    because: 'a field and its value are two',
+  },
+  {
+    file: 'redis/scripts/account-lua.ts',
+    original: "if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end",
+    mutant: "if #saves.due > 1 then redis.call('ZADD', DUE, unpack(saves.due)) end",
+    because: 'a score and its member are two',
+  },
+  {
     file: 'redis/scripts/adjust.ts',
     original:
       "if delta > 0 and size(books.av) + size(books.h) + delta >= WIDE then return reply(now, 'too_big') end",
