@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as net from 'node:net';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -72,9 +72,15 @@ describe('a request that can not be a completion', () => {
 
   it.each([
     ['gzip', { 'content-encoding': 'gzip' }, gzipSync(BODY), 'unsupported_content_encoding'],
+    ['deflate', { 'content-encoding': 'deflate' }, deflateSync(BODY), 'unsupported_content_encoding'],
+    ['br', { 'content-encoding': 'BR' }, brotliCompressSync(BODY), 'unsupported_content_encoding'],
+    ['zstd', { 'content-encoding': 'zstd' }, zstdCompressSync(BODY), 'unsupported_content_encoding'],
+    ['identity and gzip', { 'content-encoding': 'identity, gzip' }, BODY, 'unsupported_content_encoding'],
     ['a form', { 'content-type': 'application/x-www-form-urlencoded' }, BODY, 'unsupported_content_type'],
     ['multipart', { 'content-type': 'multipart/form-data; boundary=x' }, BODY, 'unsupported_content_type'],
     ['UTF-16', { 'content-type': 'application/json; charset=utf-16' }, BODY, 'unsupported_content_type'],
+    ['Latin-1', { 'content-type': 'text/plain; charset="ISO-8859-1"' }, BODY, 'unsupported_content_type'],
+    ['UTF-32', { 'content-type': 'application/json;CHARSET=UTF-32LE' }, BODY, 'unsupported_content_type'],
   ])('is refused as %s', async (_name, headers, body, code) => {
     const response = await gateway.fetch('/chat/completions', { method: 'POST', headers, body });
     expect(response.status).toBe(415);

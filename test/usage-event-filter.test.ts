@@ -37,6 +37,19 @@ describe('the usage event', () => {
     expect(filtered(byteByByte(Buffer.from(TEXT + event + DONE)))).toBe(TEXT + DONE);
   });
 
+  it.each(LINE_ENDS)(
+    'is dropped where one line end is all that stands between events: %s',
+    (_name, lineEnd) => {
+      const lines = [TEXT, TEXT, USAGE, DONE].map((event) => withLineEnd(event.slice(0, -1), lineEnd));
+      const bytes = Buffer.from(lines.join('') + lineEnd);
+      const kept = lines.filter((_line, i) => i !== 2).join('') + lineEnd;
+      for (let cut = 0; cut <= bytes.length; cut++) {
+        expect(filtered([bytes.subarray(0, cut), bytes.subarray(cut)]), `cut at byte ${cut}`).toBe(kept);
+      }
+      expect(filtered(byteByByte(bytes))).toBe(kept);
+    },
+  );
+
   it('leaves the comments before it', () => {
     expect(filtered(byteByByte(Buffer.from(`: ping\n${USAGE}${DONE}`)))).toBe(`: ping\n${DONE}`);
   });
@@ -68,6 +81,10 @@ describe('the filter leaves', () => {
     ['JSON that is cut', '{"choices":[],"usage":{"prompt_tokens":9}'],
     ['JSON that is broken', '{"choices":[],"usage":{}}{}'],
     ['no JSON', 'usage'],
+    [
+      'usage whose blank line ends the text before it, too',
+      '{"choices":[{"delta":{"content":"Hi"}}]}\ndata: {"choices":[],"usage":{"prompt_tokens":9}}',
+    ],
     ['[DONE], glued to it', '[DONE]\ndata: {"choices":[],"usage":{"prompt_tokens":9}}'],
   ])('%s', (_case, data) => {
     const stream = `data: ${data}\n\n${DONE}`;

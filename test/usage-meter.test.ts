@@ -32,6 +32,12 @@ const STREAMS: readonly [form: string, stream: string, told: Told][] = [
   ['a byte order mark', `\ufeff${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
   ['blank lines and blanks first', `\n\r\n ${HI}${STOP}${USAGE}${DONE}`, COMPLETE],
   ['comments', `:\n\n: ping\n\n${HI}:ok\n${STOP}: data: x\n\n${USAGE}${DONE}: bye\n`, COMPLETE],
+  ['one line end between events', (HI + STOP + USAGE + DONE).replaceAll('\n\n', '\n') + '\n', COMPLETE],
+  [
+    'one CRLF between events, and no blanks',
+    (HI + STOP + USAGE + DONE).replaceAll('\n\n', '\r\n').replaceAll('data: ', 'data:') + '\r\n',
+    COMPLETE,
+  ],
   ['no blank after data:', (HI + STOP + USAGE + DONE).replaceAll('data: ', 'data:'), COMPLETE],
   ['a tab after data:', (HI + STOP + USAGE + DONE).replaceAll('data: {', 'data:\t{'), COMPLETE],
   ['blanks before line ends', (HI + STOP + USAGE + DONE).replaceAll('\n\n', ' \n\n'), COMPLETE],

@@ -4,9 +4,10 @@ export interface EventStreamListener {
   readonly data: (bytes: Uint8Array, from: number, to: number) => void;
   /**
    * An event is over: it stands from `from` (0 if it began in an earlier chunk) to before `end` in
-   * the chunk that is being written. Not told of blank lines that end no event.
+   * the chunk that is being written. Not told of blank lines that end no event. `sharesEnd`: its blank line
+   * ends the event before it as well, for whoever reads by the standard.
    */
-  readonly event: (from: number, end: number, hasData: boolean) => void;
+  readonly event: (from: number, end: number, hasData: boolean, sharesEnd: boolean) => void;
   /** Whether the data of the event so far is all that one event can have: another line of data begins another. */
   readonly isWhole: () => boolean;
 }
@@ -47,6 +48,8 @@ export class EventStreamScanner {
   /** Where in the current chunk the event under way begins: 0 if in an earlier one, -1 if there is none. */
   #eventFrom = -1;
   #hasData = false;
+  /** No blank line stood before the event under way. */
+  #isJoined = false;
   /** The last byte was a CR: an LF now belongs to it. */
   #afterCr = false;
   /** Where the next of each stands in the current chunk, as far as it was looked for. */
@@ -115,7 +118,7 @@ export class EventStreamScanner {
 
   #inName(byte: number, i: number): number {
     if (this.#place === LINE_START) {
-      if (this.#hasData && byte === DATA_TEXT[0] && this.#listener.isWhole()) this.#endEvent(i);
+      if (this.#hasData && byte === DATA_TEXT[0] && this.#listener.isWhole()) this.#endEvent(i, false);
       this.#place = NAME;
       this.#matched = 0;
       this.#lineLength = 0;
@@ -168,7 +171,7 @@ export class EventStreamScanner {
       else if (chunk[next] === LF) next += 1;
     }
     if (this.#place === LINE_START) {
-      this.#endEvent(next);
+      this.#endEvent(next, true);
       this.saysDone = false;
     } else {
       if (this.#place === OTHER) this.#readLine();
@@ -178,12 +181,14 @@ export class EventStreamScanner {
     return next;
   }
 
-  #endEvent(end: number): void {
+  #endEvent(end: number, byBlankLine: boolean): void {
     const from = this.#eventFrom;
     const hasData = this.#hasData;
+    const sharesEnd = byBlankLine && this.#isJoined;
+    this.#isJoined = !byBlankLine;
     this.#eventFrom = -1;
     this.#hasData = false;
-    if (from >= 0) this.#listener.event(from, end, hasData);
+    if (from >= 0) this.#listener.event(from, end, hasData, sharesEnd);
   }
 
   /** Index of the next line end, or the chunk's length; each chunk is searched once. */

@@ -22,6 +22,8 @@ export class UsageEventFilter {
   #letGo = false;
   /** The dropped event's last byte so far is a CR, whose LF may come. */
   #afterCr = false;
+  /** An event that stays has ended in the chunk that is being written, at its first byte even where no blank line stood. */
+  #ended = false;
   /** Where the dropped event begins and ends in the chunk that is being written. */
   #dropFrom = -1;
   #dropTo = -1;
@@ -34,7 +36,7 @@ export class UsageEventFilter {
         this.#dropped = true;
         this.#dropFrom = from;
         this.#dropTo = end;
-      }
+      } else if (this.#dropFrom === -1) this.#ended = true;
       this.#letGo = false;
     };
   }
@@ -43,6 +45,7 @@ export class UsageEventFilter {
   write(chunk: Buffer): Buffer | readonly Buffer[] {
     const inert = this.#dropped && !this.#afterCr;
     this.#dropFrom = -1;
+    this.#ended = false;
     this.#meter.write(chunk);
     if (inert) return chunk;
     if (this.#afterCr && chunk.length > 0) {
@@ -59,8 +62,7 @@ export class UsageEventFilter {
   }
 
   #without(chunk: Buffer): readonly Buffer[] {
-    // What is held back began the dropped event, unless an event ended before it in this chunk.
-    const before = this.#dropFrom === 0 ? [] : [...this.#release(), chunk.subarray(0, this.#dropFrom)];
+    const before = this.#isUnderWay(this.#dropFrom) ? [] : this.#upTo(chunk, this.#dropFrom);
     this.#heldBack = [];
     this.#heldBytes = 0;
     this.#afterCr = this.#dropTo === chunk.length && chunk[this.#dropTo - 1] === CR;
@@ -72,12 +74,21 @@ export class UsageEventFilter {
     if (this.#letGo) return chunk;
     if (from === -1) return this.#heldBytes === 0 ? chunk : [...this.#release(), chunk];
 
-    const go = from === 0 ? [] : [...this.#release(), chunk.subarray(0, from)];
+    const go = this.#isUnderWay(from) ? [] : this.#upTo(chunk, from);
     this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
     this.#heldBytes += chunk.length - from;
     if (this.#heldBytes <= LONGEST_HELD_BACK) return go;
     this.#letGo = true;
     return [...go, ...this.#release()];
+  }
+
+  /** Whether what is held back is the beginning of the event at `from`, and not of one that ended in this chunk. */
+  #isUnderWay(from: number): boolean {
+    return from === 0 && !this.#ended;
+  }
+
+  #upTo(chunk: Buffer, from: number): readonly Buffer[] {
+    return [...this.#release(), ...nonEmpty(chunk.subarray(0, from))];
   }
 
   #release(): readonly Buffer[] {

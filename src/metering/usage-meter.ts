@@ -117,8 +117,8 @@ export class UsageMeter {
           data: (bytes, from, to) => {
             this.#readJson(bytes, from, to);
           },
-          event: (from, end, hasData) => {
-            this.#endEvent(from, end, hasData);
+          event: (from, end, hasData, sharesEnd) => {
+            this.#endEvent(from, end, hasData, sharesEnd);
           },
           isWhole: () => this.#isAnswer,
         });
@@ -177,9 +177,10 @@ export class UsageMeter {
     this.#json.begin();
   }
 
-  #endEvent(from: number, end: number, hasData: boolean): void {
-    const isAlone = this.#glued === 0 && this.#glue === NO_GLUE && this.#stream?.saysDone !== true;
-    const isUsageOnly = hasData && isAlone && this.#reader.isUsageOnly && this.#isAnswer;
+  #endEvent(from: number, end: number, hasData: boolean, sharesEnd: boolean): void {
+    const isAlone = !sharesEnd && this.#glued === 0 && this.#glue === NO_GLUE;
+    const saysDone = this.#stream?.saysDone === true;
+    const isUsageOnly = hasData && isAlone && !saysDone && this.#reader.isUsageOnly && this.#isAnswer;
     if (hasData) {
       this.#nextDocument();
       this.#broken = false;
