@@ -365,6 +365,19 @@ export class UpstreamError extends RouterError {
   }
 }
 
+/** The provider refused the request with a page of HTML, which keeps its status and is not passed on. */
+export class UpstreamErrorPageError extends RouterError {
+  readonly status: number;
+  readonly code = 'upstream_error_page';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry = true;
+
+  constructor(status: number) {
+    super(`The model's provider answered with status ${status} and a page in place of an error.`);
+    this.status = status;
+  }
+}
+
 /** The provider refused the client's own key for it, or that key's account there. */
 export class OwnKeyRefusedError extends RouterError {
   readonly status: 401 | 402 | 403;

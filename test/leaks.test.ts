@@ -1,47 +1,8 @@
-import { once } from 'node:events';
-import * as net from 'node:net';
-
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { type Gateway, PROVIDER_KEY, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, completionBody } from './helpers/provider.ts';
-
-/** A provider that keeps the raw bytes of whatever it is sent, and answers each request with the same. */
-interface RawProvider {
-  readonly baseURL: string;
-  received: string;
-  close(): void;
-}
-
-async function startRawProvider(): Promise<RawProvider> {
-  const body = completionBody();
-  const answer = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-  const server = net.createServer((socket) => {
-    socket.on('data', (chunk) => {
-      provider.received += chunk.toString('latin1');
-      if (provider.received.endsWith('}')) socket.write(answer);
-    });
-    socket.on('error', () => {});
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const provider: RawProvider = {
-    baseURL: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/v1`,
-    received: '',
-    close: () => server.close(),
-  };
-  return provider;
-}
-
-/** Sends bytes as they are, and resolves with everything that comes back until the other side closes. */
-async function exchangeRaw(port: number, request: string): Promise<string> {
-  const socket = net.connect(port, '127.0.0.1');
-  socket.write(request);
-  let answer = '';
-  socket.on('data', (chunk) => (answer += chunk.toString('latin1')));
-  await once(socket, 'close');
-  return answer;
-}
+import { exchangeRaw, type RawProvider, startRawProvider } from './helpers/raw-http.ts';
 
 describe('what a provider sees of a client', () => {
   let raw: RawProvider;

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { Readable } from 'node:stream';
 
@@ -31,7 +31,7 @@ export function createNodeHandler(
         id: newId(),
         method: request.method ?? 'GET',
         url: urlOf(request),
-        headers: request.headers,
+        headers: headersOf(request),
         body: bodyOf(request),
         response: 'stream' in response ? overHttp2(response) : response,
       },
@@ -59,6 +59,14 @@ function overHttp2(response: Http2ServerResponse): ClientResponse {
 function urlOf(request: NodeRequest & { readonly originalUrl?: unknown }): string {
   const { url = '/', originalUrl } = request;
   return /^\/?(\?|$)/.test(url) && typeof originalUrl === 'string' ? originalUrl : url;
+}
+
+/** Node keeps the first of two keys, and a proxy before us may have judged the second: two are joined, and so none. */
+function headersOf({ headers, rawHeaders }: NodeRequest): IncomingHttpHeaders {
+  const keys = rawHeaders.filter(
+    (_value, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'authorization',
+  );
+  return keys.length > 1 ? { ...headers, authorization: keys.join(', ') } : headers;
 }
 
 /** What a body parser may have left on the request. */

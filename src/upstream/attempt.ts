@@ -1,8 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { type Duplex, pipeline, type Readable } from 'node:stream';
+import { type Duplex, pipeline, Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 
-import { asError, OwnKeyRefusedError, RouterError, UpstreamError } from '../errors.ts';
+import {
+  asError,
+  OwnKeyRefusedError,
+  RouterError,
+  UpstreamError,
+  UpstreamErrorPageError,
+} from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { InFlight, type Place } from '../in-flight.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
@@ -10,6 +16,7 @@ import { type Answer, Closed } from '../http/relay.ts';
 import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
+import { nominatedHeaders } from './upstream-request.ts';
 
 /**
  * The provider's headers that a client gets to see, all of them, with their names there.
@@ -130,15 +137,34 @@ function toAnswer(message: IncomingMessage, clocks: Clocks, usesOwnKey: boolean)
   const refusal = refuse(status, usesOwnKey);
   if (refusal) throw refusal;
   const headers: Record<string, string> = {};
+  const nominated = nominatedHeaders(message.headers);
   for (const name of Object.keys(message.headers)) {
     const value = message.headers[name];
     const sentAs = FORWARDED_RESPONSE_HEADERS[name];
-    if (sentAs !== undefined && typeof value === 'string') headers[sentAs] = value;
+    if (sentAs === undefined || typeof value !== 'string' || nominated.includes(name)) continue;
+    headers[sentAs] = value;
   }
+  if (status >= 400 && isPage(message)) return errorPage(message, status, headers);
   const body = decoded(message);
   const { 'content-length': length } = message.headers;
   if (body === message && length !== undefined) headers['content-length'] = length;
   return { status, headers, body, idleClock: clocks };
+}
+
+function isPage({ headers }: IncomingMessage): boolean {
+  return /^(text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '');
+}
+
+/** What a load balancer says in place of the provider: clients await JSON, and its page is not read. */
+function errorPage(message: IncomingMessage, status: number, headers: Answer['headers']): Answer {
+  message.destroy();
+  const bytes = Buffer.from(JSON.stringify(new UpstreamErrorPageError(status)));
+  return {
+    status,
+    headers: { ...headers, 'content-type': 'application/json', 'content-length': String(bytes.length) },
+    body: Readable.from([bytes]),
+    idleClock: { touch: () => {}, pause: () => {} },
+  };
 }
 
 /** Answers that are about an account at the provider or another address, not about the client's request; bodies of the first show keys. */

@@ -13,6 +13,11 @@ import type { UpstreamRequest } from './send.ts';
  */
 export const FORWARDED_REQUEST_HEADERS: readonly string[] = ['accept', 'openai-beta', 'anthropic-beta'];
 
+/** The headers that a message calls its connection's own, in lower case: they go no further. */
+export function nominatedHeaders({ connection }: IncomingHttpHeaders): readonly string[] {
+  return connection?.toLowerCase().split(/[\s,]+/) ?? [];
+}
+
 /**
  * Writes the request that goes to a target: our headers, the provider's key, the given bytes.
  *
@@ -32,9 +37,10 @@ export function upstreamRequest(
     'content-length': String(body.length),
     'accept-encoding': 'identity',
   };
+  const nominated = nominatedHeaders(clientHeaders);
   for (const name of FORWARDED_REQUEST_HEADERS) {
     const value = clientHeaders[name];
-    if (typeof value === 'string') headers[name] = value;
+    if (typeof value === 'string' && !nominated.includes(name)) headers[name] = value;
   }
   Object.assign(headers, provider.headers);
   if (apiKey !== undefined) headers[provider.authHeader] = provider.authPrefix + apiKey;
