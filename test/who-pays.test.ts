@@ -170,6 +170,8 @@ describe('no answer from upstream', () => {
   it.each([
     ['an error of the client', answerJson('{"error":{"message":"bad"}}', 400), 400],
     ['an error of the provider', answerJson('{"error":{"message":"bad"}}', 500), 500],
+    ['an error of MiniMax’s with 200', answerJson('{"base_resp":{"status_code":1008}}'), 200],
+    ['an error of Gemini’s with 200', answerJson('[{"error":{"code":429}}]'), 200],
     ['a reset before the head', ((response) => response.destroy()) satisfies Script, 502],
   ])('costs nothing: %s', async (_name, script, expected) => {
     await start();

@@ -4,11 +4,10 @@ import type { UsageMeter } from './usage-meter.ts';
 const LONGEST_HELD_BACK = 64 * 1024;
 
 /**
- * Takes the usage event out of a stream to which we added `include_usage`, and nothing else; events that
- * have begun are held back until they are whole.
+ * Takes the usage event out of a stream to which we added `include_usage`, and nothing else.
  *
- * That is the first event with `choices: []`, an object `usage` and no
- * `moderation`, from its first field to its blank line; comments before it stay. An event that has
+ * That is the first event with `choices: []`, an object `usage` and no `moderation`, from its first field to its
+ * blank line, or to the next event where none stands between; comments before it stay. An event that has
  * begun is held back until it is complete, because only then is it known; everything else goes on
  * at once, in the very buffers it came in.
  */
