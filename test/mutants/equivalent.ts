@@ -184,6 +184,36 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'books/account.ts',
+    original: 'window: 0,',
+    mutant: 'window: 1,',
+    because: 'a tombstone has no key that anything is charged to',
+  },
+  {
+    file: 'books/account.ts',
+    original: 'tokens: 0,',
+    mutant: 'tokens: 1,',
+    because: 'a tombstone has no key that tokens are given back to, and an orphan ends with its own',
+  },
+  {
+    file: 'books/account.ts',
+    original: 'window: key?.window ?? 0,',
+    mutant: 'window: key?.window ?? 1,',
+    because: 'without a key nothing is charged to a window',
+  },
+  {
+    file: 'books/account.ts',
+    original: "state: 'expired',",
+    mutant: "state: 'settled',",
+    because: 'nothing was charged of it, which is all that the state tells its end',
+  },
+  {
+    file: 'books/account.ts',
+    original: "state: 'expired',",
+    mutant: "state: 'voided',",
+    because: 'nothing was charged of it, which is all that the state tells its end',
+  },
+  {
+    file: 'books/account.ts',
     original: 'const hold = affordable > 0n ? least(want, affordable) : 0n;',
     mutant: 'const hold = affordable >= 0n ? least(want, affordable) : 0n;',
     because: 'the lesser of 0 and anything wanted is 0',
