@@ -183,6 +183,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'nothing was charged of it, which is all that the state tells its end',
   },
   {
+    file: 'books/lots.ts',
+    original: 'if (delta > 0n && books.available + books.held + delta > MAX_AMOUNT) {',
+    mutant: 'if (delta >= 0n && books.available + books.held + delta > MAX_AMOUNT) {',
+    because: 'a delta is never 0',
+  },
+  {
     file: 'books/account.ts',
     original: 'window: 0,',
     mutant: 'window: 1,',
