@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 
 const EXAMPLES = new URL('../examples/', import.meta.url);
 const [name = ''] = process.argv.slice(2);
-const names = readdirSync(EXAMPLES).filter(isApp);
+const names = readdirSync(EXAMPLES).filter(isApp).sort();
 
 if (!names.includes(name)) {
   console.error(`npm run example -- NAME, where NAME is one of ${names.join(', ')}`);

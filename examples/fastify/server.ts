@@ -10,7 +10,8 @@ import { announce, models, port, providers } from '../demo/demo.ts';
 
 const router = createChatCompletionsRouter({ store: 'memory:', providers, models });
 
-const app = fastify();
+// Fastify's own 72 seconds would keep an ended process waiting for clients that keep their connection.
+const app = fastify({ keepAliveTimeout: 5_000 });
 app.register(toFastifyPlugin(router), { prefix: '/v1' });
 app.get('/', () => 'Chat completions are served at /v1.\n');
 app.addHook('preClose', () => router.close()); // lets streams end, and charges them

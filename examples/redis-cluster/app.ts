@@ -22,7 +22,7 @@ async function close(): Promise<void> {
   server.close(); // takes no new connections
   await router.close(); // lets streams end, and charges them
   server.closeIdleConnections();
-  process.disconnect?.();
+  if (process.connected) process.disconnect();
 }
 
 process.once('SIGINT', close);

@@ -45,6 +45,7 @@ async function startNode(): Promise<{ port: number; busPort: number; client: Red
     detached: true,
     stdio: 'ignore',
   });
+  process.once('exit', () => server.kill());
   const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 50, maxRetriesPerRequest: null });
   client.on('error', () => {}); // until it listens
   await client.ping();

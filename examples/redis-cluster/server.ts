@@ -11,6 +11,9 @@ import { createChatCompletionsRouter } from 'chat-completions-router';
 import { announce, models, port, providers } from '../demo/demo.ts';
 import { startCluster } from './cluster.ts';
 
+// Whoever ends it while it starts waits until it has started, so that nothing is left running.
+const ended = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+
 const own = process.env['CREDITS_STORE'] === undefined ? await startCluster() : undefined;
 const store = process.env['CREDITS_STORE'] ?? own?.url ?? '';
 
@@ -22,6 +25,12 @@ const router = createChatCompletionsRouter({ store, providers, models });
 await announce(router, first ?? port);
 console.log(`  The same key and credits at http://localhost:${second}/v1\n`);
 
+await ended;
+const exits = apps.map((app) => once(app, 'exit'));
+for (const app of apps) app.kill('SIGTERM'); // each lets its streams end, and charges them
+await Promise.all([...exits, router.close()]);
+await own?.stop();
+
 function startApp(port: number): ChildProcess {
   return fork(`${import.meta.dirname}/app.ts`, {
     env: { ...process.env, CREDITS_STORE: store, PORT: String(port) },
@@ -29,16 +38,7 @@ function startApp(port: number): ChildProcess {
 }
 
 async function portOf(app: ChildProcess): Promise<number> {
-  const [told] = await once(app, 'message');
+  const [told] = await Promise.race([once(app, 'message'), once(app, 'exit')]);
+  if (app.exitCode !== null || app.signalCode !== null) throw new Error('An app did not start.');
   return Number(told);
 }
-
-async function close(): Promise<void> {
-  const exits = apps.map((app) => once(app, 'exit'));
-  for (const app of apps) app.kill('SIGTERM');
-  await Promise.all([...exits, router.close()]);
-  await own?.stop();
-}
-
-process.once('SIGINT', close);
-process.once('SIGTERM', close);

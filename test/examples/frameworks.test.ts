@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 import OpenAI from 'openai';
@@ -66,11 +66,18 @@ async function balance(openai: OpenAI): Promise<number> {
 }
 
 describe('npm run example', () => {
+  const names = readdirSync('examples').filter((entry) => !/README|demo|parrot/.test(entry));
+
   it('names the examples that there are', async () => {
     const run = promisify(execFile)(process.execPath, ['scripts/example.ts', 'nobody'], { env: ENV });
     const { stderr } = await run.catch((error: { stderr: string }) => error);
-    for (const name of readdirSync('examples').filter((entry) => !/README|demo|parrot/.test(entry))) {
-      expect(stderr).toContain(name);
-    }
+    expect(stderr).toContain(`one of ${names.sort().join(', ')}\n`);
+  });
+
+  it('has a row in the page of examples for each', () => {
+    const page = readFileSync('examples/README.md', 'utf8');
+    const linked = [...page.matchAll(/\]\((\w[\w-]*)\//g)].map(([, name]) => name);
+    expect(linked).toEqual(expect.arrayContaining(names));
+    expect(names.length).toBeGreaterThanOrEqual(10);
   });
 });
