@@ -2,6 +2,7 @@ import { expect, onTestFinished } from 'vitest';
 
 import type { AccountState, JournalLine, LedgerStore } from '../../src/ledger/ledger.ts';
 import { openStore } from '../../src/ledger/open-store.ts';
+import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
 import { findingsOf } from '../helpers/audit.ts';
 import type { Reply } from './client.ts';
 
@@ -16,9 +17,12 @@ export interface Books {
   readonly lines: readonly JournalLine[];
 }
 
-/** The store, looked at by someone who takes no part; closed with the test. */
+/** The store, looked at by someone who takes no part, and has time; closed with the test. */
 export function openBooks(url: string): LedgerStore {
-  const store = openStore(url);
+  const isRedis = url.startsWith('redis');
+  const store = isRedis
+    ? new RedisStore({ client: url, admitTimeoutMs: 10_000, timeoutMs: 10_000 })
+    : openStore(url);
   onTestFinished(() => store.close());
   return store;
 }
