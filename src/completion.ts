@@ -19,6 +19,7 @@ import type { Outcome } from './outcome.ts';
 import type { Settlements } from './settlement.ts';
 import type { Abortable, RunningAttempts } from './upstream/attempt.ts';
 import { orderTargets } from './upstream/choice.ts';
+import type { EndMarks } from './upstream/end-marks.ts';
 import type { Delivery, Failover } from './upstream/failover.ts';
 import type { Health } from './upstream/health.ts';
 import type { Sender } from './upstream/sender.ts';
@@ -30,6 +31,7 @@ export interface CompletionServices {
   readonly sender: Sender;
   readonly health: Health;
   readonly failover: Failover;
+  readonly endMarks: EndMarks;
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
   readonly drains: Drains;
@@ -135,9 +137,12 @@ export async function completion(
     hold.watch(target, meter);
     const brake = growthOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
-    const parts = { meter, filter, brake, drain };
+    const { onBreak, heartbeatMs } = settings;
+    const mustMarkEnd = services.endMarks.expectedOf(target);
+    const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
     const end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
     const { ending, leftBeforeOutput } = end;
+    services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;
     const relayed = { status: answer.status, meter, leftBeforeOutput, delivered };
     outcome = { ending, target, dispatched: true, answer: relayed };

@@ -119,6 +119,21 @@ export interface ChatCompletionsRouterOptions {
    * @default 90
    */
   readonly journalDays?: number;
+  /**
+   * What ends an event stream that broke: `error`, an event that official clients throw on, and no `[DONE]`;
+   * `reset`, the end of its connection, as where the provider had broken it. What broke inside an event, or in
+   * JSON, is always reset.
+   *
+   * @default 'error'
+   */
+  readonly onBreak?: OnBreak;
+  /**
+   * After so long without a byte, an event stream gets a comment, which clients skip, so that nothing on its way
+   * closes it as idle; in ms. It stands between two events, never in one.
+   *
+   * @default none: streams are the provider's own bytes
+   */
+  readonly heartbeatMs?: number;
   /** How long to wait for a provider; an entry of `providers` can say otherwise. */
   readonly timeouts?: TimeoutOptions;
   /** When a provider's failure is tried again, on another target or the same; `false`: never. */
@@ -149,6 +164,7 @@ export interface CorsOptions {
   readonly maxAgeSeconds?: number;
 }
 
+export type OnBreak = 'error' | 'reset';
 export type HoldMode = 'clamp' | 'strict' | 'adaptive';
 export type OrphanPolicy = 'checkpoint' | 'release' | 'capture';
 
@@ -311,6 +327,13 @@ export interface ProviderOptions {
    * @default 'abort', and for the presets of such providers 'drain'
    */
   readonly onClientGone?: OnClientGone;
+  /**
+   * Whether each of its streams says that it is over, by a `finish_reason` or `[DONE]`: then one that ends without
+   * either was cut.
+   *
+   * @default true for presets; elsewhere for each target as soon as a stream of its own has said so
+   */
+  readonly marksEnd?: boolean;
   readonly timeouts?: TimeoutOptions;
 }
 

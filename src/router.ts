@@ -24,6 +24,7 @@ import { route } from './routes.ts';
 import { Settlements, type SettlementsOptions } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
 import { RunningAttempts } from './upstream/attempt.ts';
+import { EndMarks } from './upstream/end-marks.ts';
 import { Failover } from './upstream/failover.ts';
 import { Health } from './upstream/health.ts';
 import { Sender } from './upstream/sender.ts';
@@ -107,6 +108,7 @@ export function createPacedRouter(
     sender: new Sender(agents),
     health,
     failover: new Failover(health, settings.retries),
+    endMarks: new EndMarks(),
     running,
     drains,
     models: createModelList(catalog),

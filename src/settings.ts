@@ -9,6 +9,7 @@ import type {
   HealthCheckOptions,
   TimeoutOptions,
   HoldMode,
+  OnBreak,
   OrphanPolicy,
 } from './options.ts';
 
@@ -34,6 +35,8 @@ export interface Settings {
   readonly disconnect: Required<DisconnectOptions>;
   readonly emptyAnswerIsFree: boolean;
   readonly onOrphan: OrphanPolicy;
+  readonly onBreak: OnBreak;
+  readonly heartbeatMs: number | undefined;
   readonly timeouts: Timeouts;
   readonly retries: Retries | undefined;
   readonly health: HealthChecks | undefined;
@@ -71,6 +74,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   disconnect: true,
   emptyAnswerIsFree: true,
   onOrphan: true,
+  onBreak: true,
+  heartbeatMs: true,
   timeouts: true,
   retries: true,
   health: true,
@@ -108,10 +113,11 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       throw wrong(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', outboxDir, outboxOnError = 'refuse' } = options;
+  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir, outboxOnError = 'refuse' } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
     throw wrong('basePath', 'a path that begins with a slash', basePath);
   }
+  if (onBreak !== 'error' && onBreak !== 'reset') throw wrong('onBreak', "'error' or 'reset'", onBreak);
   if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
     throw wrong('outboxDir', 'the path of a folder', outboxDir);
   }
@@ -123,6 +129,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     maxBodyBytes: positiveInteger(options.maxBodyBytes ?? 33_554_432, 'maxBodyBytes'),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
+    onBreak,
+    heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
     retries: resolveRetries(options.retries),
     health: resolveHealth(options.health),

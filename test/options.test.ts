@@ -55,6 +55,8 @@ describe('an option that can only be a mistake', () => {
       create({ emptyAnswerIsFree: 'yes' }),
       /^emptyAnswerIsFree must be a boolean, got "yes"/,
     ],
+    ['onBreak', create({ onBreak: 'end' }), /^onBreak must be 'error' or 'reset', got "end"/],
+    ['heartbeatMs', create({ heartbeatMs: 0 }), /^heartbeatMs must be a number of milliseconds/],
     [
       'onOrphan',
       create({ onOrphan: 'void' }),

@@ -5,6 +5,7 @@ import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Drain } from './drains.ts';
 import type { Client, Exchange } from './exchange.ts';
+import { StreamHeartbeat } from './stream-heartbeat.ts';
 
 /** A provider's answer on its way to the client. */
 export interface Answer {
@@ -52,6 +53,12 @@ export interface RelayParts {
   readonly brake: Brake | undefined;
   /** For providers that bill an answer whoever reads it. */
   readonly drain: Drain | undefined;
+  /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
+  readonly mustMarkEnd: boolean;
+  /** What ends a stream that broke between two events: an error event, or the end of its connection. */
+  readonly onBreak: 'error' | 'reset';
+  /** How long an event stream may be silent, in ms; undefined for ever. */
+  readonly heartbeatMs: number | undefined;
 }
 
 /** The router is closing and waits no longer. */
@@ -70,15 +77,15 @@ const LINGER_MS = 1000;
  * Carries an answer's bytes to the client as they come, with back-pressure, and shows each chunk to the meter.
  *
  * Resolves when the answer is over, whoever ended it; never rejects. An answer
- * that was cut never looks finished: between two events of a stream the client
- * gets an error event and a close without `[DONE]`, anywhere else its
- * connection is reset.
+ * that was cut never looks finished, also where its bytes came to a good end:
+ * between two events of a stream the client gets an error event and a close
+ * without `[DONE]`, anywhere else its connection is reset.
  */
 export function relay(
   exchange: Exchange,
   client: Client,
   answer: Answer,
-  { meter, filter, brake, drain }: RelayParts,
+  { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs }: RelayParts,
 ): Promise<RelayEnd> {
   const { response } = exchange;
   const { body, idleClock } = answer;
@@ -86,6 +93,8 @@ export function relay(
   return new Promise((resolve) => {
     const head = headFor(answer, exchange, filter !== undefined);
     let over = false;
+    /** Something of the answer's body has come. */
+    let begun = false;
     /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
     let unread: 'lingering' | 'draining' | undefined;
     let leftBeforeOutput: boolean | undefined;
@@ -97,11 +106,16 @@ export function relay(
     const flushing = setImmediate(() => {
       response.flushHeaders();
     });
+    const heartbeat =
+      heartbeatMs !== undefined && isEventStream(head)
+        ? new StreamHeartbeat(heartbeatMs, sendAll, mayBeat)
+        : undefined;
 
     function finish(end: Omit<RelayEnd, 'withheld'>): void {
       if (over) return;
       over = true;
       clearImmediate(flushing);
+      heartbeat?.stop();
       response.off('drain', onDrain);
       client.onGone(undefined);
       meter.end();
@@ -109,9 +123,16 @@ export function relay(
     }
 
     function send(chunk: Buffer): void {
+      heartbeat?.touch();
       if (response.write(chunk)) return;
+      heartbeat?.pause();
       idleClock.pause();
       body.pause();
+    }
+
+    /** Not after `[DONE]`, where clients stop reading, nor in an event that goes on, or is held back. */
+    function mayBeat(): boolean {
+      return !begun || (meter.betweenEvents && !meter.done && !withheld);
     }
 
     function sendAll(pieces: Buffer | readonly Buffer[]): void {
@@ -132,6 +153,7 @@ export function relay(
 
     function onData(chunk: Buffer): void {
       if (over) return;
+      begun = true;
       idleClock.touch();
       let passed: Buffer | readonly Buffer[] = chunk;
       if (filter) passed = filter.write(chunk);
@@ -148,7 +170,7 @@ export function relay(
       void by.untilPassable().then((refusal) => {
         if (over || unread) return;
         if (refusal) {
-          breakOff(refusal);
+          breakOff(refusal, 'error');
           finish({ ending: 'credits_exhausted' });
           body.destroy();
           return;
@@ -161,6 +183,7 @@ export function relay(
     }
 
     function onDrain(): void {
+      heartbeat?.touch();
       idleClock.touch();
       body.resume();
     }
@@ -173,6 +196,10 @@ export function relay(
       }
       sendAll(filter?.end() ?? []);
       if (over) return;
+      if (wasCut()) {
+        onBroken();
+        return;
+      }
       response.end();
       finish({ ending: 'finished' });
     }
@@ -184,13 +211,22 @@ export function relay(
         return;
       }
       const end = brokenEnd(error);
-      breakOff(end.shown);
+      breakOff(end.shown, onBreak);
       finish({ ending: end.ending, error: end.error });
     }
 
+    /** Whether something is missing of an answer whose bytes came to a good end. */
+    function wasCut(): boolean {
+      if (answer.status >= 300) return false;
+      if (meter.format === 'json') return meter.unfinishedJson;
+      if (!mustMarkEnd || meter.finished || meter.failed) return false;
+      const { ascii, nonAscii } = meter.delivered;
+      return isEventStream(head) || ascii + nonAscii > 0;
+    }
+
     /** A cut answer must never look finished. */
-    function breakOff(shown: Error): void {
-      if (betweenEvents()) {
+    function breakOff(shown: Error, how: RelayParts['onBreak']): void {
+      if (how === 'error' && betweenEvents()) {
         response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
       } else {
         response.destroy();
@@ -228,6 +264,7 @@ export function relay(
     function readOn(why: 'lingering' | 'draining'): void {
       unread = why;
       clearImmediate(flushing);
+      heartbeat?.stop();
       idleClock.touch();
       body.resume();
     }

@@ -83,6 +83,11 @@ export class UsageMeter {
     return this.#stream?.eventFrom ?? -1;
   }
 
+  /** Whether what has come is the beginning of a JSON body that goes on. */
+  get unfinishedJson(): boolean {
+    return this.#format === 'json' && !this.#broken && !this.#json.isClosed;
+  }
+
   /** Whether `[DONE]` was seen. */
   get done(): boolean {
     return this.#stream?.done ?? false;

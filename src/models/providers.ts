@@ -24,6 +24,8 @@ export interface Provider extends Address {
   readonly usage: UsageDialect;
   readonly outputLimitField: OutputLimitField;
   readonly onClientGone: OnClientGone;
+  /** Undefined where it has to be learned. */
+  readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
 }
 
@@ -40,6 +42,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   usage: true,
   outputLimitField: true,
   onClientGone: true,
+  marksEnd: true,
   timeouts: true,
 };
 
@@ -88,8 +91,16 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     authPrefix: auth.scheme ? `${auth.scheme} ` : '',
     apiKeys: resolveApiKeys(given, preset !== undefined && !preset.keyless, option),
     ...resolveBehavior({ ...preset, ...given }, option),
+    marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
   };
+}
+
+/** All that we have a preset for give a `finish_reason`, also those that send no `[DONE]`. */
+function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): boolean | undefined {
+  if (given === undefined) return hasPreset || undefined;
+  if (typeof given !== 'boolean') throw wrong(`${option}.marksEnd`, 'a boolean', given);
+  return given;
 }
 
 /** What is special about how a provider answers. */

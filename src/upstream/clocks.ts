@@ -6,62 +6,105 @@ import type { Timeouts } from '../settings.ts';
  *
  * At most one of the first three runs at a time, beside the total. Whichever
  * runs out calls `onTimeout` once, with its own error.
+ *
+ * One timer serves them all. It is set for the deadline that comes first, and
+ * stays when that moves away, as it does with each chunk: when it goes off it
+ * looks again, and so most requests set one timer in all.
  */
 export class Clocks {
   readonly #timeouts: Timeouts;
   readonly #onTimeout: (error: UpstreamTimeoutError) => void;
-  readonly #total: NodeJS.Timeout;
-  #current: NodeJS.Timeout;
-  #idle = false;
-  #paused = false;
+  readonly #startedAt = performance.now();
+  /** Deadlines are in whole ms since the start: small integers, which are not allocated. */
+  readonly #totalAt: number;
+  #clock: 'connect' | 'first_byte' | 'idle' = 'connect';
+  #clockAt = NEVER;
+  /** When the timer goes off. */
+  #timerAt = NEVER;
+  #timer: NodeJS.Timeout | undefined;
+  #verdict: NodeJS.Immediate | undefined;
+  #over = false;
 
   /** @param spentMs - what is gone of the total already: all attempts of a request share it */
   constructor(timeouts: Timeouts, spentMs: number, onTimeout: (error: UpstreamTimeoutError) => void) {
     this.#timeouts = timeouts;
     this.#onTimeout = onTimeout;
-    this.#total = this.#start('total', timeouts.totalMs, timeouts.totalMs - spentMs);
-    this.#current = this.#start('connect', timeouts.connectMs);
+    this.#totalAt = Math.max(0, Math.ceil(timeouts.totalMs - spentMs));
+    this.#clockAt = Math.ceil(timeouts.connectMs);
+    this.#setTimer(0);
   }
 
   /** The connection stands; the wait for the answer's head goes on. */
   connected(): void {
-    if (this.#idle) return;
-    clearTimeout(this.#current);
-    this.#current = this.#start('first_byte', this.#timeouts.firstByteMs);
+    if (this.#clock === 'connect') this.#start('first_byte', this.#timeouts.firstByteMs);
   }
 
   /** The answer's head is here; from now on silence counts. */
   answered(): void {
-    clearTimeout(this.#current);
-    this.#idle = true;
-    this.#current = this.#start('idle', this.#timeouts.idleMs);
+    this.#start('idle', this.#timeouts.idleMs);
   }
 
   /** Bytes came, or are awaited again. */
   touch(): void {
-    if (this.#paused) {
-      this.#paused = false;
-      this.#current = this.#start('idle', this.#timeouts.idleMs);
-    } else {
-      this.#current.refresh();
-    }
+    this.#start('idle', this.#timeouts.idleMs);
   }
 
   /** Nothing is awaited: the client doesn't read. */
   pause(): void {
-    this.#paused = true;
-    clearTimeout(this.#current);
+    this.#clockAt = NEVER;
   }
 
   stop(): void {
-    clearTimeout(this.#current);
-    clearTimeout(this.#total);
+    this.#over = true;
+    clearTimeout(this.#timer);
+    clearImmediate(this.#verdict);
   }
 
-  #start(clock: 'connect' | 'first_byte' | 'idle' | 'total', ms: number, leftMs = ms): NodeJS.Timeout {
-    return setTimeout(() => {
-      this.stop();
-      this.#onTimeout(new UpstreamTimeoutError(clock, ms));
-    }, leftMs);
+  #start(clock: 'first_byte' | 'idle', ms: number): void {
+    if (this.#over) return;
+    const now = this.#now();
+    this.#clock = clock;
+    this.#clockAt = now + Math.ceil(ms);
+    if (this.#clockAt < this.#timerAt) this.#setTimer(now);
+  }
+
+  /** Rounded down, so that no clock runs out early. */
+  #now(): number {
+    return Math.trunc(performance.now() - this.#startedAt);
+  }
+
+  #setTimer(now: number): void {
+    clearTimeout(this.#timer);
+    this.#timerAt = Math.min(this.#clockAt, this.#totalAt);
+    this.#timer = setTimeout(this.#look, this.#timerAt - now);
+  }
+
+  readonly #look = (): void => {
+    const now = this.#now();
+    if (now < this.#clockAt && now < this.#totalAt) this.#setTimer(now);
+    // What came while this process was busy is read first: its own stall is not the provider's silence.
+    else this.#verdict = setImmediate(this.#judge);
+  };
+
+  readonly #judge = (): void => {
+    const now = this.#now();
+    if (now >= this.#clockAt) this.#runOut(this.#clock);
+    else if (now >= this.#totalAt) this.#runOut('total');
+    else this.#setTimer(now);
+  };
+
+  #runOut(clock: 'connect' | 'first_byte' | 'idle' | 'total'): void {
+    this.stop();
+    this.#onTimeout(new UpstreamTimeoutError(clock, this.#timeouts[OPTIONS[clock]]));
   }
 }
+
+/** As small integers end. */
+const NEVER = 2 ** 31 - 1;
+
+const OPTIONS = {
+  connect: 'connectMs',
+  first_byte: 'firstByteMs',
+  idle: 'idleMs',
+  total: 'totalMs',
+} as const;
