@@ -84,6 +84,8 @@ export class InvalidRequestError extends RouterError {
     | 'ambiguous_parameter'
     | 'unsupported_parameter'
     | 'truncated_body'
+    | 'provider_not_found'
+    | 'provider_not_available'
     | 'invalid_idempotency_key';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;

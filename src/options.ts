@@ -146,6 +146,13 @@ export interface ChatCompletionsRouterOptions {
    * @default 30000
    */
   readonly closeTimeoutMs?: number;
+  /**
+   * Whether clients may choose among models and providers, the way of OpenRouter (`models`, `provider`) and of the
+   * Vercel AI Gateway (`providerOptions.gateway`). These fields never go upstream.
+   *
+   * @default false: such fields are a 400
+   */
+  readonly requestControl?: boolean | RequestControlOptions;
   readonly hooks?: Hooks;
   /**
    * Given what is still to be done of each request when its response is out, as a promise that never rejects: its charge.
@@ -162,6 +169,14 @@ export interface CorsOptions {
   readonly origins?: readonly string[];
   /** How long a browser may remember the answer to its question, in seconds. @default 600 */
   readonly maxAgeSeconds?: number;
+}
+
+/** What clients may choose for themselves. */
+export interface RequestControlOptions {
+  /** Other models to fall back to: `models: ['acme/fast', 'acme/smart']`. */
+  readonly models?: boolean;
+  /** Among the providers of a model: `provider: { order, only, ignore, allow_fallbacks }`. */
+  readonly provider?: boolean;
 }
 
 export type OnBreak = 'error' | 'reset';

@@ -7,6 +7,7 @@ import type {
   OfflineAllowanceOptions,
   RetryOptions,
   HealthCheckOptions,
+  RequestControlOptions,
   TimeoutOptions,
   HoldMode,
   OnBreak,
@@ -15,6 +16,9 @@ import type {
 
 /** All four clocks, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
+
+/** Fields of a request by which clients may choose among models and providers. */
+export type RequestControlFields = ReadonlySet<string>;
 
 export type Retries = Required<RetryOptions>;
 export type HealthChecks = Required<HealthCheckOptions>;
@@ -47,6 +51,7 @@ export interface Settings {
   readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly journalDays: number;
   readonly cors: Cors | undefined;
+  readonly requestControl: RequestControlFields;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -87,6 +92,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   hooks: true,
   waitUntil: true,
   cors: true,
+  requestControl: true,
 };
 
 /**
@@ -141,8 +147,23 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
     journalDays: resolveJournalDays(options.journalDays ?? 90),
     cors: resolveCors(options.cors),
+    requestControl: resolveRequestControl(options.requestControl),
     waitUntil: options.waitUntil,
   };
+}
+
+function resolveRequestControl(given: boolean | RequestControlOptions = false): RequestControlFields {
+  if (given === true) return new Set(['models', 'provider', 'providerOptions']);
+  if (given === false) return new Set();
+  checkRecord(given, 'requestControl', { models: true, provider: true });
+  for (const name of ['models', 'provider'] as const) {
+    if (!['boolean', 'undefined'].includes(typeof given[name]))
+      throw wrong(`requestControl.${name}`, 'a boolean', given[name]);
+  }
+  return new Set([
+    ...(given.models ? ['models'] : []),
+    ...(given.provider ? ['provider', 'providerOptions'] : []),
+  ]);
 }
 
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {

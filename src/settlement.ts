@@ -195,14 +195,14 @@ export class Settlements {
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Consumption): Promise<void> {
-    const { requestId, caller, model } = hold.terms;
+    const { requestId, caller } = hold.terms;
     const { charge, cost, usage, source } = consumption;
     const result = await this.#options.store.settle({
       account: caller.account,
       requestId,
       amount: charge,
       key: caller.key,
-      model: model.id,
+      model: outcome.target.modelId,
       usage: {
         promptTokens: usage.promptTokens,
         cachedTokens: usage.cachedTokens,
@@ -250,12 +250,12 @@ export class Settlements {
     charged: NanoDollars,
     writtenOff: NanoDollars,
   ): void {
-    const { requestId, caller, model } = hold.terms;
+    const { requestId, caller } = hold.terms;
     this.#options.onSettled({
       requestId,
       account: caller.account,
       key: caller.key,
-      model: model.id,
+      model: target.modelId,
       provider: target.provider.name,
       upstreamModel: target.model,
       charged: formatUsd(charged),

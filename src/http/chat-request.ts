@@ -1,12 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
 import { InvalidRequestError } from '../errors.ts';
+import type { RequestControlFields } from '../settings.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { JsonError, type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
 import { REFUSED_FIELDS } from './refused-fields.ts';
+import type { ControlField } from './request-control.ts';
 import type { EditPoints, Span, Splice } from './splice-request.ts';
 
 export { spliceRequest } from './splice-request.ts';
@@ -24,6 +26,8 @@ export interface ChatRequest {
   /** The client's own `max_completion_tokens`; undefined for null, too. */
   readonly maxCompletionTokens: number | undefined;
   readonly size: PromptSize;
+  /** In the order of the body; they never go upstream. */
+  readonly control: readonly ControlField[];
   readonly edits: EditPoints;
 }
 
@@ -36,8 +40,14 @@ const SLICE_BYTES = 256 * 1024;
  * it is kept but the few values of a ChatRequest. Not to be used again once it threw.
  */
 export class ChatRequestScanner {
-  readonly #reader = new RequestReader();
-  readonly #json = new JsonScanner<Place>('body', this.#reader);
+  readonly #reader: RequestReader;
+  readonly #json: JsonScanner<Place>;
+
+  /** @param controls - fields by which this client may choose among models and providers */
+  constructor(controls: RequestControlFields = NONE) {
+    this.#reader = new RequestReader(controls);
+    this.#json = new JsonScanner<Place>('body', this.#reader);
+  }
 
   /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
   write(chunk: Uint8Array): void {
@@ -64,8 +74,8 @@ export class ChatRequestScanner {
  *
  * @throws {InvalidRequestError} if it is not a chat completion request
  */
-export async function scanWhole(body: Uint8Array): Promise<ChatRequest> {
-  const scanner = new ChatRequestScanner();
+export async function scanWhole(body: Uint8Array, controls?: RequestControlFields): Promise<ChatRequest> {
+  const scanner = new ChatRequestScanner(controls);
   for (let at = 0; at < body.length; at += SLICE_BYTES) {
     if (at > 0) await turn();
     scanner.write(body.subarray(at, at + SLICE_BYTES));
@@ -74,7 +84,7 @@ export async function scanWhole(body: Uint8Array): Promise<ChatRequest> {
 }
 
 /** What a value is directly in. */
-type Place = PromptPlace | 'body' | 'request' | 'stream_options' | 'extra_body';
+type Place = PromptPlace | 'body' | 'request' | 'stream_options' | 'extra_body' | 'control' | 'in control';
 
 /** A value that the request is judged by; of an object or array only the beginning is known. */
 interface Value extends Span {
@@ -83,7 +93,9 @@ interface Value extends Span {
   readonly text: string | undefined;
 }
 
-type Role = 'acted on' | 'refused' | 'schema' | 'extra_body';
+type Role = 'acted on' | 'refused' | 'control' | 'schema' | 'extra_body';
+
+const NONE: RequestControlFields = new Set();
 
 const FIELDS = new KeyTable<Role>({
   // No other parser may read another value of these than we do.
@@ -111,6 +123,13 @@ class RequestReader implements JsonListener<Place> {
   #name: string | undefined;
   #role: Role | undefined;
   #noOptions = true;
+  readonly #controls: RequestControlFields;
+  #keyStart = 0;
+  readonly #control: ControlField[] = [];
+
+  constructor(controls: RequestControlFields) {
+    this.#controls = controls;
+  }
 
   key(within: Place, token: JsonToken): void {
     if (within === 'request') {
@@ -120,7 +139,7 @@ class RequestReader implements JsonListener<Place> {
       this.#take(OPTIONS, token, 'stream_options.');
     } else if (within === 'extra_body') {
       this.#extraKey(token);
-    } else if (within !== 'body') {
+    } else if (within !== 'body' && within !== 'control' && within !== 'in control') {
       this.#prompt.key(within, token);
     }
   }
@@ -133,8 +152,11 @@ class RequestReader implements JsonListener<Place> {
       case 'request':
       case 'stream_options':
       case 'extra_body':
-        if (this.#role === 'acted on') this.#keep(kind, token);
+        if (this.#role === 'acted on' || this.#role === 'control') this.#keep(kind, token);
         return this.#placeIn(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
+      case 'control':
+      case 'in control':
+        return 'in control';
       default:
         return this.#prompt.value(within, kind, token);
     }
@@ -142,6 +164,7 @@ class RequestReader implements JsonListener<Place> {
 
   close(place: Place, token: JsonToken): void {
     if (place === 'schema') this.#prompt.endSchema(token);
+    if (place === 'control') this.#endControl(token.end);
   }
 
   /** @throws {InvalidRequestError} for the first fault in this order: not an object, `model`, `messages`, the others */
@@ -167,6 +190,7 @@ class RequestReader implements JsonListener<Place> {
         'a positive integer',
       ),
       size: this.#prompt.size,
+      control: this.#control,
       edits: {
         model: spanOf(model),
         includeUsage: stream ? this.#usageSplice(model.end) : undefined,
@@ -177,6 +201,7 @@ class RequestReader implements JsonListener<Place> {
   }
 
   #topLevelKey(token: JsonToken): void {
+    this.#keyStart = token.start;
     this.#take(FIELDS, token);
     if (this.#role === 'refused' && this.#name !== undefined) throw refused(this.#name, this.#name);
   }
@@ -196,7 +221,8 @@ class RequestReader implements JsonListener<Place> {
     const match = table.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
-    if (match?.role !== 'acted on') return;
+    if (match?.role === 'refused' && this.#controls.has(match.name)) this.#role = 'control';
+    if (match === undefined || (this.#role !== 'acted on' && this.#role !== 'control')) return;
     const { name } = match;
     if (match.exact && !this.#values.has(name)) return;
     throw new InvalidRequestError(
@@ -212,11 +238,20 @@ class RequestReader implements JsonListener<Place> {
     const text = kind === 'string' || kind === 'number' ? textOf(token) : undefined;
     if (this.#name !== undefined) {
       this.#values.set(this.#name, { kind, text, start: token.start, end: token.end });
+      if (this.#role !== 'control') return;
+      this.#control.push({ name: this.#name, start: this.#keyStart, end: token.end, value: spanOf(token) });
     }
+  }
+
+  /** Of an object or array only the beginning was known. */
+  #endControl(end: number): void {
+    const field = this.#control.pop();
+    if (field) this.#control.push({ ...field, end, value: { start: field.value.start, end } });
   }
 
   #placeIn(within: Place, kind: JsonKind, token: JsonToken): Place | undefined {
     if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
+    if (this.#role === 'control') return 'control';
     if (this.#role === 'schema') return this.#prompt.beginSchema(token);
     if (this.#name === 'messages' && kind === 'array') return 'messages';
     if (this.#name === 'stream_options' && kind === 'object') return 'stream_options';

@@ -8,9 +8,11 @@ import {
   UnsupportedMediaTypeError,
 } from '../errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
+import type { RequestControlFields } from '../settings.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface BodyLimits {
+  readonly requestControl: RequestControlFields;
   readonly maxBodyBytes: number;
   readonly bodyTimeoutMs: number;
 }
@@ -40,13 +42,13 @@ export async function readChatRequest(exchange: Exchange, limits: BodyLimits): P
     if (body.bytes.length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
     if (body.exact && !headers['content-encoding'])
       checkComplete(body.bytes.length, headers['content-length']);
-    return { body: body.bytes, request: await scanWhole(body.bytes) };
+    return { body: body.bytes, request: await scanWhole(body.bytes, limits.requestControl) };
   }
   checkContentEncoding(headers['content-encoding']);
   if (Number(headers['content-length']) > limits.maxBodyBytes)
     throw new RequestTooLargeError(limits.maxBodyBytes);
 
-  const scanner = new ChatRequestScanner();
+  const scanner = new ChatRequestScanner(limits.requestControl);
   const bytes = await collect(body.stream, limits, scanner);
   checkComplete(bytes.length, headers['content-length']);
   return { body: bytes, request: scanner.end() };

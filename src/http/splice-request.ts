@@ -33,6 +33,8 @@ export interface RequestEdits {
 interface Editable {
   readonly maxTokens: number | undefined;
   readonly maxCompletionTokens: number | undefined;
+  /** Members that are taken out. */
+  readonly control: readonly Span[];
   readonly edits: EditPoints;
 }
 
@@ -43,9 +45,10 @@ export function spliceRequest(body: Buffer, request: Editable, edits: RequestEdi
   if (edits.model !== undefined) splices.push({ ...points.model, text: JSON.stringify(edits.model) });
   if (edits.includeUsage && points.includeUsage) splices.push(points.includeUsage);
   if (edits.outputLimit) splices.push(...limitOutput(request, edits.outputLimit));
+  splices.push(...removals(body, request.control));
   if (splices.length === 0) return body;
 
-  // What is added right after the model's value starts where that ends, so this order holds for all.
+  // What is added right after the model's value starts where that ends, and so may what is taken out: in this order.
   splices.sort((a, b) => a.start - b.start);
   const pieces: Buffer[] = [];
   let kept = 0;
@@ -78,4 +81,26 @@ function limitOutput(
     if (span && (asked[name] ?? 0) > tokens) splices.push({ ...span, text });
   }
   return splices;
+}
+
+/** What takes the members out of a body, each with the comma that goes with it. */
+function removals(body: Buffer, fields: readonly Span[]): Splice[] {
+  const spans: Splice[] = [];
+  for (const { start, end } of fields) {
+    let before = start - 1;
+    while (isBlank(body[before])) before--;
+    // The comma before it may be gone with the member before it; `model` stays, so one of the two is there.
+    if (body[before] === COMMA && before >= (spans.at(-1)?.end ?? 0)) {
+      spans.push({ start: before, end, text: '' });
+    } else {
+      spans.push({ start, end: body.indexOf(COMMA, end) + 1, text: '' });
+    }
+  }
+  return spans;
+}
+
+const COMMA = 0x2c;
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -33,6 +33,8 @@ export interface Model {
 
 /** One place where a model is served. */
 export interface Target {
+  /** ID of the model that it serves, as clients know it. */
+  readonly modelId: string;
   readonly provider: Provider;
   /** The model's name there. */
   readonly model: string;
@@ -108,7 +110,7 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
   const ownKeyPrice = optionalPricing(given.ownKeyPricing, `${option}.ownKeyPricing`);
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
   const [first, ...rest] = given.targets.map((target: string | TargetOptions, index) =>
-    resolveTarget(target, { price, ownKeyPrice }, providers, `${option}.targets[${index}]`),
+    resolveTarget(id, target, { price, ownKeyPrice }, providers, `${option}.targets[${index}]`),
   );
   if (!first) throw new TypeError(`${option}.targets must name at least one target`);
 
@@ -139,6 +141,7 @@ function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<st
 }
 
 function resolveTarget(
+  modelId: string,
   given: string | TargetOptions,
   ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined },
   providers: ReadonlyMap<string, Provider>,
@@ -159,6 +162,7 @@ function resolveTarget(
   }
   const price = optionalPricing(target.pricing, `${option}.pricing`) ?? ofModel.price;
   return {
+    modelId,
     provider,
     model: target.model,
     price,

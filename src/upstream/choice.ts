@@ -3,6 +3,18 @@ import type { Model, Target } from '../models/catalog.ts';
 import type { Choice } from '../options.ts';
 import type { Health } from './health.ts';
 
+/** The targets of several models, those of the first before those of the next. */
+export function targetsOf(
+  [first, ...rest]: readonly [Model, ...Model[]],
+  quote: Quote,
+  health: Health,
+): readonly [Target, ...Target[]] {
+  return [
+    ...orderTargets(first, quote, health),
+    ...rest.flatMap((model) => orderTargets(model, quote, health)),
+  ];
+}
+
 /**
  * Puts targets in the order in which to try them; those set aside for failing come last, and are still tried.
  *
