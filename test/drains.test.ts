@@ -5,6 +5,9 @@ import { ClientGone } from '../src/http/exchange.ts';
 import { PRESETS } from '../src/models/presets.ts';
 import { resolveProvider } from '../src/models/providers.ts';
 import { resolveSettings } from '../src/settings.ts';
+import { chunk, DONE, hang, reset, type Script, stream } from '../src/testing.ts';
+import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
+import { event } from './helpers/provider.ts';
 
 describe('answers that are read on for nobody', () => {
   beforeEach(() => {
@@ -86,5 +89,70 @@ describe('a provider', () => {
   it('can be said to be otherwise than its preset', () => {
     expect(resolved('groq', { onClientGone: 'abort' })).toBe('abort');
     expect(resolved('openai', { onClientGone: 'drain' })).toBe('drain');
+  });
+});
+
+describe('clients that leave in mid-answer', () => {
+  let left = Promise.withResolvers<void>();
+  const USAGE = { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 };
+  let gateway: Gateway;
+
+  afterEach(async () => {
+    expect((await gateway.router.credits.balance('acct')).held).toBe('0.00');
+    await gateway.close();
+  });
+
+  /** Asks, reads the first piece, and leaves. */
+  async function leave(): Promise<void> {
+    const controller = new AbortController();
+    const response = await gateway.post(
+      { ...QUESTION, stream: true, max_tokens: 20 },
+      { signal: controller.signal },
+    );
+    await response.body?.getReader().read();
+    controller.abort();
+  }
+
+  it('have 32 of 33 answers read to their end: the last connection is closed, and costs what was delivered', async () => {
+    gateway = await startGateway({ provider: { onClientGone: 'drain' } });
+    const oneAborted = Promise.withResolvers<void>();
+    gateway.provider.script = stream(
+      chunk('Hello'),
+      () => oneAborted.promise,
+      chunk('.', 'stop'),
+      event({ choices: [], usage: USAGE }),
+      DONE,
+    );
+    const all = Array.from({ length: 33 }, () => gateway.nextSettled());
+    await Promise.all(all.map(() => leave()));
+    await Promise.race(gateway.provider.received.map(({ aborted }) => aborted));
+    oneAborted.resolve();
+    const settled = await Promise.all(all);
+    expect(settled.map(({ ending }) => ending)).toEqual(Array.from({ length: 33 }, () => 'client_gone'));
+    // 9 x 1,000 + 12 x 3,000 nano-dollars each; and 13 x 1,000 + 2 x 3,000 by estimate.
+    const charges = settled.map(({ charged }) => charged).toSorted();
+    expect(charges).toEqual(['0.000019', ...Array.from({ length: 32 }, () => '0.000045')]);
+  });
+
+  it.each<[string, Script]>([
+    ['is reset', stream(chunk('Hello'), () => left.promise, chunk(' there'), reset)],
+    ['goes silent', stream(chunk('Hello'), () => left.promise, chunk(' there'), hang)],
+  ])('pay the estimate of what was read where the rest %s', async (_, script) => {
+    left = Promise.withResolvers<void>();
+    gateway = await startGateway({ provider: { onClientGone: 'drain' }, timeouts: { idleMs: 200 } });
+    gateway.provider.script = script;
+    const settled = gateway.nextSettled();
+    await leave();
+    left.resolve();
+    expect(await settled).toMatchObject({ ending: 'client_gone', usageSource: 'estimated', voided: false });
+  });
+
+  it('are not drained by a provider that is told to abort', async () => {
+    gateway = await startGateway({ provider: { onClientGone: 'abort' } });
+    gateway.provider.script = stream(chunk('Hello'), hang);
+    const settled = gateway.nextSettled();
+    await leave();
+    expect(await settled).toMatchObject({ ending: 'client_gone', charged: '0.000019' });
+    expect(await gateway.provider.received[0]?.aborted).toBeGreaterThan(0);
   });
 });

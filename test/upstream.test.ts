@@ -194,6 +194,22 @@ describe('the four clocks', () => {
     await gateway.close();
   });
 
+  it('total: a stream that goes on for too long ends with an error event, however alive it is', async () => {
+    const gateway = await startGateway({ timeouts: { idleMs: 10_000, totalMs: 300 } });
+    gateway.provider.script = async (response) => {
+      beginStream(response);
+      for (; !response.destroyed; await sleep(20)) response.write(text('Hello'));
+    };
+    const settled = gateway.nextSettled();
+    const stream = await gateway.client.chat.completions.create({ ...QUESTION, stream: true });
+    const read = async (): Promise<void> => {
+      for await (const _ of stream);
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'upstream_total_timeout' });
+    expect(await settled).toMatchObject({ ending: 'timeout', voided: false });
+    await gateway.close();
+  });
+
   it('idle: a slow but living stream is left alone', async () => {
     const gateway = await startGateway({ timeouts: { idleMs: 150 } });
     gateway.provider.script = async (response) => {
