@@ -16,6 +16,7 @@ import { type Answer, Closed } from '../http/relay.ts';
 import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
+import { isSecret, SecretMask } from './secret-mask.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 
 /**
@@ -113,7 +114,7 @@ export async function attempt(
         clocks.stop();
       });
       if (message.destroyed) clocks.stop();
-      return toAnswer(message, clocks, usesOwnKey);
+      return toAnswer(message, clocks, usesOwnKey, request.apiKey);
     } catch (error) {
       clocks.stop();
       running.abort(asError(error));
@@ -132,7 +133,12 @@ export async function attempt(
   }
 }
 
-function toAnswer(message: IncomingMessage, clocks: Clocks, usesOwnKey: boolean): Answer {
+function toAnswer(
+  message: IncomingMessage,
+  clocks: Clocks,
+  usesOwnKey: boolean,
+  apiKey: string | undefined,
+): Answer {
   const status = message.statusCode ?? 0;
   const refusal = refuse(status, usesOwnKey);
   if (refusal) throw refusal;
@@ -142,13 +148,21 @@ function toAnswer(message: IncomingMessage, clocks: Clocks, usesOwnKey: boolean)
     const value = message.headers[name];
     const sentAs = FORWARDED_RESPONSE_HEADERS[name];
     if (sentAs === undefined || typeof value !== 'string' || nominated.includes(name)) continue;
-    headers[sentAs] = value;
+    if (!isSecret(apiKey) || !value.includes(apiKey)) headers[sentAs] = value;
   }
   if (status >= 400 && isPage(message)) return errorPage(message, status, headers);
-  const body = decoded(message);
+  const plain = decoded(message);
   const { 'content-length': length } = message.headers;
-  if (body === message && length !== undefined) headers['content-length'] = length;
+  if (plain === message && length !== undefined) headers['content-length'] = length;
+  const body = status >= 400 && isSecret(apiKey) ? masked(plain, apiKey) : plain;
   return { status, headers, body, idleClock: clocks };
+}
+
+/** A refusal without the key that was refused: servers that debug show what they got. */
+function masked(body: Readable, apiKey: string): Readable {
+  const mask = new SecretMask(apiKey);
+  pipeline(body, mask, () => {});
+  return mask;
 }
 
 function isPage({ headers }: IncomingMessage): boolean {

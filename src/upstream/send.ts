@@ -16,6 +16,8 @@ export interface UpstreamRequest {
   /** Complete, `host` and `content-length` included; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
+  /** The provider's key, which stands in the headers: nothing of the answer may show it. */
+  readonly apiKey: string | undefined;
   readonly agent: Agent;
 }
 

@@ -49,6 +49,7 @@ export function upstreamRequest(
     path: provider.chatPath(model),
     headers,
     body,
+    apiKey,
     agent: agents.for(provider.origin),
   };
 }
