@@ -245,6 +245,8 @@ describe('an error in place of the first event', () => {
       'cut off',
       (response) => (beginStream(response), setTimeout(() => response.socket?.resetAndDestroy(), 20)),
     ],
+    ['as no event at all', answerStream([': processing\n\n'])],
+    ['as the beginning of a JSON body', answerJson('{"choices":[{"message":')],
   ])('is answered by the second target: %s', async (_, script) => {
     const first = await start();
     first.script = script;

@@ -295,7 +295,8 @@ function headFor(answer: Answer, exchange: Exchange, filtered: boolean): Readonl
   return headers;
 }
 
-function isEventStream(headers: Readonly<Record<string, string>>): boolean {
+/** By what its headers say. */
+export function isEventStream(headers: Readonly<Record<string, string>>): boolean {
   return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
 }
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
-import { type Answer, Closed } from '../http/relay.ts';
+import { type Answer, Closed, isEventStream } from '../http/relay.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
 /** More of an answer than this is not kept back. */
@@ -88,6 +88,10 @@ export function afterFirstEvent(
       meter.end();
       if (meter.failed) {
         fail(errorInside());
+        return;
+      }
+      if (meter.unfinishedJson || (!hasEvent && !meter.finished && isEventStream(answer.headers))) {
+        fail(brokenBefore(undefined));
         return;
       }
       stop();
