@@ -258,16 +258,17 @@ export interface HealthCheckOptions {
   readonly maxCoolDownMs?: number;
 }
 
-/** Each clock has its own error code, and starts when the request is handed to the transport. */
+/** Each clock has its own error code: a 504 before anything of the answer is out, then a stream's error event. */
 export interface TimeoutOptions {
   /**
-   * Until the connection stands, in ms; time spent queued for a socket counts.
+   * From the moment that a request is handed to the transport until its connection stands, in ms; time spent
+   * queued for a socket counts.
    *
    * @default 10000
    */
   readonly connectMs?: number;
   /**
-   * Until the answer's head, in ms.
+   * From the connection until the answer's head, in ms.
    *
    * @default 600000
    */
