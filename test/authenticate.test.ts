@@ -216,3 +216,31 @@ describe('keys of the host’s own', () => {
     expect(asked).toBe(1);
   });
 });
+
+describe('a key that is revoked at another router', () => {
+  it('has no more completions, and GET only for the cache’s time, however much it is used', async () => {
+    const one = await startGateway({ keyCacheMs: 300 });
+    const other = await startGateway({ store: one.store, keyCacheMs: 300 });
+    const authorization = `Bearer ${one.key}`;
+    const get = async (): Promise<number> => {
+      const response = await other.fetch('/models', { headers: { authorization } });
+      await response.text();
+      return response.status;
+    };
+    expect(await get()).toBe(200);
+    const [key] = await one.router.keys.list('acct');
+    await one.router.keys.revoke('acct', String(key?.id));
+    const revokedAt = Date.now();
+    let lastGetAt = revokedAt;
+    while (Date.now() < revokedAt + 600) {
+      const askedAt = Date.now();
+      if ((await get()) === 200) lastGetAt = askedAt;
+      const response = await other.post(QUESTION, { headers: { authorization } });
+      expect(response.status).toBe(401);
+    }
+    expect(lastGetAt - revokedAt).toBeLessThan(400);
+    expect(other.provider.received).toHaveLength(0);
+    await other.close();
+    await one.close();
+  });
+});
