@@ -217,11 +217,11 @@ describe('a provider that refuses the option', () => {
   it('may leave its error unfinished: the client gets what there is, in time', async () => {
     gateway.provider.script = (response) => {
       response.writeHead(400, { 'content-type': 'application/json' });
-      response.write('{"error":{"message":"ups');
+      response.write('{"error":{"message":"oh');
     };
     const response = await gateway.post({ ...QUESTION, model: 'one', stream: true });
     const { value = Buffer.of() } = await response.body!.getReader().read();
-    expect(Buffer.from(value).toString()).toBe('{"error":{"message":"ups');
+    expect(Buffer.from(value).toString()).toBe('{"error":{"message":"oh');
   });
 
   it('costs nothing when the client leaves between the two', async () => {

@@ -6,7 +6,7 @@ const SHORTEST = 16;
 /** Puts asterisks in place of a secret, as many as it has bytes, wherever chunks cut it. */
 export class SecretMask extends Transform {
   readonly #secret: Buffer;
-  /** The end of what came, in which the secret may have begun. */
+  /** The end of what came, where it is how the secret begins. */
   #tail: Buffer = Buffer.alloc(0);
 
   constructor(secret: string) {
@@ -19,9 +19,16 @@ export class SecretMask extends Transform {
     for (let at = bytes.indexOf(this.#secret); at !== -1; at = bytes.indexOf(this.#secret, at)) {
       bytes.fill('*', at, at + this.#secret.length);
     }
-    const passed = Math.max(0, bytes.length - this.#secret.length + 1);
+    const passed = bytes.length - this.#begun(bytes);
     this.#tail = bytes.subarray(passed);
     done(null, bytes.subarray(0, passed));
+  }
+
+  /** How many of the last bytes are the secret's first ones: no others may wait, for nobody knows whether more will come. */
+  #begun(bytes: Buffer): number {
+    let length = Math.min(bytes.length, this.#secret.length - 1);
+    while (length > 0 && !bytes.subarray(-length).equals(this.#secret.subarray(0, length))) length--;
+    return length;
   }
 
   override _flush(done: TransformCallback): void {
