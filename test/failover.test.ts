@@ -198,6 +198,14 @@ describe('when the first target fails before its answer began', () => {
     expect([first.received.length, second.received.length]).toEqual([1, 1]);
   });
 
+  it('the second is asked, too, where the refusal of the first is long, and was looked at before', async () => {
+    const first = await start();
+    const refusal = { error: { code: 'context_length_exceeded', message: '.'.repeat(100_000) } };
+    first.script = answerJson(JSON.stringify(refusal), 400);
+    expect((await post({ ...QUESTION, stream: true })).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([1, 1]);
+  });
+
   it('nothing else is asked when retries are off', async () => {
     const first = await start({ retries: false });
     first.script = BUSY;

@@ -74,6 +74,8 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
       body.destroy();
       reject(new ClientGone());
     });
+    // Whoever looked at it before has paused it.
+    body.resume();
     if (body.destroyed) onBroken();
   });
 }
