@@ -85,7 +85,7 @@ export class Settlements {
       leaseMs,
       onOrphan: settings.onOrphan,
       onError,
-      priceOf: (cut, hold) => consumptionOf(cut, this.#consumptionTerms(hold))?.charge ?? 0n,
+      priceOf: (cut, hold) => consumptionOf(cut, this.#consumptionTerms(hold, cut))?.charge ?? 0n,
       delivering: (hold) => {
         this.#heartbeat.soon(hold);
       },
@@ -154,7 +154,7 @@ export class Settlements {
   /** Posts what became of a hold, off the client's path. */
   #post(hold: Hold, outcome: Outcome): void {
     this.#heartbeat.delete(hold);
-    const terms = this.#consumptionTerms(hold);
+    const terms = this.#consumptionTerms(hold, outcome);
     const consumption = consumptionOf(outcome, terms);
     learnFrom(outcome, terms);
     if (this.#unbooked.has(hold)) {
@@ -187,11 +187,12 @@ export class Settlements {
     while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
   }
 
-  #consumptionTerms({ terms, amount }: Hold): ConsumptionTerms {
-    const { quote, model } = terms;
-    let correction = this.#corrections.get(model.id);
-    if (!correction) this.#corrections.set(model.id, (correction = new Correction()));
-    return { quote, held: amount, correction, policy: this.#options.settings };
+  #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ConsumptionTerms {
+    // Not the hold's model: where a client chose several, another one may have answered.
+    const { modelId } = target;
+    let correction = this.#corrections.get(modelId);
+    if (!correction) this.#corrections.set(modelId, (correction = new Correction()));
+    return { quote: terms.quote, held: amount, correction, policy: this.#options.settings };
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Consumption): Promise<void> {

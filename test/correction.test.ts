@@ -6,7 +6,7 @@ import { DEFAULT_TOKEN_BUDGETS, quoteFor, type PromptSize } from '../src/meterin
 import { parsePricing } from '../src/metering/price.ts';
 import type { Usage } from '../src/metering/usage-dialects.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
-import { answerStream, DONE, event, text } from './helpers/provider.ts';
+import { answerJson, answerStream, DONE, event, text } from './helpers/provider.ts';
 
 const TEXT: PromptSize = {
   messages: 0,
@@ -123,6 +123,30 @@ describe('a router', () => {
       usage: { completionTokens: 546 },
     });
     expect((await asked(gateway, 'b', uncounted)).usage?.completionTokens).toBe(1000);
+    await gateway.close();
+  });
+
+  it('learns of the model that answered, where a client chose several', async () => {
+    const gateway = await startGateway({
+      requestControl: true,
+      retries: { perTarget: 0 },
+      models: {
+        a: { targets: ['loopback/of-a'], pricing: PRICING, maxOutputTokens: 2000 },
+        b: { targets: ['loopback/of-b'], pricing: PRICING, maxOutputTokens: 2000 },
+      },
+    });
+    const busy = answerJson('{"error":{"message":"busy"}}', 503);
+    const whole = answerStream([text(LONG, 'stop'), COUNTED, DONE]);
+    gateway.provider.script = (response, request) =>
+      (request.body.includes('of-a') ? busy : whole)(response, request);
+    for (let i = 0; i < 20; i++) {
+      const settled = gateway.nextSettled();
+      await (await gateway.post({ ...QUESTION, model: 'a', models: ['b'], stream: true })).text();
+      expect((await settled).model).toBe('b');
+    }
+    const uncounted = [text(LONG, 'stop'), DONE];
+    expect((await asked(gateway, 'a', uncounted)).usage?.completionTokens).toBe(1000);
+    expect((await asked(gateway, 'b', uncounted)).usage?.completionTokens).toBe(546);
     await gateway.close();
   });
 
