@@ -120,7 +120,9 @@ export function createPacedRouter(
   const settled = async (request: object): Promise<void> => {
     const requestId: unknown = Reflect.get(request, REQUEST_ID);
     if (typeof requestId !== 'string') return;
-    await open.values().find(({ id }) => id === requestId)?.handled;
+    const running = open.values().find(({ id }) => id === requestId);
+    // A door rejects where a host's own response throws; whoever waits here waits for the charge.
+    await Promise.allSettled([running?.handled]);
     await settlements.posted(requestId);
   };
   const handle = (exchange: Exchange, request: object): Promise<void> => {

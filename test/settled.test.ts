@@ -60,6 +60,28 @@ describe('a host that stops when nobody waits', () => {
     expect(gateway.settled).toHaveLength(1);
   });
 
+  it('is not told of a response of its own that throws: that is for whoever called the door', async () => {
+    const works: Promise<void>[] = [];
+    const doors: Promise<unknown>[] = [];
+    const mount: Mount = (router) => {
+      const server = http.createServer((request, response) => {
+        response.writeHead = () => {
+          throw new Error('no head');
+        };
+        const door = router(request, response).catch((error: unknown) => {
+          response.destroy();
+          return error;
+        });
+        doors.push(door);
+      });
+      return listen(server, '/v1');
+    };
+    gateway = await startGateway({ store, waitUntil: (work) => works.push(work) }, mount);
+    await gateway.fetch('/models').catch(() => 'closed');
+    expect(await doors[0]).toEqual(new Error('no head'));
+    await expect(works[0]).resolves.toBeUndefined();
+  });
+
   it('may throw when it is given that', async () => {
     const refuse = (): never => {
       throw new Error('not here');
