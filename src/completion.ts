@@ -57,7 +57,7 @@ export async function completion(
   services: CompletionServices,
 ): Promise<void> {
   const { settings, catalog, settlements } = services;
-  const startedAt = Date.now();
+  const startedAt = performance.now();
 
   const name = idempotencyKeyOf(exchange.headers);
   const { body, request } = await readChatRequest(exchange, settings);
@@ -137,7 +137,10 @@ export async function completion(
   };
   let delivery: Delivery | undefined;
   try {
-    delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain });
+    const onFailed = (): void => {
+      outcome = { ...outcome, dispatched: false };
+    };
+    delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain, onFailed });
     const { target, answer } = delivery;
     const meter = new UsageMeter(target.provider.usage);
     hold.watch(target, meter);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
 import OpenAI from 'openai';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, HealthChange, ModelOptions } from '../src/index.ts';
 import { type Gateway, PRICING, PROVIDER_KEY, QUESTION, startGateway } from './helpers/gateway.ts';
@@ -240,6 +240,30 @@ describe('when the first target fails before its answer began', () => {
   });
 });
 
+describe('a machine whose clock is set ahead', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** By more than any request may take. */
+  function setAhead(): void {
+    const real = Date.now.bind(Date);
+    vi.spyOn(Date, 'now').mockImplementation(() => real() + 7_200_000);
+  }
+
+  it('asks the provider all the same', async () => {
+    gateway = await startGateway({ provider: { apiKey: () => (setAhead(), PROVIDER_KEY) } });
+    expect((await post()).status).toBe(200);
+  });
+
+  it('waits for the first event all the same', async () => {
+    const first = await start();
+    first.script = (response, request) => (setAhead(), answerStream(STREAM, 20)(response, request));
+    expect(await (await post(STREAMED)).text()).toBe(STREAM.join(''));
+    expect(second.received).toHaveLength(0);
+  });
+});
+
 describe('an error in place of the first event', () => {
   it.each<[string, Script]>([
     ['as data', answerStream(['data: {"error":{"message":"overloaded"}}\n\n'])],
@@ -282,6 +306,28 @@ describe('an error in place of the first event', () => {
     };
     const response = await post(STREAMED);
     expect(await response.text()).toBe('data: {"error":{"message":"overloaded"}}\n\n');
+    expect(second.received).toHaveLength(0);
+  });
+
+  it('costs nothing, also where it was waited for after its client had left', async () => {
+    const first = await startProvider();
+    await start({
+      providers: {
+        first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onClientGone: 'drain' },
+        second: { baseURL: second.baseURL, apiKey: 'sk-other-secret' },
+      },
+    });
+    others.push(first);
+    const leaving = new AbortController();
+    first.script = async (response) => {
+      beginStream(response);
+      leaving.abort();
+      await sleep(100);
+      response.end('data: {"error":{"message":"overloaded"}}\n\n');
+    };
+    const settled = gatewaySettled();
+    await gateway.post(STREAMED, { signal: leaving.signal }).catch(() => {});
+    expect(await settled).toMatchObject({ ending: 'client_gone', charged: '0.00', voided: true });
     expect(second.received).toHaveLength(0);
   });
 

@@ -26,6 +26,8 @@ export interface Journey {
   readonly send: (target: Target) => Promise<Answer>;
   /** Of the target that was asked last: what becomes of its answer when the client leaves. */
   readonly drain: () => Drain | undefined;
+  /** The target that was asked last gave no answer, though its head may have been here: there is nothing to pay for. */
+  readonly onFailed: () => void;
 }
 
 /** Statuses that say nothing against the request: the same one may succeed elsewhere, or later. */
@@ -98,6 +100,7 @@ export class Failover {
   /** Asks a target once. */
   async #try(target: Target, isLast: boolean, journey: Journey): Promise<Tried> {
     const asked = this.#health.of(target).asked(Date.now());
+    const sentAt = performance.now();
     try {
       const sent = await journey.send(target);
       const { status } = sent;
@@ -114,7 +117,7 @@ export class Failover {
         return { delivery: { target, answer, asked }, refused: saysTooLong(text) };
       }
       const isAnswer = status >= 200 && status < 300;
-      const answer = isAnswer && !isLast ? await this.#begun(sent, asked, target, journey) : sent;
+      const answer = isAnswer && !isLast ? await this.#begun(sent, sentAt, target, journey) : sent;
       asked.answered(Date.now());
       return { delivery: { target, answer, asked } };
     } catch (thrown) {
@@ -123,12 +126,13 @@ export class Failover {
       if (isProviders) asked.failed(Date.now());
       asked.over();
       if (!isProviders) throw error;
+      journey.onFailed();
       return { error };
     }
   }
 
-  #begun(answer: Answer, asked: Asked, { provider }: Target, { client, drain }: Journey): Promise<Answer> {
-    const spentMs = Date.now() - asked.at;
+  #begun(answer: Answer, sentAt: number, { provider }: Target, { client, drain }: Journey): Promise<Answer> {
+    const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
       drain: drain(),
       waitMs: this.#retries?.firstEventWaitMs ?? 0,

@@ -24,7 +24,7 @@ export interface Parcel {
   readonly ownKey: string | undefined;
   readonly client: Client;
   readonly drain: Drain | undefined;
-  /** When the client's request came, in ms since the epoch. */
+  /** When the client's request came, by `performance.now()`: a clock that nobody sets. */
   readonly startedAt: number;
   /** Given what can abort the attempt that begins, up to the last byte of its answer. */
   readonly onAttempt: (running: Abortable) => void;
@@ -108,7 +108,7 @@ export class Sender {
     const request = upstreamRequest(target, clientHeaders, apiKey, parcel.body(includeUsage), this.#agents);
     const terms = {
       timeouts: target.provider.timeouts,
-      spentMs: Date.now() - startedAt,
+      spentMs: performance.now() - startedAt,
       client,
       drain,
       usesOwnKey: ownKey !== undefined,
