@@ -300,6 +300,25 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'books/lots.ts',
+    original: 'if (delta < 0n && books.available + delta < books.floor) {',
+    mutant: 'if (delta <= 0n && books.available + delta < books.floor) {',
+    because: 'an adjustment of 0 is refused before',
+  },
+  {
+    file: 'books/lots.ts',
+    original: 'if (delta < 0n && books.available + delta < books.floor) {',
+    mutant: 'if (delta < 1n && books.available + delta < books.floor) {',
+    because: 'an adjustment of 0 is refused before',
+  },
+  {
+    file: 'books/lots.ts',
+    original:
+      'books.nextExpiry = Math.min(Infinity, ...account.openLots().map((lot) => lot.expiresAt ?? Infinity));',
+    mutant: '',
+    because: 'then the lots are looked at each time, and those that are not due stay',
+  },
+  {
+    file: 'books/lots.ts',
     original: 'return a.id < b.id ? -1 : 1;',
     mutant: 'return a.id < b.id ? -2 : 1;',
     because: 'only the sign of an order counts',
