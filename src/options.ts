@@ -321,7 +321,7 @@ export interface ProviderOptions {
    * field, `none` never sends it (charged by estimate).
    *
    * With `option`, a request that is refused for the field is sent once more without it, and that is remembered
-   * for the model, as long as the process lives.
+   * for the model, for an hour.
    *
    * @default 'option'
    */

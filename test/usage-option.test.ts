@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Settled } from '../src/index.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
@@ -177,6 +177,21 @@ describe('a provider that refuses the option', () => {
         : answerStream([...BEGIN_WITH_USAGE, DONE])(response, request);
     expect(await ask()).toBe([...BEGIN_WITH_USAGE, DONE].join(''));
     expect(gateway.provider.received).toHaveLength(2);
+  });
+
+  it('is asked again for it after an hour: what refused may have been one server of many', async () => {
+    await ask();
+    gateway.provider.script = supports;
+    await ask();
+    expect(optionsIn(gateway.provider.received.at(-1)!.body)).toBeUndefined();
+    const startedAt = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(startedAt + 3_590_000);
+    await ask();
+    expect(optionsIn(gateway.provider.received.at(-1)!.body)).toBeUndefined();
+    clock.mockReturnValue(startedAt + 3_600_000);
+    await ask();
+    clock.mockRestore();
+    expect(optionsIn(gateway.provider.received.at(-1)!.body)).toEqual({ include_usage: true });
   });
 
   it('that refuses the request for another reason as well is still asked for usage', async () => {

@@ -10,21 +10,33 @@ export function blamesUsageOption(body: string): boolean {
   return NAMES_OPTION.test(body) || UNKNOWN_FIELD.test(body);
 }
 
+/** A target is asked again so long after it refused: one stray refusal must not leave all its streams to estimates. */
+const BELIEVED_MS = 3_600_000;
+
 /**
- * Which targets take `stream_options.include_usage`: those whose provider is said to, until they refuse it.
+ * Which targets take `stream_options.include_usage`: those whose provider is said to, but for an hour after
+ * they refused it.
  *
- * Remembers no more than there are targets, for as long as the process lives.
+ * Remembers no more than there are targets.
  */
 export class UsageOption {
-  readonly #refusedBy = new Set<string>();
+  readonly #refusedAt = new Map<string, number>();
+  readonly #now: () => number;
+
+  /** @param now - a clock that nobody sets, in ms */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
 
   isTakenBy(target: Target): boolean {
-    return target.provider.streamUsage === 'option' && !this.#refusedBy.has(nameOf(target));
+    if (target.provider.streamUsage !== 'option') return false;
+    const refusedAt = this.#refusedAt.get(nameOf(target));
+    return refusedAt === undefined || this.#now() - refusedAt >= BELIEVED_MS;
   }
 
   /** It refused a request with the field, and took the same one without it. */
   isRefusedBy(target: Target): void {
-    this.#refusedBy.add(nameOf(target));
+    this.#refusedAt.set(nameOf(target), this.#now());
   }
 }
 
