@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import * as http from 'node:http';
-import { Readable, Writable } from 'node:stream';
+import { Readable } from 'node:stream';
 
 import type { WebHandler } from '../../src/index.ts';
 
@@ -42,5 +43,15 @@ async function serve(
     return;
   }
   outgoing.flushHeaders();
-  await response.body.pipeTo(Writable.toWeb(outgoing) as WritableStream).catch(() => outgoing.destroy());
+  const reader = response.body.getReader();
+  controller.signal.addEventListener('abort', () => void reader.cancel().catch(() => {}));
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      // `Writable.toWeb` of a response knows no back-pressure on Node 22.
+      if (!outgoing.write(next.value)) await once(outgoing, 'drain', { signal: controller.signal });
+    }
+    outgoing.end();
+  } catch {
+    outgoing.destroy();
+  }
 }
