@@ -27,19 +27,17 @@ export { RedisStore, type RedisStoreOptions } from './ledger/redis/redis-store.t
 export type { Pricing } from './metering/price.ts';
 export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
 export type {
-  ApiKeySource,
   Authenticate,
   AuthenticatedCaller,
   AuthenticateRequest,
+} from './options/authenticate-options.ts';
+export type { Choice, ModelOptions, TargetOptions } from './options/model-options.ts';
+export type { ApiKeySource, ProviderOptions, TimeoutOptions } from './options/provider-options.ts';
+export type {
   ChatCompletionsRouterOptions,
-  Choice,
   CorsOptions,
   HealthCheckOptions,
-  ModelOptions,
-  ProviderOptions,
   RetryOptions,
-  TargetOptions,
   TargetStatus,
-  TimeoutOptions,
-} from './options.ts';
+} from './options/router-options.ts';
 export { type ChatCompletionsRouter, createChatCompletionsRouter } from './router.ts';

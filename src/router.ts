@@ -18,7 +18,7 @@ import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
 import { createCatalog } from './models/catalog.ts';
 import { createModelList } from './models/list.ts';
-import { type ChatCompletionsRouterOptions, type TargetStatus } from './options.ts';
+import type { ChatCompletionsRouterOptions, TargetStatus } from './options/router-options.ts';
 import { resolveSettings, type Settings } from './settings.ts';
 import { route } from './routes.ts';
 import { Settlements, type SettlementsOptions } from './settlement.ts';

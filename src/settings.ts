@@ -1,5 +1,6 @@
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
+import type { TimeoutOptions } from './options/provider-options.ts';
 import type {
   ChatCompletionsRouterOptions,
   CorsOptions,
@@ -8,11 +9,10 @@ import type {
   RetryOptions,
   HealthCheckOptions,
   RequestControlOptions,
-  TimeoutOptions,
   HoldMode,
   OnBreak,
   OrphanPolicy,
-} from './options.ts';
+} from './options/router-options.ts';
 
 /** All four clocks, in ms. */
 export type Timeouts = Required<TimeoutOptions>;

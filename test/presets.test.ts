@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { resolveAddress, variablesOf } from '../src/models/base-url.ts';
 import { PRESETS } from '../src/models/presets.ts';
 import { resolveProvider } from '../src/models/providers.ts';
-import type { ProviderOptions } from '../src/options.ts';
+import type { ProviderOptions } from '../src/options/provider-options.ts';
 import { resolveSettings } from '../src/settings.ts';
 
 const README = readFileSync(new URL('../README.md', import.meta.url), 'utf8');

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 
 import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
 import { type KeyRecord, type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
-import type { Authenticate, AuthenticateRequest } from '../options.ts';
+import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
 import { hashApiKey, isWellFormed } from './api-keys.ts';
 import { UpstreamKeys } from './upstream-keys.ts';
 

@@ -1,11 +1,7 @@
 import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
 import { FREE, parsePricing, type Price } from '../metering/price.ts';
-import {
-  type ChatCompletionsRouterOptions,
-  type Choice,
-  type ModelOptions,
-  type TargetOptions,
-} from '../options.ts';
+import type { Choice, ModelOptions, TargetOptions } from '../options/model-options.ts';
+import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { checkRecord, positiveInteger, type Timeouts, wrong } from '../settings.ts';
 import { type Provider, resolveProvider } from './providers.ts';
 

@@ -1,4 +1,4 @@
-import type { ProviderOptions } from '../options.ts';
+import type { ProviderOptions } from '../options/provider-options.ts';
 
 /** What is known of a provider by its name. */
 export type Preset = Pick<

@@ -5,7 +5,7 @@ import type {
   OutputLimitField,
   ProviderOptions,
   StreamUsage,
-} from '../options.ts';
+} from '../options/provider-options.ts';
 import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../settings.ts';
 import { type Address, resolveAddress } from './base-url.ts';
 import { type Preset, PRESETS } from './presets.ts';

@@ -1,6 +1,6 @@
 import { worstCase, type Quote } from '../metering/estimate.ts';
 import type { Model, Target } from '../models/catalog.ts';
-import type { Choice } from '../options.ts';
+import type { Choice } from '../options/model-options.ts';
 import type { Health } from './health.ts';
 
 /** The targets of several models, those of the first before those of the next. */

@@ -1,6 +1,6 @@
 import type { Target } from '../models/catalog.ts';
 import type { HealthChange } from '../hooks.ts';
-import type { TargetStatus } from '../options.ts';
+import type { TargetStatus } from '../options/router-options.ts';
 import type { HealthChecks } from '../settings.ts';
 
 export interface HealthOptions {

@@ -1,6 +1,6 @@
 import { UpstreamError } from '../errors.ts';
 import type { Provider } from '../models/providers.ts';
-import type { ApiKeySource } from '../options.ts';
+import type { ApiKeySource } from '../options/provider-options.ts';
 
 /** A key that one request may be sent with. */
 export interface ProviderKey {

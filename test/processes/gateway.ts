@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { StoreUnavailable } from '../../src/ledger/ledger.ts';
 import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
-import type { HoldMode } from '../../src/options.ts';
+import type { HoldMode } from '../../src/options/router-options.ts';
 import { createPacedRouter } from '../../src/router.ts';
 
 export interface GatewayOptions {

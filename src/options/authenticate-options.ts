@@ -1,0 +1,30 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+export type Authenticate = (
+  apiKey: string,
+  request: AuthenticateRequest,
+) => AuthenticatedCaller | undefined | Promise<AuthenticatedCaller | undefined>;
+
+export interface AuthenticateRequest {
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface AuthenticatedCaller {
+  /** The account that pays: 1 to 64 of `A-Z a-z 0-9 _ -`. */
+  readonly account: string;
+  /**
+   * A label for this key in journals and counters; the same characters.
+   *
+   * @default 'external'
+   */
+  readonly key?: string;
+  /**
+   * The caller's own keys for providers, by their names in `providers`: used instead of yours, and never with
+   * yours in their place. The request is charged as any other, or by `ownKeyPricing`; its `cost` to you is 0. A
+   * key that the provider refuses is the caller's matter: it is told so with the provider's status (401, 402 or
+   * 403), no other target is asked, and none is set aside for it.
+   *
+   * Kept as long as this answer is (`keyCacheMs`), in memory only; never logged or shown.
+   */
+  readonly upstreamKeys?: Readonly<Record<string, string | undefined>>;
+}
