@@ -44,14 +44,15 @@ export async function startSentinel({ password = '' } = {}): Promise<SentinelSet
     primary,
     replica,
     failOver: async () => {
-      // At first it hasn't heard enough of the replica, and one that it began may be given up.
+      // At first it hasn't heard enough of the replica, and one that it began may be given up. One that is
+      // ordered when the last has just ended would lead back.
       await until(async () => {
-        const address = (await watcher.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main')) as [
-          string,
-          string,
-        ];
-        if (Number(address[1]) === replica.port) return true;
-        await watcher.call('SENTINEL', 'FAILOVER', 'main').catch(() => {});
+        const state = (await watcher.call('SENTINEL', 'MASTER', 'main')) as readonly string[];
+        const field = (name: string): string => state[state.indexOf(name) + 1] ?? '';
+        if (Number(field('port')) === replica.port) return true;
+        if (!field('flags').includes('failover_in_progress')) {
+          await watcher.call('SENTINEL', 'FAILOVER', 'main').catch(() => {});
+        }
         return false;
       });
     },
