@@ -40,4 +40,4 @@ export type {
   RetryOptions,
   TargetStatus,
 } from './options/router-options.ts';
-export { type ChatCompletionsRouter, createChatCompletionsRouter } from './router.ts';
+export { type ChatCompletionsRouter, createChatCompletionsRouter, type ReloadOptions } from './router.ts';

@@ -16,10 +16,9 @@ import { CreditStoreUnavailableError, InternalError, RouterError } from './error
 import type { HealthChange, Hooks } from './hooks.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
-import { createCatalog } from './models/catalog.ts';
-import { createModelList } from './models/list.ts';
+import { type Catalog, type CatalogOptions, createCatalog } from './models/catalog.ts';
 import type { ChatCompletionsRouterOptions, TargetStatus } from './options/router-options.ts';
-import { resolveSettings, type Settings } from './settings.ts';
+import { checkRecord, resolveSettings, type Settings } from './settings.ts';
 import { route } from './routes.ts';
 import { Settlements, type SettlementsOptions } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
@@ -45,6 +44,15 @@ export interface ChatCompletionsRouter extends NodeHandler {
    * waits: `await router.settled(request)`. The request is the object that the router was given.
    */
   settled(request: object): Promise<void>;
+  /**
+   * Puts other providers and models, all of them, in place of those that there are; what is left out stays as it is.
+   *
+   * Requests that run keep what they began with, the next ones use what is new. What is known of a provider whose
+   * options are the same, its keys and the health of its targets, is kept.
+   *
+   * @throws {TypeError} naming the option that can't be right; nothing has changed then
+   */
+  reload(changes: ReloadOptions): void;
   /** How the targets do that this process has asked. */
   health(): readonly TargetStatus[];
   /**
@@ -76,7 +84,8 @@ export function createPacedRouter(
   pace: Pick<SettlementsOptions, 'leaseMs' | 'heartbeatMs'>,
 ): ChatCompletionsRouter {
   const settings = resolveSettings(options);
-  const catalog = createCatalog(options, settings.timeouts);
+  let catalogOptions: CatalogOptions = { providers: options.providers, models: options.models };
+  let catalog = createCatalog(catalogOptions, settings.timeouts);
   const { onSettled, onError, tell, onHealthChange } = guardHooks(options.hooks ?? {});
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
@@ -101,7 +110,10 @@ export function createPacedRouter(
 
   const services = {
     settings,
-    catalog,
+    /** A request takes it once: what is swapped meanwhile is for those after it. */
+    get catalog(): Catalog {
+      return catalog;
+    },
     store,
     authenticator,
     settlements,
@@ -111,7 +123,6 @@ export function createPacedRouter(
     endMarks: new EndMarks(),
     running,
     drains,
-    models: createModelList(catalog),
     onError,
     closing: (): boolean => closed !== undefined,
   };
@@ -153,6 +164,14 @@ export function createPacedRouter(
     onError(new Error(`${waiting} charges could not be posted before the router was closed${fate}`));
   }
 
+  function reload(changes: ReloadOptions): void {
+    checkRecord(changes, 'reload', { providers: true, models: true });
+    const { providers = catalogOptions.providers, models = catalogOptions.models } = changes;
+    const next = createCatalog({ providers, models }, settings.timeouts, catalog);
+    catalogOptions = { providers, models };
+    catalog = next;
+  }
+
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator),
@@ -163,10 +182,14 @@ export function createPacedRouter(
     },
     credits: createCredits(store),
     settled,
-    health: () => health.statuses(),
+    reload,
+    health: () => health.statuses(catalog.providers.values()),
     close: () => (closed ??= close()),
   });
 }
+
+/** What `reload` takes: as in the options of the router. */
+export type ReloadOptions = Partial<CatalogOptions>;
 
 /** A request that is not over. */
 interface Running {

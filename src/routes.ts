@@ -13,12 +13,10 @@ import { sendError, sendJson, toRouterError } from './http/respond.ts';
 import { Closed } from './http/relay.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd } from './ledger/money.ts';
-import type { ModelList } from './models/list.ts';
 
 export interface RouteServices extends CompletionServices {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
-  readonly models: ModelList;
 }
 
 /** What a path stands for. */
@@ -52,10 +50,10 @@ export async function route(exchange: Exchange, services: RouteServices): Promis
         await completion(exchange, client, caller, services);
         return;
       case 'models':
-        sendJson(exchange, 200, services.models.all);
+        sendJson(exchange, 200, services.catalog.list.all);
         return;
       case 'model': {
-        const record = services.models.byId.get(endpoint.id);
+        const record = services.catalog.list.get(endpoint.id);
         if (!record) throw new ModelNotFoundError(endpoint.id);
         sendJson(exchange, 200, record);
         return;

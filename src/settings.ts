@@ -104,8 +104,6 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
  */
 export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
   checkRecord(options, 'options', KNOWN_OPTIONS);
-  checkRecord(options.providers, 'providers');
-  checkRecord(options.models, 'models');
   if (options.hooks !== undefined) {
     checkRecord(options.hooks, 'hooks', {
       onSettled: true,

@@ -95,12 +95,8 @@ function atProviders(
 }
 
 function checkProviders(catalog: Catalog, { order, only, ignore }: RequestControl): void {
-  const known = new Set<string>();
-  for (const { targets } of catalog.values()) {
-    for (const { provider } of targets) known.add(provider.name.toLowerCase());
-  }
   for (const name of [...(order ?? []), ...(only ?? []), ...(ignore ?? [])]) {
-    if (known.has(name.toLowerCase())) continue;
+    if (catalog.hasProvider(name)) continue;
     throw new InvalidRequestError(
       'provider_not_found',
       `There is no provider ${JSON.stringify(name.slice(0, 60))} here.`,

@@ -1,9 +1,11 @@
-import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
-import { FREE, parsePricing, type Price } from '../metering/price.ts';
-import type { Choice, ModelOptions, TargetOptions } from '../options/model-options.ts';
+import type { TokenBudgets } from '../metering/estimate.ts';
+import type { Price } from '../metering/price.ts';
+import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { checkRecord, positiveInteger, type Timeouts, wrong } from '../settings.ts';
-import { type Provider, resolveProvider } from './providers.ts';
+import { checkRecord, type Timeouts, wrong } from '../settings.ts';
+import { ModelList } from './list.ts';
+import { isSameProvider, type Provider, resolveProvider } from './providers.ts';
+import { resolveModel } from './resolve-model.ts';
 
 /** A model as clients know it: where it is served and what it costs. */
 export interface Model {
@@ -46,153 +48,56 @@ export interface Target {
   readonly weight: number;
 }
 
-/** Model ID → model, in the order of the options. A Map: an ID like `__proto__` is an ID. */
-export type Catalog = ReadonlyMap<string, Model>;
+/** All that clients can ask for, and where. It never changes: another one takes its place. */
+export class Catalog {
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** `GET /models`. */
+  readonly list: ModelList;
+  /** In the order of the options. A Map: an ID like `__proto__` is an ID. */
+  readonly #models: ReadonlyMap<string, Model>;
+  /** Names of the providers that serve a model, in lower case. */
+  readonly #serving: ReadonlySet<string>;
 
-const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
+  constructor(providers: ReadonlyMap<string, Provider>, models: ReadonlyMap<string, Model>) {
+    this.providers = providers;
+    this.#models = models;
+    this.list = new ModelList(models.values());
+    const targets = [...models.values()].flatMap((model) => model.targets);
+    this.#serving = new Set(targets.map(({ provider }) => provider.name.toLowerCase()));
+  }
 
-const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
-  targets: true,
-  choice: true,
-  pricing: true,
-  ownKeyPricing: true,
-  contextWindow: true,
-  maxOutputTokens: true,
-  tokenBudgets: true,
-  name: true,
-  description: true,
-  created: true,
-  ownedBy: true,
-};
+  /** The model of an ID; takes the same time however many there are. */
+  get(id: string): Model | undefined {
+    return this.#models.get(id);
+  }
 
-const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
-  provider: true,
-  model: true,
-  pricing: true,
-  ownKeyPricing: true,
-  cost: true,
-  weight: true,
-};
+  /** Whether some model is served by a provider of this name; case doesn't matter. */
+  hasProvider(name: string): boolean {
+    return this.#serving.has(name.toLowerCase());
+  }
+}
 
-/** @throws {TypeError} naming the option that can't be right */
-export function createCatalog(
-  options: Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>,
-  timeouts: Timeouts,
-): Catalog {
+/** What a catalog is made of. */
+export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
+
+/**
+ * Checks all that is given before anything of it counts.
+ *
+ * @param before - a provider that is the same as there stays the same object: what is remembered of it is kept by that
+ * @throws {TypeError} naming the option that can't be right
+ */
+export function createCatalog(options: CatalogOptions, timeouts: Timeouts, before?: Catalog): Catalog {
+  checkRecord(options.providers, 'providers');
+  checkRecord(options.models, 'models');
   const providers = new Map<string, Provider>();
   for (const [name, given] of Object.entries(options.providers)) {
     if (name === '' || name.includes('/')) throw wrong('providers', 'named without slashes', name);
-    providers.set(name, resolveProvider(name, given, timeouts));
+    const provider = resolveProvider(name, given, timeouts);
+    const known = before?.providers.get(name);
+    providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const catalog = new Map<string, Model>();
+  const models = new Map<string, Model>();
   for (const [id, given] of Object.entries(options.models))
-    catalog.set(id, resolveModel(id, given, providers));
-  return catalog;
-}
-
-function resolveModel(id: string, given: ModelOptions, providers: ReadonlyMap<string, Provider>): Model {
-  const option = `models[${JSON.stringify(id)}]`;
-  // eslint-disable-next-line no-control-regex -- IDs stand in paths, headers and journals
-  if (id === '' || id.length > 256 || /^\/|\/$|[\u0000-\u0020\u007f]/.test(id)) {
-    throw new TypeError(`${option}: a model ID has 1 to 256 characters, no blanks, and no slash at its ends`);
-  }
-  checkRecord(given, option, MODEL_OPTIONS);
-  if (given.pricing === undefined) {
-    throw new TypeError(
-      `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
-    );
-  }
-  const price = parsePricing(given.pricing, `${option}.pricing`);
-  const ownKeyPrice = optionalPricing(given.ownKeyPricing, `${option}.ownKeyPricing`);
-  if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
-  const [first, ...rest] = given.targets.map((target: string | TargetOptions, index) =>
-    resolveTarget(id, target, { price, ownKeyPrice }, providers, `${option}.targets[${index}]`),
-  );
-  if (!first) throw new TypeError(`${option}.targets must name at least one target`);
-
-  const priced = [price, ...[first, ...rest].flatMap((target) => [target.price, target.ownKeyPrice])].some(
-    (each) => each !== FREE,
-  );
-  if (given.maxOutputTokens === undefined && priced) {
-    throw new TypeError(
-      `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
-    );
-  }
-  const { choice = 'ordered' } = given;
-  if (!CHOICES.includes(choice)) throw wrong(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
-  return {
-    id,
-    targets: [first, ...rest],
-    choice,
-    price,
-    prices: [...new Set([first, ...rest].map((target) => target.price))],
-    contextWindow: optionalPositive(given.contextWindow, `${option}.contextWindow`),
-    maxOutputTokens: optionalPositive(given.maxOutputTokens, `${option}.maxOutputTokens`),
-    tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
-    name: given.name ?? id,
-    description: given.description,
-    created: given.created ?? 0,
-    ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
-  };
-}
-
-function resolveTarget(
-  modelId: string,
-  given: string | TargetOptions,
-  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined },
-  providers: ReadonlyMap<string, Provider>,
-  option: string,
-): Target {
-  const target = typeof given === 'string' ? splitTarget(given, option) : given;
-  checkRecord(target, option, TARGET_OPTIONS);
-  const provider = providers.get(target.provider);
-  if (!provider) {
-    throw wrong(
-      `${option}.provider`,
-      `one of providers (${[...providers.keys()].join(', ')})`,
-      target.provider,
-    );
-  }
-  if (typeof target.model !== 'string' || target.model === '') {
-    throw wrong(`${option}.model`, "the model's name at the provider", target.model);
-  }
-  const price = optionalPricing(target.pricing, `${option}.pricing`) ?? ofModel.price;
-  return {
-    modelId,
-    provider,
-    model: target.model,
-    price,
-    ownKeyPrice:
-      optionalPricing(target.ownKeyPricing, `${option}.ownKeyPricing`) ?? ofModel.ownKeyPrice ?? price,
-    usesOwnKey: false,
-    cost: optionalPricing(target.cost, `${option}.cost`),
-    weight: weightOf(target.weight, `${option}.weight`),
-  };
-}
-
-function optionalPricing(given: ModelOptions['pricing'] | undefined, option: string): Price | undefined {
-  return given === undefined ? undefined : parsePricing(given, option);
-}
-
-function weightOf(given: number | undefined, option: string): number {
-  if (given === undefined) return 1;
-  if (!(Number.isFinite(given) && given > 0)) throw wrong(option, 'a number above 0', given);
-  return given;
-}
-
-function splitTarget(target: string, option: string): TargetOptions {
-  const slash = target.indexOf('/');
-  if (slash < 1) throw wrong(option, "'provider/upstream-model' or { provider, model }", target);
-  return { provider: target.slice(0, slash), model: target.slice(slash + 1) };
-}
-
-function resolveBudgets(given: ModelOptions['tokenBudgets'], option: string): TokenBudgets {
-  if (given === undefined) return DEFAULT_TOKEN_BUDGETS;
-  checkRecord(given, option, { ...DEFAULT_TOKEN_BUDGETS });
-  for (const [name, value] of Object.entries(given)) positiveInteger(value, `${option}.${name}`);
-  return { ...DEFAULT_TOKEN_BUDGETS, ...given };
-}
-
-function optionalPositive(value: number | undefined, option: string): number | undefined {
-  return value === undefined ? undefined : positiveInteger(value, option);
+    models.set(id, resolveModel(id, given, providers));
+  return new Catalog(providers, models);
 }

@@ -1,26 +1,42 @@
 import { usdPerToken } from '../metering/price.ts';
-import type { Catalog, Model } from './catalog.ts';
+import type { Model } from './catalog.ts';
 
-/** `GET /models` and `GET /models/{id}`, serialised once: the catalog doesn't change. */
-export interface ModelList {
+/** `GET /models` and `GET /models/{id}`, serialised once: the models of a catalog don't change. */
+export class ModelList {
+  /** In the order of the catalog. */
+  readonly #records: ReadonlyMap<string, Buffer>;
   readonly all: Buffer;
-  readonly byId: ReadonlyMap<string, Buffer>;
+
+  constructor(models: Iterable<Model>) {
+    this.#records = new Map([...models].map((model) => [model.id, toBytes(modelRecord(model))]));
+    this.all = listOf([...this.#records.values()]);
+  }
+
+  get(id: string): Buffer | undefined {
+    return this.#records.get(id);
+  }
+
+  /** The list of those models alone that somebody may use. */
+  only(allows: (id: string) => boolean): Buffer {
+    return listOf([...this.#records].filter(([id]) => allows(id)).map(([, record]) => record));
+  }
 }
 
-export function createModelList(catalog: Catalog): ModelList {
-  const records = [...catalog.values()].map(modelRecord);
-  return {
-    all: toBytes({ object: 'list', data: records }),
-    byId: new Map(records.map((record) => [record.id, toBytes(record)])),
-  };
+function listOf(records: readonly Buffer[]): Buffer {
+  const pieces = records.flatMap((record, i) => (i === 0 ? [record] : [COMMA, record]));
+  return Buffer.concat([LIST_HEAD, ...pieces, LIST_TAIL]);
 }
+
+const LIST_HEAD = Buffer.from('{"object":"list","data":[');
+const COMMA = Buffer.from(',');
+const LIST_TAIL = Buffer.from(']}');
 
 /**
  * OpenAI's record with the names beside it that clients look for: Vercel's (`context_window`,
  * `pricing.input`), OpenRouter's (`context_length`, `pricing.prompt`) and vLLM's (`max_model_len`).
  * Prices are decimal strings, USD per token.
  */
-function modelRecord(model: Model): { readonly id: string; readonly [field: string]: unknown } {
+function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   const { price, contextWindow, maxOutputTokens } = model;
   const input = usdPerToken(price.input);
   const output = usdPerToken(price.output);

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 import type {
   ApiKeySource,
@@ -94,6 +96,15 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
   };
+}
+
+/** Whether two providers are asked in the same way, with the same keys; a function is only the same as itself. */
+export function isSameProvider(one: Provider, other: Provider): boolean {
+  return isDeepStrictEqual(comparable(one), comparable(other));
+}
+
+function comparable({ chatPath, ...rest }: Provider): unknown {
+  return { ...rest, path: chatPath('{model}') };
 }
 
 /** All that we have a preset for give a `finish_reason`, also those that send no `[DONE]`. */

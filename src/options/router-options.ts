@@ -4,7 +4,7 @@ import type { Authenticate, AuthenticateRequest } from './authenticate-options.t
 import type { ModelOptions } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
 
-/** What `createChatCompletionsRouter` takes. Everything is read once, at construction. */
+/** What `createChatCompletionsRouter` takes. Everything is read once, at construction; `reload` reads anew. */
 export interface ChatCompletionsRouterOptions {
   /** The OpenAI-compatible APIs that requests can be sent to, by a name of your own or a preset's. */
   readonly providers: Readonly<Record<string, ProviderOptions>>;

@@ -1,4 +1,5 @@
 import type { Target } from '../models/catalog.ts';
+import type { Provider } from '../models/providers.ts';
 import type { HealthChange } from '../hooks.ts';
 import type { TargetStatus } from '../options/router-options.ts';
 import type { HealthChecks } from '../settings.ts';
@@ -17,8 +18,9 @@ const JITTER = 0.2;
 /** What all requests of a process know of the targets they go to. */
 export class Health {
   readonly #options: HealthOptions;
-  readonly #byTarget = new Map<Target, TargetHealth>();
-  readonly #byName = new Map<string, TargetHealth>();
+  readonly #byTarget = new WeakMap<Target, TargetHealth>();
+  /** A provider that was configured anew is another one, of which nothing is known. */
+  readonly #byProvider = new WeakMap<Provider, Map<string, TargetHealth>>();
 
   constructor(options: HealthOptions) {
     this.#options = options;
@@ -28,17 +30,22 @@ export class Health {
   of(target: Target): TargetHealth {
     let health = this.#byTarget.get(target);
     if (!health) {
-      const name = `${target.provider.name}/${target.model}`;
-      health = this.#byName.get(name) ?? new TargetHealth(target, this.#options);
-      this.#byName.set(name, health);
+      const { provider, model } = target;
+      let ofProvider = this.#byProvider.get(provider);
+      if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map()));
+      health = ofProvider.get(model) ?? new TargetHealth(target, this.#options);
+      ofProvider.set(model, health);
       this.#byTarget.set(target, health);
     }
     return health;
   }
 
-  /** Of every target that was ever asked. */
-  statuses(): TargetStatus[] {
-    return [...this.#byName.values()].map((health) => health.status(Date.now()));
+  /** Of every target that these providers were ever asked at. */
+  statuses(providers: Iterable<Provider>): TargetStatus[] {
+    const now = Date.now();
+    return [...providers].flatMap((provider) =>
+      [...(this.#byProvider.get(provider)?.values() ?? [])].map((health) => health.status(now)),
+    );
   }
 }
 

@@ -23,7 +23,7 @@ const ASIDE_MS = 60_000;
 
 /** The keys of all providers: whose turn it is, and which were refused. Its memory is as long as their lists. */
 export class ProviderKeys {
-  readonly #rings = new Map<Provider, Ring>();
+  readonly #rings = new WeakMap<Provider, Ring>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {

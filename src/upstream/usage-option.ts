@@ -1,4 +1,5 @@
 import type { Target } from '../models/catalog.ts';
+import type { Provider } from '../models/providers.ts';
 
 /** What a server says that doesn't know the field: by its name, or that there is some field it doesn't know. */
 const NAMES_OPTION = /stream_?options|include_?usage/i;
@@ -20,7 +21,8 @@ const BELIEVED_MS = 3_600_000;
  * Remembers no more than there are targets.
  */
 export class UsageOption {
-  readonly #refusedAt = new Map<string, number>();
+  /** By the model's name there. */
+  readonly #refusedAt = new WeakMap<Provider, Map<string, number>>();
   readonly #now: () => number;
 
   /** @param now - a clock that nobody sets, in ms */
@@ -28,18 +30,16 @@ export class UsageOption {
     this.#now = now;
   }
 
-  isTakenBy(target: Target): boolean {
-    if (target.provider.streamUsage !== 'option') return false;
-    const refusedAt = this.#refusedAt.get(nameOf(target));
+  isTakenBy({ provider, model }: Target): boolean {
+    if (provider.streamUsage !== 'option') return false;
+    const refusedAt = this.#refusedAt.get(provider)?.get(model);
     return refusedAt === undefined || this.#now() - refusedAt >= BELIEVED_MS;
   }
 
   /** It refused a request with the field, and took the same one without it. */
-  isRefusedBy(target: Target): void {
-    this.#refusedAt.set(nameOf(target), this.#now());
+  isRefusedBy({ provider, model }: Target): void {
+    const refusedAt = this.#refusedAt.get(provider);
+    if (refusedAt) refusedAt.set(model, this.#now());
+    else this.#refusedAt.set(provider, new Map([[model, this.#now()]]));
   }
-}
-
-function nameOf({ provider, model }: Target): string {
-  return `${provider.name}/${model}`;
 }
