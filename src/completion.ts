@@ -11,6 +11,7 @@ import { type Answer, Closed, relay } from './http/relay.ts';
 import { growthOf } from './holds/growth.ts';
 import type { Place } from './in-flight.ts';
 import type { Ending } from './ledger/ledger.ts';
+import type { LiveRequest } from './live-request.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
 import { askedModels, combined } from './models/asked-models.ts';
@@ -55,12 +56,17 @@ export async function completion(
   client: Client,
   caller: Caller,
   services: CompletionServices,
+  live: LiveRequest,
 ): Promise<void> {
   const { settings, catalog, settlements } = services;
   const startedAt = performance.now();
+  live.account = caller.account;
+  live.key = caller.key;
 
   const name = idempotencyKeyOf(exchange.headers);
   const { body, request } = await readChatRequest(exchange, settings);
+  live.model = request.model;
+  live.stream = request.stream;
   const control = readRequestControl(body, request.control, settings.requestControl);
   const found = askedModels(catalog, request.model, control);
   const { upstreamKeys } = caller;
@@ -92,6 +98,7 @@ export async function completion(
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
     const { provider } = target;
+    live.provider = provider.name;
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;

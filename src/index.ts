@@ -3,6 +3,12 @@ export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
 export * from './errors.ts';
 export type { HealthChange, Hooks, Settled } from './hooks.ts';
+export type {
+  AccountInfo,
+  AccountPage,
+  Accounts,
+  ListAccountsOptions,
+} from './ledger/operations/accounts.ts';
 export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/operations/audit.ts';
 export {
   type AdjustOptions,
@@ -41,3 +47,4 @@ export type {
   TargetStatus,
 } from './options/router-options.ts';
 export { type ChatCompletionsRouter, createChatCompletionsRouter, type ReloadOptions } from './router.ts';
+export type { RunningRequest } from './live-request.ts';

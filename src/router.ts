@@ -2,8 +2,10 @@ import { type ApiKeys, createApiKeys } from './accounts/api-keys.ts';
 import { Authenticator } from './accounts/authenticate.ts';
 import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
 import { createWebHandler, type WebHandler } from './adapters/web.ts';
+import { type Accounts, createAccounts } from './ledger/operations/accounts.ts';
 import { type Credits, createCredits } from './ledger/operations/credits.ts';
 import { InFlight } from './in-flight.ts';
+import { LiveRequest, runningRequests, type RunningRequest } from './live-request.ts';
 import type { LedgerEvent } from './ledger/events.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { Housekeeping } from './ledger/operations/housekeeping.ts';
@@ -39,6 +41,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly keys: ApiKeys;
   /** Their prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
+  /** Who has them: balances, and freezing. */
+  readonly accounts: Accounts;
   /**
    * Resolves once a request is over and its charge is posted, for hosts that stop a process as soon as nobody
    * waits: `await router.settled(request)`. The request is the object that the router was given.
@@ -55,6 +59,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   reload(changes: ReloadOptions): void;
   /** How the targets do that this process has asked. */
   health(): readonly TargetStatus[];
+  /** The completions that run in this process now, oldest first. */
+  requests(): readonly RunningRequest[];
   /**
    * Resolves once the store can be used; rejects with an Error that says what keeps it from that, e.g. that
    * Redis can't be reached, is too old, or may evict. The first request finds out the same, later.
@@ -105,7 +111,7 @@ export function createPacedRouter(
   const running = new RunningAttempts();
   const drains = new Drains();
   const ids = new RequestIds(() => clock.now());
-  const open = new InFlight<Running>();
+  const open = new InFlight<LiveRequest>();
   let closed: Promise<void> | undefined;
 
   const services = {
@@ -138,8 +144,10 @@ export function createPacedRouter(
   };
   const handle = (exchange: Exchange, request: object): Promise<void> => {
     housekeeping.start();
-    const handled = route(exchange, services);
-    const place = open.add({ id: exchange.id, handled });
+    const live = new LiveRequest(exchange.id);
+    const place = open.add(live);
+    const handled = route(exchange, services, live);
+    live.handled = handled;
     Reflect.set(request, REQUEST_ID, exchange.id);
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
     return handled.finally(() => {
@@ -183,19 +191,15 @@ export function createPacedRouter(
     credits: createCredits(store),
     settled,
     reload,
+    accounts: createAccounts(store),
     health: () => health.statuses(catalog.providers.values()),
+    requests: () => runningRequests(open.values()),
     close: () => (closed ??= close()),
   });
 }
 
 /** What `reload` takes: as in the options of the router. */
 export type ReloadOptions = Partial<CatalogOptions>;
-
-/** A request that is not over. */
-interface Running {
-  readonly id: string;
-  readonly handled: Promise<void>;
-}
 
 /** Where a door's request keeps its id, for those who ask when it is settled. */
 const REQUEST_ID = Symbol('chat-completions-router.request-id');

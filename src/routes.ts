@@ -13,6 +13,7 @@ import { sendError, sendJson, toRouterError } from './http/respond.ts';
 import { Closed } from './http/relay.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd } from './ledger/money.ts';
+import type { LiveRequest } from './live-request.ts';
 
 export interface RouteServices extends CompletionServices {
   readonly authenticator: Authenticator;
@@ -29,7 +30,7 @@ export type Endpoint =
  *
  * A stranger learns nothing, not even which paths exist; only `OPTIONS` needs no key.
  */
-export async function route(exchange: Exchange, services: RouteServices): Promise<void> {
+export async function route(exchange: Exchange, services: RouteServices, live: LiveRequest): Promise<void> {
   const client = new Client(exchange.response);
   const { cors } = services.settings;
   if (cors) exchange.crossOrigin = corsHeaders(exchange, cors);
@@ -47,7 +48,7 @@ export async function route(exchange: Exchange, services: RouteServices): Promis
 
     switch (endpoint.name) {
       case 'completions':
-        await completion(exchange, client, caller, services);
+        await completion(exchange, client, caller, services, live);
         return;
       case 'models':
         sendJson(exchange, 200, services.catalog.list.all);

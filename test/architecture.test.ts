@@ -5,13 +5,14 @@ import { describe, expect, it } from 'vitest';
 
 const SRC = new URL('../src', import.meta.url).pathname;
 
-const BOTTOM = ['errors.ts', 'in-flight.ts', 'json', 'ledger'];
+const BOTTOM = ['errors.ts', 'in-flight.ts', 'live-request.ts', 'json', 'ledger'];
 const LOW = ['metering', 'settings.ts', 'options', 'hooks.ts', ...BOTTOM];
 
 /** Part of src → the parts it may import: the drawing in ARCHITECTURE.md, as data. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'errors.ts': [],
   'in-flight.ts': [],
+  'live-request.ts': ['ledger'],
   json: [],
   ledger: ['errors.ts'],
   metering: BOTTOM,

@@ -37,7 +37,7 @@ describe('a store made reliable', () => {
       });
       await failOver(primary, copied);
       await pass(5000);
-      expect(await store.balance('acme')).toEqual({
+      expect(await store.balance('acme')).toMatchObject({
         granted: 1450n,
         spent: 130n,
         held: 30n,
@@ -139,7 +139,7 @@ describe('a store made reliable', () => {
       await store.admit(admission(7, 100n));
       primary.losses += 1;
       await pass(50_000);
-      expect(await store.balance('acme')).toEqual({
+      expect(await store.balance('acme')).toMatchObject({
         granted: 1000n,
         spent: 40n,
         held: 100n,

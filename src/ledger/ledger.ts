@@ -44,7 +44,7 @@ export interface LedgerStore {
   request(account: string, requestId: string): Promise<RequestRecord | undefined>;
   /** The whole state of an account, for audits and tests; undefined when there is none. */
   snapshot(account: string): Promise<AccountState | undefined>;
-  /** The four numbers that people ask for, once due credits are expired; undefined when there is no such account. */
+  /** What people ask of an account, once due credits are expired; undefined when there is no such account. */
   balance(account: string): Promise<Balance | undefined>;
   /** Lines after `afterSeq`, oldest first, at most `limit`, which may be Infinity. */
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
@@ -297,17 +297,19 @@ export interface Balance {
   readonly spent: NanoDollars;
   /** All that was ever granted, adjustments included. */
   readonly granted: NanoDollars;
+  /** What was granted and not used in time. */
+  readonly expired: NanoDollars;
+  /** What was consumed beyond the floor, and is charged to nobody. */
+  readonly writtenOff: NanoDollars;
+  readonly frozen: boolean;
 }
 
 export type FinalState = 'settled' | 'voided' | 'expired';
 
 /** Everything a store knows of an account. `granted = available + held + spent + expired`, always. */
 export interface AccountState extends Balance {
-  readonly expired: NanoDollars;
-  readonly writtenOff: NanoDollars;
   /** The least that `available` may become; 0 or less. */
   readonly floor: NanoDollars;
-  readonly frozen: boolean;
   readonly seq: bigint;
   /** Time of the newest request id that was forgotten: any unknown id at or below it is refused. */
   readonly lowWater: number;

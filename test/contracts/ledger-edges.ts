@@ -16,7 +16,7 @@ export function describeEdges(ledger: LedgerFixture): void {
       await ledger.store.trim('nobody', 1n);
     });
 
-    it('about a balance have four numbers', async () => {
+    it('about a balance have its numbers, and whether the account is frozen', async () => {
       await admit(1, 30n);
       await settle(1, 10n);
       await admit(2, 5n);
@@ -25,7 +25,12 @@ export function describeEdges(ledger: LedgerFixture): void {
         held: 5n,
         spent: 10n,
         granted: 100n,
+        expired: 0n,
+        writtenOff: 0n,
+        frozen: false,
       });
+      await ledger.store.freeze('acme', true);
+      expect(await ledger.store.balance('acme')).toMatchObject({ frozen: true });
     });
 
     it('name every account', async () => {
@@ -81,6 +86,9 @@ export function describeEdges(ledger: LedgerFixture): void {
         held: 0n,
         spent: 12n,
         granted: 142n,
+        expired: 0n,
+        writtenOff: 0n,
+        frozen: false,
       });
       expect(await state()).toMatchObject({ seq: 4n });
     });

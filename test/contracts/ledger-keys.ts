@@ -82,7 +82,7 @@ export function describeKeys(ledger: LedgerFixture): void {
 
     it('makes the account with its first key', async () => {
       await ledger.store.createKey({ account: 'zeta', key: 'k9', hash: hashOf('k9'), name: '' });
-      expect(await ledger.store.balance('zeta')).toEqual({ available: 0n, held: 0n, spent: 0n, granted: 0n });
+      expect(await ledger.store.balance('zeta')).toMatchObject({ available: 0n, granted: 0n });
     });
 
     it('creates the same key once', async () => {

@@ -5,6 +5,7 @@ import type {
   AdjustResult,
   Admit,
   AdmitResult,
+  Balance,
   CreateKey,
   CreateKeyResult,
   Extend,
@@ -237,7 +238,7 @@ export class LedgerModel {
     return count;
   }
 
-  balance(name: string): Pick<AccountState, 'available' | 'held' | 'spent' | 'granted'> | undefined {
+  balance(name: string): Balance | undefined {
     const account = this.#accounts.get(name);
     account?.expireCredit(this.#clock.now);
     return (
@@ -246,6 +247,9 @@ export class LedgerModel {
         held: account.held(),
         spent: account.spent(),
         granted: account.granted(),
+        expired: account.expired(),
+        writtenOff: account.writtenOff(),
+        frozen: account.frozen,
       }
     );
   }
@@ -305,7 +309,7 @@ export class LedgerModel {
       held: account.held(),
       spent: account.spent(),
       expired: account.expired(),
-      writtenOff: total(account.lines.map((line) => line.writtenOff ?? 0n)),
+      writtenOff: account.writtenOff(),
       floor: this.#floor,
       frozen: account.frozen,
       seq: BigInt(account.lines.length),
@@ -358,6 +362,7 @@ class Account {
   spent = (): bigint => total(amounts(this.lines, 'sloe'));
   expired = (): bigint => total(amounts(this.lines, 'x'));
   held = (): bigint => total(this.running().map((request) => request.hold));
+  writtenOff = (): bigint => total(this.lines.map((line) => line.writtenOff ?? 0n));
   available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
   lowWater = (): number =>
     Math.max(0, ...this.requests.filter((request) => request.forgotten).map(({ id }) => timeOf(id)));

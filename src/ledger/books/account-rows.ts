@@ -1,4 +1,11 @@
-import type { FinalState, IdempotencyKey, JournalLine, KeyLimits, RequestRecord } from '../ledger.ts';
+import type {
+  Balance,
+  FinalState,
+  IdempotencyKey,
+  JournalLine,
+  KeyLimits,
+  RequestRecord,
+} from '../ledger.ts';
 import type { NanoDollars } from '../money.ts';
 
 /**
@@ -137,4 +144,10 @@ export function stamp(account: AccountRows | undefined, now: number): { now: num
   const { books } = account;
   if (books.granted !== books.available + books.held + books.spent + books.expired) books.frozen = true;
   return { now, seq: books.seq };
+}
+
+/** What people ask of an account. */
+export function balanceOf({ books }: AccountRows): Balance {
+  const { available, held, spent, granted, expired, writtenOff, frozen } = books;
+  return { available, held, spent, granted, expired, writtenOff, frozen };
 }

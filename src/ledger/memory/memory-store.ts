@@ -1,5 +1,5 @@
 import { admit, extend, reap, release, settle } from '../books/account.ts';
-import { requestRecord, stamp } from '../books/account-rows.ts';
+import { balanceOf, requestRecord, stamp } from '../books/account-rows.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -120,8 +120,7 @@ export class MemoryStore implements LedgerStore {
     const now = this.#now();
     expireLots(rows, now);
     stamp(rows, now);
-    const { available, held, spent, granted } = rows.books;
-    return { available, held, spent, granted };
+    return balanceOf(rows);
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {

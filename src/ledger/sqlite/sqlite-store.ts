@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { admit, extend, reap, release, settle } from '../books/account.ts';
-import { requestRecord, stamp } from '../books/account-rows.ts';
+import { balanceOf, requestRecord, stamp } from '../books/account-rows.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -179,8 +179,7 @@ export class SqliteStore implements LedgerStore {
       if (!rows) return undefined;
       expireLots(rows, now);
       stamp(rows, now);
-      const { available, held, spent, granted } = rows.books;
-      return { available, held, spent, granted };
+      return balanceOf(rows);
     });
   }
 
