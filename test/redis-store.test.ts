@@ -112,12 +112,12 @@ describe('RedisStore', () => {
     const clock = { now: NOON };
     const store = openStore({ now: () => clock.now });
     const grant = (n: number, expiresAt: number) =>
-      store.grant({ account: 'acme', id: `g${n}`, amount: 1n, expiresAt });
+      store.grant({ account: 'acme', id: `g${n}`, amount: 2n, expiresAt });
     await grant(1, NOON + 1);
     for (let n = 2; n <= 100; n++) await grant(n, NOON + DAY);
     expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'too_many_lots' });
     clock.now += 1;
-    expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'ok', available: 100n });
+    expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'ok', available: 200n });
   });
 
   it('freezes an account whose books do not add up, and repairs nothing', async () => {
