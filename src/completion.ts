@@ -7,7 +7,7 @@ import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { readChatRequest } from './http/read-body.ts';
 import { readRequestControl } from './http/request-control.ts';
-import { type Answer, Closed, relay } from './http/relay.ts';
+import { type Answer, Closed, relay, type RelayEnd } from './http/relay.ts';
 import { growthOf } from './holds/growth.ts';
 import type { Place } from './in-flight.ts';
 import type { Ending } from './ledger/ledger.ts';
@@ -59,6 +59,7 @@ export async function completion(
   live: LiveRequest,
 ): Promise<void> {
   const { settings, catalog, settlements } = services;
+  const { observation } = live;
   const startedAt = performance.now();
   live.account = caller.account;
   live.key = caller.key;
@@ -76,6 +77,7 @@ export async function completion(
   const [first, ...fallbacks] = found;
   const models = [priced(first), ...fallbacks.map(priced)] as const;
   const model = combined(models);
+  observation?.asks(model.id, request.stream);
   const quote = quoteRequest(request, model);
   const targets = targetsOf(models, quote, services.health);
   const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, body);
@@ -90,6 +92,7 @@ export async function completion(
     stream,
     idempotencyKey,
   });
+  observation?.admitted();
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
   let running: Place<Abortable> | undefined;
@@ -131,6 +134,7 @@ export async function completion(
         onError: (error) => {
           services.onError(error, exchange.id);
         },
+        observation,
       });
       const { answer } = sent;
       ({ asksUsage } = sent);
@@ -143,9 +147,11 @@ export async function completion(
     }
   };
   let delivery: Delivery | undefined;
+  let end: RelayEnd | undefined;
   try {
-    const onFailed = (): void => {
+    const onFailed = (error: Error): void => {
       outcome = { ...outcome, dispatched: false };
+      observation?.attemptFailed(error);
     };
     delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain, onFailed });
     const { target, answer } = delivery;
@@ -156,7 +162,7 @@ export async function completion(
     const { onBreak, heartbeatMs } = settings;
     const mustMarkEnd = services.endMarks.expectedOf(target);
     const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
-    const end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
+    end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
     const { ending, leftBeforeOutput } = end;
     services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;
@@ -173,6 +179,7 @@ export async function completion(
     delivery?.asked.over();
     if (running) services.running.delete(running);
     drain?.end();
+    observation?.ended(outcome, startedAt, end);
     hold.settle(outcome);
   }
 }

@@ -2,7 +2,18 @@ export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts'
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
 export * from './errors.ts';
-export type { HealthChange, Hooks, Settled } from './hooks.ts';
+export type {
+  AttemptEnded,
+  AttemptStarted,
+  EndpointName,
+  HealthChange,
+  Hooks,
+  RequestStarted,
+  ResponseEnded,
+  RouterGauges,
+  Settled,
+  TargetStatus,
+} from './hooks.ts';
 export type {
   AccountInfo,
   AccountPage,
@@ -44,7 +55,6 @@ export type {
   CorsOptions,
   HealthCheckOptions,
   RetryOptions,
-  TargetStatus,
 } from './options/router-options.ts';
 export { type ChatCompletionsRouter, createChatCompletionsRouter, type ReloadOptions } from './router.ts';
 export type { RunningRequest } from './live-request.ts';

@@ -1,4 +1,5 @@
 import { requestTime } from './ledger/request-ids.ts';
+import type { Observation } from './observation.ts';
 
 /**
  * A request from its arrival to its end, and what is known of it so far: one object, kept anyway, whose fields
@@ -6,6 +7,8 @@ import { requestTime } from './ledger/request-ids.ts';
  */
 export class LiveRequest {
   readonly id: string;
+  /** Undefined where no hook wants to know of it. */
+  readonly observation: Observation | undefined;
   /** Resolves when it is over. */
   handled: Promise<void>;
   /** From here on: set where it is a completion. */
@@ -17,8 +20,9 @@ export class LiveRequest {
   /** Who was asked last. */
   provider: string | undefined;
 
-  constructor(id: string) {
+  constructor(id: string, observation: Observation | undefined) {
     this.id = id;
+    this.observation = observation;
     this.handled = NOT_YET;
     this.account = undefined;
     this.key = undefined;

@@ -7,21 +7,21 @@ import { type Credits, createCredits } from './ledger/operations/credits.ts';
 import { InFlight } from './in-flight.ts';
 import { LiveRequest, runningRequests, type RunningRequest } from './live-request.ts';
 import type { LedgerEvent } from './ledger/events.ts';
-import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
+import type { LedgerStore } from './ledger/ledger.ts';
 import { Housekeeping } from './ledger/operations/housekeeping.ts';
 import { openStore } from './ledger/open-store.ts';
 import { OutboxFolder } from './ledger/reliable/outbox-files.ts';
 import { ReliableStore } from './ledger/reliable/reliable-store.ts';
 import { RequestIds } from './ledger/request-ids.ts';
 import { askTime, clockOf, type StoreClock } from './ledger/store-clock.ts';
-import { CreditStoreUnavailableError, InternalError, RouterError } from './errors.ts';
-import type { HealthChange, Hooks } from './hooks.ts';
+import { guard, guardHooks } from './guarded-hooks.ts';
+import type { TargetStatus } from './hooks.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from './models/catalog.ts';
-import type { ChatCompletionsRouterOptions, TargetStatus } from './options/router-options.ts';
+import type { ChatCompletionsRouterOptions } from './options/router-options.ts';
 import { checkRecord, resolveSettings, type Settings } from './settings.ts';
-import { route } from './routes.ts';
+import { endpointOf, route } from './routes.ts';
 import { Settlements, type SettlementsOptions } from './settlement.ts';
 import { Agents } from './upstream/agents.ts';
 import { RunningAttempts } from './upstream/attempt.ts';
@@ -92,7 +92,7 @@ export function createPacedRouter(
   const settings = resolveSettings(options);
   let catalogOptions: CatalogOptions = { providers: options.providers, models: options.models };
   let catalog = createCatalog(catalogOptions, settings.timeouts);
-  const { onSettled, onError, tell, onHealthChange } = guardHooks(options.hooks ?? {});
+  const { observer, onSettled, onError, tell, onHealthChange, onRouter } = guardHooks(options.hooks);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
   const store = makeReliable(plainStore, clock, settings, tell);
@@ -144,7 +144,8 @@ export function createPacedRouter(
   };
   const handle = (exchange: Exchange, request: object): Promise<void> => {
     housekeeping.start();
-    const live = new LiveRequest(exchange.id);
+    const observation = observer?.begin(exchange, ...endpointOf(exchange, settings.basePath));
+    const live = new LiveRequest(exchange.id, observation);
     const place = open.add(live);
     const handled = route(exchange, services, live);
     live.handled = handled;
@@ -152,6 +153,7 @@ export function createPacedRouter(
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
     return handled.finally(() => {
       open.delete(place);
+      if (observation) observer?.end(observation, exchange.response);
     });
   };
 
@@ -180,6 +182,11 @@ export function createPacedRouter(
     catalog = next;
   }
 
+  const targets = (): TargetStatus[] => health.statuses(catalog.providers.values());
+  onRouter({
+    health: targets,
+    waitingCharges: () => (store instanceof ReliableStore ? store.waitingCharges : settlements.waiting),
+  });
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
     keys: createApiKeys(store, authenticator),
@@ -192,7 +199,7 @@ export function createPacedRouter(
     settled,
     reload,
     accounts: createAccounts(store),
-    health: () => health.statuses(catalog.providers.values()),
+    health: targets,
     requests: () => runningRequests(open.values()),
     close: () => (closed ??= close()),
   });
@@ -205,8 +212,6 @@ export type ReloadOptions = Partial<CatalogOptions>;
 const REQUEST_ID = Symbol('chat-completions-router.request-id');
 
 const ABORT_MS = 1000;
-/** How often the host is told, at most, of requests that a store that is away has failed. */
-const AWAY_TOLD_MS = 1000;
 
 /** Waits for something, but not for ever: says whether it came in time. */
 async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
@@ -237,63 +242,4 @@ function makeReliable(
     }),
     ...(offlineAllowance && { offlineAllowance }),
   });
-}
-
-/** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
-function guardHooks(hooks: Hooks): {
-  readonly onSettled: NonNullable<Hooks['onSettled']>;
-  readonly onError: (error: Error, requestId?: string) => void;
-  readonly tell: (event: LedgerEvent) => void;
-  readonly onHealthChange: (change: HealthChange) => void;
-} {
-  const { onSettled, onError = logError, onLedgerEvent = logAlarm, onHealthChange } = hooks;
-  let awayToldAt = -Infinity;
-  return {
-    onSettled: (settled) => {
-      guard(() => onSettled?.(settled));
-    },
-    onError: (error, requestId) => {
-      if (error instanceof StoreUnavailable || error instanceof CreditStoreUnavailableError) {
-        // While the store is away every request says so.
-        if (Date.now() - awayToldAt < AWAY_TOLD_MS) return;
-        awayToldAt = Date.now();
-      }
-      guard(() => onError(error, requestId === undefined ? {} : { requestId }));
-    },
-    tell: (event) => {
-      guard(() => onLedgerEvent(event));
-    },
-    onHealthChange: (change) => {
-      guard(() => onHealthChange?.(change));
-    },
-  };
-}
-
-/** Events that somebody must act on, and that no request shows. */
-const ALARMS: readonly LedgerEvent['type'][] = [
-  'account_lost',
-  'rollback',
-  'repair_refused',
-  'dead_letter',
-  'outbox_failed',
-  'outbox_damaged',
-];
-
-/** Without an `onLedgerEvent` of the host's, what must not go unheard goes to stderr. */
-function logAlarm(event: LedgerEvent): void {
-  if (ALARMS.includes(event.type)) console.error('chat-completions-router:', '-', JSON.stringify(event));
-}
-
-function guard(call: () => unknown): void {
-  new Promise((resolve) => {
-    resolve(call());
-  }).catch(logError);
-}
-
-/** Without an `onError` of the host's, errors go to stderr: a line for what we foresaw, all of it for what we did not. */
-function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
-  const foreseen = error instanceof RouterError && !(error instanceof InternalError);
-  const because = foreseen && error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  const shown = foreseen ? `${error.code}: ${error.message}${because}` : error;
-  console.error('chat-completions-router:', context.requestId ?? '-', shown);
 }

@@ -7,6 +7,7 @@ import {
   RouterClosingError,
   UnknownEndpointError,
 } from './errors.ts';
+import type { EndpointName } from './hooks.ts';
 import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
@@ -41,6 +42,7 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
     }
     if (services.closing()) throw new RouterClosingError();
     const caller = await services.authenticator.authenticate(exchange.headers);
+    live.observation?.from(caller);
     const endpoint = findEndpoint(exchange.url, services.settings.basePath);
     if (!endpoint) throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
     const allow = allowedMethods(endpoint);
@@ -65,9 +67,18 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
   } catch (thrown) {
     if (thrown instanceof ClientGone || exchange.response.destroyed) return;
     const error = toRouterError(thrown instanceof Closed ? new RouterClosingError() : thrown);
+    live.observation?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
     sendError(exchange, error);
   }
+}
+
+/** The path that is asked for, and what it stands for: for those who note it before anything is checked. */
+export function endpointOf(
+  { url }: Exchange,
+  basePath: string,
+): [path: string, name: EndpointName | undefined] {
+  return [pathOf(url), findEndpoint(url, basePath)?.name];
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Hooks } from './hooks.ts';
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import type { TimeoutOptions } from './options/provider-options.ts';
@@ -104,14 +105,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
  */
 export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
   checkRecord(options, 'options', KNOWN_OPTIONS);
-  if (options.hooks !== undefined) {
-    checkRecord(options.hooks, 'hooks', {
-      onSettled: true,
-      onError: true,
-      onLedgerEvent: true,
-      onHealthChange: true,
-    });
-  }
+  checkHooks(options.hooks);
   for (const name of ['authenticate', 'cacheKey', 'waitUntil'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw wrong(name, 'a function', options[name]);
@@ -148,6 +142,31 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     requestControl: resolveRequestControl(options.requestControl),
     waitUntil: options.waitUntil,
   };
+}
+
+const HOOKS: Record<keyof Hooks, true> = {
+  onRequest: true,
+  onResponse: true,
+  onSettled: true,
+  onError: true,
+  onLedgerEvent: true,
+  onHealthChange: true,
+  onRouter: true,
+  upstreamHeaders: true,
+  measuresOnly: true,
+};
+
+function checkHooks(given: Hooks | readonly Hooks[] = []): void {
+  const several = Array.isArray(given);
+  const all: readonly Hooks[] = several ? given : [given];
+  for (const [index, hooks] of all.entries()) {
+    const option = several ? `hooks[${index}]` : 'hooks';
+    checkRecord(hooks, option, HOOKS);
+    for (const [name, hook] of Object.entries(hooks)) {
+      const wanted = name === 'measuresOnly' ? 'boolean' : 'function';
+      if (hook !== undefined && typeof hook !== wanted) throw wrong(`${option}.${name}`, `a ${wanted}`, hook);
+    }
+  }
 }
 
 function resolveRequestControl(given: boolean | RequestControlOptions = false): RequestControlFields {

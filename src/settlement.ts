@@ -41,7 +41,7 @@ export interface SettlementsOptions {
   readonly leaseMs?: number;
   /** How often one is given. @default 30000 */
   readonly heartbeatMs?: number;
-  readonly onSettled: (settled: Settled) => unknown;
+  readonly onSettled: ((settled: Settled) => unknown) | undefined;
   readonly onError: (error: Error, requestId?: string) => void;
   readonly tell: (event: LedgerEvent) => void;
 }
@@ -135,7 +135,7 @@ export class Settlements {
       }
       throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
     }
-    if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account });
+    if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
     const terms = { requestId, caller, model, quote, grows, outputLimit: undefined };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.want === 0n) {
@@ -173,6 +173,11 @@ export class Settlements {
   async posted(requestId: string): Promise<void> {
     const posting = this.#posting.values().find((one) => one.requestId === requestId);
     await posting?.done;
+  }
+
+  /** Charges that the store has not answered. */
+  get waiting(): number {
+    return this.#posting.size;
   }
 
   /** Stops trying what the store has not answered; says how much that was. */
@@ -251,8 +256,10 @@ export class Settlements {
     charged: NanoDollars,
     writtenOff: NanoDollars,
   ): void {
+    const { onSettled } = this.#options;
+    if (!onSettled) return;
     const { requestId, caller } = hold.terms;
-    this.#options.onSettled({
+    onSettled({
       requestId,
       account: caller.account,
       key: caller.key,

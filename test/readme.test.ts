@@ -97,12 +97,31 @@ describe('the docs', () => {
   });
 
   it('mark the events that go to stderr', () => {
-    const router = readFileSync(`${ROOT}src/router.ts`, 'utf8');
-    const [, alarms = ''] = /const ALARMS[^=]*= \[([^\]]*)\]/.exec(router) ?? [];
+    const source = readFileSync(`${ROOT}src/guarded-hooks.ts`, 'utf8');
+    const [, alarms = ''] = /const ALARMS[^=]*= \[([^\]]*)\]/.exec(source) ?? [];
     const logged = [...alarms.matchAll(/'([a-z_]+)'/g)].map(([, type]) => type);
     const marked = [...operating.matchAll(/^\| `([a-z_]+)` ●/gm)].map(([, type]) => type);
     expect(new Set(marked)).toEqual(new Set(logged));
     expect(logged.length).toBeGreaterThan(0);
+  });
+
+  it('tell of every hook and of every field of a response, and of no other', () => {
+    const source = readFileSync(`${ROOT}src/hooks.ts`, 'utf8');
+    const observability = readFileSync(`${ROOT}docs/observability.md`, 'utf8');
+    const declaredIn = (...names: string[]): string[] =>
+      names.flatMap((name) => {
+        const [, body = ''] = new RegExp(`interface ${name} [^{]*\\{(.*?)^\\}`, 'ms').exec(source) ?? [];
+        return [...body.matchAll(/^  readonly (\w+)/gm)].map(([, member = '']) => member);
+      });
+    const toldBelow = (heading: string): string[] => {
+      const rows = observability.slice(observability.indexOf(heading)).split('\n\n', 1)[0] ?? '';
+      return rows
+        .split('\n')
+        .slice(2)
+        .flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+    };
+    expect(toldBelow('| hook ').sort()).toEqual(declaredIn('Hooks').sort());
+    expect(toldBelow('| field ').sort()).toEqual(declaredIn('RequestStarted', 'ResponseEnded').sort());
   });
 
   it('show every command of the CLI, and no other', () => {

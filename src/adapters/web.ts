@@ -76,6 +76,10 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     return this.#head !== undefined;
   }
 
+  get statusCode(): number {
+    return this.#head?.status ?? CLIENT_CLOSED_REQUEST;
+  }
+
   get writableEnded(): boolean {
     return this.#ended;
   }

@@ -27,6 +27,8 @@ export type RequestBody =
 /** The part of Node's `ServerResponse` that we use; the Web door brings its own. */
 export interface ClientResponse {
   readonly headersSent: boolean;
+  /** What was sent, once `headersSent` is true. */
+  readonly statusCode: number;
   /** `end` was called. */
   readonly writableEnded: boolean;
   /** The connection, or what stands for it, is gone. */

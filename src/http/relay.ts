@@ -34,6 +34,8 @@ export interface RelayEnd {
   readonly leftBeforeOutput?: boolean | undefined;
   /** The meter saw a piece that did not go on. */
   readonly withheld: boolean;
+  /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
+  readonly firstByteAt: number | undefined;
 }
 
 /** What keeps delivery within what is paid for. */
@@ -93,8 +95,8 @@ export function relay(
   return new Promise((resolve) => {
     const head = headFor(answer, exchange, filter !== undefined);
     let over = false;
-    /** Something of the answer's body has come. */
-    let begun = false;
+    /** When something of the answer's body first came. */
+    let firstByteAt: number | undefined;
     /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
     let unread: 'lingering' | 'draining' | undefined;
     let leftBeforeOutput: boolean | undefined;
@@ -111,7 +113,7 @@ export function relay(
         ? new StreamHeartbeat(heartbeatMs, sendAll, mayBeat)
         : undefined;
 
-    function finish(end: Omit<RelayEnd, 'withheld'>): void {
+    function finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt'>): void {
       if (over) return;
       over = true;
       clearImmediate(flushing);
@@ -119,7 +121,7 @@ export function relay(
       response.off('drain', onDrain);
       client.onGone(undefined);
       meter.end();
-      resolve({ ...end, withheld: withheld !== undefined });
+      resolve({ ...end, withheld: withheld !== undefined, firstByteAt });
     }
 
     function send(chunk: Buffer): void {
@@ -132,7 +134,7 @@ export function relay(
 
     /** Not after `[DONE]`, where clients stop reading, nor in an event that goes on, or is held back. */
     function mayBeat(): boolean {
-      return !begun || (meter.betweenEvents && !meter.done && !withheld);
+      return firstByteAt === undefined || (meter.betweenEvents && !meter.done && !withheld);
     }
 
     function sendAll(pieces: Buffer | readonly Buffer[]): void {
@@ -153,7 +155,7 @@ export function relay(
 
     function onData(chunk: Buffer): void {
       if (over) return;
-      begun = true;
+      firstByteAt ??= performance.now();
       idleClock.touch();
       let passed: Buffer | readonly Buffer[] = chunk;
       if (filter) passed = filter.write(chunk);

@@ -21,7 +21,7 @@ export type LedgerEvent =
       readonly amount: string;
     }
   /** A request was refused because its account is frozen, by its operator or by a failed check of its books. */
-  | { readonly type: 'frozen'; readonly account: string }
+  | { readonly type: 'frozen'; readonly account: string; readonly requestId: string }
   /** An account of the store went back in time, as by a failover: what was acknowledged since is applied again. */
   | {
       readonly type: 'rollback';

@@ -101,12 +101,14 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
   elsewhere: NO_KEYS,
 };
 
+/** Of a reason, what is kept of it. */
+const LONGEST_REASON = 64;
 /** What a choice says of its end when its provider failed: OpenRouter, Zhipu, DeepSeek. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
 
 /**
  * Takes out of an answer, or out of one chunk of a streamed answer after another, what metering
- * needs. It is told of every value as a scanner passes it, and keeps numbers only.
+ * needs. It is told of every value as a scanner passes it, and keeps numbers only, and the reason of its end.
  */
 export class ChunkReader implements JsonListener<Place> {
   /** Delivered text, in characters: content, reasoning, refusals, tool calls. */
@@ -118,6 +120,8 @@ export class ChunkReader implements JsonListener<Place> {
   failed = false;
   /** Some choice gave a reason for its end. */
   finished = false;
+  /** The first reason that was given. */
+  finishReason: string | undefined;
   readonly #tally: UsageTally;
 
   #key: Key | undefined;
@@ -285,8 +289,10 @@ export class ChunkReader implements JsonListener<Place> {
         return kind === 'object' ? 'delta' : 'elsewhere';
       case 'finish_reason':
         if (kind === 'string' && token.to > token.from) {
+          const reason = textOf(token) ?? '';
           this.finished = true;
-          if (FAILURES.has(textOf(token) ?? '')) this.failed = true;
+          this.finishReason ??= reason.slice(0, LONGEST_REASON);
+          if (FAILURES.has(reason)) this.failed = true;
         }
         return 'elsewhere';
       case 'usage':

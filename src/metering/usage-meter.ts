@@ -103,6 +103,11 @@ export class UsageMeter {
     return this.#reader.finished;
   }
 
+  /** The first reason that a choice gave for its end, as the provider wrote it. */
+  get finishReason(): string | undefined {
+    return this.#reader.finishReason;
+  }
+
   /** Whether some choice gave a reason for its end, or `[DONE]` was seen. */
   get finished(): boolean {
     return this.#reader.finished || this.done;

@@ -151,7 +151,8 @@ export interface ChatCompletionsRouterOptions {
    * @default false: such fields are a 400
    */
   readonly requestControl?: boolean | RequestControlOptions;
-  readonly hooks?: Hooks;
+  /** Who is told what happens; each of several is told, whatever the others do. */
+  readonly hooks?: Hooks | readonly Hooks[];
   /**
    * Given what is still to be done of each request when its response is out, as a promise that never rejects: its charge.
    * For hosts that stop a process as soon as nobody waits, e.g. `waitUntil` of `@vercel/functions`.
@@ -254,20 +255,4 @@ export interface HealthCheckOptions {
    * @default 300000
    */
   readonly maxCoolDownMs?: number;
-}
-
-/** A target as its operator sees it. */
-export interface TargetStatus {
-  readonly provider: string;
-  /** The model's name there. */
-  readonly model: string;
-  /** `probing`: its cool-down is over, and one request is trying it. */
-  readonly state: 'healthy' | 'ejected' | 'probing';
-  readonly failuresInARow: number;
-  /** When an ejected target is tried again, in ms since the epoch. */
-  readonly retryAt?: number;
-  /** How long its answers lately took to begin, in ms; undefined before the first one. */
-  readonly firstByteMs?: number;
-  /** Requests that run there now. */
-  readonly running: number;
 }

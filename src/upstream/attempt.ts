@@ -13,6 +13,7 @@ import type { Drain } from '../http/drains.ts';
 import { InFlight, type Place } from '../in-flight.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { type Answer, Closed } from '../http/relay.ts';
+import { codeOf, type ObservedAttempt } from '../observation.ts';
 import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
@@ -70,6 +71,7 @@ export interface AttemptTerms {
   readonly drain: Drain | undefined;
   /** The request carries the client's own key: what the provider says of it is the client's matter. */
   readonly usesOwnKey: boolean;
+  readonly observed: ObservedAttempt | undefined;
 }
 
 /** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
@@ -87,7 +89,7 @@ const STALE_WITHIN_MS = 1000;
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, drain, usesOwnKey }: AttemptTerms,
+  { timeouts, spentMs, client, drain, usesOwnKey, observed }: AttemptTerms,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
@@ -110,6 +112,7 @@ export async function attempt(
     try {
       const message = await running.answer;
       clocks.answered();
+      observed?.answered(message, request.apiKey);
       message.once('close', () => {
         clocks.stop();
       });
@@ -126,7 +129,9 @@ export async function attempt(
       ) {
         continue;
       }
-      throw toUpstreamError(asError(error));
+      const failure = toUpstreamError(asError(error));
+      observed?.failed(codeOf(failure));
+      throw failure;
     } finally {
       client.onGone(undefined);
     }

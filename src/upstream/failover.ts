@@ -27,7 +27,7 @@ export interface Journey {
   /** Of the target that was asked last: what becomes of its answer when the client leaves. */
   readonly drain: () => Drain | undefined;
   /** The target that was asked last gave no answer, though its head may have been here: there is nothing to pay for. */
-  readonly onFailed: () => void;
+  readonly onFailed: (error: Error) => void;
 }
 
 /** Statuses that say nothing against the request: the same one may succeed elsewhere, or later. */
@@ -126,7 +126,7 @@ export class Failover {
       if (isProviders) asked.failed(Date.now());
       asked.over();
       if (!isProviders) throw error;
-      journey.onFailed();
+      journey.onFailed(error);
       return { error };
     }
   }

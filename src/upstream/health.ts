@@ -1,7 +1,6 @@
 import type { Target } from '../models/catalog.ts';
+import type { HealthChange, TargetStatus } from '../hooks.ts';
 import type { Provider } from '../models/providers.ts';
-import type { HealthChange } from '../hooks.ts';
-import type { TargetStatus } from '../options/router-options.ts';
 import type { HealthChecks } from '../settings.ts';
 
 export interface HealthOptions {

@@ -5,6 +5,7 @@ import type { Drain } from '../http/drains.ts';
 import type { Client } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../models/catalog.ts';
+import type { Observation } from '../observation.ts';
 import type { Agents } from './agents.ts';
 import { type Abortable, attempt } from './attempt.ts';
 import { peek } from './peek.ts';
@@ -32,6 +33,7 @@ export interface Parcel {
   readonly onRefused: () => void;
   /** Told of a key that was set aside. */
   readonly onError: (error: Error) => void;
+  readonly observation: Observation | undefined;
 }
 
 export interface Sent {
@@ -105,13 +107,16 @@ export class Sender {
 
   #attempt(parcel: Parcel, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
     const { target, clientHeaders, client, drain, startedAt, ownKey } = parcel;
-    const request = upstreamRequest(target, clientHeaders, apiKey, parcel.body(includeUsage), this.#agents);
+    const observed = parcel.observation?.attempt(target);
+    const body = parcel.body(includeUsage);
+    const request = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
     const terms = {
       timeouts: target.provider.timeouts,
       spentMs: performance.now() - startedAt,
       client,
       drain,
       usesOwnKey: ownKey !== undefined,
+      observed,
     };
     return attempt(request, terms, parcel.onAttempt);
   }

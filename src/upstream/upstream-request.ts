@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Target } from '../models/catalog.ts';
+import type { ObservedAttempt } from '../observation.ts';
 import type { Agents } from './agents.ts';
 import type { UpstreamRequest } from './send.ts';
 
@@ -22,6 +23,7 @@ export function nominatedHeaders({ connection }: IncomingHttpHeaders): readonly 
  * Writes the request that goes to a target: our headers, the provider's key, the given bytes.
  *
  * @param apiKey - undefined for a provider that takes none
+ * @param observed - where hooks may add headers
  */
 export function upstreamRequest(
   { provider, model }: Target,
@@ -29,6 +31,7 @@ export function upstreamRequest(
   apiKey: string | undefined,
   body: Buffer,
   agents: Agents,
+  observed: ObservedAttempt | undefined,
 ): UpstreamRequest {
   const headers: Record<string, string> = {
     host: provider.origin.host,
@@ -44,6 +47,7 @@ export function upstreamRequest(
   }
   Object.assign(headers, provider.headers);
   if (apiKey !== undefined) headers[provider.authHeader] = provider.authPrefix + apiKey;
+  observed?.addHeaders(headers);
   return {
     origin: provider.origin,
     path: provider.chatPath(model),

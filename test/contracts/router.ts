@@ -15,6 +15,7 @@ import {
   USAGE,
   USAGE_EVENT,
 } from '../helpers/provider.ts';
+import { collectTold } from '../helpers/told.ts';
 
 export interface MountFacts {
   /** A parser before the router keeps an object only: what goes on is its JSON, not the client's bytes. @default false */
@@ -24,6 +25,30 @@ export interface MountFacts {
 /** What the router does behind any server. Called once for each mount; the client is the official one. */
 export function describeRouter(name: string, mount: Mount, facts?: MountFacts): void {
   describeGateway(name, () => startGateway({}, mount), facts);
+
+  describe(`hooks of a router on ${name}`, () => {
+    it('are told of each request once, as it comes and when it is over', async () => {
+      const told = collectTold();
+      const gateway = await startGateway({ hooks: [told.hooks] }, mount);
+      const ids: (string | null)[] = [];
+      const asks = [
+        () => gateway.post(QUESTION),
+        () => gateway.post({ ...QUESTION, model: 'acme/none' }),
+        () => gateway.fetch('/models', { headers: { authorization: 'Bearer sk-none' } }),
+      ];
+      for (const ask of asks) {
+        const next = told.next();
+        const response = await ask();
+        await response.text();
+        ids.push(response.headers.get('x-request-id'));
+        expect((await next).status).toBe(response.status);
+      }
+      expect(told.ended.map(({ status }) => status)).toEqual([200, 404, 401]);
+      expect(told.started.map(({ requestId }) => requestId)).toEqual(ids);
+      expect(told.ended.map(({ requestId }) => requestId)).toEqual(ids);
+      await gateway.close();
+    });
+  });
 }
 
 /** The same of a gateway that the caller starts, with $5.00 for an account of its own. */

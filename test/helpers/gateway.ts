@@ -8,6 +8,7 @@ import {
   type ChatCompletionsRouter,
   type ChatCompletionsRouterOptions,
   createChatCompletionsRouter,
+  type Hooks,
   MemoryStore,
   type ProviderOptions,
   type Settled,
@@ -62,6 +63,13 @@ export async function startGateway(
   const settled: Settled[] = [];
   const errors: Error[] = [];
   const waiting: ((settled: Settled) => void)[] = [];
+  const own: Hooks = {
+    onSettled: (event) => {
+      settled.push(event);
+      waiting.shift()?.(event);
+    },
+    onError: (error) => errors.push(error),
+  };
   const router = createChatCompletionsRouter({
     store,
     providers: { loopback: { baseURL: provider.baseURL, apiKey: PROVIDER_KEY, ...providerOptions } },
@@ -73,14 +81,7 @@ export async function startGateway(
         maxOutputTokens: 1000,
       },
     },
-    hooks: {
-      onSettled: (event) => {
-        settled.push(event);
-        waiting.shift()?.(event);
-      },
-      onError: (error) => errors.push(error),
-      ...hooks,
-    },
+    hooks: isSeveral(hooks) ? [own, ...hooks] : { ...own, ...hooks },
     ...routerOptions,
   });
   const { key } = await router.keys.create({ account: 'acct', name: 'test' });
@@ -101,6 +102,11 @@ export async function startGateway(
       await router.close();
     },
   };
+}
+
+/** One hook in place of the gateway's own replaces it; an array comes beside them. */
+function isSeveral(hooks: Hooks | readonly Hooks[] | undefined): hooks is readonly Hooks[] {
+  return Array.isArray(hooks);
 }
 
 /** The ways to ask a gateway with a key. */

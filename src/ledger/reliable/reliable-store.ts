@@ -128,6 +128,11 @@ export class ReliableStore implements LedgerStore {
     return this.#outbox !== undefined && this.#outbox.failure === undefined;
   }
 
+  /** Those of the outbox included. */
+  get waitingCharges(): number {
+    return this.#deliveries.waiting;
+  }
+
   async ready(): Promise<void> {
     this.#start();
     await this.#listener.hear(async () => this.#store.ready?.());
