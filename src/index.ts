@@ -36,7 +36,12 @@ export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory/memory-store.ts';
-export { migrate, MigrationRefusedError, type MigrationReport } from './ledger/operations/migrate.ts';
+export {
+  type MigrateOptions,
+  migrate,
+  MigrationRefusedError,
+  type MigrationReport,
+} from './ledger/operations/migrate.ts';
 export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite/sqlite-store.ts';
 export type { RedisClient } from './ledger/redis/redis-client.ts';
 export type { Durability } from './ledger/redis/redis-durability.ts';
@@ -56,5 +61,6 @@ export type {
   HealthCheckOptions,
   RetryOptions,
 } from './options/router-options.ts';
+export type { ServerConfig, ServerOptions } from './options/server-options.ts';
 export { type ChatCompletionsRouter, createChatCompletionsRouter, type ReloadOptions } from './router.ts';
 export type { RunningRequest } from './live-request.ts';

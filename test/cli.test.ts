@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
+import { type Ended, runCli } from './helpers/cli.ts';
 import { admission } from './helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from './helpers/redis-server.ts';
 
@@ -38,25 +39,8 @@ beforeEach(async () => {
   await ledger.close();
 });
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function run(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
-  const child = spawn(process.execPath, ['--no-warnings', CLI, ...args], {
-    env: { PATH: process.env['PATH'], ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit') as Promise<[number | null]>,
-  ]);
-  return { code, stdout, stderr };
-}
-
+const run = (args: readonly string[], env: Record<string, string> = {}): Promise<Ended> =>
+  runCli(args, { env });
 const on = (...args: string[]): Promise<Ended> => run([...args, '--store', store]);
 const ok = (...lines: string[]): Ended => ({
   code: 0,
@@ -79,6 +63,16 @@ describe('the command', () => {
     }
   });
 
+  it('says which version it is', async () => {
+    expect(await run(['--version'])).toEqual(ok('0.1.0'));
+  });
+
+  it('is in color where that is asked for, and only there', async () => {
+    const colored = await run(['--help'], { FORCE_COLOR: '1' });
+    expect(colored.stdout).toContain('\u001b[1maudit');
+    expect((await run(['--help'])).stdout).not.toContain('\u001b');
+  });
+
   it('says of each command how it is called', async () => {
     const { code, stdout } = await run(['credits', 'grant', '--help']);
     expect(code).toBe(0);
@@ -91,7 +85,17 @@ describe('the command', () => {
     ['an unknown command', ['fly'], 'there is no command "fly"'],
     ['half a command', ['credits'], 'credits is followed by one of balance, grant, adjust'],
     ['an unknown option', ['audit', '--fast'], "Unknown option '--fast'"],
-    ['no store', ['audit'], '--store URL is required, or CREDITS_STORE in the environment'],
+    ['no store', ['audit'], '--store URL is required, or --config FILE, or CREDITS_STORE in the environment'],
+    ['two stores', ['audit', '--store', 'x', '--config', 'y'], '--store and --config both say where'],
+    ['a word that is nearly one', ['audti'], 'there is no command "audti"; did you mean audit?'],
+    ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
+    [
+      'an option that is nearly one',
+      ['audit', '--stroe', 'x'],
+      "Unknown option '--stroe'; did you mean --store?",
+    ],
+    ['an option without its value', ['audit', '--store'], '--store wants a value: --store URL'],
+    ['a value to an option that has none', ['audit', '--json=1'], '--json takes no value'],
     ['a store of its own', ['audit', '--store', 'memory:'], "memory: is a process's own"],
     ['a store that is none', ['audit', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
     ['too little', ['freeze'], 'it is chat-completions-router freeze ACCOUNT'],
@@ -236,7 +240,7 @@ describe('journal', () => {
     const reason = 'x'.repeat(500);
     for (let n = 0; n < 400; n++) await ledger.adjust({ account: 'acme', id: `a${n}`, delta: 1n, reason });
     await ledger.close();
-    const child = spawn(process.execPath, ['--no-warnings', CLI, 'journal', '--store', store], {
+    const child = spawn(process.execPath, [CLI, 'journal', '--store', store], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const errors = text(child.stderr);

@@ -85,7 +85,22 @@ describe('migrate', () => {
   ])('moves what can be spent, lots and keys from %s', async (_what, openOne, openOther) => {
     const [from, to] = [openOne(), openOther()];
     await live(from);
-    expect(await migrate(from, to)).toEqual({ accounts: 2, keys: 2, available: '0.00000012', problems: [] });
+    const told: string[] = [];
+    const onAccount = (account: string, step: string): void => void told.push(`${step} ${account}`);
+    expect(await migrate(from, to, { onAccount })).toEqual({
+      accounts: 2,
+      keys: 2,
+      available: '0.00000012',
+      problems: [],
+    });
+    expect(told.toSorted()).toEqual([
+      'checked acme',
+      'checked zeta',
+      'compared acme',
+      'compared zeta',
+      'moved acme',
+      'moved zeta',
+    ]);
 
     const state = await to.snapshot('acme');
     expect(state).toMatchObject({ available: 117n, held: 0n, spent: 0n, frozen: true });

@@ -77,6 +77,7 @@ function blocks(page: string, language: string): string[] {
 
 describe('the docs', () => {
   const operating = readFileSync(`${ROOT}docs/operating.md`, 'utf8');
+  const commandLine = readFileSync(`${ROOT}docs/command-line.md`, 'utf8');
 
   it('lead to files that exist', () => {
     for (const page of DOCS) {
@@ -131,9 +132,9 @@ describe('the docs', () => {
     const names = cli.flatMap((source) =>
       [...source.matchAll(/^\s*name: '([a-z ]+)'/gm)].map(([, name]) => name),
     );
-    const shown = [...operating.matchAll(/^npx chat-completions-router (credits \w+|\w+)/gm)].map(
-      ([, name]) => name,
-    );
+    const shown = [
+      ...commandLine.matchAll(/^\$ npx chat-completions-router ((?:credits|keys) \w+|\w+)/gm),
+    ].map(([, name]) => name);
     expect(new Set(shown)).toEqual(new Set(names));
   });
 });

@@ -1,12 +1,13 @@
 import { audit } from '../ledger/operations/audit.ts';
-import { type Command, counted } from './command.ts';
+import { type StoreCommand, counted } from './command.ts';
 
-export const auditCommand: Command = {
+export const auditCommand: StoreCommand = {
   name: 'audit',
   summary: 'Add up the books anew, of one account or all, and say what is wrong',
+  store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
-  async run({ positionals: [account], store, print }) {
+  async run({ positionals: [account], store, print, progress }) {
     let [accounts, lines, findings] = [0, 0, 0];
     for (const message of (await store.damage?.()) ?? []) {
       findings += 1;
@@ -15,6 +16,7 @@ export const auditCommand: Command = {
     for await (const each of audit(store, { ...(account !== undefined && { account }) })) {
       accounts += 1;
       lines += each.lines;
+      progress(`${counted(accounts, 'account')}, ${counted(lines, 'line')} of journal …`);
       findings += each.findings.length;
       for (const finding of each.findings) {
         print(`${finding.account}: ${finding.invariant} ${finding.message}`, finding);

@@ -1,9 +1,10 @@
 import { createCredits, type CreditsChange } from '../ledger/operations/credits.ts';
-import { type Command, count, type Invocation, required, UsageError } from './command.ts';
+import { type StoreCommand, count, type StoreInvocation, required, UsageError } from './command.ts';
 
-export const grantCommand: Command = {
+export const grantCommand: StoreCommand = {
   name: 'credits grant',
   summary: 'Add credits to an account, which this makes if there is none',
+  store: 'may be new',
   positionals: 'ACCOUNT AMOUNT',
   options: {
     id: { value: 'ID', help: "the grant's own id, as a payment's: the same one twice grants once" },
@@ -26,9 +27,10 @@ export const grantCommand: Command = {
   },
 };
 
-export const adjustCommand: Command = {
+export const adjustCommand: StoreCommand = {
   name: 'credits adjust',
   summary: "Correct an account's balance, up or down",
+  store: 'exists',
   positionals: 'ACCOUNT DELTA',
   options: {
     id: { value: 'ID', help: "the adjustment's own id: the same one twice adjusts once" },
@@ -44,9 +46,10 @@ export const adjustCommand: Command = {
   },
 };
 
-export const balanceCommand: Command = {
+export const balanceCommand: StoreCommand = {
   name: 'credits balance',
   summary: 'Say what an account has, or all of them',
+  store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
   async run({ positionals: [account], store, print }) {
@@ -65,7 +68,7 @@ export const balanceCommand: Command = {
   },
 };
 
-function report({ print }: Invocation, account: string, change: CreditsChange): boolean {
+function report({ print }: StoreInvocation, account: string, change: CreditsChange): boolean {
   const { available, duplicate, durable } = change;
   const repeated = duplicate ? ' (it was made before)' : '';
   const unsafe = durable === false ? ' (NOT on as many replicas as was asked for: repeat the command)' : '';

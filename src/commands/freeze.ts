@@ -1,19 +1,20 @@
-import type { Command } from './command.ts';
+import type { StoreCommand } from './command.ts';
 
-export const freezeCommand: Command = {
+export const freezeCommand: StoreCommand = {
   name: 'freeze',
   summary: 'Refuse new requests of an account; those that run go on, and are charged',
   ...changing(true),
 };
 
-export const unfreezeCommand: Command = {
+export const unfreezeCommand: StoreCommand = {
   name: 'unfreeze',
   summary: 'Admit requests of an account again',
   ...changing(false),
 };
 
-function changing(frozen: boolean): Omit<Command, 'name' | 'summary'> {
+function changing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary'> {
   return {
+    store: 'exists',
     positionals: 'ACCOUNT',
     options: {},
     async run({ positionals: [account = ''], store, print }) {

@@ -1,9 +1,10 @@
 import { createCredits } from '../ledger/operations/credits.ts';
-import { type Command, count, UsageError } from './command.ts';
+import { type StoreCommand, count, UsageError } from './command.ts';
 
-export const journalCommand: Command = {
+export const journalCommand: StoreCommand = {
   name: 'journal',
   summary: 'Print the journal of one account or all, as JSON lines',
+  store: 'exists',
   positionals: '[ACCOUNT]',
   options: { after: { value: 'POSITION', help: 'begin after this position; 0 by default' } },
   async run({ positionals: [account], options, store, write }) {
@@ -14,9 +15,10 @@ export const journalCommand: Command = {
   },
 };
 
-export const trimCommand: Command = {
+export const trimCommand: StoreCommand = {
   name: 'trim',
   summary: "Fold an account's journal up to a position into sums, once it is exported",
+  store: 'exists',
   positionals: 'ACCOUNT POSITION',
   options: {},
   async run({ positionals: [account = '', position = ''], store, print }) {

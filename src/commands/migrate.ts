@@ -1,16 +1,26 @@
 import { migrate } from '../ledger/operations/migrate.ts';
-import { type Command, counted, required } from './command.ts';
+import { type StoreCommand, counted, required } from './command.ts';
 
-export const migrateCommand: Command = {
+export const migrateCommand: StoreCommand = {
   name: 'migrate',
   summary: 'Move all accounts and API keys into another store, while no router uses either',
+  store: 'exists',
   positionals: '',
   options: {
     to: { value: 'URL', help: 'the store to move into: empty, or as an interrupted migration left it' },
   },
   async run(invocation) {
-    const { store, print, open } = invocation;
-    const { problems, ...moved } = await migrate(store, open(required(invocation, 'to')));
+    const { store, print, progress, open } = invocation;
+    const done = { checked: 0, moved: 0, compared: 0 };
+    const { problems, ...moved } = await migrate(store, open(required(invocation, 'to')), {
+      onAccount: (_account, step) => {
+        done[step] += 1;
+        const { checked } = done;
+        progress(
+          `${step} ${step === 'checked' ? counted(checked, 'account') : `${done[step]} of ${checked}`} …`,
+        );
+      },
+    });
     for (const problem of problems) print(`${problem.account}: ${problem.message}`, problem);
     const { accounts, keys, available } = moved;
     const outcome = problems.length === 0 ? 'all is as it was' : counted(problems.length, 'problem');

@@ -12,6 +12,11 @@ export interface MigrationReport {
   readonly problems: readonly { readonly account: string; readonly message: string }[];
 }
 
+export interface MigrateOptions {
+  /** Told of each account three times over: first all are checked, then all are moved, then all are compared. */
+  readonly onAccount?: (account: string, step: 'checked' | 'moved' | 'compared') => void;
+}
+
 /** Nothing can be moved, or no more of it, until what the message says is resolved. */
 export class MigrationRefusedError extends Error {
   override readonly name = 'MigrationRefusedError';
@@ -32,19 +37,27 @@ export class MigrationRefusedError extends Error {
  *
  * @throws MigrationRefusedError before anything of its account is written
  */
-export async function migrate(from: LedgerStore, to: LedgerStore): Promise<MigrationReport> {
+export async function migrate(
+  from: LedgerStore,
+  to: LedgerStore,
+  { onAccount }: MigrateOptions = {},
+): Promise<MigrationReport> {
   await from.ready?.();
   await to.ready?.();
   if (!from.keyHashes) throw new TypeError('from must be a store that has keyHashes');
   await tidy(from);
-  for await (const account of from.accounts()) await prepare(from, to, account);
+  for await (const account of from.accounts()) {
+    await prepare(from, to, account);
+    onAccount?.(account, 'checked');
+  }
 
   const notDurable: string[] = [];
   for await (const account of from.accounts()) {
     const plan = await prepare(from, to, account);
     if (plan && !(await carryOut(plan, to))) notDurable.push(account);
+    onAccount?.(account, 'moved');
   }
-  return compare(from, to, notDurable);
+  return compare(from, to, notDurable, onAccount);
 }
 
 /** Ends leases that ran out since the router stopped, and expires credits, as often as it takes to visit all accounts. */
@@ -139,6 +152,7 @@ async function compare(
   from: LedgerStore,
   to: LedgerStore,
   notDurable: readonly string[],
+  onAccount: MigrateOptions['onAccount'],
 ): Promise<MigrationReport> {
   const problems = notDurable.map((account) => {
     return { account, message: 'is not on as many replicas as was asked for: run the migration again' };
@@ -159,6 +173,7 @@ async function compare(
     accounts += 1;
     keys += hashes[0]?.size ?? 0;
     available += before.available;
+    onAccount?.(account, 'compared');
   }
   return { accounts, keys, available: formatUsd(available), problems };
 }

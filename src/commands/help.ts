@@ -1,0 +1,61 @@
+import { styleText } from 'node:util';
+
+import { optionsOf } from './arguments.ts';
+import type { Command, CommandOption } from './command.ts';
+
+/** What is typed before a command. */
+export const NAME = 'chat-completions-router';
+
+/** All commands, a line each. */
+export function overview(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const list = (kind: (command: Command) => boolean): string[] =>
+    commands.filter(kind).map(({ name, summary }) => `  ${bold(name.padEnd(width))}  ${summary}`);
+  return [
+    `Usage: ${NAME} COMMAND …`,
+    '',
+    ...list(({ store }) => !store),
+    '',
+    'On the store of an app or server, while it runs:',
+    '',
+    ...list(({ store }) => store !== undefined),
+    '',
+    WHERE,
+    '',
+    `${bold('--help')} after a command says how it is called; ${bold('--version')} says which this is.`,
+    'Ends with 0 if all is well, 1 if something is wrong or failed, 2 if it was called wrongly.',
+  ].join('\n');
+}
+
+export function help(command: Command): string {
+  const options = Object.entries(optionsOf(command)).map(([name, option]) => [
+    flag(name, option),
+    option.help,
+  ]);
+  const width = Math.max(...options.map(([left = '']) => left.length));
+  return [
+    `Usage: ${NAME} ${synopsis(command)}`,
+    '',
+    `${command.summary}.`,
+    '',
+    ...options.map(([left = '', meaning]) => `  ${bold(left.padEnd(width))}  ${meaning}`),
+    ...(command.store ? ['', WHERE] : []),
+  ].join('\n');
+}
+
+export function synopsis({ name, positionals, options }: Command): string {
+  const flags = Object.entries(options).map(([each, option]) => flag(each, option));
+  return [name, positionals, ...flags].filter((part) => part !== '').join(' ');
+}
+
+function flag(name: string, { value }: CommandOption): string {
+  return value === undefined ? `--${name}` : `--${name} ${value}`;
+}
+
+const WHERE = `The store is that of --store, else of --config, else of CREDITS_STORE in the environment, else of the
+config in this folder (chat-completions-router.config.ts, .json and so on).`;
+
+/** Only where somebody sees it; NO_COLOR and FORCE_COLOR are obeyed. */
+function bold(text: string): string {
+  return styleText('bold', text);
+}

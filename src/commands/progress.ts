@@ -1,0 +1,30 @@
+import type { WriteStream } from 'node:tty';
+
+/** So often at most: a terminal is slower than a loop. */
+const EVERY_MS = 100;
+
+/** A line on a terminal that says how far long work is, and goes when there is something to print. */
+export class Progress {
+  readonly #terminal: Pick<WriteStream, 'isTTY' | 'write'>;
+  readonly #now: () => number;
+  #shownAt = -Infinity;
+  #isShown = false;
+
+  constructor(terminal: Pick<WriteStream, 'isTTY' | 'write'>, now: () => number = Date.now) {
+    this.#terminal = terminal;
+    this.#now = now;
+  }
+
+  show(text: string): void {
+    if (!this.#terminal.isTTY || this.#now() - this.#shownAt < EVERY_MS) return;
+    this.#shownAt = this.#now();
+    this.#isShown = true;
+    this.#terminal.write(`\r\u001b[K${text}`);
+  }
+
+  clear(): void {
+    if (!this.#isShown) return;
+    this.#isShown = false;
+    this.#terminal.write('\r\u001b[K');
+  }
+}

@@ -1,0 +1,36 @@
+import { findConfig } from '../config/config-file.ts';
+import { count, type LoneCommand, UsageError } from './command.ts';
+
+export const serveCommand: LoneCommand = {
+  name: 'serve',
+  summary: 'Serve the models of a config, on a server of its own',
+  positionals: '',
+  options: {
+    config: { value: 'FILE', help: 'TypeScript, JavaScript or JSON; that of this folder by default' },
+    port: { value: 'PORT', help: "the config's by default, else PORT in the environment, else 8787" },
+    host: { value: 'ADDRESS', help: '127.0.0.1 by default; 0.0.0.0 in a container' },
+    log: { value: 'FORMAT', help: 'json or text; text on a terminal, else json, by default' },
+  },
+  async run({ options: { config, port, host, log: format } }) {
+    const path = config ?? findConfig('.');
+    if (path === undefined) throw new UsageError('there is no config in this folder: init makes one');
+    if (format !== undefined && format !== 'json' && format !== 'text') {
+      throw new UsageError(`--log must be json or text, got ${JSON.stringify(format)}`);
+    }
+    // What the other commands can do without isn't loaded for them.
+    const { createLog, serve } = await import('../serve/serve.ts');
+    const log = createLog(
+      process.stdout,
+      format ?? (process.stdout.isTTY ? 'text' : 'json'),
+      () => new Date(),
+    );
+    return serve({ path, port: portNumber(port), host, log });
+  },
+};
+
+function portNumber(port: string | undefined): number | undefined {
+  if (port === undefined) return undefined;
+  const number = count(port, '--port');
+  if (number > 65_535) throw new UsageError(`--port must be at most 65535, got ${number}`);
+  return number;
+}

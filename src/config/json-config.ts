@@ -1,0 +1,74 @@
+import { ConfigError } from './config-error.ts';
+
+/**
+ * A config in JSON, with comments and `${NAMES}` of the environment in its strings.
+ *
+ * `${NAME:-default}` has a default, `$${` is a plain `${`.
+ *
+ * @throws {ConfigError} naming the line, or each option whose variable isn't set
+ */
+export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
+  const plain = withoutComments(text);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(plain);
+  } catch {
+    throw new ConfigError(path, whatIsWrong(plain));
+  }
+  const missing: string[] = [];
+  const filled = fill(parsed, '', env, missing);
+  if (missing.length > 0) throw new ConfigError(path, missing.join('; '));
+  return filled;
+}
+
+/** Blanks in place of comments and of commas before a bracket, so that what is left stays where it was. */
+function withoutComments(text: string): string {
+  const blanks = (piece: string): string => piece.replaceAll(/[^\n]/g, ' ');
+  return text
+    .replaceAll(/("(?:\\.|[^"\\\n])*")|\/\/[^\n]*|\/\*[^]*?\*\//g, (piece, string?: string) =>
+      string === undefined ? blanks(piece) : piece,
+    )
+    .replaceAll(/("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])/g, (_piece, string?: string) => string ?? ' ');
+}
+
+/** The first line that can't stand where it stands, and why; what V8 quotes of a text may be half a secret. */
+function whatIsWrong(text: string): string {
+  const lines = text.split('\n');
+  for (let n = 1; n <= lines.length; n++) {
+    const soFar = lines.slice(0, n).join('\n').trimEnd();
+    try {
+      JSON.parse(soFar);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      const [, position] = /at position (\d+)/.exec(message) ?? [];
+      const isCutOnly = message.startsWith('Unexpected end') || Number(position) >= soFar.length;
+      if (n < lines.length && isCutOnly) continue;
+      return `line ${n}: ${message.replace(/(, (\.\.\.)?"|( in JSON)? at position).*/s, '')}`;
+    }
+  }
+  return 'it is empty';
+}
+
+function fill(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
+  if (typeof value === 'string') {
+    return value.replaceAll(
+      /\$\$\{|\$\{(\w+)(?::-([^}]*))?\}/g,
+      (_whole, name?: string, fallback?: string) => {
+        if (name === undefined) return '${';
+        const found = env[name] === '' ? undefined : env[name];
+        if (found === undefined && fallback === undefined) {
+          missing.push(`${option}: ${name} is not set in the environment`);
+        }
+        return found ?? fallback ?? '';
+      },
+    );
+  }
+  if (Array.isArray(value)) return value.map((each, n) => fill(each, `${option}[${n}]`, env, missing));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => {
+      const step = /^[\w$]+$/.test(name) ? (option === '' ? name : `.${name}`) : `[${JSON.stringify(name)}]`;
+      return [name, fill(each, option + step, env, missing)];
+    }),
+  );
+}

@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+
+import type { ChatCompletionsRouter } from '../router.ts';
+import type { Log } from './log.ts';
+
+/** How long an answer to `/readyz` stands: who asks more often asks no store. */
+const READY_FOR_MS = 1000;
+/** A store that takes longer than this to answer is none to serve from. */
+const READY_WITHIN_MS = 5000;
+
+/** Whether the process can serve, as load balancers ask it. */
+export class Readiness {
+  readonly #router: ChatCompletionsRouter;
+  #asked: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
+  #isClosing = false;
+
+  constructor(router: ChatCompletionsRouter) {
+    this.#router = router;
+  }
+
+  /** What keeps it from serving; undefined when nothing does. */
+  async problem(): Promise<string | undefined> {
+    if (this.#isClosing) return 'closing';
+    const now = performance.now();
+    if (!this.#asked || now - this.#asked.at > READY_FOR_MS) this.#asked = { at: now, problem: this.#ask() };
+    return this.#asked.problem;
+  }
+
+  close(): void {
+    this.#isClosing = true;
+  }
+
+  async #ask(): Promise<string | undefined> {
+    const { promise: late, resolve } = Promise.withResolvers<string>();
+    const timer = setTimeout(resolve, READY_WITHIN_MS, `the store has not answered in ${READY_WITHIN_MS} ms`);
+    const ready = this.#router.ready().then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    const problem = await Promise.race([ready, late]);
+    clearTimeout(timer);
+    return problem;
+  }
+}
+
+/** A server of its own: the router at every path, but `/healthz` (it runs) and `/readyz` (it can serve). */
+export function createGateway(router: ChatCompletionsRouter, readiness: Readiness, log: Log): Server {
+  return createServer((request, response) => {
+    const [path = '/'] = (request.url ?? '/').split('?', 1);
+    if (path === '/healthz') answer(response, 200, { status: 'ok' });
+    else if (path === '/readyz') void sayReady(response, readiness);
+    else {
+      router(request, response).catch((error: unknown) => {
+        log('error', 'error', { message: String(error) });
+      });
+    }
+  });
+}
+
+/**
+ * Resolves with the address once the server listens.
+ *
+ * @throws an Error that says what to do where the port is taken
+ */
+export async function listen(server: Server, port: number, host: string): Promise<string> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const code: unknown = Reflect.get(Object(error), 'code');
+    const taken = `port ${port} of ${host} is taken: another one with --port, or PORT in the environment`;
+    throw code === 'EADDRINUSE' ? new Error(taken, { cause: error }) : error;
+  }
+  const at = server.address();
+  if (at === null || typeof at === 'string') throw new TypeError('the server has no port');
+  return `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`;
+}
+
+async function sayReady(response: ServerResponse, readiness: Readiness): Promise<void> {
+  const problem = await readiness.problem();
+  if (problem === undefined) answer(response, 200, { status: 'ready' });
+  else answer(response, 503, { status: 'not ready', problem });
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
+  response.writeHead(status, headers).end(JSON.stringify(body));
+}

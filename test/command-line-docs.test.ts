@@ -1,0 +1,95 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { type FakeProvider, startFakeProvider } from '../src/testing.ts';
+
+const ROOT = new URL('..', import.meta.url).pathname;
+const PAGE = readFileSync(`${ROOT}docs/command-line.md`, 'utf8');
+
+interface Example {
+  readonly command: string;
+  /** What it prints; … stands for anything. */
+  readonly output: string;
+}
+
+/** The commands of the page, in their order, with what the page says that they print. */
+const examples: readonly Example[] = [...PAGE.matchAll(/^```console\n(.*?)^```/gms)].flatMap(
+  ([, block = '']) =>
+    block
+      .split(/^\$ /m)
+      .slice(1)
+      .map((each) => {
+        const [command = '', ...output] = each.split('\n');
+        return { command, output: output.join('\n') };
+      }),
+);
+
+describe('docs/command-line.md', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ccr-docs-'));
+  const servers: ChildProcess[] = [];
+  let provider: FakeProvider;
+  let env: NodeJS.ProcessEnv;
+
+  beforeAll(async () => {
+    provider = await startFakeProvider();
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    // `npx NAME` without the registry.
+    writeFileSync(
+      join(bin, 'npx'),
+      `#!/bin/sh\nshift\nexec '${process.execPath}' '${ROOT}dist/cli.js' "$@"\n`,
+    );
+    chmodSync(join(bin, 'npx'), 0o755);
+    env = {
+      PATH: `${bin}:${process.env['PATH']}`,
+      OPENAI_API_KEY: 'sk-test',
+      OPENAI_BASE_URL: provider.baseURL,
+    };
+    const [, config = ''] = /^```json\n(.*?)^```/ms.exec(PAGE) ?? [];
+    writeFileSync(join(folder, 'chat-completions-router.config.json'), config);
+  });
+
+  afterAll(async () => {
+    for (const server of servers) {
+      server.kill('SIGKILL');
+      if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
+    }
+    await provider.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('shows commands', () => {
+    expect(examples.length).toBeGreaterThan(9);
+  });
+
+  it.each(examples)('is true of $command', async ({ command, output }) => {
+    if (/^npx \S+ serve/.test(command)) {
+      const args = command
+        .replace(/^npx \S+ /, '')
+        .replace('8787', '0')
+        .split(' ');
+      const server = spawn(join(folder, 'bin/npx'), ['_', ...args], {
+        cwd: folder,
+        env,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      servers.push(server);
+      const [line] = (await once(server.stdout, 'data')) as [Buffer];
+      expect(line.toString().replace(/:\d+\/v1/, ':8787/v1')).toMatch(asPattern(output));
+      return;
+    }
+    const { stdout, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8' });
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(asPattern(output));
+  });
+});
+
+function asPattern(output: string): RegExp {
+  const pieces = output.split('…').map((piece) => piece.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return new RegExp(`^${pieces.join('.*')}$`, 's');
+}
