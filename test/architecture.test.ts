@@ -61,6 +61,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'http',
     ...LOW,
   ],
+  admin: [],
   'fastify.ts': ['adapters'],
   'hono.ts': ['adapters'],
   'koa.ts': ['adapters'],
