@@ -32,6 +32,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     outputCap: Math.min(asked, most),
     modelOutputCap: Math.max(asked, most),
     n: request.n,
+    webSearches: model.webSearches,
     prices: model.prices,
   });
 }

@@ -15,6 +15,7 @@ import type { LiveRequest } from './live-request.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
 import { askedModels, combined } from './models/asked-models.ts';
+import { type CallerMarkups, withCallerMarkup } from './models/caller-markup.ts';
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
 import type { Settings } from './settings.ts';
@@ -30,6 +31,7 @@ import type { Sender } from './upstream/sender.ts';
 export interface CompletionServices {
   readonly settings: Settings;
   readonly catalog: Catalog;
+  readonly markups: CallerMarkups;
   readonly settlements: Settlements;
   readonly sender: Sender;
   readonly health: Health;
@@ -72,8 +74,11 @@ export async function completion(
   const found = askedModels(catalog, request.model, control);
   const { upstreamKeys } = caller;
   const ownKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
-  const priced = (asked: Model): Model =>
-    upstreamKeys ? withOwnKeys(asked, (provider) => ownKey(provider) !== undefined) : asked;
+  const markup = services.markups.of(caller);
+  const priced = (asked: Model): Model => {
+    const marked = markup ? withCallerMarkup(asked, markup) : asked;
+    return upstreamKeys ? withOwnKeys(marked, (provider) => ownKey(provider) !== undefined) : marked;
+  };
   const [first, ...fallbacks] = found;
   const models = [priced(first), ...fallbacks.map(priced)] as const;
   const model = combined(models);

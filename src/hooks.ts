@@ -129,6 +129,8 @@ export interface Settled {
   readonly writtenOff: string;
   /** What the provider bills; USD, as a decimal string; undefined where no `cost` is configured. */
   readonly cost?: string;
+  /** The version of the price that it was charged by, markup included, as the journal has it; undefined where it was voided. */
+  readonly price?: string;
   readonly voided: boolean;
   readonly usage?: Usage;
   readonly usageSource: 'upstream' | 'estimated' | 'none';

@@ -46,7 +46,8 @@ export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite/sqlite-sto
 export type { RedisClient } from './ledger/redis/redis-client.ts';
 export type { Durability } from './ledger/redis/redis-durability.ts';
 export { RedisStore, type RedisStoreOptions } from './ledger/redis/redis-store.ts';
-export type { Pricing } from './metering/price.ts';
+export type { Markup } from './metering/markup.ts';
+export type { Pricing, PricingTier, TokenPricing } from './metering/pricing.ts';
 export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
 export type {
   Authenticate,

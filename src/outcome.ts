@@ -3,7 +3,7 @@ import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
 import { isPlausible, outputTokensEstimate, type Quote } from './metering/estimate.ts';
 import { charge } from './metering/price.ts';
-import type { Usage } from './metering/usage-dialects.ts';
+import { textUsage, type Usage } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
 import type { Settings } from './settings.ts';
@@ -155,24 +155,14 @@ function atMost(held: NanoDollars, consumption: Consumption): Consumption {
   return consumption.charge <= held ? consumption : { ...consumption, charge: held };
 }
 
-function textUsage(promptTokens: number, completionTokens: number): Usage {
-  return {
-    promptTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    completionTokens,
-    reasoningTokens: 0,
-    audioPromptTokens: 0,
-    audioCompletionTokens: 0,
-  };
-}
-
 function shortened(usage: Usage, completionTokens: number): Usage {
   if (usage.completionTokens <= completionTokens) return usage;
+  const audioCompletionTokens = Math.min(usage.audioCompletionTokens, completionTokens);
   return {
     ...usage,
     completionTokens,
     reasoningTokens: Math.min(usage.reasoningTokens, completionTokens),
-    audioCompletionTokens: Math.min(usage.audioCompletionTokens, completionTokens),
+    audioCompletionTokens,
+    imageCompletionTokens: Math.min(usage.imageCompletionTokens, completionTokens - audioCompletionTokens),
   };
 }

@@ -18,6 +18,7 @@ import { guard, guardHooks } from './guarded-hooks.ts';
 import type { TargetStatus } from './hooks.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
+import { CallerMarkups } from './models/caller-markup.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from './models/catalog.ts';
 import type { ChatCompletionsRouterOptions } from './options/router-options.ts';
 import { checkRecord, resolveSettings, type Settings } from './settings.ts';
@@ -91,7 +92,7 @@ export function createPacedRouter(
 ): ChatCompletionsRouter {
   const settings = resolveSettings(options);
   let catalogOptions: CatalogOptions = { providers: options.providers, models: options.models };
-  let catalog = createCatalog(catalogOptions, settings.timeouts);
+  let catalog = createCatalog(catalogOptions, settings);
   const { observer, onSettled, onError, tell, onHealthChange, onRouter } = guardHooks(options.hooks);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
@@ -120,6 +121,7 @@ export function createPacedRouter(
     get catalog(): Catalog {
       return catalog;
     },
+    markups: new CallerMarkups(options.markupOf),
     store,
     authenticator,
     settlements,
@@ -177,7 +179,7 @@ export function createPacedRouter(
   function reload(changes: ReloadOptions): void {
     checkRecord(changes, 'reload', { providers: true, models: true });
     const { providers = catalogOptions.providers, models = catalogOptions.models } = changes;
-    const next = createCatalog({ providers, models }, settings.timeouts, catalog);
+    const next = createCatalog({ providers, models }, settings, catalog);
     catalogOptions = { providers, models };
     catalog = next;
   }

@@ -1,4 +1,4 @@
-import type { Authenticator } from './accounts/authenticate.ts';
+import type { Authenticator, Caller } from './accounts/authenticate.ts';
 import { completion, type CompletionServices } from './completion.ts';
 import {
   CreditStoreUnavailableError,
@@ -15,6 +15,7 @@ import { Closed } from './http/relay.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd } from './ledger/money.ts';
 import type { LiveRequest } from './live-request.ts';
+import type { ModelList } from './models/list.ts';
 
 export interface RouteServices extends CompletionServices {
   readonly authenticator: Authenticator;
@@ -53,10 +54,10 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         await completion(exchange, client, caller, services, live);
         return;
       case 'models':
-        sendJson(exchange, 200, services.catalog.list.all);
+        sendJson(exchange, 200, listFor(caller, services).all);
         return;
       case 'model': {
-        const record = services.catalog.list.get(endpoint.id);
+        const record = listFor(caller, services).get(endpoint.id);
         if (!record) throw new ModelNotFoundError(endpoint.id);
         sendJson(exchange, 200, record);
         return;
@@ -79,6 +80,12 @@ export function endpointOf(
   basePath: string,
 ): [path: string, name: EndpointName | undefined] {
   return [pathOf(url), findEndpoint(url, basePath)?.name];
+}
+
+/** The models with what this caller pays. */
+function listFor(caller: Caller, { catalog, markups }: RouteServices): ModelList {
+  const markup = markups.of(caller);
+  return markup ? catalog.listWith(markup) : catalog.list;
 }
 
 /**

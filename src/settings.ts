@@ -1,6 +1,7 @@
 import type { Hooks } from './hooks.ts';
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
+import { type MarkupTerms, NO_MARKUP, parseMarkup } from './metering/markup.ts';
 import type { TimeoutOptions } from './options/provider-options.ts';
 import type {
   ChatCompletionsRouterOptions,
@@ -43,6 +44,7 @@ export interface Settings {
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
   readonly timeouts: Timeouts;
+  readonly markup: MarkupTerms;
   readonly retries: Retries | undefined;
   readonly health: HealthChecks | undefined;
   readonly keyCacheMs: number;
@@ -69,6 +71,8 @@ const DEFAULT_HEALTH: HealthChecks = { failures: 5, coolDownMs: 5000, maxCoolDow
 const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   providers: true,
   models: true,
+  markup: true,
+  markupOf: true,
   store: true,
   authenticate: true,
   cacheKey: true,
@@ -106,7 +110,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
 export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
   checkRecord(options, 'options', KNOWN_OPTIONS);
   checkHooks(options.hooks);
-  for (const name of ['authenticate', 'cacheKey', 'waitUntil'] as const) {
+  for (const name of ['authenticate', 'cacheKey', 'markupOf', 'waitUntil'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
       throw wrong(name, 'a function', options[name]);
     }
@@ -130,6 +134,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     onBreak,
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
+    markup: options.markup === undefined ? NO_MARKUP : parseMarkup(options.markup, 'markup'),
     retries: resolveRetries(options.retries),
     health: resolveHealth(options.health),
     keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),

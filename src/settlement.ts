@@ -269,6 +269,7 @@ export class Settlements {
       charged: formatUsd(charged),
       writtenOff: formatUsd(writtenOff),
       ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),
+      ...(consumption && { price: target.price.version }),
       voided: consumption === undefined,
       ...(consumption && { usage: consumption.usage }),
       usageSource: consumption?.source ?? 'none',

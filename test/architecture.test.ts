@@ -30,7 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'settings.ts': ['options', 'hooks.ts', 'metering', 'ledger', 'errors.ts'],
   options: ['hooks.ts', 'metering', 'ledger'],
   http: ['metering', 'settings.ts', 'json', 'errors.ts'],
-  accounts: ['http', 'options', 'ledger', 'errors.ts'],
+  accounts: ['http', 'metering', 'options', 'ledger', 'errors.ts'],
   models: ['http', ...LOW],
   upstream: ['http', 'models', ...LOW],
   'outcome.ts': ['models', ...LOW],

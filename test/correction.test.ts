@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { Settled } from '../src/index.ts';
 import { Correction } from '../src/metering/correction.ts';
 import { DEFAULT_TOKEN_BUDGETS, quoteFor, type PromptSize } from '../src/metering/estimate.ts';
-import { parsePricing } from '../src/metering/price.ts';
-import type { Usage } from '../src/metering/usage-dialects.ts';
+import { parsePricing } from '../src/metering/pricing.ts';
+import { textUsage as usage } from '../src/metering/usage-dialects.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, answerStream, DONE, event, text } from './helpers/provider.ts';
 
@@ -27,20 +27,9 @@ function quote(size: Partial<PromptSize> = {}): ReturnType<typeof quoteFor> {
     outputCap: 1000,
     modelOutputCap: 1000,
     n: 1,
+    webSearches: 0,
     prices: [parsePricing({ input: '1', output: '3' }, 'pricing')],
   });
-}
-
-function usage(promptTokens: number, completionTokens: number): Usage {
-  return {
-    promptTokens,
-    completionTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    audioPromptTokens: 0,
-    audioCompletionTokens: 0,
-  };
 }
 
 /** After so many answers of 1,000 estimated tokens that turned out as told. */

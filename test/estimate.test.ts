@@ -12,8 +12,8 @@ import {
   quoteFor,
   type QuoteRequest,
 } from '../src/metering/estimate.ts';
-import { parsePricing } from '../src/metering/price.ts';
-import type { Usage } from '../src/metering/usage-dialects.ts';
+import { parsePricing } from '../src/metering/pricing.ts';
+import { textUsage as usage } from '../src/metering/usage-dialects.ts';
 
 /** USD per million tokens: a prompt token costs 1,000 nano-dollars, an output token 3,000. */
 const PRICE = parsePricing({ input: '1', output: '3' }, 'pricing');
@@ -36,6 +36,7 @@ const REQUEST: QuoteRequest = {
   outputCap: 1000,
   modelOutputCap: 1000,
   n: 1,
+  webSearches: 0,
   prices: [PRICE],
 };
 
@@ -204,18 +205,6 @@ describe('usage can be true', () => {
   });
 });
 
-function usage(promptTokens: number, completionTokens: number): Usage {
-  return {
-    promptTokens,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    audioPromptTokens: 0,
-    completionTokens,
-    reasoningTokens: 0,
-    audioCompletionTokens: 0,
-  };
-}
-
 /** A size that bytes can have: no character outside ASCII has fewer than two. */
 function anySize(): fc.Arbitrary<PromptSize> {
   const few = fc.nat(20);
@@ -245,6 +234,7 @@ function anyRequest(): fc.Arbitrary<QuoteRequest> {
     outputCap: fc.integer({ min: 1, max: 100_000 }),
     modelOutputCap: fc.constant(100_000),
     n: fc.integer({ min: 1, max: 8 }),
+    webSearches: fc.nat(5),
     prices: fc.array(price, { minLength: 1, maxLength: 3 }),
   });
 }

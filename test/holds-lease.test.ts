@@ -20,7 +20,7 @@ const OPTIONS = {
   },
 };
 const SETTINGS = resolveSettings(OPTIONS);
-const MODEL = createCatalog(OPTIONS, SETTINGS.timeouts).get('fast') as Model;
+const MODEL = createCatalog(OPTIONS, SETTINGS).get('fast') as Model;
 const [TARGET] = MODEL.targets;
 /** 400 letters in a message: 104 tokens by estimate, 408 at most. Held are 408,000 and 1,000 × 3,000. */
 const QUOTE = quoteFor({
@@ -38,6 +38,7 @@ const QUOTE = quoteFor({
   outputCap: 1000,
   modelOutputCap: 1000,
   n: 1,
+  webSearches: 0,
   prices: MODEL.prices,
 });
 const CALLER = { account: 'acct', key: 'external', externalKey: true };

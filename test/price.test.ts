@@ -1,19 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { charge, parsePricing, type Pricing, usdPerToken } from '../src/metering/price.ts';
-import type { Usage } from '../src/metering/usage-dialects.ts';
+import { charge, chargeAtMost, outputCovered, usdPerToken } from '../src/metering/price.ts';
+import { parsePricing, type Pricing, type TokenPricing } from '../src/metering/pricing.ts';
+import { textUsage, type Usage } from '../src/metering/usage-dialects.ts';
 
 const OPTION = 'models["x"].pricing';
-const NOTHING: Usage = {
-  promptTokens: 0,
-  cachedTokens: 0,
-  cacheWriteTokens: 0,
-  audioPromptTokens: 0,
-  completionTokens: 0,
-  reasoningTokens: 0,
-  audioCompletionTokens: 0,
-};
+const NOTHING: Usage = textUsage(0, 0);
 
 describe('a price', () => {
   it('is in pico-dollars per token, so that every published one is exact', () => {
@@ -129,25 +122,48 @@ describe('a charge', () => {
       cachedInput: '0.1',
       cacheWriteInput: '1.25',
       audioInput: '10',
+      imageInput: '2',
       output: '3',
+      reasoningOutput: '4',
       audioOutput: '20',
+      imageOutput: '30',
       request: '0.005',
+      webSearch: '0.01',
     },
     OPTION,
   );
 
   it('puts every token into one bucket', () => {
     const usage = {
-      promptTokens: 100,
+      promptTokens: 150,
       cachedTokens: 10,
       cacheWriteTokens: 20,
       audioPromptTokens: 30,
-      completionTokens: 50,
-      reasoningTokens: 25,
+      imagePromptTokens: 50,
+      completionTokens: 70,
+      reasoningTokens: 5,
       audioCompletionTokens: 40,
+      imageCompletionTokens: 15,
+      webSearches: 2,
     };
-    // 40 × 1,000 + 10 × 100 + 20 × 1,250 + 30 × 10,000 + 10 × 3,000 + 40 × 20,000, and the fee
-    expect(charge(usage, price)).toBe(1_196_000n + 5_000_000n);
+    // 40 × 1,000 + 10 × 100 + 20 × 1,250 + 30 × 10,000 + 50 × 2,000
+    const prompt = 466_000n;
+    // 10 × 3,000 + 5 × 4,000 + 40 × 20,000 + 15 × 30,000
+    const output = 1_300_000n;
+    // The fee of the request, and of two searches
+    expect(charge(usage, price)).toBe(prompt + output + 5_000_000n + 20_000_000n);
+  });
+
+  it('counts reasoning that is audio as well as audio alone', () => {
+    const usage = { ...NOTHING, completionTokens: 50, audioCompletionTokens: 40, reasoningTokens: 50 };
+    expect(charge(usage, price)).toBe(10n * 4000n + 40n * 20_000n + 5_000_000n);
+  });
+
+  it('has reasoning in the output, and its own price only where that is given', () => {
+    const usage = { ...NOTHING, completionTokens: 100, reasoningTokens: 60 };
+    const plain = parsePricing({ input: '1', output: '3' }, OPTION);
+    expect(charge(usage, plain)).toBe(300_000n);
+    expect(charge(usage, price)).toBe(40n * 3000n + 60n * 4000n + 5_000_000n);
   });
 
   it('is rounded up, once', () => {
@@ -165,57 +181,178 @@ describe('a charge', () => {
     );
   });
 
-  it('never exceeds every token at its dearest rate, and never lies below the cheapest', () => {
+  it('never exceeds every token at its dearest rate, and never lies below its fees', () => {
     fc.assert(
       fc.property(anyUsage(), anyPricing(), (usage, pricing) => {
-        const { inputAtMost, outputAtMost, request, ...rates } = parsePricing(pricing, OPTION);
-        const pico = BigInt(usage.promptTokens) * inputAtMost + BigInt(usage.completionTokens) * outputAtMost;
-        const cost = charge(usage, { inputAtMost, outputAtMost, request, ...rates });
-        expect(cost * 1000n).toBeLessThan(pico + request * 1000n + 1000n);
-        expect(cost).toBeGreaterThanOrEqual(request);
+        const price = parsePricing(pricing, OPTION);
+        const { promptTokens, completionTokens, webSearches } = usage;
+        const cost = charge(usage, price);
+        expect(cost).toBeLessThanOrEqual(chargeAtMost(promptTokens, completionTokens, webSearches, price));
+        expect(cost).toBeGreaterThanOrEqual(price.request + BigInt(webSearches) * price.webSearch);
       }),
     );
   });
 
-  it('lies less than a nano-dollar above the exact sum, so that many add up', () => {
+  it('is the exact sum, rounded up to the next nano-dollar', () => {
     fc.assert(
-      fc.property(fc.array(anyUsage()), anyPricing(), (usages, pricing) => {
-        const free = parsePricing({ ...pricing, request: '0' }, OPTION);
-        const exact = usages.reduce((sum, usage) => sum + picoDollars(usage, pricing), 0n);
-        const charged = usages.reduce((sum, usage) => sum + charge(usage, free), 0n) * 1000n;
-        expect(charged - exact).toBeGreaterThanOrEqual(0n);
-        expect(charged - exact).toBeLessThanOrEqual(999n * BigInt(usages.length));
+      fc.property(anyUsage(), anyPricing(), (usage, pricing) => {
+        const exact = picoDollars(usage, pricing);
+        expect(charge(usage, parsePricing(pricing, OPTION))).toBe((exact + 999n) / 1000n);
       }),
     );
   });
 });
 
+describe('a price with tiers', () => {
+  // Gemini 2.5 Pro: twice the input and half as much again for output above 200,000 tokens of prompt
+  const price = parsePricing(
+    {
+      input: '1.25',
+      cachedInput: '0.31',
+      output: '10',
+      tiers: [{ above: 200_000, input: '2.50', cachedInput: '0.625', output: '15' }],
+    },
+    OPTION,
+  );
+
+  it('charges the whole request by the tier that its prompt falls in', () => {
+    const usage = { ...NOTHING, completionTokens: 1000 };
+    expect(charge({ ...usage, promptTokens: 200_000 }, price)).toBe(250_000_000n + 10_000_000n);
+    expect(charge({ ...usage, promptTokens: 200_001 }, price)).toBe(500_002_500n + 15_000_000n);
+  });
+
+  it('charges what is cached by that tier as well', () => {
+    const usage = { ...NOTHING, promptTokens: 300_000, cachedTokens: 200_000 };
+    expect(charge(usage, price)).toBe(100_000n * 2500n + 200_000n * 625n);
+  });
+
+  it('takes the last of several that the prompt is above', () => {
+    const tiers = [
+      { above: 100, input: '2', output: '3' },
+      { above: 200, input: '5', output: '7' },
+    ];
+    const several = parsePricing({ input: '1', output: '1', tiers }, OPTION);
+    const costs = [100, 101, 200, 201].map((promptTokens) => charge({ ...NOTHING, promptTokens }, several));
+    expect(costs).toEqual([100_000n, 202_000n, 400_000n, 1_005_000n]);
+  });
+
+  it('has parts that cost as the input and output of their own tier', () => {
+    const tiers = [{ above: 100, input: '2', output: '3' }];
+    const partial = parsePricing({ input: '1', cachedInput: '0.1', output: '1', tiers }, OPTION);
+    expect(charge({ ...NOTHING, promptTokens: 200, cachedTokens: 200 }, partial)).toBe(400_000n);
+  });
+
+  it('is held for at the dearest tier that the prompt can reach', () => {
+    expect(chargeAtMost(200_000, 1000, 0, price)).toBe(250_000_000n + 10_000_000n);
+    expect(chargeAtMost(200_001, 1000, 0, price)).toBe(500_002_500n + 15_000_000n);
+  });
+
+  it('is held for at a cheaper prompt’s price where that is the dearer one', () => {
+    const cheaper = parsePricing(
+      { input: '2', output: '3', tiers: [{ above: 10, input: '1', output: '1' }] },
+      OPTION,
+    );
+    expect(chargeAtMost(20, 5, 0, cheaper)).toBe(55_000n);
+  });
+
+  it('covers so much output as the hold for it can be spent on', () => {
+    fc.assert(
+      fc.property(
+        fc.nat(400_000),
+        fc.nat(50_000),
+        fc.nat(3),
+        anyPricing(),
+        (prompt, output, searches, given) => {
+          const any = parsePricing(given, OPTION);
+          const money = chargeAtMost(prompt, output, searches, any);
+          expect(outputCovered(money, prompt, searches, any)).toBeGreaterThanOrEqual(output);
+          const covered = outputCovered(money, prompt, searches, any) ?? 0;
+          if (covered !== Infinity) {
+            expect(chargeAtMost(prompt, covered, searches, any)).toBeLessThanOrEqual(money);
+            expect(chargeAtMost(prompt, covered + 1, searches, any)).toBeGreaterThan(money);
+          }
+        },
+      ),
+    );
+  });
+
+  it('has a version of its own, also where only the boundary differs', () => {
+    const version = (tiers: Pricing['tiers']): string =>
+      parsePricing({ input: '1', output: '1', ...(tiers && { tiers }) }, OPTION).version;
+    const tier = { above: 100, input: '2', output: '2' };
+    expect(version([tier])).toBe(version([{ ...tier, cachedInput: '2.0' }]));
+    expect(new Set([version(undefined), version([tier]), version([{ ...tier, above: 101 }])]).size).toBe(3);
+    expect(version([])).toBe(version(undefined));
+  });
+
+  it.each<[string, unknown]>([
+    ['tiers must be a list', { above: 1 }],
+    ['tiers must be a list of at most 16 tiers', Array.from({ length: 17 }, (_, i) => i)],
+    ['tiers[0] must be { above, input, output, … }', ['x']],
+    ['tiers[0].above must be an integer above 0', [{ input: '1', output: '1' }]],
+    ['tiers[0].above must be an integer above 0', [{ above: 0, input: '1', output: '1' }]],
+    ['tiers[0].above must be an integer above 0', [{ above: 1.5, input: '1', output: '1' }]],
+    [
+      'tiers[1].above must be an integer above 200, in ascending order, got 100',
+      [
+        { above: 200, input: '1', output: '1' },
+        { above: 100, input: '1', output: '1' },
+      ],
+    ],
+    ['tiers[0].output must be a decimal string', [{ above: 1, input: '1' }]],
+    ['tiers[0] has an unknown key "request"', [{ above: 1, input: '1', output: '1', request: '1' }]],
+  ])('is refused when it can’t be right: %s', (message, tiers) => {
+    const pricing = { input: '1', output: '1', tiers } as Pricing;
+    expect(() => parsePricing(pricing, OPTION)).toThrow(`${OPTION}.${message}`);
+  });
+});
+
 /** The exact cost by another road: the buckets as a list, the decimal strings without their point. */
 function picoDollars(usage: Usage, pricing: Required<Pricing>): bigint {
-  const text = usage.promptTokens - usage.cachedTokens - usage.cacheWriteTokens - usage.audioPromptTokens;
-  const buckets: readonly (readonly [number, string])[] = [
-    [text, pricing.input],
-    [usage.cachedTokens, pricing.cachedInput],
-    [usage.cacheWriteTokens, pricing.cacheWriteInput],
-    [usage.audioPromptTokens, pricing.audioInput],
-    [usage.completionTokens - usage.audioCompletionTokens, pricing.output],
-    [usage.audioCompletionTokens, pricing.audioOutput],
+  const tier = pricing.tiers.findLast(({ above }) => usage.promptTokens > above);
+  const rates: TokenPricing = tier ?? pricing;
+  const { input, output } = rates;
+  const ofPrompt: readonly (readonly [number, string])[] = [
+    [usage.cachedTokens, rates.cachedInput ?? input],
+    [usage.cacheWriteTokens, rates.cacheWriteInput ?? input],
+    [usage.audioPromptTokens, rates.audioInput ?? input],
+    [usage.imagePromptTokens, rates.imageInput ?? input],
   ];
-  return buckets.reduce((sum, [tokens, rate]) => sum + BigInt(tokens) * BigInt(rate.replace('.', '')), 0n);
+  const ofOutput: readonly (readonly [number, string])[] = [
+    [usage.reasoningTokens, rates.reasoningOutput ?? output],
+    [usage.audioCompletionTokens, rates.audioOutput ?? output],
+    [usage.imageCompletionTokens, rates.imageOutput ?? output],
+  ];
+  const tokens = (buckets: typeof ofPrompt): number => buckets.reduce((sum, [count]) => sum + count, 0);
+  const buckets: readonly (readonly [number, string])[] = [
+    ...ofPrompt,
+    ...ofOutput,
+    [usage.promptTokens - tokens(ofPrompt), input],
+    [usage.completionTokens - tokens(ofOutput), output],
+  ];
+  const pico = (usd: string, decimals: number): bigint => {
+    const [whole = '0', part = ''] = usd.split('.');
+    return BigInt(whole + part.padEnd(decimals, '0'));
+  };
+  const fees = pico(pricing.request, 12) + BigInt(usage.webSearches) * pico(pricing.webSearch, 12);
+  return buckets.reduce((sum, [count, rate]) => sum + BigInt(count) * pico(rate, 6), fees);
 }
 
 function anyUsage(): fc.Arbitrary<Usage> {
   const count = fc.nat(1_000_000);
   return fc
-    .tuple(count, count, count, count, count, count)
-    .map(([text, cached, written, heard, wrote, spoken]) => ({
-      promptTokens: text + cached + written + heard,
+    .tuple(count, count, count, count, count, count, count, count, count, fc.nat(20))
+    .map(([text, cached, written, heard, seen, wrote, thought, spoken, drawn, webSearches]) => ({
+      promptTokens: text + cached + written + heard + seen,
       cachedTokens: cached,
       cacheWriteTokens: written,
       audioPromptTokens: heard,
-      completionTokens: wrote + spoken,
-      reasoningTokens: 0,
+      imagePromptTokens: seen,
+      completionTokens: wrote + thought + spoken + drawn,
+      reasoningTokens: thought,
       audioCompletionTokens: spoken,
+      imageCompletionTokens: drawn,
+      webSearches,
     }));
 }
 
@@ -223,13 +360,21 @@ function anyPricing(): fc.Arbitrary<Required<Pricing>> {
   const rate = fc
     .nat(999_999_999)
     .map((micro) => `${Math.floor(micro / 1e6)}.${String(micro % 1e6).padStart(6, '0')}`);
-  return fc.record({
+  const rates = {
     input: rate,
     cachedInput: rate,
     cacheWriteInput: rate,
     audioInput: rate,
+    imageInput: rate,
     output: rate,
+    reasoningOutput: rate,
     audioOutput: rate,
-    request: fc.constantFrom('0', '0.005'),
-  });
+    imageOutput: rate,
+  };
+  const tiers = fc
+    .array(fc.record({ ...rates, above: fc.integer({ min: 1, max: 3_000_000 }) }), { maxLength: 3 })
+    .map((some) => some.sort((a, b) => a.above - b.above))
+    .filter((some) => some.every(({ above }, i) => above !== some[i - 1]?.above));
+  const fee = fc.constantFrom('0', '0.005', '0.000000001');
+  return fc.record({ ...rates, tiers, request: fee, webSearch: fee });
 }

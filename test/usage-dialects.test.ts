@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { formatUsd } from '../src/ledger/money.ts';
-import { charge, parsePricing, type Pricing } from '../src/metering/price.ts';
+import { charge } from '../src/metering/price.ts';
+import { parsePricing, type Pricing } from '../src/metering/pricing.ts';
 import type { Usage } from '../src/metering/usage-dialects.ts';
 import { UsageMeter } from '../src/metering/usage-meter.ts';
 
@@ -103,6 +104,61 @@ const BLOCKS: readonly [provider: string, usage: unknown, pricing: Pricing, cost
     '0.791772',
   ],
   [
+    // (1,188 + 8,014) × 2,000 + 92,431 × 3,000 + 4,240 × 8,000, and 54 searches at 5 USD a thousand
+    'Perplexity, by the prices of its Deep Research',
+    {
+      prompt_tokens: 1188,
+      completion_tokens: 4240,
+      total_tokens: 5428,
+      citation_tokens: 8014,
+      num_search_queries: 54,
+      reasoning_tokens: 92_431,
+    },
+    { input: '2', output: '8', reasoningOutput: '3', webSearch: '0.005' },
+    '0.599617',
+  ],
+  [
+    // 200,001 × 2,500 + 1,000 × 15,000
+    'Gemini 2.5 Pro, above 200,000 tokens of prompt',
+    { prompt_tokens: 200_001, completion_tokens: 1000, total_tokens: 201_001 },
+    { input: '1.25', output: '10', tiers: [{ above: 200_000, input: '2.50', output: '15' }] },
+    '0.5150025',
+  ],
+  [
+    // 1,000 × 2,500 + 19 × 40,000 + 40 × 10,000 + 200 × 80,000
+    'OpenAI’s gpt-4o-audio-preview, with speech on both sides',
+    {
+      prompt_tokens: 1019,
+      completion_tokens: 240,
+      prompt_tokens_details: { audio_tokens: 19, text_tokens: 1000, image_tokens: 0 },
+      completion_tokens_details: { audio_tokens: 200, text_tokens: 40 },
+    },
+    { input: '2.50', audioInput: '40', output: '10', audioOutput: '80' },
+    '0.01966',
+  ],
+  [
+    // 100 × 300 + 20 × 2,500 + 1,290 × 30,000: an image of Gemini 2.5 Flash Image costs 0.0387 USD
+    'a model that draws',
+    {
+      prompt_tokens: 100,
+      completion_tokens: 1310,
+      completion_tokens_details: { image_tokens: 1290 },
+    },
+    { input: '0.30', output: '2.50', imageOutput: '30' },
+    '0.03878',
+  ],
+  [
+    // 100 × 3,000 + 100 × 15,000, and 3 searches
+    'OpenRouter, with searches of its own',
+    {
+      prompt_tokens: 100,
+      completion_tokens: 100,
+      server_tool_use_details: { web_search_requests: 3, tool_calls_requested: 3 },
+    },
+    { input: '3', output: '15', webSearch: '0.01' },
+    '0.0318',
+  ],
+  [
     'Gemini, with thoughts in the total alone', // 8 × 300 + (10 + 990) × 2,500
     { prompt_tokens: 8, completion_tokens: 10, total_tokens: 1008 },
     { input: '0.30', output: '2.50' },
@@ -182,17 +238,52 @@ describe('usage', () => {
     const usage = usageOf({
       prompt_tokens: 100,
       completion_tokens: 50,
-      prompt_tokens_details: { cached_tokens: 10, cache_write_tokens: 20, audio_tokens: 30 },
-      completion_tokens_details: { reasoning_tokens: 5, audio_tokens: 40 },
+      prompt_tokens_details: {
+        cached_tokens: 10,
+        cache_write_tokens: 20,
+        audio_tokens: 30,
+        image_tokens: 35,
+      },
+      completion_tokens_details: { reasoning_tokens: 5, audio_tokens: 40, image_tokens: 4 },
+      server_tool_use: { web_search_requests: 2 },
     });
     expect(usage).toEqual({
       promptTokens: 100,
       cachedTokens: 10,
       cacheWriteTokens: 20,
       audioPromptTokens: 30,
+      imagePromptTokens: 35,
       completionTokens: 50,
       reasoningTokens: 5,
       audioCompletionTokens: 40,
+      imageCompletionTokens: 4,
+      webSearches: 2,
+    });
+  });
+
+  it('has no more images than what is neither cached nor heard, nor than what isn’t spoken', () => {
+    const usage = usageOf({
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      prompt_tokens_details: { cached_tokens: 90, audio_tokens: 4, image_tokens: 80 },
+      completion_tokens_details: { audio_tokens: 40, image_tokens: 40 },
+    });
+    expect(usage).toMatchObject({ imagePromptTokens: 6, imageCompletionTokens: 10 });
+  });
+
+  it.each([
+    ['num_search_queries', { num_search_queries: 4 }],
+    ['num_sources_used', { num_sources_used: 4 }],
+    ['server_tool_use', { server_tool_use: { web_search_requests: 4 } }],
+    ['server_tool_use_details', { server_tool_use_details: { web_search_requests: 4 } }],
+  ])('counts searches of the Web by %s', (_name, fields) => {
+    expect(usageOf({ ...COUNTS, ...fields })?.webSearches).toBe(4);
+  });
+
+  it('is not spoilt by a count of searches that can’t be one', () => {
+    expect(usageOf({ ...COUNTS, server_tool_use: { web_search_requests: -1 } })).toMatchObject({
+      promptTokens: 9,
+      webSearches: 0,
     });
   });
 

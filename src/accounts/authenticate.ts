@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 
 import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
 import { type KeyRecord, type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
+import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
 import { hashApiKey, isWellFormed } from './api-keys.ts';
 import { UpstreamKeys } from './upstream-keys.ts';
@@ -15,6 +16,8 @@ export interface Caller {
   readonly key: string;
   /** The host knows this key, the ledger doesn't. */
   readonly externalKey: boolean;
+  /** Added to the prices that it pays. */
+  readonly markup?: Markup;
   /** Its own keys for providers, as the host told them. */
   readonly upstreamKeys?: UpstreamKeys;
 }
@@ -115,7 +118,7 @@ export class Authenticator {
   async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
     const caller = await authenticate(lookup.apiKey, { headers: lookup.headers });
     if (!caller) return new AuthenticationError('invalid_api_key');
-    const { account, key = 'external', upstreamKeys } = caller;
+    const { account, key = 'external', markup, upstreamKeys } = caller;
     if (!ID.test(account) || !ID.test(key)) {
       throw new TypeError('authenticate must return { account, key? } of 1 to 64 characters A-Z a-z 0-9 _ -');
     }
@@ -123,6 +126,7 @@ export class Authenticator {
       account,
       key,
       externalKey: true,
+      ...(markup && { markup }),
       ...(upstreamKeys && { upstreamKeys: new UpstreamKeys(upstreamKeys) }),
     };
   }

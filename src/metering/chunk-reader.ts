@@ -6,6 +6,7 @@ import {
   type Count,
   type Counts,
   PROMPT_COUNTS,
+  SERVER_TOOL_COUNTS,
   TIMING_COUNTS,
   type Usage,
   USAGE_COUNTS,
@@ -23,6 +24,7 @@ export type Place =
   | 'usage'
   | 'prompt details'
   | 'completion details'
+  | 'server tools'
   | 'x_groq'
   | 'timings'
   | 'base_resp'
@@ -41,7 +43,7 @@ type AnswerKey =
   | 'base_resp'
   | 'status_code';
 type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage';
-type UsageKey = Count | 'prompt details' | 'completion details';
+type UsageKey = Count | 'prompt details' | 'completion details' | 'server tools';
 type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
 
 const NO_KEYS = new KeyTable<Key>({});
@@ -89,9 +91,12 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     prompt_tokens_details: 'prompt details',
     prompt_token_details: 'prompt details',
     completion_tokens_details: 'completion details',
+    server_tool_use: 'server tools',
+    server_tool_use_details: 'server tools',
   }),
   'prompt details': new KeyTable<Key>({ ...PROMPT_COUNTS }),
   'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
+  'server tools': new KeyTable<Key>({ ...SERVER_TOOL_COUNTS }),
   x_groq: new KeyTable<Key>({ usage: 'usage' }),
   timings: new KeyTable<Key>({ ...TIMING_COUNTS }),
   base_resp: new KeyTable<Key>({ status_code: 'status_code' }),
@@ -230,12 +235,17 @@ export class ChunkReader implements JsonListener<Place> {
         if (this.#key === 'error' && isTruthy(kind, token)) this.#fail();
         return 'elsewhere';
       case 'usage':
-        if (this.#key === 'prompt details' || this.#key === 'completion details') {
+        if (
+          this.#key === 'prompt details' ||
+          this.#key === 'completion details' ||
+          this.#key === 'server tools'
+        ) {
           return kind === 'object' ? this.#key : 'elsewhere';
         }
         return this.#count(kind, token, true);
       case 'prompt details':
       case 'completion details':
+      case 'server tools':
         return this.#count(kind, token, false);
       default:
         return 'elsewhere';

@@ -1,5 +1,5 @@
 import type { NanoDollars } from '../ledger/money.ts';
-import { type Price, toNano } from './price.ts';
+import { chargeAtMost, outputCovered, type Price } from './price.ts';
 import type { Usage } from './usage-dialects.ts';
 
 /**
@@ -55,6 +55,8 @@ export interface QuoteRequest {
   readonly modelOutputCap: number;
   /** How many answers. */
   readonly n: number;
+  /** The most searches of the Web that are held for. */
+  readonly webSearches: number;
   /** The prices it may be charged by; the dearest counts. */
   readonly prices: readonly Price[];
 }
@@ -80,8 +82,8 @@ export function quoteFor(request: QuoteRequest): Quote {
   const least = Math.min(LEAST_OUTPUT_TOKENS, outputCap);
   return {
     ...request,
-    want: cost(promptTokensMost, n * outputCap, request.prices),
-    min: cost(promptTokens, n * least, request.prices),
+    want: dearest(promptTokensMost, n * outputCap, request),
+    min: dearest(promptTokens, n * least, request),
     promptTokens,
     promptTokensAtMost: promptTokensMost,
     tokens: promptTokens + n * outputCap,
@@ -90,10 +92,10 @@ export function quoteFor(request: QuoteRequest): Quote {
 
 /** The most that the request can cost at one price. */
 export function worstCase(
-  { promptTokensAtMost: promptTokens, n, outputCap }: Quote,
+  { promptTokensAtMost: promptTokens, n, outputCap, webSearches }: Quote,
   price: Price,
 ): NanoDollars {
-  return cost(promptTokens, n * outputCap, [price]);
+  return chargeAtMost(promptTokens, n * outputCap, webSearches, price);
 }
 
 /** The largest output limit, an answer, that so much money covers beside a prompt of so many tokens; 0 if none does. */
@@ -102,11 +104,12 @@ export function affordableOutputTokens(
   promptTokens: number,
   request: QuoteRequest,
 ): number {
-  let fewest = request.outputCap;
-  for (const { inputAtMost, outputAtMost, request: fee } of request.prices) {
-    const left = (money - fee) * 1000n - BigInt(promptTokens) * inputAtMost;
-    if (left < 0n) return 0;
-    if (outputAtMost > 0n) fewest = Math.min(fewest, Number(left / outputAtMost / BigInt(request.n)));
+  const { outputCap, n, webSearches } = request;
+  let fewest = outputCap;
+  for (const price of request.prices) {
+    const covered = outputCovered(money, promptTokens, webSearches, price);
+    if (covered === undefined) return 0;
+    fewest = Math.min(fewest, Math.floor(covered / n));
   }
   return fewest;
 }
@@ -128,7 +131,7 @@ export function firstHold(quote: Quote): NanoDollars {
 /** What covers the whole prompt and so many tokens of output; never more than `want`. */
 export function holdFor(quote: Quote, outputTokens: number): NanoDollars {
   const most = quote.n * quote.outputCap;
-  return cost(quote.promptTokensAtMost, Math.min(outputTokens, most), quote.prices);
+  return dearest(quote.promptTokensAtMost, Math.min(outputTokens, most), quote);
 }
 
 /** How many tokens of output, of all answers together, so much money covers beside a prompt of so many tokens. */
@@ -167,12 +170,16 @@ export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
   const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
   return (
     usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
-    usage.completionTokens <= plausibleOutputTokens(request)
+    usage.completionTokens <= plausibleOutputTokens(request) &&
+    usage.webSearches <= PLAUSIBLE_SEARCHES
   );
 }
 
 /** More than any model has. */
 const UNKNOWN_WINDOW = 4_000_000;
+
+/** More than any answer makes, also where sources are counted rather than searches. */
+const PLAUSIBLE_SEARCHES = 1000;
 
 /** What chat templates and hidden instructions add to a prompt. */
 const TEMPLATE_TOKENS = 2000;
@@ -187,11 +194,15 @@ function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
 }
 
 /** Of the dearest price, every token in its dearest bucket. */
-function cost(promptTokens: number, outputTokens: number, prices: readonly Price[]): NanoDollars {
-  let dearest = 0n;
-  for (const { inputAtMost, outputAtMost, request } of prices) {
-    const nano = toNano(BigInt(promptTokens) * inputAtMost + BigInt(outputTokens) * outputAtMost) + request;
-    if (nano > dearest) dearest = nano;
+function dearest(
+  promptTokens: number,
+  outputTokens: number,
+  { prices, webSearches }: QuoteRequest,
+): NanoDollars {
+  let most = 0n;
+  for (const price of prices) {
+    const nano = chargeAtMost(promptTokens, outputTokens, webSearches, price);
+    if (nano > most) most = nano;
   }
-  return dearest;
+  return most;
 }

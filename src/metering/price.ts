@@ -1,164 +1,233 @@
 import { hash } from 'node:crypto';
 
-import { formatUsd, type NanoDollars, parseUsd } from '../ledger/money.ts';
+import type { NanoDollars } from '../ledger/money.ts';
+import { combineMarkups, type MarkupTerms, NO_MARKUP } from './markup.ts';
 import type { Usage } from './usage-dialects.ts';
 
-/** What tokens cost, in USD per million as decimal strings, e.g. `'0.15'`. */
-export interface Pricing {
-  readonly input: string;
-  readonly output: string;
-  /** Of the prompt, what came from a cache. Default: as `input`. */
-  readonly cachedInput?: string;
-  /** Of the prompt, what was written to a cache. Default: as `input`. */
-  readonly cacheWriteInput?: string;
-  /** Of the prompt, what was audio. Default: as `input`. */
-  readonly audioInput?: string;
-  /** Of the output, what was audio. Default: as `output`. */
-  readonly audioOutput?: string;
-  /** A fee for each request that is charged, in USD. Default: none. */
-  readonly request?: string;
-}
-
-/** A Pricing in integers: pico-dollars (1e-12 USD) per token, which is micro-dollars per million. */
-export interface Price {
+/** What tokens cost, in integers: pico-dollars (1e-12 USD) each, which is micro-dollars per million. */
+export interface Rates {
   readonly input: bigint;
-  readonly output: bigint;
   readonly cachedInput: bigint;
   readonly cacheWriteInput: bigint;
   readonly audioInput: bigint;
+  readonly imageInput: bigint;
+  readonly output: bigint;
+  readonly reasoningOutput: bigint;
   readonly audioOutput: bigint;
-  readonly request: NanoDollars;
-  /** The dearest that a token of a prompt, and of an output, can be: what holds are made of. */
+  readonly imageOutput: bigint;
+}
+
+/** Rates with the dearest that a token of a prompt, and of an output, can be: what holds are made of. */
+export interface BoundedRates extends Rates {
   readonly inputAtMost: bigint;
   readonly outputAtMost: bigint;
-  /** Names this price in the journal: the same prices have the same name. */
+}
+
+/** The rates of a request whose prompt is longer than so many tokens, for all of it. */
+export interface Tier extends BoundedRates {
+  readonly above: number;
+}
+
+/** What a request costs: rates, by the size of its prompt, fees, and what is added to all of it. */
+export interface Price extends BoundedRates {
+  /** Ascending. */
+  readonly tiers: readonly Tier[];
+  /** For each request. */
+  readonly request: NanoDollars;
+  /** For each search of the Web. */
+  readonly webSearch: NanoDollars;
+  readonly markup: MarkupTerms;
+  /** Names this price, markup included, in the journal: the same prices have the same name. */
   readonly version: string;
 }
 
-const PRICING_KEYS: Record<keyof Pricing, true> = {
-  input: true,
-  output: true,
-  cachedInput: true,
-  cacheWriteInput: true,
-  audioInput: true,
-  audioOutput: true,
-  request: true,
-};
+/** What a price is made of, without what follows from it. */
+export interface PriceParts {
+  readonly rates: Rates;
+  /** Ascending. */
+  readonly tiers: readonly (Rates & { readonly above: number })[];
+  readonly request: NanoDollars;
+  readonly webSearch: NanoDollars;
+}
 
-/** Dearer than any model by far: a price per token where one per million is wanted, or the other way round. */
-const ABSURD_USD_PER_MILLION = 100_000n;
-
-/**
- * @param option - where the pricing stands, for the message: `models["x"].pricing`
- * @throws {TypeError} naming the price that can't be right
- */
-export function parsePricing(pricing: Pricing | 'free', option: string): Price {
-  if (pricing === 'free') return FREE;
-  if (typeof pricing !== 'object' || pricing === null) {
-    throw new TypeError(`${option} must be { input, output, … } or 'free', got ${show(pricing)}`);
-  }
-  for (const key of Object.keys(pricing)) {
-    if (!Object.hasOwn(PRICING_KEYS, key)) {
-      throw new TypeError(
-        `${option} has an unknown key "${key}"; it takes ${Object.keys(PRICING_KEYS).join(', ')}`,
-      );
-    }
-  }
-  const perToken = (name: keyof Pricing, fallback?: bigint): bigint => {
-    const given = pricing[name];
-    return given === undefined && fallback !== undefined
-      ? fallback
-      : parsePerMillion(given, `${option}.${name}`);
-  };
-  const input = perToken('input');
-  const output = perToken('output');
-  const prices = {
-    input,
-    output,
-    cachedInput: perToken('cachedInput', input),
-    cacheWriteInput: perToken('cacheWriteInput', input),
-    audioInput: perToken('audioInput', input),
-    audioOutput: perToken('audioOutput', output),
-    request: pricing.request === undefined ? 0n : parseFee(pricing.request, `${option}.request`),
-  };
-  const { cachedInput, cacheWriteInput, audioInput, audioOutput } = prices;
+/** @param markup - default: none */
+export function priceOf(
+  { rates, tiers, request, webSearch }: PriceParts,
+  markup: MarkupTerms = NO_MARKUP,
+): Price {
+  const parts = [
+    namesOf(rates),
+    ...tiers.map((tier) => `>${tier.above} ${namesOf(tier)}`),
+    `${request} ${webSearch}`,
+  ];
+  if (markup !== NO_MARKUP) parts.push(markup.name);
   return {
-    ...prices,
-    inputAtMost: largest(input, cachedInput, cacheWriteInput, audioInput),
-    outputAtMost: largest(output, audioOutput),
-    version: hash('sha256', Object.values(prices).join(' '), 'hex').slice(0, 12),
+    ...bounded(rates),
+    tiers: tiers.map((tier) => ({ ...bounded(tier), above: tier.above })),
+    request,
+    webSearch,
+    markup,
+    version: hash('sha256', parts.join('; '), 'hex').slice(0, 12),
   };
 }
 
-/** What costs nothing. */
-export const FREE: Price = {
+/** The same with something added to it; what is free stays free. */
+export function withMarkup(price: Price, markup: MarkupTerms): Price {
+  if (price === FREE || markup.name === NO_MARKUP.name) return price;
+  const { tiers, request, webSearch } = price;
+  return priceOf({ rates: price, tiers, request, webSearch }, combineMarkups(price.markup, markup));
+}
+
+const ZERO_RATES: Rates = {
   input: 0n,
-  output: 0n,
   cachedInput: 0n,
   cacheWriteInput: 0n,
   audioInput: 0n,
+  imageInput: 0n,
+  output: 0n,
+  reasoningOutput: 0n,
   audioOutput: 0n,
-  request: 0n,
-  inputAtMost: 0n,
-  outputAtMost: 0n,
+  imageOutput: 0n,
+};
+
+/** What costs nothing. */
+export const FREE: Price = {
+  ...priceOf({ rates: ZERO_RATES, tiers: [], request: 0n, webSearch: 0n }),
   version: 'free',
 };
 
-/** What a usage costs: every token in one bucket at that bucket's price, rounded up once. */
+/**
+ * What a usage costs: every token in one bucket at that bucket's rate, fees and markup added, rounded up once.
+ *
+ * Reasoning is priced after what is audio or an image: no token of the output is charged twice.
+ */
 export function charge(usage: Usage, price: Price): NanoDollars {
-  const { promptTokens, cachedTokens, cacheWriteTokens, audioPromptTokens } = usage;
-  const { completionTokens, audioCompletionTokens } = usage;
+  const { promptTokens, cachedTokens, cacheWriteTokens, audioPromptTokens, imagePromptTokens } = usage;
+  const { completionTokens, audioCompletionTokens, imageCompletionTokens } = usage;
+  const rates = ratesFor(promptTokens, price);
+  const words = completionTokens - audioCompletionTokens - imageCompletionTokens;
+  const reasoning = Math.min(usage.reasoningTokens, words);
   const pico =
-    BigInt(promptTokens - cachedTokens - cacheWriteTokens - audioPromptTokens) * price.input +
-    BigInt(cachedTokens) * price.cachedInput +
-    BigInt(cacheWriteTokens) * price.cacheWriteInput +
-    BigInt(audioPromptTokens) * price.audioInput +
-    BigInt(completionTokens - audioCompletionTokens) * price.output +
-    BigInt(audioCompletionTokens) * price.audioOutput;
-  return toNano(pico) + price.request;
+    BigInt(promptTokens - cachedTokens - cacheWriteTokens - audioPromptTokens - imagePromptTokens) *
+      rates.input +
+    BigInt(cachedTokens) * rates.cachedInput +
+    BigInt(cacheWriteTokens) * rates.cacheWriteInput +
+    BigInt(audioPromptTokens) * rates.audioInput +
+    BigInt(imagePromptTokens) * rates.imageInput +
+    BigInt(words - reasoning) * rates.output +
+    BigInt(reasoning) * rates.reasoningOutput +
+    BigInt(audioCompletionTokens) * rates.audioOutput +
+    BigInt(imageCompletionTokens) * rates.imageOutput;
+  return total(pico, usage.webSearches, price);
 }
 
-/** Pico-dollars as nano-dollars, rounded up. */
-export function toNano(pico: bigint): NanoDollars {
-  return (pico + 999n) / 1000n;
+/** The most that a request can cost: a prompt of up to so many tokens, in the dearest tier that it can reach. */
+export function chargeAtMost(
+  promptTokens: number,
+  outputTokens: number,
+  webSearches: number,
+  price: Price,
+): NanoDollars {
+  const prompt = BigInt(promptTokens);
+  const output = BigInt(outputTokens);
+  let most = prompt * price.inputAtMost + output * price.outputAtMost;
+  for (const tier of price.tiers) {
+    if (tier.above >= promptTokens) break;
+    const pico = prompt * tier.inputAtMost + output * tier.outputAtMost;
+    if (pico > most) most = pico;
+  }
+  return total(most, webSearches, price);
 }
 
-/** A price per token as model lists show it, in USD: `0.00000015`. */
-export function usdPerToken(pico: bigint): string {
-  const digits = pico.toString().padStart(13, '0');
-  return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, '');
+/** How much output, in tokens, so much money is sure to cover; undefined if not even the prompt, Infinity if any. */
+export function outputCovered(
+  money: NanoDollars,
+  promptTokens: number,
+  webSearches: number,
+  price: Price,
+): number | undefined {
+  const { markup, request, webSearch } = price;
+  if (money < markup.fee) return undefined;
+  const pico = ((money - markup.fee) * 1000n * markup.denominator) / markup.numerator;
+  const left = pico - (request + BigInt(webSearches) * webSearch) * 1000n;
+  let fewest = coveredBy(left, promptTokens, price);
+  for (const tier of price.tiers) {
+    if (tier.above >= promptTokens || fewest === undefined) break;
+    const covered = coveredBy(left, promptTokens, tier);
+    fewest = covered === undefined ? undefined : Math.min(fewest, covered);
+  }
+  return fewest;
+}
+
+function coveredBy(
+  pico: bigint,
+  promptTokens: number,
+  { inputAtMost, outputAtMost }: BoundedRates,
+): number | undefined {
+  const left = pico - BigInt(promptTokens) * inputAtMost;
+  if (left < 0n) return undefined;
+  return outputAtMost === 0n ? Infinity : Number(left / outputAtMost);
+}
+
+/** A price per token as model lists show it, in USD, with its markup and without a fee: `0.00000015`. */
+export function usdPerToken(pico: bigint, markup: MarkupTerms = NO_MARKUP): string {
+  return decimal(pico * markup.numerator, 1_000_000_000_000n * markup.denominator);
+}
+
+/** A fee as model lists show it, in USD, with the factor of a markup. */
+export function usdPerCall(nano: NanoDollars, markup: MarkupTerms = NO_MARKUP): string {
+  return decimal(nano * markup.numerator, 1_000_000_000n * markup.denominator);
+}
+
+/** @param denominator - a power of ten */
+function decimal(numerator: bigint, denominator: bigint): string {
+  const places = denominator.toString().length - 1;
+  const digits = numerator.toString().padStart(places + 1, '0');
+  return `${digits.slice(0, -places)}.${digits.slice(-places)}`.replace(/\.?0+$/, '');
+}
+
+function ratesFor(promptTokens: number, price: Price): Rates {
+  let rates: Rates = price;
+  for (const tier of price.tiers) {
+    if (promptTokens <= tier.above) break;
+    rates = tier;
+  }
+  return rates;
+}
+
+/** Pico-dollars of tokens with fees and markup, in nano-dollars, rounded up. */
+function total(pico: bigint, webSearches: number, { request, webSearch, markup }: Price): NanoDollars {
+  const sum = pico + (request + BigInt(webSearches) * webSearch) * 1000n;
+  if (markup === NO_MARKUP) return (sum + 999n) / 1000n;
+  const divisor = 1000n * markup.denominator;
+  return (sum * markup.numerator + divisor - 1n) / divisor + markup.fee;
+}
+
+function bounded(rates: Rates): BoundedRates {
+  const { input, cachedInput, cacheWriteInput, audioInput, imageInput } = rates;
+  const { output, reasoningOutput, audioOutput, imageOutput } = rates;
+  return {
+    input,
+    cachedInput,
+    cacheWriteInput,
+    audioInput,
+    imageInput,
+    output,
+    reasoningOutput,
+    audioOutput,
+    imageOutput,
+    inputAtMost: largest(input, cachedInput, cacheWriteInput, audioInput, imageInput),
+    outputAtMost: largest(output, reasoningOutput, audioOutput, imageOutput),
+  };
+}
+
+function namesOf(rates: Rates): string {
+  const { input, cachedInput, cacheWriteInput, audioInput, imageInput } = rates;
+  const { output, reasoningOutput, audioOutput, imageOutput } = rates;
+  const all = [input, cachedInput, cacheWriteInput, audioInput, imageInput, output];
+  return [...all, reasoningOutput, audioOutput, imageOutput].join(' ');
 }
 
 function largest(...amounts: readonly bigint[]): bigint {
   return amounts.reduce((most, amount) => (amount > most ? amount : most));
-}
-
-function parsePerMillion(given: unknown, option: string): bigint {
-  const parts = typeof given === 'string' ? /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(given) : null;
-  if (!parts) {
-    throw new TypeError(
-      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, as "0.15", got ${show(given)}`,
-    );
-  }
-  const [, whole = '0', decimals = ''] = parts;
-  const micro = BigInt(whole) * 1_000_000n + BigInt(decimals.padEnd(6, '0'));
-  if (micro > ABSURD_USD_PER_MILLION * 1_000_000n) {
-    throw new TypeError(
-      `${option} must be at most ${ABSURD_USD_PER_MILLION} USD per million tokens, got ${parts[0]}`,
-    );
-  }
-  return micro;
-}
-
-/** A BigInt has no JSON. */
-function show(value: unknown): string {
-  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
-}
-
-function parseFee(given: string, option: string): NanoDollars {
-  const fee = parseUsd(given, option);
-  if (fee < 0n || fee > 1_000_000_000_000n) {
-    throw new TypeError(`${option} must be from 0 to 1000 USD, got ${formatUsd(fee)}`);
-  }
-  return fee;
 }

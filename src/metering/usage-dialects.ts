@@ -1,14 +1,34 @@
 /** What a completion used, in tokens. Each count is a safe integer, 0 or more. */
 export interface Usage {
-  /** All of the prompt; the next three are parts of it. */
+  /** All of the prompt; the next four are parts of it. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
   readonly audioPromptTokens: number;
-  /** All of the output; the next two are parts of it. */
+  readonly imagePromptTokens: number;
+  /** All of the output; the next three are parts of it. */
   readonly completionTokens: number;
   readonly reasoningTokens: number;
   readonly audioCompletionTokens: number;
+  readonly imageCompletionTokens: number;
+  /** What the provider bills as searches of the Web: xAI counts the sources that it read. */
+  readonly webSearches: number;
+}
+
+/** A usage of text alone. */
+export function textUsage(promptTokens: number, completionTokens: number): Usage {
+  return {
+    promptTokens,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    audioPromptTokens: 0,
+    imagePromptTokens: 0,
+    completionTokens,
+    reasoningTokens: 0,
+    audioCompletionTokens: 0,
+    imageCompletionTokens: 0,
+    webSearches: 0,
+  };
 }
 
 /** How a provider counts, where its numbers alone can't show it. */
@@ -37,10 +57,13 @@ export type Count =
   | 'cached'
   | 'cacheWrite'
   | 'audioPrompt'
+  | 'imagePrompt'
   | 'citations'
   | 'reasoning'
   | 'reasoningBeside'
   | 'audioCompletion'
+  | 'imageCompletion'
+  | 'webSearches'
   // Anthropic's own, which other servers send beside `prompt_tokens`, too.
   | 'input'
   | 'output'
@@ -57,6 +80,8 @@ export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
   num_cached_tokens: 'cached', // Mistral
   reasoning_tokens: 'reasoningBeside', // Perplexity
   citation_tokens: 'citations', // Perplexity: what it read, billed as input beside the prompt
+  num_search_queries: 'webSearches', // Perplexity
+  num_sources_used: 'webSearches', // xAI
   input_tokens: 'input',
   output_tokens: 'output',
   cache_read_input_tokens: 'cacheRead',
@@ -76,12 +101,19 @@ export const PROMPT_COUNTS: Readonly<Record<string, Count>> = {
   cache_write_tokens: 'cacheWrite', // OpenAI, OpenRouter
   cache_creation_input_tokens: 'cacheWrite', // Qwen
   audio_tokens: 'audioPrompt',
+  image_tokens: 'imagePrompt', // OpenAI, xAI
 };
 
 /** Members of `usage.completion_tokens_details`. */
 export const COMPLETION_COUNTS: Readonly<Record<string, Count>> = {
   reasoning_tokens: 'reasoning',
   audio_tokens: 'audioCompletion',
+  image_tokens: 'imageCompletion',
+};
+
+/** Members of `usage.server_tool_use`, and of OpenRouter's `server_tool_use_details`. */
+export const SERVER_TOOL_COUNTS: Readonly<Record<string, Count>> = {
+  web_search_requests: 'webSearches',
 };
 
 /** The counts of one usage object, as its provider wrote them; absent and null are undefined, and not zero. */
@@ -159,6 +191,8 @@ function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefin
       completionTokens: usage.completionTokens + (before?.completionTokens ?? 0),
       reasoningTokens: usage.reasoningTokens + (before?.reasoningTokens ?? 0),
       audioCompletionTokens: usage.audioCompletionTokens + (before?.audioCompletionTokens ?? 0),
+      imageCompletionTokens: usage.imageCompletionTokens + (before?.imageCompletionTokens ?? 0),
+      webSearches: Math.max(usage.webSearches, before?.webSearches ?? 0),
     }),
     undefined,
   );
@@ -171,7 +205,7 @@ function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefin
  * @returns undefined unless prompt and completion are both told, or one of them and the total
  */
 function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
-  const { total, audioPrompt = 0, audioCompletion = 0, citations = 0 } = counts;
+  const { total, audioPrompt = 0, imagePrompt = 0, citations = 0 } = counts;
   const { cacheRead, cacheCreated } = counts;
   const told = counts.completion ?? counts.output;
   let prompt = counts.prompt ?? counts.input ?? rest(total, told);
@@ -197,14 +231,20 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
 
   const cachedTokens = Math.min(cached, prompt);
   const cacheWriteTokens = Math.min(cacheWrite, prompt - cachedTokens);
+  const audioPromptTokens = Math.min(audioPrompt, prompt - cachedTokens - cacheWriteTokens);
+  const fresh = prompt - cachedTokens - cacheWriteTokens - audioPromptTokens;
+  const audioCompletionTokens = Math.min(counts.audioCompletion ?? 0, completion);
   return {
     promptTokens: prompt,
     cachedTokens,
     cacheWriteTokens,
-    audioPromptTokens: Math.min(audioPrompt, prompt - cachedTokens - cacheWriteTokens),
+    audioPromptTokens,
+    imagePromptTokens: Math.min(imagePrompt, fresh),
     completionTokens: completion,
     reasoningTokens: Math.min(reasoning, completion),
-    audioCompletionTokens: Math.min(audioCompletion, completion),
+    audioCompletionTokens,
+    imageCompletionTokens: Math.min(counts.imageCompletion ?? 0, completion - audioCompletionTokens),
+    webSearches: counts.webSearches ?? 0,
   };
 }
 

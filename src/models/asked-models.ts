@@ -48,6 +48,7 @@ export function combined(models: AskedModels): Model {
       contextWindow: larger(sum.contextWindow, model.contextWindow, 'unlimited'),
       // Only a free model may have none, and what it writes costs nothing.
       maxOutputTokens: larger(sum.maxOutputTokens, model.maxOutputTokens, 'unknown'),
+      webSearches: Math.max(sum.webSearches, model.webSearches),
       tokenBudgets: {
         image: Math.max(sum.tokenBudgets.image, model.tokenBudgets.image),
         audioPerSecond: Math.max(sum.tokenBudgets.audioPerSecond, model.tokenBudgets.audioPerSecond),

@@ -1,8 +1,10 @@
 import type { TokenBudgets } from '../metering/estimate.ts';
+import type { MarkupTerms } from '../metering/markup.ts';
 import type { Price } from '../metering/price.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { checkRecord, type Timeouts, wrong } from '../settings.ts';
+import { checkRecord, type Settings, wrong } from '../settings.ts';
+import { withCallerMarkup } from './caller-markup.ts';
 import { ModelList } from './list.ts';
 import { isSameProvider, type Provider, resolveProvider } from './providers.ts';
 import { resolveModel } from './resolve-model.ts';
@@ -21,6 +23,8 @@ export interface Model {
   readonly contextWindow: number | undefined;
   /** Undefined only where every price is free. */
   readonly maxOutputTokens: number | undefined;
+  /** So many searches of the Web are held for. */
+  readonly webSearches: number;
   readonly tokenBudgets: TokenBudgets;
   readonly name: string;
   readonly description: string | undefined;
@@ -48,6 +52,9 @@ export interface Target {
   readonly weight: number;
 }
 
+/** Of lists with a caller's markup: each can be as large as the catalog. */
+const KEPT_LISTS = 8;
+
 /** All that clients can ask for, and where. It never changes: another one takes its place. */
 export class Catalog {
   readonly providers: ReadonlyMap<string, Provider>;
@@ -57,6 +64,7 @@ export class Catalog {
   readonly #models: ReadonlyMap<string, Model>;
   /** Names of the providers that serve a model, in lower case. */
   readonly #serving: ReadonlySet<string>;
+  readonly #marked = new Map<MarkupTerms, ModelList>();
 
   constructor(providers: ReadonlyMap<string, Provider>, models: ReadonlyMap<string, Model>) {
     this.providers = providers;
@@ -71,6 +79,18 @@ export class Catalog {
     return this.#models.get(id);
   }
 
+  /** `GET /models` with the prices of a caller that has a markup of its own. */
+  listWith(markup: MarkupTerms): ModelList {
+    let list = this.#marked.get(markup);
+    if (!list) {
+      const [oldest] = this.#marked.keys();
+      if (this.#marked.size === KEPT_LISTS && oldest) this.#marked.delete(oldest);
+      list = new ModelList([...this.#models.values()].map((model) => withCallerMarkup(model, markup)));
+      this.#marked.set(markup, list);
+    }
+    return list;
+  }
+
   /** Whether some model is served by a provider of this name; case doesn't matter. */
   hasProvider(name: string): boolean {
     return this.#serving.has(name.toLowerCase());
@@ -80,13 +100,20 @@ export class Catalog {
 /** What a catalog is made of. */
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
+/** What of the router's own options counts for every catalog. */
+export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup'>;
+
 /**
  * Checks all that is given before anything of it counts.
  *
  * @param before - a provider that is the same as there stays the same object: what is remembered of it is kept by that
  * @throws {TypeError} naming the option that can't be right
  */
-export function createCatalog(options: CatalogOptions, timeouts: Timeouts, before?: Catalog): Catalog {
+export function createCatalog(
+  options: CatalogOptions,
+  { timeouts, markup }: CatalogSettings,
+  before?: Catalog,
+): Catalog {
   checkRecord(options.providers, 'providers');
   checkRecord(options.models, 'models');
   const providers = new Map<string, Provider>();
@@ -97,7 +124,8 @@ export function createCatalog(options: CatalogOptions, timeouts: Timeouts, befor
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
   const models = new Map<string, Model>();
-  for (const [id, given] of Object.entries(options.models))
-    models.set(id, resolveModel(id, given, providers));
+  for (const [id, given] of Object.entries(options.models)) {
+    models.set(id, resolveModel(id, given, { providers, markup }));
+  }
   return new Catalog(providers, models);
 }

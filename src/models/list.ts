@@ -1,4 +1,4 @@
-import { usdPerToken } from '../metering/price.ts';
+import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
 import type { Model } from './catalog.ts';
 
 /** `GET /models` and `GET /models/{id}`, serialised once: the models of a catalog don't change. */
@@ -34,13 +34,9 @@ const LIST_TAIL = Buffer.from(']}');
 /**
  * OpenAI's record with the names beside it that clients look for: Vercel's (`context_window`,
  * `pricing.input`), OpenRouter's (`context_length`, `pricing.prompt`) and vLLM's (`max_model_len`).
- * Prices are decimal strings, USD per token.
  */
 function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   const { price, contextWindow, maxOutputTokens } = model;
-  const input = usdPerToken(price.input);
-  const output = usdPerToken(price.output);
-  const cachedInput = usdPerToken(price.cachedInput);
   return {
     id: model.id,
     object: 'model',
@@ -58,8 +54,54 @@ function modelRecord(model: Model): Readonly<Record<string, unknown>> {
       max_tokens: maxOutputTokens,
       max_completion_tokens: maxOutputTokens,
     }),
-    pricing: { input, output, input_cache_read: cachedInput, prompt: input, completion: output },
+    pricing: pricingRecord(price),
   };
+}
+
+/** Decimal strings, USD per token or call; what costs the same as other input or output isn't named. */
+function pricingRecord(price: Price): Readonly<Record<string, unknown>> {
+  const { tiers, request, webSearch, markup } = price;
+  const usd = (pico: bigint): string => usdPerToken(pico, markup);
+  const apart = (name: string, pico: bigint, whole: bigint): Readonly<Record<string, string>> =>
+    pico === whole ? {} : { [name]: usd(pico) };
+  const input = usd(price.input);
+  const output = usd(price.output);
+  return {
+    input,
+    output,
+    input_cache_read: usd(price.cachedInput),
+    prompt: input,
+    completion: output,
+    ...apart('input_cache_write', price.cacheWriteInput, price.input),
+    ...apart('audio', price.audioInput, price.input),
+    ...apart('image_token', price.imageInput, price.input),
+    ...apart('internal_reasoning', price.reasoningOutput, price.output),
+    ...apart('audio_output', price.audioOutput, price.output),
+    ...apart('image_output', price.imageOutput, price.output),
+    ...((request > 0n || markup.fee > 0n) && { request: requestFee(price) }),
+    ...(webSearch > 0n && { web_search: usdPerCall(webSearch, markup) }),
+    ...(tiers.length > 0 && {
+      input_tiers: tiersOf(price, ({ input: pico }) => usd(pico)),
+      output_tiers: tiersOf(price, ({ output: pico }) => usd(pico)),
+      input_cache_read_tiers: tiersOf(price, ({ cachedInput: pico }) => usd(pico)),
+      input_cache_write_tiers: tiersOf(price, ({ cacheWriteInput: pico }) => usd(pico)),
+    }),
+  };
+}
+
+/** As Vercel lists them: `min` is in the tier, `max` is the next one's `min`. */
+function tiersOf(price: Price, costOf: (rates: Rates) => string): readonly unknown[] {
+  const { tiers } = price;
+  return [price, ...tiers].map((rates, i) => {
+    const min = i === 0 ? 0 : (tiers[i - 1]?.above ?? 0) + 1;
+    const next = tiers[i];
+    return { cost: costOf(rates), min, ...(next && { max: next.above + 1 }) };
+  });
+}
+
+function requestFee({ request, markup }: Price): string {
+  const { numerator, denominator, fee } = markup;
+  return usdPerCall(request * numerator + fee * denominator, { ...markup, numerator: 1n });
 }
 
 function toBytes(value: unknown): Buffer {

@@ -1,5 +1,7 @@
 import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
-import { FREE, parsePricing, type Price } from '../metering/price.ts';
+import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
+import { FREE, type Price, withMarkup } from '../metering/price.ts';
+import { parsePricing } from '../metering/pricing.ts';
 import type { Choice, ModelOptions, TargetOptions } from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
 import type { Model, Target } from './catalog.ts';
@@ -11,9 +13,11 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   targets: true,
   choice: true,
   pricing: true,
+  markup: true,
   ownKeyPricing: true,
   contextWindow: true,
   maxOutputTokens: true,
+  maxWebSearches: true,
   tokenBudgets: true,
   name: true,
   description: true,
@@ -30,11 +34,21 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   weight: true,
 };
 
+/** Searches of the Web that are held for. */
+const WEB_SEARCHES = 5;
+
+/** What all models are resolved with. */
+export interface ModelSurroundings {
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** The router's own. */
+  readonly markup: MarkupTerms;
+}
+
 /** @throws {TypeError} naming the option that can't be right */
 export function resolveModel(
   id: string,
   given: ModelOptions,
-  providers: ReadonlyMap<string, Provider>,
+  { providers, markup: ofAll }: ModelSurroundings,
 ): Model {
   const option = `models[${JSON.stringify(id)}]`;
   // eslint-disable-next-line no-control-regex -- IDs stand in paths, headers and journals
@@ -47,11 +61,13 @@ export function resolveModel(
       `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
     );
   }
-  const price = parsePricing(given.pricing, `${option}.pricing`);
-  const ownKeyPrice = optionalPricing(given.ownKeyPricing, `${option}.ownKeyPricing`);
+  const markup =
+    given.markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(given.markup, `${option}.markup`));
+  const price = withMarkup(parsePricing(given.pricing, `${option}.pricing`), markup);
+  const ownKeyPrice = optionalPrice(given.ownKeyPricing, markup, `${option}.ownKeyPricing`);
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
   const [first, ...rest] = given.targets.map((target: string | TargetOptions, index) =>
-    resolveTarget(id, target, { price, ownKeyPrice }, providers, `${option}.targets[${index}]`),
+    resolveTarget(id, target, { price, ownKeyPrice, markup }, providers, `${option}.targets[${index}]`),
   );
   if (!first) throw new TypeError(`${option}.targets must name at least one target`);
 
@@ -73,6 +89,7 @@ export function resolveModel(
     prices: [...new Set([first, ...rest].map((target) => target.price))],
     contextWindow: optionalPositive(given.contextWindow, `${option}.contextWindow`),
     maxOutputTokens: optionalPositive(given.maxOutputTokens, `${option}.maxOutputTokens`),
+    webSearches: optionalPositive(given.maxWebSearches, `${option}.maxWebSearches`) ?? WEB_SEARCHES,
     tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,
@@ -84,7 +101,7 @@ export function resolveModel(
 function resolveTarget(
   modelId: string,
   given: string | TargetOptions,
-  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined },
+  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined; readonly markup: MarkupTerms },
   providers: ReadonlyMap<string, Provider>,
   option: string,
 ): Target {
@@ -101,22 +118,27 @@ function resolveTarget(
   if (typeof target.model !== 'string' || target.model === '') {
     throw wrong(`${option}.model`, "the model's name at the provider", target.model);
   }
-  const price = optionalPricing(target.pricing, `${option}.pricing`) ?? ofModel.price;
+  const { markup } = ofModel;
+  const price = optionalPrice(target.pricing, markup, `${option}.pricing`) ?? ofModel.price;
   return {
     modelId,
     provider,
     model: target.model,
     price,
     ownKeyPrice:
-      optionalPricing(target.ownKeyPricing, `${option}.ownKeyPricing`) ?? ofModel.ownKeyPrice ?? price,
+      optionalPrice(target.ownKeyPricing, markup, `${option}.ownKeyPricing`) ?? ofModel.ownKeyPrice ?? price,
     usesOwnKey: false,
-    cost: optionalPricing(target.cost, `${option}.cost`),
+    cost: target.cost === undefined ? undefined : parsePricing(target.cost, `${option}.cost`),
     weight: weightOf(target.weight, `${option}.weight`),
   };
 }
 
-function optionalPricing(given: ModelOptions['pricing'] | undefined, option: string): Price | undefined {
-  return given === undefined ? undefined : parsePricing(given, option);
+function optionalPrice(
+  given: ModelOptions['pricing'] | undefined,
+  markup: MarkupTerms,
+  option: string,
+): Price | undefined {
+  return given === undefined ? undefined : withMarkup(parsePricing(given, option), markup);
 }
 
 function weightOf(given: number | undefined, option: string): number {

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
+import type { Markup } from '../metering/markup.ts';
+
 export type Authenticate = (
   apiKey: string,
   request: AuthenticateRequest,
@@ -18,6 +20,8 @@ export interface AuthenticatedCaller {
    * @default 'external'
    */
   readonly key?: string;
+  /** Added to the prices that this caller pays. */
+  readonly markup?: Markup;
   /**
    * The caller's own keys for providers, by their names in `providers`: used instead of yours, and never with
    * yours in their place. The request is charged as any other, or by `ownKeyPricing`; its `cost` to you is 0. A

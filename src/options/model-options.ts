@@ -1,5 +1,6 @@
 import type { TokenBudgets } from '../metering/estimate.ts';
-import type { Pricing } from '../metering/price.ts';
+import type { Markup } from '../metering/markup.ts';
+import type { Pricing } from '../metering/pricing.ts';
 
 export interface ModelOptions {
   /**
@@ -17,6 +18,8 @@ export interface ModelOptions {
   readonly choice?: Choice;
   /** What the client pays, whichever target answers. A model without a price must say `'free'`. */
   readonly pricing: Pricing | 'free';
+  /** Added to every price of this model that a client pays, beside the router's own `markup`. */
+  readonly markup?: Markup;
   /**
    * What the client pays where its own key for the provider is used (`upstreamKeys` of `authenticate`).
    *
@@ -27,6 +30,13 @@ export interface ModelOptions {
   readonly contextWindow?: number;
   /** Most tokens that the model writes; required unless the model is free, because holds are made of it. */
   readonly maxOutputTokens?: number;
+  /**
+   * So many searches of the Web are held for, where the price has a fee for them. More are charged as well, as far as
+   * the balance goes; the rest is written off.
+   *
+   * @default 5
+   */
+  readonly maxWebSearches?: number;
   /** Tokens that media in a prompt can cost, for holds and estimates. */
   readonly tokenBudgets?: Partial<TokenBudgets>;
   readonly name?: string;

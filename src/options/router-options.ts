@@ -1,5 +1,6 @@
 import type { Hooks } from '../hooks.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
+import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
 import type { ModelOptions } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
@@ -10,6 +11,15 @@ export interface ChatCompletionsRouterOptions {
   readonly providers: Readonly<Record<string, ProviderOptions>>;
   /** Model ID, as clients say it, to where it is served and what it costs. IDs may contain slashes. */
   readonly models: Readonly<Record<string, ModelOptions>>;
+  /**
+   * Added to the price of every model that isn't free: `{ factor: '1.2', fee: '0.001' }` is a fifth more, and a tenth of
+   * a cent a request. Of several markups factors multiply and fees add.
+   *
+   * @default none
+   */
+  readonly markup?: Markup;
+  /** What is added for one caller, beside what its key or `authenticate` says. Asked on every request. */
+  readonly markupOf?: (caller: MarkupCaller) => Markup | undefined;
   /**
    * Where credits and API keys live: `'memory:'` (gone with the process), `'sqlite:FILE'` (a file that
    * the processes of one machine share, e.g. `sqlite:./credits.db`), a URL of Redis (for any number of
@@ -160,6 +170,13 @@ export interface ChatCompletionsRouterOptions {
    * @default none; `toNextHandlers` gives it to `after` of Next.js
    */
   readonly waitUntil?: (work: Promise<void>) => unknown;
+}
+
+/** Who asks, for `markupOf`. */
+export interface MarkupCaller {
+  readonly account: string;
+  /** The key's id, or the host's label for it. */
+  readonly key: string;
 }
 
 /** Pages that may call the router from a browser. */

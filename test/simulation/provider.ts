@@ -1,3 +1,4 @@
+import { NO_MARKUP } from '../../src/metering/markup.ts';
 import { createCatalog, type Model, type Target } from '../../src/models/catalog.ts';
 import { quoteFor, type Quote } from '../../src/metering/estimate.ts';
 import type { Random } from './random.ts';
@@ -20,7 +21,7 @@ export const MODEL: Model = createCatalog(
       },
     },
   },
-  TIMEOUTS,
+  { timeouts: TIMEOUTS, markup: NO_MARKUP },
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 
@@ -102,6 +103,7 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
     outputCap,
     modelOutputCap: MODEL_OUTPUT_TOKENS,
     n: 1,
+    webSearches: MODEL.webSearches,
     prices: MODEL.prices,
   });
 }

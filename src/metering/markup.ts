@@ -1,0 +1,80 @@
+import { formatUsd, type NanoDollars, parseUsd } from '../ledger/money.ts';
+
+/** What is added to a price, as decimal strings. Of several, factors multiply and fees add. */
+export interface Markup {
+  /** `'1.2'` is a fifth more, `'0.9'` a tenth less. */
+  readonly factor?: string;
+  /** USD, for each request that is charged. */
+  readonly fee?: string;
+}
+
+/** A Markup in integers: the factor is `numerator / denominator`, without common tens. */
+export interface MarkupTerms {
+  readonly numerator: bigint;
+  /** A power of ten. */
+  readonly denominator: bigint;
+  readonly fee: NanoDollars;
+  /** The same markups have the same name. */
+  readonly name: string;
+}
+
+const MARKUP_KEYS: Record<keyof Markup, true> = { factor: true, fee: true };
+
+const MOST_FACTOR = 1000n;
+const MOST_FEE: NanoDollars = 1_000_000_000_000n;
+
+/** What changes nothing. */
+export const NO_MARKUP: MarkupTerms = terms(1n, 1n, 0n);
+
+/**
+ * @param option - where the markup stands, for the message: `models["x"].markup`
+ * @throws {TypeError} naming what can't be right
+ */
+export function parseMarkup(markup: Markup, option: string): MarkupTerms {
+  if (typeof markup !== 'object' || markup === null || Array.isArray(markup)) {
+    throw new TypeError(`${option} must be { factor?, fee? }, got ${show(markup)}`);
+  }
+  for (const key of Object.keys(markup)) {
+    if (!Object.hasOwn(MARKUP_KEYS, key)) {
+      throw new TypeError(`${option} has an unknown key ${JSON.stringify(key)}; it takes factor, fee`);
+    }
+  }
+  const [numerator, denominator] =
+    markup.factor === undefined ? [1n, 1n] : parseFactor(markup.factor, `${option}.factor`);
+  const fee = markup.fee === undefined ? 0n : parseUsd(markup.fee, `${option}.fee`);
+  if (fee < 0n || fee > MOST_FEE) {
+    throw new TypeError(`${option}.fee must be from 0 to 1000 USD, got ${formatUsd(fee)}`);
+  }
+  return terms(numerator, denominator, fee);
+}
+
+/** Several as one. */
+export function combineMarkups(one: MarkupTerms, other: MarkupTerms): MarkupTerms {
+  if (one === NO_MARKUP) return other;
+  if (other === NO_MARKUP) return one;
+  return terms(one.numerator * other.numerator, one.denominator * other.denominator, one.fee + other.fee);
+}
+
+function parseFactor(given: unknown, option: string): [bigint, bigint] {
+  const parts = typeof given === 'string' ? /^(\d{1,4})(?:\.(\d{1,6}))?$/.exec(given) : null;
+  const [, whole = '0', decimals = ''] = parts ?? [];
+  const numerator = BigInt(whole + decimals);
+  const denominator = 10n ** BigInt(decimals.length);
+  if (!parts || numerator === 0n || numerator > MOST_FACTOR * denominator) {
+    throw new TypeError(
+      `${option} must be a decimal string above 0 and up to ${MOST_FACTOR} with at most 6 decimals, as "1.2", got ${show(given)}`,
+    );
+  }
+  return [numerator, denominator];
+}
+
+function terms(numerator: bigint, denominator: bigint, fee: NanoDollars): MarkupTerms {
+  let [over, under] = [numerator, denominator];
+  while (under > 1n && over % 10n === 0n) [over, under] = [over / 10n, under / 10n];
+  return { numerator: over, denominator: under, fee, name: `${over}/${under}+${fee}` };
+}
+
+/** A BigInt has no JSON. */
+function show(value: unknown): string {
+  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
+}

@@ -1,0 +1,70 @@
+import { combineMarkups, type Markup, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
+import { withMarkup } from '../metering/price.ts';
+import type { MarkupCaller } from '../options/router-options.ts';
+import type { Model, Target } from './catalog.ts';
+
+/** Whose request it is, as far as prices depend on it. */
+export interface PricedCaller extends MarkupCaller {
+  readonly markup?: Markup | undefined;
+}
+
+/** Different ones that are kept: resellers have a few price lists. */
+const KEPT_MARKUPS = 1000;
+
+/** What is added to prices for one caller: by its key or its host's word, and by its account. */
+export class CallerMarkups {
+  readonly #markupOf: ((caller: MarkupCaller) => Markup | undefined) | undefined;
+  readonly #kept = new Map<string, MarkupTerms>();
+
+  constructor(markupOf: ((caller: MarkupCaller) => Markup | undefined) | undefined) {
+    this.#markupOf = markupOf;
+  }
+
+  /**
+   * The same object for the same markup; undefined where nothing is added.
+   *
+   * @throws {TypeError} if `markupOf` returns what can't be a markup: rather no answer than one at a wrong price
+   */
+  of({ account, key, markup }: PricedCaller): MarkupTerms | undefined {
+    const ofAccount = this.#markupOf?.({ account, key });
+    if (markup === undefined && ofAccount === undefined) return undefined;
+    if (markup === undefined || ofAccount === undefined) return this.#terms(markup ?? ofAccount ?? {});
+    return this.#same(combineMarkups(this.#terms(markup), this.#terms(ofAccount)));
+  }
+
+  #terms(markup: Markup): MarkupTerms {
+    return this.#same(parseMarkup(markup, 'markup of a caller'));
+  }
+
+  #same(terms: MarkupTerms): MarkupTerms {
+    const kept = this.#kept.get(terms.name);
+    if (kept) return kept;
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size === KEPT_MARKUPS && oldest !== undefined) this.#kept.delete(oldest);
+    this.#kept.set(terms.name, terms);
+    return terms;
+  }
+}
+
+const marked = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
+
+/** A model as it is for a caller with a markup; the same object each time. */
+export function withCallerMarkup(model: Model, markup: MarkupTerms): Model {
+  let models = marked.get(markup);
+  if (!models) marked.set(markup, (models = new WeakMap()));
+  let variant = models.get(model);
+  if (!variant) models.set(model, (variant = markedUp(model, markup)));
+  return variant;
+}
+
+function markedUp(model: Model, markup: MarkupTerms): Model {
+  const [first, ...rest] = model.targets;
+  const dearer = (target: Target): Target => ({
+    ...target,
+    price: withMarkup(target.price, markup),
+    ownKeyPrice: withMarkup(target.ownKeyPrice, markup),
+  });
+  const targets = [dearer(first), ...rest.map(dearer)] as const;
+  const prices = [...new Set(targets.map(({ price }) => price))];
+  return { ...model, targets, price: withMarkup(model.price, markup), prices };
+}
