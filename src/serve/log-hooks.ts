@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
 export function logHooks(log: Log): Hooks {
   return {
     onResponse: (ended) => {
-      log(ended.status >= 500 ? 'warn' : 'info', 'response', ended);
+      log(ended.status >= 500 ? 'warn' : 'info', 'response', { ...ended });
     },
     onSettled: ({ usage, ...settled }) => {
       log('info', 'settled', { ...settled, ...usage });
