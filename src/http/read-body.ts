@@ -10,6 +10,7 @@ import {
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { RequestControlFields } from '../settings.ts';
 import type { Exchange } from './exchange.ts';
+import { takeWhole } from './whole-body.ts';
 
 export interface BodyLimits {
   readonly requestControl: RequestControlFields;
@@ -49,6 +50,11 @@ export async function readChatRequest(exchange: Exchange, limits: BodyLimits): P
     throw new RequestTooLargeError(limits.maxBodyBytes);
 
   const scanner = new ChatRequestScanner(limits.requestControl);
+  const whole = takeWhole(body.stream, headers['content-length']);
+  if (whole) {
+    scanner.write(whole);
+    return { body: whole, request: scanner.end() };
+  }
   const bytes = await collect(body.stream, limits, scanner);
   checkComplete(bytes.length, headers['content-length']);
   return { body: bytes, request: scanner.end() };
@@ -107,7 +113,7 @@ function ignore(): void {}
 
 /** JSON by any name, or no name: SDKs and curl users disagree about it, and the bytes decide. */
 function checkContentType(header: string | undefined): void {
-  if (header === undefined) return;
+  if (header === undefined || header === 'application/json') return;
   const [type = '', ...parameters] = header.toLowerCase().split(';');
   const charset = parameters.map((parameter) => parameter.trim()).find((p) => p.startsWith('charset='));
   if (charset && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {

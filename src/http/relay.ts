@@ -4,8 +4,9 @@ import { asError, type RouterError, UpstreamError, UpstreamTimeoutError } from '
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Drain } from './drains.ts';
-import type { Client, Exchange } from './exchange.ts';
+import type { Client, ClientResponse, Exchange } from './exchange.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
+import { takeWhole } from './whole-body.ts';
 
 /** A provider's answer on its way to the client. */
 export interface Answer {
@@ -78,210 +79,287 @@ const LINGER_MS = 1000;
 /**
  * Carries an answer's bytes to the client as they come, with back-pressure, and shows each chunk to the meter.
  *
- * Resolves when the answer is over, whoever ended it; never rejects. An answer
+ * Comes back when the answer is over, whoever ended it; never rejects. An answer
  * that was cut never looks finished, also where its bytes came to a good end:
  * between two events of a stream the client gets an error event and a close
- * without `[DONE]`, anywhere else its connection is reset.
+ * without `[DONE]`, anywhere else its connection is reset. One that came whole,
+ * with its head, leaves in one write.
  */
 export function relay(
   exchange: Exchange,
   client: Client,
   answer: Answer,
-  { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs }: RelayParts,
-): Promise<RelayEnd> {
-  const { response } = exchange;
-  const { body, idleClock } = answer;
+  parts: RelayParts,
+): RelayEnd | Promise<RelayEnd> {
+  return new Relay(exchange, client, answer, parts).run();
+}
 
-  return new Promise((resolve) => {
-    const head = headFor(answer, exchange, filter !== undefined);
-    let over = false;
-    /** When something of the answer's body first came. */
-    let firstByteAt: number | undefined;
-    /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
-    let unread: 'lingering' | 'draining' | undefined;
-    let leftBeforeOutput: boolean | undefined;
-    /** What the brake has stopped. */
-    let withheld: Buffer | readonly Buffer[] | undefined;
+class Relay {
+  readonly #response: ClientResponse;
+  readonly #client: Client;
+  readonly #answer: Answer;
+  readonly #parts: RelayParts;
+  readonly #head: Readonly<Record<string, string>>;
+  #end: RelayEnd | undefined;
+  #resolve: ((end: RelayEnd) => void) | undefined;
+  #flushing: NodeJS.Immediate | undefined;
+  #heartbeat: StreamHeartbeat | undefined;
+  #onDrain: (() => void) | undefined;
+  /** When something of the answer's body first came. */
+  #firstByteAt: number | undefined;
+  /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
+  #unread: 'lingering' | 'draining' | undefined;
+  #leftBeforeOutput: boolean | undefined;
+  /** What the brake has stopped. */
+  #withheld: Buffer | readonly Buffer[] | undefined;
 
-    response.writeHead(answer.status, head);
-    // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
-    const flushing = setImmediate(() => {
-      response.flushHeaders();
+  constructor(exchange: Exchange, client: Client, answer: Answer, parts: RelayParts) {
+    this.#response = exchange.response;
+    this.#client = client;
+    this.#answer = answer;
+    this.#parts = parts;
+    this.#head = headFor(answer, exchange, parts.filter !== undefined);
+  }
+
+  run(): RelayEnd | Promise<RelayEnd> {
+    const { status, body } = this.#answer;
+    this.#response.writeHead(status, this.#head);
+    const whole = this.#client.gone ? undefined : takeWhole(body, this.#head['content-length']);
+    if (whole) this.#passWhole(whole);
+    if (this.#end) return this.#end;
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      this.#listen();
     });
-    const heartbeat =
-      heartbeatMs !== undefined && isEventStream(head)
-        ? new StreamHeartbeat(heartbeatMs, sendAll, mayBeat)
-        : undefined;
+  }
 
-    function finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt'>): void {
-      if (over) return;
-      over = true;
-      clearImmediate(flushing);
-      heartbeat?.stop();
-      response.off('drain', onDrain);
-      client.onGone(undefined);
-      meter.end();
-      resolve({ ...end, withheld: withheld !== undefined, firstByteAt });
+  #listen(): void {
+    const { body } = this.#answer;
+    const { heartbeatMs } = this.#parts;
+    // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
+    this.#flushing = setImmediate(() => {
+      this.#response.flushHeaders();
+    });
+    if (heartbeatMs !== undefined && isEventStream(this.#head)) {
+      this.#heartbeat = new StreamHeartbeat(
+        heartbeatMs,
+        (comment) => {
+          this.#sendAll(comment);
+        },
+        () => this.#mayBeat(),
+      );
     }
-
-    function send(chunk: Buffer): void {
-      heartbeat?.touch();
-      if (response.write(chunk)) return;
-      heartbeat?.pause();
-      idleClock.pause();
-      body.pause();
-    }
-
-    /** Not after `[DONE]`, where clients stop reading, nor in an event that goes on, or is held back. */
-    function mayBeat(): boolean {
-      return firstByteAt === undefined || (meter.betweenEvents && !meter.done && !withheld);
-    }
-
-    function sendAll(pieces: Buffer | readonly Buffer[]): void {
-      try {
-        if (Buffer.isBuffer(pieces)) send(pieces);
-        else for (const piece of pieces) send(piece);
-      } catch (error) {
-        // What a host has put around its response may throw; nobody else would hear of it here.
-        fail(asError(error));
-      }
-    }
-
-    function fail(error: Error): void {
-      finish({ ending: 'failed', error });
-      body.destroy();
-      response.destroy();
-    }
-
-    function onData(chunk: Buffer): void {
-      if (over) return;
-      firstByteAt ??= performance.now();
-      idleClock.touch();
-      let passed: Buffer | readonly Buffer[] = chunk;
-      if (filter) passed = filter.write(chunk);
-      else meter.write(chunk);
-      if (unread) return;
-      if (brake && !brake.mayPass()) withhold(passed, brake);
-      else sendAll(passed);
-    }
-
-    function withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
-      withheld = pieces;
-      idleClock.pause();
-      body.pause();
-      void by.untilPassable().then((refusal) => {
-        if (over || unread) return;
-        if (refusal) {
-          breakOff(refusal, 'error');
-          finish({ ending: 'credits_exhausted' });
-          body.destroy();
-          return;
-        }
-        withheld = undefined;
-        idleClock.touch();
-        body.resume();
-        sendAll(pieces);
-      });
-    }
-
-    function onDrain(): void {
-      heartbeat?.touch();
-      idleClock.touch();
-      body.resume();
-    }
-
-    function onEnd(): void {
-      if (over) return;
-      if (unread) {
-        finish(unread === 'lingering' ? { ending: 'finished' } : { ending: 'client_gone', leftBeforeOutput });
-        return;
-      }
-      sendAll(filter?.end() ?? []);
-      if (over) return;
-      if (wasCut()) {
-        onBroken();
-        return;
-      }
-      response.end();
-      finish({ ending: 'finished' });
-    }
-
-    function onBroken(error?: Error): void {
-      if (over) return;
-      if (unread) {
-        finish({ ending: 'client_gone', leftBeforeOutput });
-        return;
-      }
-      const end = brokenEnd(error);
-      breakOff(end.shown, onBreak);
-      finish({ ending: end.ending, error: end.error });
-    }
-
-    /** Whether something is missing of an answer whose bytes came to a good end. */
-    function wasCut(): boolean {
-      if (answer.status >= 300) return false;
-      if (meter.format === 'json') return meter.unfinishedJson;
-      if (!mustMarkEnd || meter.finished || meter.failed) return false;
-      const { ascii, nonAscii } = meter.delivered;
-      return isEventStream(head) || ascii + nonAscii > 0;
-    }
-
-    /** A cut answer must never look finished. */
-    function breakOff(shown: Error, how: RelayParts['onBreak']): void {
-      if (how === 'error' && betweenEvents()) {
-        response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
-      } else {
-        response.destroy();
-      }
-    }
-
-    function betweenEvents(): boolean {
-      if (meter.format === undefined) return isEventStream(head);
-      // A filter stands before every brake: what it let go were whole events.
-      return withheld ? meter.format === 'event-stream' : meter.betweenEvents;
-    }
-
-    function onClientGone(): void {
-      if (meter.finished) {
-        // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
-        if (meter.done) finish({ ending: 'finished' });
-        // Whoever leaves with the last word pays for it like others: its usage is about to come.
-        readOn('lingering');
-        const linger = setTimeout(() => body.destroy(), LINGER_MS);
-        body.once('close', () => {
-          clearTimeout(linger);
-        });
-        return;
-      }
-      const { ascii, nonAscii } = meter.delivered;
-      leftBeforeOutput = ascii + nonAscii === 0;
-      if (drain?.begin((reason) => body.destroy(reason))) {
-        readOn('draining');
-      } else {
-        finish({ ending: 'client_gone', leftBeforeOutput });
-        body.destroy();
-      }
-    }
-
-    function readOn(why: 'lingering' | 'draining'): void {
-      unread = why;
-      clearImmediate(flushing);
-      heartbeat?.stop();
-      idleClock.touch();
-      body.resume();
-    }
-
-    response.on('drain', onDrain);
-    body.on('data', onData);
-    body.on('end', onEnd);
+    const onBroken = (error?: Error): void => {
+      this.#onBroken(error);
+    };
+    body.on('data', (chunk: Buffer) => {
+      this.#onData(chunk);
+    });
+    body.on('end', () => {
+      this.#onEnd();
+    });
     body.on('error', onBroken);
     body.on('close', onBroken);
-    client.onGone(onClientGone);
+    this.#client.onGone(() => {
+      this.#onClientGone();
+    });
     // Whoever looked at its first event has paused it.
     body.resume();
     // It may have broken in the very packet that its head came in, before anybody listened.
     if (body.destroyed) onBroken(body.errored ?? undefined);
-  });
+  }
+
+  #finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt'>): void {
+    if (this.#end) return;
+    this.#end = { ...end, withheld: this.#withheld !== undefined, firstByteAt: this.#firstByteAt };
+    clearImmediate(this.#flushing);
+    this.#heartbeat?.stop();
+    if (this.#onDrain) this.#response.off('drain', this.#onDrain);
+    this.#client.onGone(undefined);
+    this.#parts.meter.end();
+    this.#resolve?.(this.#end);
+  }
+
+  #passWhole(bytes: Buffer): void {
+    this.#firstByteAt = performance.now();
+    this.#parts.meter.write(bytes);
+    try {
+      if (!this.#wasCut()) {
+        this.#response.end(bytes);
+        this.#finish({ ending: 'finished' });
+        return;
+      }
+      this.#response.write(bytes);
+    } catch (error) {
+      this.#fail(asError(error));
+    }
+    this.#onBroken();
+  }
+
+  #send(chunk: Buffer): void {
+    this.#heartbeat?.touch();
+    if (this.#response.write(chunk)) return;
+    if (!this.#onDrain) {
+      this.#onDrain = () => {
+        this.#heartbeat?.touch();
+        this.#answer.idleClock.touch();
+        this.#answer.body.resume();
+      };
+      this.#response.on('drain', this.#onDrain);
+    }
+    this.#heartbeat?.pause();
+    this.#answer.idleClock.pause();
+    this.#answer.body.pause();
+  }
+
+  /** Not after `[DONE]`, where clients stop reading, nor in an event that goes on, or is held back. */
+  #mayBeat(): boolean {
+    const { meter } = this.#parts;
+    return this.#firstByteAt === undefined || (meter.betweenEvents && !meter.done && !this.#withheld);
+  }
+
+  #sendAll(pieces: Buffer | readonly Buffer[]): void {
+    try {
+      if (Buffer.isBuffer(pieces)) this.#send(pieces);
+      else for (const piece of pieces) this.#send(piece);
+    } catch (error) {
+      // What a host has put around its response may throw; nobody else would hear of it here.
+      this.#fail(asError(error));
+    }
+  }
+
+  #fail(error: Error): void {
+    this.#finish({ ending: 'failed', error });
+    this.#answer.body.destroy();
+    this.#response.destroy();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.#end) return;
+    const { filter, meter, brake } = this.#parts;
+    this.#firstByteAt ??= performance.now();
+    this.#answer.idleClock.touch();
+    let passed: Buffer | readonly Buffer[] = chunk;
+    if (filter) passed = filter.write(chunk);
+    else meter.write(chunk);
+    if (this.#unread) return;
+    if (brake && !brake.mayPass()) this.#withhold(passed, brake);
+    else this.#sendAll(passed);
+  }
+
+  #withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
+    const { body, idleClock } = this.#answer;
+    this.#withheld = pieces;
+    idleClock.pause();
+    body.pause();
+    void by.untilPassable().then((refusal) => {
+      if (this.#end || this.#unread) return;
+      if (refusal) {
+        this.#breakOff(refusal, 'error');
+        this.#finish({ ending: 'credits_exhausted' });
+        body.destroy();
+        return;
+      }
+      this.#withheld = undefined;
+      idleClock.touch();
+      body.resume();
+      this.#sendAll(pieces);
+    });
+  }
+
+  #onEnd(): void {
+    if (this.#end) return;
+    if (this.#unread === 'lingering') {
+      this.#finish({ ending: 'finished' });
+      return;
+    }
+    if (this.#unread) {
+      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      return;
+    }
+    this.#sendAll(this.#parts.filter?.end() ?? []);
+    if (this.#isOver) return;
+    if (this.#wasCut()) {
+      this.#onBroken();
+      return;
+    }
+    this.#response.end();
+    this.#finish({ ending: 'finished' });
+  }
+
+  /** Asked where sending may have ended it. */
+  get #isOver(): boolean {
+    return this.#end !== undefined;
+  }
+
+  #onBroken(error?: Error): void {
+    if (this.#end) return;
+    if (this.#unread) {
+      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      return;
+    }
+    const end = brokenEnd(error);
+    this.#breakOff(end.shown, this.#parts.onBreak);
+    this.#finish({ ending: end.ending, error: end.error });
+  }
+
+  /** Whether something is missing of an answer whose bytes came to a good end. */
+  #wasCut(): boolean {
+    const { meter, mustMarkEnd } = this.#parts;
+    if (this.#answer.status >= 300) return false;
+    if (meter.format === 'json') return meter.unfinishedJson;
+    if (!mustMarkEnd || meter.finished || meter.failed) return false;
+    const { ascii, nonAscii } = meter.delivered;
+    return isEventStream(this.#head) || ascii + nonAscii > 0;
+  }
+
+  /** A cut answer must never look finished. */
+  #breakOff(shown: Error, how: RelayParts['onBreak']): void {
+    if (how === 'error' && this.#betweenEvents()) {
+      this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
+    } else {
+      this.#response.destroy();
+    }
+  }
+
+  #betweenEvents(): boolean {
+    const { meter } = this.#parts;
+    if (meter.format === undefined) return isEventStream(this.#head);
+    // A filter stands before every brake: what it let go were whole events.
+    return this.#withheld ? meter.format === 'event-stream' : meter.betweenEvents;
+  }
+
+  #onClientGone(): void {
+    const { body } = this.#answer;
+    const { meter, drain } = this.#parts;
+    if (meter.finished) {
+      // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
+      if (meter.done) this.#finish({ ending: 'finished' });
+      // Whoever leaves with the last word pays for it like others: its usage is about to come.
+      this.#readOn('lingering');
+      const linger = setTimeout(() => body.destroy(), LINGER_MS);
+      body.once('close', () => {
+        clearTimeout(linger);
+      });
+      return;
+    }
+    const { ascii, nonAscii } = meter.delivered;
+    this.#leftBeforeOutput = ascii + nonAscii === 0;
+    if (drain?.begin((reason) => body.destroy(reason))) {
+      this.#readOn('draining');
+    } else {
+      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      body.destroy();
+    }
+  }
+
+  #readOn(why: 'lingering' | 'draining'): void {
+    this.#unread = why;
+    clearImmediate(this.#flushing);
+    this.#heartbeat?.stop();
+    this.#answer.idleClock.touch();
+    this.#answer.body.resume();
+  }
 }
 
 /** The answer's headers, ours over them; an event stream must not be cached, buffered or compressed on its way. */
