@@ -71,6 +71,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   serve: ['router.ts', 'config', 'models', ...LOW],
   commands: ['config', 'ledger'],
   'cli.ts': ['commands', 'config', 'ledger'],
+  prometheus: ['hooks.ts'],
+  'prometheus.ts': ['prometheus', 'hooks.ts'],
   testing: [],
   'testing.ts': ['testing'],
 };

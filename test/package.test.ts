@@ -47,6 +47,7 @@ const SUBPATHS = {
   hono: ['toHonoHandler'],
   koa: ['toKoaMiddleware'],
   next: ['toNextHandlers', 'toNextPagesHandler'],
+  prometheus: ['createPrometheusMetrics'],
   testing: [
     'DONE',
     'chunk',
