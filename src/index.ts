@@ -33,6 +33,7 @@ export {
 } from './ledger/operations/credits.ts';
 export type { LedgerEvent } from './ledger/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
+export type * from './ledger/keys.ts';
 export type * from './ledger/ledger.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory/memory-store.ts';

@@ -70,6 +70,9 @@ async function live(store: LedgerStore): Promise<void> {
   await store.createKey({ account, key: 'k1', hash: hashOf('k1'), name: 'first', limits });
   await store.createKey({ account, key: 'k2', hash: hashOf('k2'), name: 'second' });
   await store.revokeKey(account, 'k2');
+  const rotated = { account, key: 'k3', hash: hashOf('old'), name: 'third', policy: '{"models":["m"]}' };
+  await store.createKey({ ...rotated, expiresAt: NOON + DAY });
+  await store.rotateKey({ account, key: 'k3', hash: hashOf('k3'), version: 1, overlapMs: DAY / 2 });
   await store.admit({ ...admission(2, 30n), key: 'k1', externalKey: false });
   await store.settle({ ...settlement(2, 20n), key: 'k1' });
   await store.freeze(account, true);
@@ -89,7 +92,7 @@ describe('migrate', () => {
     const onAccount = (account: string, step: string): void => void told.push(`${step} ${account}`);
     expect(await migrate(from, to, { onAccount })).toEqual({
       accounts: 2,
-      keys: 2,
+      keys: 3,
       available: '0.00000012',
       problems: [],
     });
@@ -122,7 +125,21 @@ describe('migrate', () => {
       limits,
     });
     expect(await to.findKey(hashOf('k2'))).toMatchObject({ key: 'k2', name: 'second', state: 'revoked' });
+    const rotated = { key: 'k3', policy: '{"models":["m"]}', expiresAt: NOON + DAY };
+    expect(await to.findKey(hashOf('k3'))).toMatchObject(rotated);
+    expect(await to.findKey(hashOf('old'))).toMatchObject({ ...rotated, hashUntil: NOON + DAY / 2 });
     expect(await findingsOf(to)).toEqual([]);
+  });
+
+  it('moves no secret that has ended', async () => {
+    const [from, to] = [inFile(), inRedis()];
+    const key = { account: 'acme', key: 'k1' };
+    await from.createKey({ ...key, hash: hashOf('old'), name: '' });
+    await from.rotateKey({ ...key, hash: hashOf('new'), version: 1, overlapMs: 1 });
+    clock.now += 1;
+    expect(await migrate(from, to)).toMatchObject({ keys: 1, problems: [] });
+    expect(await to.findKey(hashOf('old'))).toBeUndefined();
+    expect(await to.findKey(hashOf('new'))).toMatchObject({ key: 'k1' });
   });
 
   it('grants no payment again that is announced again', async () => {
@@ -266,7 +283,7 @@ async function heldRequests(store: LedgerStore): Promise<RequestRecord[]> {
 /** The same store, until it was asked to write so many times. */
 function failingAfter(store: LedgerStore, calls: number): LedgerStore {
   let left = calls;
-  const writes = new Set<PropertyKey>(['grant', 'adjust', 'createKey', 'revokeKey', 'freeze']);
+  const writes = new Set<PropertyKey>(['grant', 'adjust', 'createKey', 'rotateKey', 'revokeKey', 'freeze']);
   return new Proxy(store, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);

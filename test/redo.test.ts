@@ -277,6 +277,36 @@ describe('a store made reliable', () => {
       expect(await store.snapshot('acme')).toMatchObject({ frozen: true });
     });
 
+    it('has the changes of keys that were lost, and brings back none that somebody else has changed since', async () => {
+      const { primary, store, events } = await openAccount(100n);
+      const key = { account: 'acme', key: 'k1', name: '' };
+      await store.createKey({ ...key, hash: hashOf('old') });
+      await store.createKey({ ...key, key: 'k2', hash: hashOf('k2') });
+      const copied = primary.length;
+      await store.updateKey({ ...key, version: 1, policy: '{"models":[]}' });
+      await store.rotateKey({ ...key, hash: hashOf('new'), version: 2, overlapMs: MINUTE });
+      await store.updateKey({ ...key, key: 'k2', version: 1, name: 'lost' });
+      await failOver(primary, copied);
+      await primary.updateKey({ ...key, key: 'k2', version: 1, name: 'other' });
+      await pass(5000);
+      expect(await store.findKey(hashOf('new'))).toMatchObject({ policy: '{"models":[]}', version: 3 });
+      expect(await store.findKey(hashOf('old'))).toMatchObject({ hashUntil: clock.now + MINUTE });
+      expect(await store.findKey(hashOf('k2'))).toMatchObject({ name: 'other', version: 2 });
+      expect(events).toEqual([]);
+    });
+
+    it('takes a key that was rotated for no key that is lost', async () => {
+      const { primary, store, events } = await openAccount(100n);
+      const key = { account: 'acme', key: 'k1', name: '' };
+      await store.createKey({ ...key, hash: hashOf('old') });
+      await store.rotateKey({ ...key, hash: hashOf('new'), version: 1, overlapMs: 0 });
+      await failOver(primary, primary.length);
+      await pass(5000);
+      expect(events).toEqual([]);
+      expect(await store.findKey(hashOf('old'))).toBeUndefined();
+      expect(await store.findKey(hashOf('new'))).toMatchObject({ version: 2 });
+    });
+
     it('knows an idempotency key again, whose request was settled', async () => {
       const { primary, store } = await openAccount(100n);
       const idempotencyKey = { key: hashOf('once'), body: hashOf('body') };

@@ -17,7 +17,7 @@ const newFile = (): string => join(folder, `ledger-${(files += 1)}.db`);
 
 describe('a ledger file of version 1', () => {
   it('keeps all that it has', async () => {
-    const store = new SqliteStore(fileOfVersion1(), { now: () => NOON });
+    const store = new SqliteStore(fileOfVersion(1), { now: () => NOON });
     expect(await store.snapshot('acme')).toEqual({
       granted: 115n,
       available: 78n,
@@ -46,6 +46,7 @@ describe('a ledger file of version 1', () => {
           state: 'active',
           createdAt: NOON,
           limits: { budget: { amount: 90n, per: 'day' }, tokensPerMinute: 1000 },
+          version: 1,
           held: 30n,
           running: 1,
           spent: 7n,
@@ -66,7 +67,7 @@ describe('a ledger file of version 1', () => {
   });
 
   it('goes on with what it began, and does what is new', async () => {
-    const store = new SqliteStore(fileOfVersion1(), { now: () => NOON });
+    const store = new SqliteStore(fileOfVersion(1), { now: () => NOON });
     const settled = await store.settle({
       account: 'acme',
       requestId: requestId(3),
@@ -82,19 +83,19 @@ describe('a ledger file of version 1', () => {
     await store.close();
   });
 
-  it('becomes in all what a new file is', async () => {
-    const [old, made] = [fileOfVersion1(), newFile()];
+  it.each([1, 2] as const)('%s becomes in all what a new file is', async (version) => {
+    const [old, made] = [fileOfVersion(version), newFile()];
     for (const file of [old, made]) {
       const store = new SqliteStore(file);
       await store.balance('acme');
       await store.close();
     }
     expect(shape(old)).toEqual(shape(made));
-    expect(shape(old).version).toBe(2);
+    expect(shape(old).version).toBe(3);
   });
 
   it('stays as it was when it can not be brought up', async () => {
-    const file = fileOfVersion1('CREATE TABLE requests_idempotency (in_the_way TEXT)');
+    const file = fileOfVersion(1, 'CREATE TABLE requests_idempotency (in_the_way TEXT)');
     const before = shape(file);
     const store = new SqliteStore(file);
     await expect(store.balance('acme')).rejects.toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
@@ -103,7 +104,7 @@ describe('a ledger file of version 1', () => {
   });
 
   it('is brought up once it is free, if another process is writing it', async () => {
-    const file = fileOfVersion1();
+    const file = fileOfVersion(1);
     const other = new DatabaseSync(file);
     other.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE');
     const store = new SqliteStore(file, { now: () => NOON });
@@ -112,13 +113,42 @@ describe('a ledger file of version 1', () => {
     other.close();
     expect(await balance).toMatchObject({ available: 78n });
     await store.close();
-    expect(shape(file).version).toBe(2);
+    expect(shape(file).version).toBe(3);
+  });
+});
+
+describe('a ledger file of version 2', () => {
+  it('keeps its keys, which nobody has changed yet', async () => {
+    const store = new SqliteStore(fileOfVersion(2), { now: () => NOON });
+    expect(await store.findKey(hashOf('k1'))).toEqual({
+      account: 'acme',
+      key: 'k1',
+      name: 'first',
+      state: 'active',
+      createdAt: NOON,
+      limits: { budget: { amount: 90n, per: 'day' }, tokensPerMinute: 1000 },
+      version: 1,
+    });
+    expect(await store.findKey(hashOf('k2'))).toMatchObject({ state: 'revoked', revokedAt: NOON });
+    expect(await store.keyState('acme', 'k1')).toMatchObject({ held: 30n, budgetLeft: 60n, running: 1 });
+    await store.close();
+  });
+
+  it('changes them from then on', async () => {
+    const store = new SqliteStore(fileOfVersion(2), { now: () => NOON });
+    const update = { account: 'acme', key: 'k1', version: 1, name: 'second', policy: '{}' };
+    expect(await store.updateKey(update)).toMatchObject({ code: 'ok', version: 2 });
+    const rotation = { account: 'acme', key: 'k1', hash: hashOf('k3'), version: 2, overlapMs: MINUTE };
+    expect(await store.rotateKey(rotation)).toMatchObject({ code: 'ok', version: 3 });
+    expect(await store.findKey(hashOf('k1'))).toMatchObject({ name: 'second', hashUntil: NOON + MINUTE });
+    expect(await store.findKey(hashOf('k3'))).toMatchObject({ limits: {}, policy: '{}' });
+    await store.close();
   });
 });
 
 describe('a ledger file without a version', () => {
   it('is refused though it says that it is a ledger', async () => {
-    const file = fileOfVersion1('PRAGMA user_version = 0');
+    const file = fileOfVersion(1, 'PRAGMA user_version = 0');
     const store = new SqliteStore(file);
     await expect(store.balance('acme')).rejects.toMatchObject({
       applied: 'no',
@@ -128,12 +158,12 @@ describe('a ledger file without a version', () => {
   });
 });
 
-/** A file as the first version of the schema was written, and then `changed`. */
-function fileOfVersion1(changed = ''): string {
+/** A file as that version of the schema was written, and then `changed`. */
+function fileOfVersion(version: 1 | 2, changed = ''): string {
   const file = newFile();
   expect(existsSync(file)).toBe(false);
   const database = new DatabaseSync(file);
-  database.exec(readFileSync(new URL('fixtures/ledger-version-1.sql', import.meta.url), 'utf8'));
+  database.exec(readFileSync(new URL(`fixtures/ledger-version-${version}.sql`, import.meta.url), 'utf8'));
   database.exec(changed);
   database.close();
   return file;

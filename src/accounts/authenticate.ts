@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 
 import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
-import { type KeyRecord, type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
+import type { KeyRecord } from '../ledger/keys.ts';
+import { type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
 import { hashApiKey, isWellFormed } from './api-keys.ts';

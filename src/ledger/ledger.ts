@@ -1,4 +1,19 @@
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRates,
+  KeyRecord,
+  KeyState,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from './keys.ts';
 import type { NanoDollars } from './money.ts';
+import type { At, MaybeDurable } from './reply.ts';
 
 /**
  * What any credit store must do: hold, post and remember money, exactly once.
@@ -57,15 +72,20 @@ export interface LedgerStore {
 
   /** Records a key; the first key makes the account. The store never sees the key, only its SHA-256. */
   createKey(command: CreateKey): Promise<CreateKeyResult>;
-  findKey(hash: string): Promise<KeyRecord | undefined>;
+  /** The key that a hash stands for: that of its newest secret, or of the one before while the two overlap. */
+  findKey(hash: string): Promise<FoundKey | undefined>;
+  /** How a recorded key stands at the store's now. */
+  keyState(account: string, key: string): Promise<KeyStatus | undefined>;
   /** The account's recorded keys, revoked ones too; not those that its host authenticates. */
   keys(account: string): Promise<readonly KeyRecord[]>;
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult>;
+  rotateKey(command: RotateKey): Promise<RotateKeyResult>;
   /** Says whether there was such a key; revoking twice is fine. */
   revokeKey(account: string, key: string): Promise<boolean>;
   /** What is wrong with the place that all is kept in, where a store can find that out: a sentence each. */
   damage?(): Promise<readonly string[]>;
-  /** Id of each recorded key -> its hash, for those who move an account to another store. */
-  keyHashes?(account: string): Promise<ReadonlyMap<string, string>>;
+  /** Id of each recorded key -> its hashes, for those who move an account to another store. */
+  keyHashes?(account: string): Promise<ReadonlyMap<string, KeyHashes>>;
 
   close(): Promise<void>;
 }
@@ -90,6 +110,8 @@ export interface Admit {
   readonly account: string;
   /** Id of the API key, for its limits and counters. */
   readonly key: string;
+  /** The key's version that the caller was judged by: a key that was changed since is refused; undefined: any. */
+  readonly keyVersion?: number;
   /** Made by `RequestIds`, once a request, before the first call. */
   readonly requestId: string;
   readonly want: NanoDollars;
@@ -116,8 +138,10 @@ export interface IdempotencyKey {
   readonly body: string;
 }
 
-export type AdmitResult = At &
-  (
+export type AdmitResult = At & {
+  /** What is left of the key's limits per minute, where it has some and was not refused before they count. */
+  readonly rates?: KeyRates;
+} & (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The same id holds already: a repeated call. */
     | { readonly code: 'exists'; readonly hold: NanoDollars; readonly available: NanoDollars }
@@ -128,7 +152,9 @@ export type AdmitResult = At &
     /** Another request has the same idempotency key, and asked for something else. */
     | { readonly code: 'key_reused'; readonly requestId: string }
     | { readonly code: 'no_funds'; readonly available: NanoDollars }
-    | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' }
+    | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' | 'expired' }
+    /** The key was changed since `keyVersion`: look it up again. */
+    | { readonly code: 'changed' }
     | { readonly code: 'budget'; readonly left: NanoDollars }
     | { readonly code: 'concurrency' }
     | { readonly code: 'requests_per_minute' | 'tokens_per_minute'; readonly retryAfterMs: number }
@@ -259,35 +285,6 @@ export type AdjustResult = At &
     | { readonly code: 'below_floor'; readonly available: NanoDollars }
   );
 
-export interface CreateKey {
-  readonly account: string;
-  readonly key: string;
-  /** SHA-256 of the whole API key, hex. */
-  readonly hash: string;
-  readonly name: string;
-  readonly limits?: KeyLimits;
-}
-
-/** Limits of a key; what isn't given isn't limited. */
-export interface KeyLimits {
-  readonly budget?: { readonly amount: NanoDollars; readonly per: 'day' | 'week' | 'month' | 'lifetime' };
-  readonly requestsPerMinute?: number;
-  readonly tokensPerMinute?: number;
-  readonly concurrentRequests?: number;
-}
-
-export type CreateKeyResult = At & { readonly code: 'ok' | 'conflict' } & MaybeDurable;
-
-export interface KeyRecord {
-  readonly account: string;
-  readonly key: string;
-  readonly name: string;
-  readonly state: 'active' | 'revoked';
-  readonly createdAt: number;
-  readonly revokedAt?: number;
-  readonly limits: KeyLimits;
-}
-
 export interface Balance {
   /** What can be spent now. */
   readonly available: NanoDollars;
@@ -349,25 +346,6 @@ export interface Lot {
   readonly priority: number;
 }
 
-export interface KeyState extends KeyRecord {
-  readonly held: NanoDollars;
-  readonly running: number;
-  /** Charged for requests that were admitted in `window`. */
-  readonly spent: NanoDollars;
-  /** Start of the latest budget window that a request entered, in ms, UTC; 0 without one. */
-  readonly window: number;
-  /** Present where the key's requests per minute are limited. */
-  readonly requestBucket?: Bucket;
-  /** Present where its tokens per minute are limited; may be in debt. */
-  readonly tokenBucket?: Bucket;
-}
-
-export interface Bucket {
-  /** What it held at `at`, in units times 60,000; a limit of n a minute refills n a millisecond. */
-  readonly level: number;
-  readonly at: number;
-}
-
 /**
  * A change of the books: g grant, s settle, l late settle or void (after the
  * lease expired), o orphan settle, e lease expiry, x credit expiry, a adjustment.
@@ -391,20 +369,4 @@ export interface JournalLine {
   readonly model?: string;
   readonly usage?: SettledUsage;
   readonly reason?: string;
-}
-
-/** What an operator did can be told apart by how safe it is. */
-interface MaybeDurable {
-  /**
-   * Whether it is on a disk or on as many replicas as was asked for: repeat the command until it is.
-   * Undefined where the store can't tell.
-   */
-  readonly durable?: boolean;
-}
-
-/** Every reply says when it was, and the account's journal position. */
-interface At {
-  /** The store's clock, in ms: callers learn its offset from theirs. */
-  readonly now: number;
-  readonly seq: bigint;
 }

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { KeyLimits, LedgerStore } from '../../src/ledger/ledger.ts';
+import type { LedgerStore } from '../../src/ledger/ledger.ts';
+import type { KeyLimits } from '../../src/ledger/keys.ts';
 import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
 import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
 import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';

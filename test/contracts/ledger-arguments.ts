@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CreateKey } from '../../src/ledger/ledger.ts';
+import type { CreateKey, RotateKey, UpdateKey } from '../../src/ledger/keys.ts';
 import { hashOf, MAX, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
 type Calls = readonly (readonly [argument: string, call: () => Promise<unknown>])[];
@@ -12,6 +12,17 @@ export function describeArguments(ledger: LedgerFixture): void {
   const hash = 'a'.repeat(64);
   const createKey = (more: Partial<CreateKey>): Promise<unknown> =>
     ledger.store.createKey({ account: 'acme', key: 'k2', hash: hashOf('k2'), name: '', ...more });
+  const updateKey = (more: Partial<UpdateKey>): Promise<unknown> =>
+    ledger.store.updateKey({ account: 'acme', key: 'k1', version: 1, name: '', ...more });
+  const rotateKey = (more: Partial<RotateKey>): Promise<unknown> =>
+    ledger.store.rotateKey({
+      account: 'acme',
+      key: 'k1',
+      hash: hashOf('k2'),
+      version: 1,
+      overlapMs: 0,
+      ...more,
+    });
   const usage = (more: Partial<typeof USAGE>) => ({ usage: { ...USAGE, ...more } });
 
   const WRONG: Readonly<Record<string, Calls>> = {
@@ -23,6 +34,8 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['key', () => admit(1, 1n, { key: 'k/1' })],
       ['key', () => admit(1, 1n, { key: '' })],
       ['key', () => admit(1, 1n, { key: 7 as never })],
+      ['keyVersion', () => admit(1, 1n, { keyVersion: 0 })],
+      ['keyVersion', () => admit(1, 1n, { keyVersion: 1.5 })],
       ['requestId', () => admit(1, 1n, { requestId: short })],
       ['requestId', () => admit(1, 1n, { requestId: upper })],
       ['requestId', () => admit(1, 1n, { requestId: `${requestId(1)}0` })],
@@ -107,10 +120,35 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['limits.requestsPerMinute', () => createKey({ limits: { requestsPerMinute: 1_000_000_001 } })],
       ['limits.tokensPerMinute', () => createKey({ limits: { tokensPerMinute: 0.5 } })],
       ['limits.concurrentRequests', () => createKey({ limits: { concurrentRequests: 0 } })],
+      ['expiresAt', () => createKey({ expiresAt: -1 })],
+      ['expiresAt', () => createKey({ expiresAt: NaN })],
+      ['policy', () => createKey({ policy: '' })],
+      ['policy', () => createKey({ policy: 'x'.repeat(8193) })],
+      ['policy', () => createKey({ policy: '\ud800' })],
+      ['policy', () => createKey({ policy: {} as never })],
+    ],
+    updateKey: [
+      ['account', () => updateKey({ account })],
+      ['key', () => updateKey({ key: 'k:1' })],
+      ['version', () => updateKey({ version: 0 })],
+      ['name', () => updateKey({ name: 7 as never })],
+      ['limits.requestsPerMinute', () => updateKey({ limits: { requestsPerMinute: 0 } })],
+      ['expiresAt', () => updateKey({ expiresAt: 0.5 })],
+      ['policy', () => updateKey({ policy: '' })],
+    ],
+    rotateKey: [
+      ['account', () => rotateKey({ account })],
+      ['key', () => rotateKey({ key: 'k:1' })],
+      ['hash', () => rotateKey({ hash: 'secret' })],
+      ['version', () => rotateKey({ version: 0 })],
+      ['overlapMs', () => rotateKey({ overlapMs: -1 })],
+      ['overlapMs', () => rotateKey({ overlapMs: 367 * 86_400_000 })],
     ],
     'the rest': [
       ['account', () => ledger.store.revokeKey(account, 'k1')],
       ['key', () => ledger.store.revokeKey('acme', 'k:1')],
+      ['account', () => ledger.store.keyState(account, 'k1')],
+      ['key', () => ledger.store.keyState('acme', 'k:1')],
       ['account', () => ledger.store.keys(account)],
       ['account', () => ledger.store.snapshot(account)],
       ['account', () => ledger.store.balance(account)],
@@ -154,6 +192,9 @@ export function describeArguments(ledger: LedgerFixture): void {
     ['delta', () => adjust('a1', 1n)],
     ['reason', () => adjust('a1', 1n, { reason: 'x'.repeat(500) })],
     ['name', () => createKey({ name: 'x'.repeat(200) })],
+    ['expiresAt', () => createKey({ expiresAt: 0 })],
+    ['policy', () => createKey({ policy: 'x'.repeat(8192) })],
+    ['overlapMs', () => rotateKey({ overlapMs: 366 * 86_400_000 })],
     ['limits.budget.amount', () => createKey({ limits: { budget: { amount: 0n, per: 'lifetime' } } })],
     ['limits', () => createKey({ limits: { requestsPerMinute: 1, tokensPerMinute: 1_000_000_000 } })],
     ['limits', () => createKey({ limits: { concurrentRequests: 1 } })],

@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { AccountState, IdempotencyKey, KeyLimits, LedgerStore } from '../../src/ledger/ledger.ts';
+import type { AccountState, IdempotencyKey, LedgerStore } from '../../src/ledger/ledger.ts';
+import type { KeyLimits } from '../../src/ledger/keys.ts';
+import { hashOf } from './ledger-fixture.ts';
 import { LedgerModel } from './ledger-model.ts';
 
 /**
@@ -132,6 +134,7 @@ type Command =
         tokens: number;
         notAfterMs: number;
         externalKey: boolean;
+        keyVersion: number | undefined;
         reassert: boolean;
         idempotencyKey: IdempotencyKey | undefined;
       })
@@ -155,6 +158,18 @@ type Command =
     }
   | { op: 'adjust'; account: string; id: string; delta: bigint }
   | { op: 'createKey'; account: string; key: string; name: string }
+  | {
+      op: 'updateKey';
+      account: string;
+      key: string;
+      name: string;
+      terms: string;
+      expiresMs: number;
+      stale: number;
+    }
+  | { op: 'rotateKey'; account: string; key: string; secret: string; overlapMs: number; stale: number }
+  | { op: 'findKey'; secret: string }
+  | { op: 'keyState'; account: string; key: string }
   | { op: 'revokeKey'; account: string; key: string }
   | { op: 'freeze'; account: string; frozen: boolean }
   | { op: 'trim'; account: string; seq: bigint }
@@ -170,6 +185,10 @@ const key = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('daily', 'free') },
   { weight: 2, arbitrary: fc.constantFrom(...KEYS) },
 );
+/** Those that keys are made with are their ids. */
+const secret = fc.constantFrom('daily', 'free', 'weekly', 'second', 'third');
+/** By how much the version is behind that a change was made from. */
+const stale = fc.constantFrom(0, 0, 0, 1);
 const money = fc.oneof(
   { weight: 4, arbitrary: fc.bigInt(0n, 12n) },
   { weight: 1, arbitrary: fc.bigInt(0n, 60n) },
@@ -215,6 +234,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       tokens,
       notAfterMs: fc.constantFrom(SECOND, SECOND, SECOND, SECOND, 0, -1),
       externalKey: mostly(false),
+      keyVersion: fc.constantFrom(undefined, undefined, undefined, 1, 2),
       reassert: mostly(false),
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
     }),
@@ -267,8 +287,33 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: fc.oneof(
       { weight: 1, arbitrary: fc.record({ op: op('revokeKey'), account, key }) },
+      { weight: 2, arbitrary: fc.record({ op: op('findKey'), secret }) },
+      { weight: 2, arbitrary: fc.record({ op: op('keyState'), account, key }) },
       { weight: 3, arbitrary: fc.record({ op: op('balance'), account }) },
     ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: op('updateKey'),
+      account,
+      key,
+      name: fc.constantFrom('', 'prod'),
+      terms: key,
+      expiresMs: fc.constantFrom(-1, -1, 0, HOUR),
+      stale,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: op('rotateKey'),
+      account,
+      key,
+      secret,
+      overlapMs: fc.constantFrom(0, MINUTE, DAY),
+      stale,
+    }),
   },
   { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
   { weight: 1, arbitrary: fc.record({ op: op('trim'), account, seq: fc.bigInt(0n, 30n) }) },
@@ -292,7 +337,7 @@ type Side = LedgerModel | LedgerStore;
 async function apply(side: Side, each: Command, requestId: string, clock: { now: number }): Promise<unknown> {
   switch (each.op) {
     case 'admit': {
-      const { want, less, notAfterMs, externalKey, reassert, idempotencyKey } = each;
+      const { want, less, notAfterMs, externalKey, keyVersion, reassert, idempotencyKey } = each;
       const min = want > less ? want - less : 0n;
       return side.admit({
         account: each.account,
@@ -304,6 +349,7 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         tokens: each.tokens,
         notAfter: clock.now + notAfterMs,
         externalKey,
+        ...(keyVersion !== undefined && { keyVersion }),
         reassert,
         ...(idempotencyKey && { idempotencyKey }),
       });
@@ -347,15 +393,38 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
       return side.adjust({ account: each.account, id: each.id, delta: each.delta, reason: 'why' });
     case 'createKey': {
       const limits = LIMITS[each.key];
-      const hash = Buffer.from(each.key).toString('hex').padEnd(64, '0');
       return side.createKey({
         account: each.account,
         key: each.key,
         name: each.name,
-        hash,
+        hash: hashOf(each.key),
         ...(limits && { limits }),
       });
     }
+    case 'updateKey': {
+      const limits = LIMITS[each.terms];
+      const hour = Math.floor(clock.now / HOUR) * HOUR;
+      return side.updateKey({
+        account: each.account,
+        key: each.key,
+        version: await versionOf(side, each),
+        name: each.name,
+        ...(limits && { limits }),
+        ...(each.expiresMs >= 0 && { expiresAt: hour + each.expiresMs, policy: `{"of":"${each.terms}"}` }),
+      });
+    }
+    case 'rotateKey':
+      return side.rotateKey({
+        account: each.account,
+        key: each.key,
+        hash: hashOf(each.secret),
+        version: await versionOf(side, each),
+        overlapMs: each.overlapMs,
+      });
+    case 'findKey':
+      return side.findKey(hashOf(each.secret));
+    case 'keyState':
+      return side.keyState(each.account, each.key);
     case 'revokeKey':
       return side.revokeKey(each.account, each.key);
     case 'freeze':
@@ -371,6 +440,15 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
   }
   if (side instanceof LedgerModel) clock.now += each.ms;
   return clock.now;
+}
+
+/** The version that a change is made from: the key's own, or one that is behind. */
+async function versionOf(
+  side: Side,
+  { account, key, stale }: { readonly account: string; readonly key: string; readonly stale: number },
+): Promise<number> {
+  const state = await side.keyState(account, key);
+  return Math.max(1, (state?.version ?? 1) - stale);
 }
 
 function requestIdOf(each: Extract<Command, RequestSlot>, now: number, model: LedgerModel): string {

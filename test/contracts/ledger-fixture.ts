@@ -5,19 +5,17 @@ import type {
   AdjustResult,
   Admit,
   AdmitResult,
-  CreateKeyResult,
   Extend,
   ExtendResult,
   Grant,
   GrantResult,
   JournalLine,
-  KeyLimits,
-  KeyState,
   LedgerStore,
   Settle,
   SettleResult,
   VoidResult,
 } from '../../src/ledger/ledger.ts';
+import type { CreateKeyResult, KeyLimits, KeyState } from '../../src/ledger/keys.ts';
 
 /** A store made anew for every test, and its commands with all that a test doesn't say filled in. */
 export interface LedgerFixture {

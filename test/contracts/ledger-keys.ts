@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KeyLimits } from '../../src/ledger/ledger.ts';
+import type { KeyLimits } from '../../src/ledger/keys.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
 /** What any ledger store must do with API keys and their limits. Part of the suite in ledger-store.ts. */
@@ -65,6 +65,7 @@ export function describeKeys(ledger: LedgerFixture): void {
         state: 'active',
         createdAt: NOON,
         limits,
+        version: 1,
       });
     });
 

@@ -6,22 +6,34 @@ import type {
   Admit,
   AdmitResult,
   Balance,
-  CreateKey,
-  CreateKeyResult,
   Extend,
   ExtendResult,
   Grant,
   GrantResult,
   IdempotencyKey,
   JournalLine,
-  KeyLimits,
-  KeyState,
   RequestRecord,
   Settle,
   SettleResult,
   Void,
   VoidResult,
 } from '../../src/ledger/ledger.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyLimits,
+  KeyRate,
+  KeyRates,
+  KeyRecord,
+  KeyState,
+  KeyStatus,
+  KeyTerms,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../../src/ledger/keys.ts';
 
 /**
  * What a ledger does, as plainly as it can be said, to compare stores with.
@@ -46,7 +58,9 @@ export class LedgerModel {
     const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
     const known = account?.find(requestId);
     if (account && known?.state === 'held') {
-      return reply({ code: 'exists', hold: known.hold, available: account.available() });
+      const holder = account.keys.find((each) => each.id === known.key);
+      const left = holder && ratesIn(holder, now);
+      return reply({ code: 'exists', hold: known.hold, available: account.available(), ...left });
     }
     if (known && known.state !== 'held') return reply({ code: 'done', state: known.state });
     if (now > command.notAfter) return reply({ code: 'stale' });
@@ -61,7 +75,7 @@ export class LedgerModel {
     const { idempotencyKey } = command;
     const twin = idempotencyKey && account.twin(keyId, idempotencyKey.key);
     if (command.reassert) {
-      key ??= newKey(keyId, undefined, '', {}, now);
+      key ??= newKey(keyId, undefined, { name: '' }, now);
       const available = account.available();
       const affordable = available < 0n ? 0n : available;
       const hold = command.want < affordable ? command.want : affordable;
@@ -70,36 +84,42 @@ export class LedgerModel {
         { ...command, requestId, hold, idempotencyKey: twin ? undefined : idempotencyKey },
         now,
       );
-      return reply({ code: 'ok', hold, available: account.available() });
+      return reply({ code: 'ok', hold, available: account.available(), ...ratesIn(key, now) });
     }
     if (!command.externalKey && key?.hash === undefined) return reply({ code: 'no_key' });
     if (!command.externalKey && key?.revokedAt !== undefined) return reply({ code: 'revoked' });
-    if (twin && twin.idempotencyKey?.body !== idempotencyKey.body) {
-      return reply({ code: 'key_reused', requestId: twin.id });
+    if (!command.externalKey && now >= (key?.expiresAt ?? Infinity)) return reply({ code: 'expired' });
+    if (!command.externalKey && ![undefined, key?.version].includes(command.keyVersion)) {
+      return reply({ code: 'changed' });
     }
-    if (twin) return reply({ code: 'repeated', requestId: twin.id, state: twin.state });
-    key ??= newKey(keyId, undefined, '', {}, now);
+    const rates = key && ratesIn(key, now);
+    if (twin && twin.idempotencyKey?.body !== idempotencyKey.body) {
+      return reply({ code: 'key_reused', requestId: twin.id, ...rates });
+    }
+    if (twin) return reply({ code: 'repeated', requestId: twin.id, state: twin.state, ...rates });
+    key ??= newKey(keyId, undefined, { name: '' }, now);
 
     const { limits } = key;
     if (account.running(keyId).length >= (limits.concurrentRequests ?? Infinity)) {
-      return reply({ code: 'concurrency' });
+      return reply({ code: 'concurrency', ...rates });
     }
-    const requestWait = waitFor(key, limits.requestsPerMinute, key.requestTakes, 1, now);
-    if (requestWait > 0) return reply({ code: 'requests_per_minute', retryAfterMs: requestWait });
-    const tokenWait = waitFor(key, limits.tokensPerMinute, key.tokenTakes, command.tokens, now);
-    if (tokenWait > 0) return reply({ code: 'tokens_per_minute', retryAfterMs: tokenWait });
+    const requestWait = waitFor(limits.requestsPerMinute, key.requests, 1, now);
+    if (requestWait > 0) return reply({ code: 'requests_per_minute', retryAfterMs: requestWait, ...rates });
+    const tokenWait = waitFor(limits.tokensPerMinute, key.tokens, command.tokens, now);
+    if (tokenWait > 0) return reply({ code: 'tokens_per_minute', retryAfterMs: tokenWait, ...rates });
 
     const { want, min } = command;
     const room = account.room(key, now);
     if (want > 0n && room !== undefined && (room < min || room <= 0n)) {
-      return reply({ code: 'budget', left: room < 0n ? 0n : room });
+      return reply({ code: 'budget', left: room < 0n ? 0n : room, ...rates });
     }
     const available = account.available();
-    if (want > 0n && (available < min || available <= 0n)) return reply({ code: 'no_funds', available });
+    if (want > 0n && (available < min || available <= 0n))
+      return reply({ code: 'no_funds', available, ...rates });
     const least = [want, available, room ?? want].toSorted((a, b) => Number(a - b))[0] ?? 0n;
     const hold = want === 0n ? 0n : least;
     account.hold(key, { ...command, requestId, hold, idempotencyKey }, now);
-    return reply({ code: 'ok', hold, available: account.available() });
+    return reply({ code: 'ok', hold, available: account.available(), ...ratesIn(key, now) });
   }
 
   extend({ account: name, requestId, hold, checkpoint, leaseMs }: Extend): ExtendResult {
@@ -254,30 +274,87 @@ export class LedgerModel {
     );
   }
 
-  createKey({ account: name, key, hash, name: label, limits = {} }: CreateKey): CreateKeyResult {
-    const everywhere = [...this.#accounts].flatMap(([owner, { keys }]) =>
-      keys.map((each) => ({ owner, ...each })),
-    );
-    const rivals = everywhere.filter(
-      (each) => each.hash === hash || (each.owner === name && each.id === key),
-    );
-    const [rival] = rivals;
-    if (!rival) {
-      this.#open(name).keys.push(newKey(key, hash, label, limits, this.#clock.now));
+  createKey({ account: name, key, hash, ...terms }: CreateKey): CreateKeyResult {
+    const known = this.#accounts.get(name)?.keys.find((each) => each.id === key);
+    const holder = this.#holderOf(hash);
+    if (!known && !holder) {
+      this.#open(name).keys.push(newKey(key, hash, terms, this.#clock.now));
       return { code: 'ok', ...this.#at(name) };
     }
     const same =
-      rivals.length === 1 &&
-      rival.owner === name &&
-      rival.id === key &&
-      rival.hash === hash &&
-      rival.name === label;
-    return { code: same && isDeepStrictEqual(limits, rival.limits) ? 'ok' : 'conflict', ...this.#at(name) };
+      known !== undefined && known.hash === hash && isDeepStrictEqual(termsOf(known), filled(terms));
+    return { code: same ? 'ok' : 'conflict', ...this.#at(name) };
+  }
+
+  findKey(hash: string): FoundKey | undefined {
+    const holder = this.#holderOf(hash);
+    if (!holder) return undefined;
+    const record = keyRecord(holder.owner, holder.key);
+    if (holder.key.hash === hash) return record;
+    const until = holder.key.previous?.until ?? 0;
+    return this.#clock.now < until ? { ...record, hashUntil: until } : undefined;
+  }
+
+  keyState(name: string, id: string): KeyStatus | undefined {
+    const { now } = this.#clock;
+    const account = this.#accounts.get(name);
+    const key = account?.keys.find((each) => each.id === id && each.hash !== undefined);
+    if (!account || !key) return undefined;
+    const room = account.room(key, now);
+    const window = laterWindow(key, now);
+    const { budget } = key.limits;
+    // Windows are at most 31 days long: the first moment that is in another one.
+    const days = Array.from({ length: 32 }, (_, day) => Math.floor(window / DAY) * DAY + day * DAY);
+    const next = days.find((day) => windowOf(key.limits, day) > windowOf(key.limits, window));
+    return {
+      ...keyRecord(name, key),
+      now,
+      held: total(account.running(id).map((request) => request.hold)),
+      running: account.running(id).length,
+      spent: account.charged(id, window),
+      ...(room !== undefined && { budgetLeft: room < 0n ? 0n : room }),
+      ...(budget && next !== undefined && { budgetResetsAt: next }),
+      ...ratesIn(key, now),
+    };
+  }
+
+  updateKey({ account: name, key: id, version, ...terms }: UpdateKey): UpdateKeyResult {
+    const { now } = this.#clock;
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const key = this.#accounts.get(name)?.keys.find((each) => each.id === id && each.hash !== undefined);
+    if (!key) return reply({ code: 'no_key' });
+    const before = key.limits;
+    if (isDeepStrictEqual(termsOf(key), filled(terms))) return reply({ code: 'ok', version: key.version });
+    if (version !== key.version) return reply({ code: 'changed' });
+    key.version += 1;
+    Object.assign(key, filled(terms));
+    if (key.limits.requestsPerMinute !== before.requestsPerMinute) key.requests = { since: now, takes: [] };
+    if (key.limits.tokensPerMinute !== before.tokensPerMinute) key.tokens = { since: now, takes: [] };
+    return reply({ code: 'ok', version: key.version });
+  }
+
+  rotateKey({ account: name, key: id, hash, version, overlapMs }: RotateKey): RotateKeyResult {
+    const { now } = this.#clock;
+    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const key = this.#accounts.get(name)?.keys.find((each) => each.id === id && each.hash !== undefined);
+    if (!key) return reply({ code: 'no_key' });
+    if (key.hash === hash) return reply({ code: 'ok', version: key.version });
+    if (key.revokedAt !== undefined) return reply({ code: 'revoked' });
+    if (version !== key.version) return reply({ code: 'changed' });
+    if (this.#holderOf(hash)) return reply({ code: 'conflict' });
+    const { hash: old } = key;
+    key.version += 1;
+    key.hash = hash;
+    key.previous = overlapMs > 0 && old !== undefined ? { hash: old, until: now + overlapMs } : undefined;
+    return reply({ code: 'ok', version: key.version });
   }
 
   revokeKey(name: string, id: string): boolean {
     const key = this.#accounts.get(name)?.keys.find((each) => each.id === id && each.hash !== undefined);
-    if (key) key.revokedAt ??= this.#clock.now;
+    if (key && key.revokedAt === undefined) {
+      key.revokedAt = this.#clock.now;
+      key.version += 1;
+    }
     return key !== undefined;
   }
 
@@ -335,6 +412,15 @@ export class LedgerModel {
   request(name: string, id: string): RequestRecord | undefined {
     const request = this.#accounts.get(name)?.find(id);
     return request && recordOf(request);
+  }
+
+  /** Whose hash it is, or was until it got its newest one. */
+  #holderOf(hash: string): { readonly owner: string; readonly key: Key } | undefined {
+    for (const [owner, { keys }] of this.#accounts) {
+      const key = keys.find((each) => each.hash === hash || each.previous?.hash === hash);
+      if (key) return { owner, key };
+    }
+    return undefined;
   }
 
   #at(name: string): At {
@@ -402,8 +488,8 @@ class Account {
     const { requestId, hold, tokens, leaseMs, idempotencyKey } = command;
     if (!this.keys.includes(key)) this.keys.push(key);
     key.window = laterWindow(key, now);
-    key.requestTakes.push({ at: now, count: 1 });
-    if (tokens > 0) key.tokenTakes.push({ at: now, count: tokens });
+    key.requests.takes.push({ at: now, count: 1 });
+    if (tokens > 0) key.tokens.takes.push({ at: now, count: tokens });
     this.requests.push({
       id: requestId,
       state: 'held',
@@ -465,7 +551,7 @@ class Account {
   /** The request has used so many tokens after all. */
   giveTokens(request: Request, used: number, now: number): void {
     const key = this.keys.find((each) => each.id === request.key);
-    if (used !== request.tokens) key?.tokenTakes.push({ at: now, count: used - request.tokens });
+    if (used !== request.tokens) key?.tokens.takes.push({ at: now, count: used - request.tokens });
     request.tokens = used;
   }
 
@@ -513,14 +599,24 @@ interface Lot {
 
 interface Key {
   readonly id: string;
-  readonly hash: string | undefined;
-  readonly name: string;
-  readonly limits: KeyLimits;
   readonly createdAt: number;
+  name: string;
+  limits: KeyLimits;
+  expiresAt?: number | undefined;
+  policy?: string | undefined;
+  hash: string | undefined;
+  previous?: { readonly hash: string; readonly until: number } | undefined;
   revokedAt?: number;
+  version: number;
   window: number;
-  readonly requestTakes: Take[];
-  readonly tokenTakes: Take[];
+  requests: Takes;
+  tokens: Takes;
+}
+
+/** All that was taken from a bucket since it was full. */
+interface Takes {
+  readonly since: number;
+  readonly takes: Take[];
 }
 
 interface Take {
@@ -529,6 +625,7 @@ interface Take {
 }
 
 const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
 
 function timeOf(requestId: string): number {
   return Number.parseInt(requestId.slice(0, 9), 36);
@@ -554,15 +651,30 @@ function blank(id: string, now: number): Request {
   } as const;
 }
 
-function newKey(
-  id: string,
-  hash: string | undefined,
-  name: string,
-  limits: KeyLimits,
-  createdAt: number,
-): Key {
-  const window = windowOf(limits, createdAt);
-  return { id, hash, name, limits, createdAt, window, requestTakes: [], tokenTakes: [] };
+function newKey(id: string, hash: string | undefined, terms: KeyTerms, createdAt: number): Key {
+  return {
+    id,
+    createdAt,
+    ...filled(terms),
+    hash,
+    version: 1,
+    window: windowOf(terms.limits ?? {}, createdAt),
+    requests: { since: createdAt, takes: [] },
+    tokens: { since: createdAt, takes: [] },
+  };
+}
+
+function termsOf({ name, limits, expiresAt, policy }: Key): ReturnType<typeof filled> {
+  return { name, limits, expiresAt, policy };
+}
+
+function filled({
+  name,
+  limits = {},
+  expiresAt,
+  policy,
+}: KeyTerms): Pick<Key, 'name' | 'limits' | 'expiresAt' | 'policy'> {
+  return { name, limits, expiresAt, policy };
 }
 
 function windowOf({ budget }: KeyLimits, now: number): number {
@@ -579,9 +691,9 @@ function laterWindow(key: Key, now: number): number {
 }
 
 /** The bucket after all that was taken from it, from the day it was full. */
-function bucket(key: Key, limit: number, takes: readonly Take[]): { level: number; at: number } {
+function bucket(limit: number, { since, takes }: Takes): { level: number; at: number } {
   const full = BigInt(limit) * 60_000n;
-  let [level, at] = [full, key.createdAt];
+  let [level, at] = [full, since];
   for (const take of takes) {
     level = refilled(level, at, limit, take.at) - BigInt(take.count) * 60_000n;
     if (level > full) level = full;
@@ -597,23 +709,38 @@ function refilled(level: bigint, at: number, limit: number, now: number): bigint
   return level + more > full ? full : level + more;
 }
 
-function waitFor(
-  key: Key,
-  limit: number | undefined,
-  takes: readonly Take[],
-  count: number,
-  now: number,
-): number {
+function waitFor(limit: number | undefined, takes: Takes, count: number, now: number): number {
   if (limit === undefined) return 0;
-  const { level, at } = bucket(key, limit, takes);
+  const { level, at } = bucket(limit, takes);
   const needed = Math.min(count, limit) * MINUTE;
   const missing = needed - Number(refilled(BigInt(level), at, limit, now));
   return Math.max(0, Math.ceil(missing / limit));
 }
 
-function keyState(account: string, owner: Account, key: Key): KeyState {
-  const { id, name, createdAt, revokedAt, limits, window } = key;
+function ratesIn({ limits, requests, tokens }: Key, now: number): { rates?: KeyRates } {
   const { requestsPerMinute, tokensPerMinute } = limits;
+  if (requestsPerMinute === undefined && tokensPerMinute === undefined) return {};
+  return {
+    rates: {
+      ...(requestsPerMinute !== undefined && { requests: rateOf(requestsPerMinute, requests, now) }),
+      ...(tokensPerMinute !== undefined && { tokens: rateOf(tokensPerMinute, tokens, now) }),
+    },
+  };
+}
+
+function rateOf(limit: number, takes: Takes, now: number): KeyRate {
+  const { level, at } = bucket(limit, takes);
+  const units = Number(refilled(BigInt(level), at, limit, now)) / MINUTE;
+  // A limit of n a minute refills one in the n-th part of a minute.
+  return {
+    limit,
+    remaining: units > 0 ? Math.floor(units) : 0,
+    resetMs: waitFor(limit, takes, limit, now),
+  };
+}
+
+function keyRecord(account: string, key: Key): KeyRecord {
+  const { id, name, createdAt, revokedAt, expiresAt, limits, policy, version, previous } = key;
   return {
     account,
     key: id,
@@ -621,13 +748,25 @@ function keyState(account: string, owner: Account, key: Key): KeyState {
     state: revokedAt === undefined ? 'active' : 'revoked',
     createdAt,
     ...(revokedAt !== undefined && { revokedAt }),
+    ...(expiresAt !== undefined && { expiresAt }),
     limits,
+    ...(policy !== undefined && { policy }),
+    version,
+    ...(previous && { overlapUntil: previous.until }),
+  };
+}
+
+function keyState(account: string, owner: Account, key: Key): KeyState {
+  const { id, limits, window } = key;
+  const { requestsPerMinute, tokensPerMinute } = limits;
+  return {
+    ...keyRecord(account, key),
     held: total(owner.running(id).map((request) => request.hold)),
     running: owner.running(id).length,
     spent: owner.charged(id, window),
     window,
-    ...(requestsPerMinute && { requestBucket: bucket(key, requestsPerMinute, key.requestTakes) }),
-    ...(tokensPerMinute && { tokenBucket: bucket(key, tokensPerMinute, key.tokenTakes) }),
+    ...(requestsPerMinute && { requestBucket: bucket(requestsPerMinute, key.requests) }),
+    ...(tokensPerMinute && { tokenBucket: bucket(tokensPerMinute, key.tokens) }),
   };
 }
 

@@ -6,6 +6,7 @@ import { describeCredits } from './ledger-credits.ts';
 import { describeEdges } from './ledger-edges.ts';
 import { useLedger } from './ledger-fixture.ts';
 import { describeIdempotency } from './ledger-idempotency.ts';
+import { describeKeyChanges } from './ledger-key-changes.ts';
 import { describeKeys } from './ledger-keys.ts';
 import { describeReassert } from './ledger-reassert.ts';
 import { describeRefusals } from './ledger-refusals.ts';
@@ -28,6 +29,7 @@ export function describeLedgerStore(
     describeReassert(ledger);
     describeIdempotency(ledger);
     describeKeys(ledger);
+    describeKeyChanges(ledger);
     describeCredits(ledger);
     describeRefusals(ledger);
     describeArguments(ledger);

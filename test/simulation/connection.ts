@@ -5,14 +5,11 @@ import {
   type Admit,
   type AdmitResult,
   type Balance,
-  type CreateKey,
-  type CreateKeyResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
-  type KeyRecord,
   type LedgerStore,
   type RequestRecord,
   type Settle,
@@ -21,6 +18,17 @@ import {
   type Void,
   type VoidResult,
 } from '../../src/ledger/ledger.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../../src/ledger/keys.ts';
 import type { Random } from './random.ts';
 import type { Command, StoreServer } from './store-server.ts';
 import type { Actor, VirtualTime } from './virtual-time.ts';
@@ -134,12 +142,24 @@ export class Connection implements LedgerStore {
     return this.#send('createKey', command.account, command.key, (store) => store.createKey(command));
   }
 
-  findKey(hash: string): Promise<KeyRecord | undefined> {
+  findKey(hash: string): Promise<FoundKey | undefined> {
     return this.#send('findKey', '', hash, (store) => store.findKey(hash));
+  }
+
+  keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    return this.#send('keyState', account, key, (store) => store.keyState(account, key));
   }
 
   keys(account: string): Promise<readonly KeyRecord[]> {
     return this.#send('keys', account, '', (store) => store.keys(account));
+  }
+
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#send('updateKey', command.account, command.key, (store) => store.updateKey(command));
+  }
+
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#send('rotateKey', command.account, command.key, (store) => store.rotateKey(command));
   }
 
   revokeKey(account: string, key: string): Promise<boolean> {
@@ -244,7 +264,13 @@ export class Connection implements LedgerStore {
   }
 }
 
-const WAIT: ReadonlySet<Command> = new Set<Command>(['grant', 'adjust', 'createKey']);
+const WAIT: ReadonlySet<Command> = new Set<Command>([
+  'grant',
+  'adjust',
+  'createKey',
+  'updateKey',
+  'rotateKey',
+]);
 const DURABLE_TIMEOUT_MS = 1000;
 
 /** Of a command: what merely reads tells nothing of when it was. */

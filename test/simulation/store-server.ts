@@ -166,5 +166,7 @@ const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'trim',
   'freeze',
   'createKey',
+  'updateKey',
+  'rotateKey',
   'revokeKey',
 ]);

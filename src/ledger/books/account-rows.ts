@@ -1,11 +1,5 @@
-import type {
-  Balance,
-  FinalState,
-  IdempotencyKey,
-  JournalLine,
-  KeyLimits,
-  RequestRecord,
-} from '../ledger.ts';
+import type { Balance, FinalState, IdempotencyKey, JournalLine, RequestRecord } from '../ledger.ts';
+import type { KeyLimits } from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
 
 /**
@@ -26,7 +20,10 @@ export interface AccountRows {
   forgetRequest(row: RequestRow): void;
 
   key(id: string): KeyRow | undefined;
+  /** Saves what requests change of a key, or all of one that is new. */
   saveKey(row: KeyRow): void;
+  /** Saves all of a key. */
+  saveKeyTerms(row: KeyRow): void;
 
   /** Lots with something remaining, in burn order. Saving a lot doesn't change a list already returned. */
   openLots(): readonly LotRow[];
@@ -72,13 +69,19 @@ export interface RequestRow {
 
 export interface KeyRow {
   readonly key: string;
-  /** Undefined for a key that the host authenticates itself. */
-  readonly hash: string | undefined;
-  readonly name: string;
   readonly createdAt: number;
-  readonly limits: KeyLimits;
+  /** Of its newest secret. Undefined for a key that the host authenticates itself. */
+  hash: string | undefined;
+  /** The secret before, where it goes on working for a while. */
+  previous: { readonly hash: string; readonly until: number } | undefined;
+  name: string;
+  limits: KeyLimits;
+  expiresAt: number | undefined;
+  policy: string | undefined;
   /** Undefined while it is active. */
   revokedAt: number | undefined;
+  /** Raised by each change of what stands above. */
+  version: number;
   held: NanoDollars;
   running: number;
   spent: NanoDollars;

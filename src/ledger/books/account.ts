@@ -1,5 +1,7 @@
-import { type AccountRows, type RequestRow, stamp, writeLine } from './account-rows.ts';
-import { budgetLeft, countRequest, countTokens, enterWindow, newKey, refusal } from './key-limits.ts';
+import { type AccountRows, type KeyRow, type RequestRow, stamp, writeLine } from './account-rows.ts';
+import { budgetLeft, countRequest, countTokens, enterWindow, ratesOf, refusal } from './key-limits.ts';
+import { newKey } from './keys.ts';
+import type { KeyRates } from '../keys.ts';
 import type {
   Admit,
   AdmitResult,
@@ -38,7 +40,9 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
   const known = account?.request(requestId);
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
-    return { code: 'exists', hold: known.amount, available: account.books.available, ...stamp(account, now) };
+    const rates = ratesAt(account.key(known.key), now);
+    const { available } = account.books;
+    return { code: 'exists', hold: known.amount, available, ...rates, ...stamp(account, now) };
   }
 
   const time = requestTime(requestId);
@@ -56,25 +60,31 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
   if (!command.externalKey && !reassert) {
     if (!registered?.hash) return { code: 'no_key', ...stamp(account, now) };
     if (registered.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
+    if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
+      return { code: 'expired', ...stamp(account, now) };
+    }
+    if (command.keyVersion !== undefined && command.keyVersion !== registered.version) {
+      return { code: 'changed', ...stamp(account, now) };
+    }
   }
   const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
   if (twin && !reassert) {
     const { id, state } = twin;
     if (twin.idempotencyKey?.body !== idempotencyKey.body) {
-      return { code: 'key_reused', requestId: id, ...stamp(account, now) };
+      return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...stamp(account, now) };
     }
-    return { code: 'repeated', requestId: id, state, ...stamp(account, now) };
+    return { code: 'repeated', requestId: id, state, ...ratesAt(registered, now), ...stamp(account, now) };
   }
 
-  const key = registered ?? newKey({ key: command.key, hash: undefined, name: '', limits: {} }, now);
+  const key = registered ?? newKey({ key: command.key, name: '' }, now);
   const refused = reassert ? undefined : refusal(key, command, now);
-  if (refused) return { ...refused, ...stamp(account, now) };
+  if (refused) return { ...refused, ...ratesAt(key, now), ...stamp(account, now) };
 
   const left = reassert ? undefined : budgetLeft(key, now);
   const affordable = least(books.available, left ?? want);
   const hold = affordable > 0n ? least(want, affordable) : 0n;
   if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
-    return { code: 'no_funds', available: books.available, ...stamp(account, now) };
+    return { code: 'no_funds', available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
   }
 
   books.available -= hold;
@@ -96,7 +106,13 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
     idempotencyKey: twin ? undefined : idempotencyKey,
     due: now + leaseMs,
   });
-  return { code: 'ok', hold, available: books.available, ...stamp(account, now) };
+  return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
+}
+
+/** For a reply; nothing for a key without limits per minute. */
+function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
+  const rates = key && ratesOf(key, now);
+  return rates && { rates };
 }
 
 export function extend(account: AccountRows | undefined, command: Extend, now: number): ExtendResult {

@@ -1,4 +1,5 @@
-import type { Adjust, Admit, CreateKey, Extend, Grant, KeyLimits, Settle, Void } from '../ledger.ts';
+import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../ledger.ts';
+import type { CreateKey, KeyLimits, KeyTerms, RotateKey, UpdateKey } from '../keys.ts';
 import { MAX_PER_MINUTE } from './key-limits.ts';
 import { MAX_AMOUNT } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
@@ -13,6 +14,7 @@ import { requestTime } from '../request-ids.ts';
 export function checkAdmit(command: Admit): void {
   checkAccount(command.account);
   checkKey(command.key);
+  if (command.keyVersion !== undefined) checkCount('keyVersion', command.keyVersion, 1);
   requestTime(command.requestId);
   checkAmount('want', command.want);
   checkAmount('min', command.min);
@@ -84,10 +86,27 @@ export function checkCreateKey(command: CreateKey): void {
   checkAccount(command.account);
   checkKey(command.key);
   checkHash('hash', command.hash);
-  if (typeof command.name !== 'string' || command.name.length > 200) {
-    throw wrong('name', 'a string of at most 200 characters', command.name);
-  }
-  if (command.limits) checkLimits(command.limits);
+  checkTerms(command);
+}
+
+export function checkUpdateKey(command: UpdateKey): void {
+  checkAccount(command.account);
+  checkKey(command.key);
+  checkCount('version', command.version, 1);
+  checkTerms(command);
+}
+
+export function checkRotateKey(command: RotateKey): void {
+  checkAccount(command.account);
+  checkKey(command.key);
+  checkHash('hash', command.hash);
+  checkCount('version', command.version, 1);
+  checkCount('overlapMs', command.overlapMs, 0, MAX_OVERLAP_MS);
+}
+
+export function checkKeyOf(account: string, key: string): void {
+  checkAccount(account);
+  checkKey(key);
 }
 
 export function checkSweep(budget: number): void {
@@ -119,6 +138,21 @@ export function checkKey(key: string): void {
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const ID_WANTED = '1 to 64 characters A-Z a-z 0-9 _ -';
+
+/** A year: a secret that shall work for longer needs no other one. */
+const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
+
+function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
+  if (typeof name !== 'string' || name.length > 200) {
+    throw wrong('name', 'a string of at most 200 characters', name);
+  }
+  if (limits) checkLimits(limits);
+  if (expiresAt !== undefined) checkCount('expiresAt', expiresAt, 0);
+  if (policy === undefined) return;
+  if (typeof policy !== 'string' || policy === '' || policy.length > 8192 || !policy.isWellFormed()) {
+    throw wrong('policy', 'a text of 1 to 8,192 characters', policy);
+  }
+}
 
 function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentRequests }: KeyLimits): void {
   if (budget) {

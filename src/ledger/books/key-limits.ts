@@ -1,5 +1,6 @@
 import type { BucketRow, KeyRow } from './account-rows.ts';
-import type { Admit, AdmitResult, KeyLimits } from '../ledger.ts';
+import type { Admit, AdmitResult } from '../ledger.ts';
+import type { KeyLimits, KeyRate, KeyRates } from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
 
 /**
@@ -12,36 +13,12 @@ import type { NanoDollars } from '../money.ts';
  * clamped to the latest one seen: a clock that steps back refills nothing.
  */
 
-const MINUTE_MS = 60_000;
+export const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const MAX_DEBT_MINUTES = 60;
 
 /** The largest limit per minute that keeps every level a safe integer. */
 export const MAX_PER_MINUTE = 1_000_000_000;
-
-/** A key of which nothing ran yet. */
-export function newKey(
-  key: {
-    readonly key: string;
-    readonly hash: string | undefined;
-    readonly name: string;
-    readonly limits: KeyLimits;
-  },
-  now: number,
-): KeyRow {
-  const { limits } = key;
-  return {
-    ...key,
-    createdAt: now,
-    revokedAt: undefined,
-    held: 0n,
-    running: 0,
-    spent: 0n,
-    window: windowStart(limits, now),
-    requestBucket: { level: (limits.requestsPerMinute ?? 0) * MINUTE_MS, at: now },
-    tokenBucket: { level: (limits.tokensPerMinute ?? 0) * MINUTE_MS, at: now },
-  };
-}
 
 /** Why a key's limits refuse a request now, if they do. Changes nothing. */
 export function refusal(
@@ -69,7 +46,10 @@ export function refusal(
 }
 
 /** What the key's budget has left in the window of `now`; undefined when it has no budget. */
-export function budgetLeft(key: KeyRow, now: number): NanoDollars | undefined {
+export function budgetLeft(
+  key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,
+  now: number,
+): NanoDollars | undefined {
   const { budget } = key.limits;
   if (!budget) return undefined;
   const spent = windowStart(key.limits, now) > key.window ? 0n : key.spent;
@@ -93,8 +73,36 @@ export function countTokens(key: KeyRow, tokens: number, now: number): void {
   if (tokens !== 0) take(key.tokenBucket, key.limits.tokensPerMinute, tokens, now);
 }
 
+/** What is left of the key's limits per minute; undefined when it has none. */
+export function ratesOf(
+  { limits, requestBucket, tokenBucket }: RateLimited,
+  now: number,
+): KeyRates | undefined {
+  const { requestsPerMinute, tokensPerMinute } = limits;
+  if (requestsPerMinute === undefined && tokensPerMinute === undefined) return undefined;
+  const requests = requestBucket && rateOf(requestBucket, requestsPerMinute, now);
+  const tokens = tokenBucket && rateOf(tokenBucket, tokensPerMinute, now);
+  return { ...(requests && { requests }), ...(tokens && { tokens }) };
+}
+
+interface RateLimited {
+  readonly limits: KeyLimits;
+  readonly requestBucket?: BucketRow;
+  readonly tokenBucket?: BucketRow;
+}
+
+function rateOf(bucket: BucketRow, limit: number | undefined, now: number): KeyRate | undefined {
+  if (limit === undefined) return undefined;
+  const level = levelAt(bucket, limit, now);
+  return {
+    limit,
+    remaining: Math.max(0, Math.floor(level / MINUTE_MS)),
+    resetMs: Math.ceil((limit * MINUTE_MS - level) / limit),
+  };
+}
+
 /** Start of the budget window that `now` is in, UTC; weeks begin on Monday. 0 when it never ends. */
-function windowStart({ budget }: KeyLimits, now: number): number {
+export function windowStart({ budget }: KeyLimits, now: number): number {
   switch (budget?.per) {
     case 'day':
       return Math.floor(now / DAY_MS) * DAY_MS;
@@ -108,6 +116,22 @@ function windowStart({ budget }: KeyLimits, now: number): number {
     }
     default:
       return 0;
+  }
+}
+
+/** When the budget window that begins at `start` ends; undefined: never. */
+export function windowEnd({ budget }: KeyLimits, start: number): number | undefined {
+  switch (budget?.per) {
+    case 'day':
+      return windowStart({ budget }, start) + DAY_MS;
+    case 'week':
+      return windowStart({ budget }, start) + 7 * DAY_MS;
+    case 'month': {
+      const date = new Date(start);
+      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+    }
+    default:
+      return undefined;
   }
 }
 
@@ -133,15 +157,4 @@ function take(bucket: BucketRow, limit: number | undefined, count: number, now: 
   const level = levelAt(bucket, limit, now) - count * MINUTE_MS;
   bucket.level = Math.max(-MAX_DEBT_MINUTES * full, Math.min(full, level));
   bucket.at = Math.max(bucket.at, now);
-}
-
-/** Whether two keys are limited alike. */
-export function sameLimits(a: KeyLimits, b: KeyLimits): boolean {
-  return (
-    a.budget?.amount === b.budget?.amount &&
-    a.budget?.per === b.budget?.per &&
-    a.requestsPerMinute === b.requestsPerMinute &&
-    a.tokensPerMinute === b.tokensPerMinute &&
-    a.concurrentRequests === b.concurrentRequests
-  );
 }

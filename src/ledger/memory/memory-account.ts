@@ -1,7 +1,6 @@
 import {
   type AccountRows,
   type Books,
-  type BucketRow,
   type KeyRow,
   type LotRow,
   openBooks,
@@ -9,7 +8,8 @@ import {
   type RequestRow,
 } from '../books/account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
-import type { AccountState, Bucket, JournalLine, KeyRecord, KeyState, Lot } from '../ledger.ts';
+import type { AccountState, JournalLine, Lot } from '../ledger.ts';
+import { keyState } from '../books/keys.ts';
 import { compareLots } from '../books/lots.ts';
 
 /** Journal lines kept in memory, at least; a tenth more, and the oldest are folded. */
@@ -75,6 +75,10 @@ export class MemoryAccount implements AccountRows {
     this.#keys.set(row.key, row);
   }
 
+  saveKeyTerms(row: KeyRow): void {
+    this.saveKey(row);
+  }
+
   openLots(): readonly LotRow[] {
     return this.#lots;
   }
@@ -113,12 +117,8 @@ export class MemoryAccount implements AccountRows {
     }
   }
 
-  registeredKeys(account: string): KeyRecord[] {
-    return [...this.#keys.values()].filter((key) => key.hash).map((key) => keyRecord(account, key));
-  }
-
-  keyHashes(): Map<string, string> {
-    return new Map([...this.#keys.values()].flatMap(({ key, hash }) => (hash ? [[key, hash]] : [])));
+  keys(): Iterable<KeyRow> {
+    return this.#keys.values();
   }
 
   state(account: string): AccountState {
@@ -137,36 +137,6 @@ export class MemoryAccount implements AccountRows {
     const count = Number(seq - this.#trimmed.seq);
     return Math.min(Math.max(0, count), this.#journal.length);
   }
-}
-
-export function keyRecord(account: string, row: KeyRow): KeyRecord {
-  const { key, name, createdAt, revokedAt, limits } = row;
-  return {
-    account,
-    key,
-    name,
-    state: revokedAt === undefined ? 'active' : 'revoked',
-    createdAt,
-    ...(revokedAt !== undefined && { revokedAt }),
-    limits,
-  };
-}
-
-function keyState(account: string, row: KeyRow): KeyState {
-  const { held, running, spent, window, limits } = row;
-  return {
-    ...keyRecord(account, row),
-    held,
-    running,
-    spent,
-    window,
-    ...(limits.requestsPerMinute !== undefined && { requestBucket: bucket(row.requestBucket) }),
-    ...(limits.tokensPerMinute !== undefined && { tokenBucket: bucket(row.tokenBucket) }),
-  };
-}
-
-function bucket({ level, at }: BucketRow): Bucket {
-  return { level, at };
 }
 
 function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {

@@ -8,14 +8,27 @@ import {
   checkExtend,
   checkGrant,
   checkJournal,
-  checkKey,
+  checkKeyOf,
   checkRequest,
+  checkRotateKey,
   checkSettle,
   checkSweep,
   checkTrim,
+  checkUpdateKey,
   checkVoid,
 } from '../books/arguments.ts';
-import { newKey, sameLimits } from '../books/key-limits.ts';
+import {
+  foundKey,
+  isSameKey,
+  keyHashes,
+  keyRecord,
+  keyState,
+  keyStatus,
+  newKey,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../books/keys.ts';
 import type {
   AccountState,
   Adjust,
@@ -23,14 +36,11 @@ import type {
   Admit,
   AdmitResult,
   Balance,
-  CreateKey,
-  CreateKeyResult,
   Extend,
   ExtendResult,
   Grant,
   GrantResult,
   JournalLine,
-  KeyRecord,
   LedgerStore,
   RequestRecord,
   Settle,
@@ -38,8 +48,20 @@ import type {
   Void,
   VoidResult,
 } from '../ledger.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
-import { keyRecord, MemoryAccount } from './memory-account.ts';
+import { MemoryAccount } from './memory-account.ts';
 
 /**
  * A ledger in this process's memory, for tests and for trying things out: when
@@ -146,45 +168,65 @@ export class MemoryStore implements LedgerStore {
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
     checkCreateKey(command);
-    const { account, key, hash, name, limits = {} } = command;
+    const { account, key, hash } = command;
     const now = this.#now();
-    const pointer = this.#pointers.get(hash);
     const known = this.#accounts.get(account)?.key(key);
-    if (known || pointer) {
-      const same = known?.hash === hash && known.name === name && sameLimits(known.limits, limits);
-      return { code: same ? 'ok' : 'conflict', ...stamp(this.#accounts.get(account), now) };
+    if (known || this.#pointers.has(hash)) {
+      const code = isSameKey(known, command) ? 'ok' : 'conflict';
+      return { code, ...stamp(this.#accounts.get(account), now) };
     }
     const rows = this.#open(account);
-    rows.saveKey(newKey({ key, hash, name, limits }, now));
+    rows.saveKey(newKey(command, now));
     this.#pointers.set(hash, { account, key });
     return { code: 'ok', ...stamp(rows, now) };
   }
 
-  async findKey(hash: string): Promise<KeyRecord | undefined> {
+  async findKey(hash: string): Promise<FoundKey | undefined> {
     const pointer = this.#pointers.get(hash);
     const row = pointer && this.#accounts.get(pointer.account)?.key(pointer.key);
-    return row && keyRecord(pointer.account, row);
+    return row && foundKey(pointer.account, row, hash, this.#now());
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    checkKeyOf(account, key);
+    const row = this.#accounts.get(account)?.key(key);
+    return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
     checkAccount(account);
-    return this.#accounts.get(account)?.registeredKeys(account) ?? [];
+    const rows = [...(this.#accounts.get(account)?.keys() ?? [])];
+    return rows.filter((row) => row.hash).map((row) => keyRecord(account, row));
   }
 
-  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
     checkAccount(account);
-    return this.#accounts.get(account)?.keyHashes() ?? new Map();
+    return keyHashes(this.#accounts.get(account)?.keys() ?? []);
+  }
+
+  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    checkUpdateKey(command);
+    return updateKey(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    checkRotateKey(command);
+    const { account, key, hash } = command;
+    const rows = this.#accounts.get(account);
+    const row = rows?.key(key);
+    const before = [row?.hash, row?.previous?.hash];
+    const result = rotateKey(rows, command, this.#now(), this.#pointers.has(hash));
+    if (result.code !== 'ok') return result;
+    this.#pointers.set(hash, { account, key });
+    for (const old of before) {
+      if (old && old !== row?.hash && old !== row?.previous?.hash) this.#pointers.delete(old);
+    }
+    return result;
   }
 
   async revokeKey(account: string, key: string): Promise<boolean> {
-    checkAccount(account);
-    checkKey(key);
-    const rows = this.#accounts.get(account);
-    const row = rows?.key(key);
-    if (!rows || !row?.hash) return false;
-    row.revokedAt ??= this.#now();
-    rows.saveKey(row);
-    return true;
+    checkKeyOf(account, key);
+    return revokeKey(this.#accounts.get(account), key, this.#now());
   }
 
   async close(): Promise<void> {

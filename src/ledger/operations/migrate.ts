@@ -1,6 +1,7 @@
 import { audit } from './audit.ts';
-import type { AccountState, KeyState, LedgerStore, Lot } from '../ledger.ts';
-import { type MigrationPlan, planMigration } from './migration-plan.ts';
+import type { AccountState, LedgerStore, Lot } from '../ledger.ts';
+import type { KeyHashes, KeyState } from '../keys.ts';
+import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
 import { formatUsd } from '../money.ts';
 
 export interface MigrationReport {
@@ -136,16 +137,33 @@ async function carryOut(
     }
     isDurable &&= result.durable !== false;
   }
-  for (const { isRevoked, ...key } of keys) {
-    const result = await to.createKey(key);
-    if (result.code !== 'ok') {
-      throw new MigrationRefusedError(account, `the new store has another key ${key.key}, or its hash`);
-    }
-    isDurable &&= result.durable !== false;
-    if (isRevoked) await to.revokeKey(account, key.key);
+  for (const key of keys) {
+    isDurable = (await makeKey(key, to)) && isDurable;
+    if (key.isRevoked) await to.revokeKey(account, key.command.key);
   }
   if (frozen) await to.freeze(account, true);
   return isDurable;
+}
+
+/** Says whether the store has it durably. A key whose secret before still works is made with that, and rotated. */
+async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Promise<boolean> {
+  const { account, key: id, hash } = command;
+  const known = previous && (await to.keyHashes?.(account))?.get(id);
+  if (previous && known?.current === hash) return true;
+  const created = await to.createKey(previous ? { ...command, hash: previous.hash } : command);
+  if (created.code !== 'ok') {
+    throw new MigrationRefusedError(account, `the new store has another key ${id}, or its hash`);
+  }
+  if (!previous) return created.durable !== false;
+  const overlapMs = Math.max(0, previous.until - created.now);
+  const rotated = await to.rotateKey({ account, key: id, hash, version: 1, overlapMs });
+  if (rotated.code !== 'ok') {
+    throw new MigrationRefusedError(
+      account,
+      `the new store refuses the secret of key ${id}: ${rotated.code}`,
+    );
+  }
+  return created.durable !== false && rotated.durable !== false;
 }
 
 async function compare(
@@ -181,7 +199,7 @@ async function compare(
 function* differences(
   before: AccountState,
   after: AccountState,
-  [hashesBefore, hashesAfter]: readonly (ReadonlyMap<string, string> | undefined)[],
+  [hashesBefore, hashesAfter]: readonly (ReadonlyMap<string, KeyHashes> | undefined)[],
 ): Generator<string> {
   for (const what of ['available', 'held'] as const) {
     if (before[what] === after[what]) continue;
@@ -193,10 +211,11 @@ function* differences(
     yield `frozen was ${before.frozen}, but is ${after.frozen} in the new store`;
   const keysAfter = new Map(after.keys.map((key) => [key.key, key]));
   for (const key of before.keys) {
-    const hash = hashesBefore?.get(key.key);
-    if (hash === undefined) continue;
+    const hashes = hashesBefore?.get(key.key);
+    if (hashes === undefined) continue;
     const moved = keysAfter.get(key.key);
-    if (hashesAfter?.get(key.key) === hash && moved && keyTerms(moved) === keyTerms(key)) continue;
+    const hasHash = hashesAfter?.get(key.key)?.current === hashes.current;
+    if (hasHash && moved && keyTerms(moved) === keyTerms(key)) continue;
     yield `key ${key.key} is not as it was`;
   }
 }
@@ -205,6 +224,6 @@ function lotTerms({ remaining, expiresAt, priority }: Lot): string {
   return `${formatUsd(remaining)} (priority ${priority}, expires ${expiresAt ?? 'never'})`;
 }
 
-function keyTerms({ name, state }: KeyState): string {
-  return `${state} ${name}`;
+function keyTerms({ name, state, expiresAt, policy }: KeyState): string {
+  return JSON.stringify([state, name, expiresAt, policy]);
 }

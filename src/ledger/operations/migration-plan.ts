@@ -1,13 +1,21 @@
 import { createHash } from 'node:crypto';
 
-import type { AccountState, Adjust, CreateKey, Grant, KeyState, LedgerStore } from '../ledger.ts';
+import type { AccountState, Adjust, Grant, LedgerStore } from '../ledger.ts';
+import type { CreateKey, KeyHashes, KeyState } from '../keys.ts';
 
 /** What is done to a store so that an account is there as it is in another, in this order. */
 export interface MigrationPlan {
   readonly account: string;
-  readonly keys: readonly (CreateKey & { readonly isRevoked: boolean })[];
+  readonly keys: readonly PlannedKey[];
   readonly changes: readonly Change[];
   readonly frozen: boolean;
+}
+
+export interface PlannedKey {
+  readonly command: CreateKey;
+  /** The secret before, where it still works. */
+  readonly previous: KeyHashes['previous'];
+  readonly isRevoked: boolean;
 }
 
 export type Change = ({ readonly type: 'g' } & Grant) | ({ readonly type: 'a' } & Adjust);
@@ -76,10 +84,16 @@ async function keysOf(
 ): Promise<MigrationPlan['keys']> {
   const hashes = await from.keyHashes?.(account);
   return keys.flatMap((key) => {
-    const hash = hashes?.get(key.key);
-    if (hash === undefined) return [];
-    const { name, state } = key;
-    return { account, key: key.key, hash, name, limits: limitsLeft(key), isRevoked: state === 'revoked' };
+    const known = hashes?.get(key.key);
+    if (known === undefined) return [];
+    const { name, state, expiresAt, policy } = key;
+    const terms = { name, limits: limitsLeft(key), ...(expiresAt !== undefined && { expiresAt }) };
+    const command = { account, key: key.key, hash: known.current, ...terms };
+    return {
+      command: policy === undefined ? command : { ...command, policy },
+      previous: known.previous,
+      isRevoked: state === 'revoked',
+    };
   });
 }
 

@@ -2,11 +2,9 @@ import {
   checkAccount,
   checkAdjust,
   checkAdmit,
-  checkCreateKey,
   checkExtend,
   checkGrant,
   checkJournal,
-  checkKey,
   checkRequest,
   checkSettle,
   checkSweep,
@@ -20,22 +18,31 @@ import {
   type Admit,
   type AdmitResult,
   type Balance,
-  type CreateKey,
-  type CreateKeyResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
-  type KeyRecord,
   type LedgerStore,
   type RequestRecord,
   type Settle,
   type SettleResult,
-  StoreUnavailable,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../keys.ts';
+import { afterwards, RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { DueAccounts } from './redis-due.ts';
@@ -45,24 +52,17 @@ import { parseRedisUrl } from './redis-url.ts';
 import { adjust } from './scripts/adjust.ts';
 import { admit } from './scripts/admit.ts';
 import { balance } from './scripts/balance.ts';
-import { createKey } from './scripts/create-key.ts';
 import { ReplyReader, type Script } from './scripts/define-script.ts';
 import { extend } from './scripts/extend.ts';
 import { freeze } from './scripts/freeze.ts';
 import { grant } from './scripts/grant.ts';
 import { adjustDetails, journal, settleDetails } from './scripts/journal.ts';
-import { keyHash, keyIds, keyRecord, keyTerms } from './scripts/key-fields.ts';
-import { readKey } from './scripts/read-key.ts';
-import { readKeys } from './scripts/read-keys.ts';
-import { readPointer } from './scripts/read-pointer.ts';
 import { readRequest } from './scripts/read-request.ts';
-import { revokeKey } from './scripts/revoke-key.ts';
 import { settle } from './scripts/settle.ts';
 import { snapshot } from './scripts/snapshot.ts';
 import { sweep } from './scripts/sweep.ts';
 import { trim } from './scripts/trim.ts';
 import { release } from './scripts/void.ts';
-import { writePointer } from './scripts/write-pointer.ts';
 
 export interface RedisStoreOptions {
   /**
@@ -114,6 +114,7 @@ export class RedisStore implements LedgerStore {
   readonly #durable: DurableWrites;
   readonly #keys: RedisKeys;
   readonly #due: DueAccounts;
+  readonly #apiKeys: RedisApiKeys;
   readonly #clock: () => string;
   readonly #admitTimeoutMs: number;
   readonly #timeoutMs: number;
@@ -139,6 +140,16 @@ export class RedisStore implements LedgerStore {
     this.#clock = now ? () => String(now()) : () => '';
     this.#admitTimeoutMs = admitTimeoutMs;
     this.#timeoutMs = timeoutMs;
+    this.#apiKeys = new RedisApiKeys(
+      {
+        clock: this.#clock,
+        run: (script, keys, args) => this.#runAt(script, keys, args),
+        runDurably: (script, keys, args) =>
+          this.#durable.run(timeoutMs, (send) => script.run(send, keys, args)),
+        list: (account) => this.#list(account),
+      },
+      this.#keys,
+    );
   }
 
   /**
@@ -157,6 +168,7 @@ export class RedisStore implements LedgerStore {
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
     const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
+    const { keyVersion } = command;
     const { key: idempotencyKey = '', body = '' } = command.idempotencyKey ?? {};
     const result = await this.#run(
       admit,
@@ -174,6 +186,7 @@ export class RedisStore implements LedgerStore {
         reassert ? '1' : '0',
         idempotencyKey,
         body,
+        keyVersion === undefined ? '' : String(keyVersion),
       ],
       this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
     );
@@ -315,62 +328,36 @@ export class RedisStore implements LedgerStore {
     }
   }
 
-  async createKey(command: CreateKey): Promise<CreateKeyResult> {
-    checkCreateKey(command);
-    const { account, key, hash, name, limits = {} } = command;
-    const own = `${account} ${key}`;
-    const pointer = [this.#keys.pointer(hash)];
-    const known = await this.#runAt(readPointer, pointer, []);
-    const result = await this.#runDurably(createKey, account, [
-      this.#clock(),
-      key,
-      keyTerms(hash, limits),
-      JSON.stringify(name),
-      known === '' || known === own ? '0' : '1',
-    ]);
-    if (result.code === 'conflict') return result;
-
-    await afterwards(this.#list(account));
-    const { reply: holder, durable } = await afterwards(
-      this.#durable.run(this.#timeoutMs, (send) => writePointer.run(send, pointer, [own])),
-    );
-    if (holder === own)
-      return durable === undefined ? result : { ...result, durable: durable && result.durable === true };
-    // Another key took the hash at the same moment: this one can never be found by it.
-    await afterwards(this.#run(revokeKey, account, [this.#clock(), key]));
-    return { code: 'conflict', now: result.now, seq: result.seq };
+  createKey(command: CreateKey): Promise<CreateKeyResult> {
+    return this.#apiKeys.createKey(command);
   }
 
-  async findKey(hash: string): Promise<KeyRecord | undefined> {
-    const [account, key] = (await this.#runAt(readPointer, [this.#keys.pointer(hash)], [])).split(' ');
-    if (!account || !key) return undefined;
-    const fields = await this.#run(readKey, account, [key]);
-    return keyHash(fields, key) === hash ? keyRecord(account, fields, key) : undefined;
+  findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#apiKeys.findKey(hash);
   }
 
-  async keys(account: string): Promise<readonly KeyRecord[]> {
-    checkAccount(account);
-    const fields = await this.#run(readKeys, account, []);
-    return keyIds(fields)
-      .filter((key) => keyHash(fields, key) !== undefined)
-      .map((key) => keyRecord(account, fields, key));
+  keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    return this.#apiKeys.keyState(account, key);
   }
 
-  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
-    checkAccount(account);
-    const fields = await this.#run(readKeys, account, []);
-    return new Map(
-      keyIds(fields).flatMap((key) => {
-        const hash = keyHash(fields, key);
-        return hash ? [[key, hash]] : [];
-      }),
-    );
+  keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#apiKeys.keys(account);
   }
 
-  async revokeKey(account: string, key: string): Promise<boolean> {
-    checkAccount(account);
-    checkKey(key);
-    return this.#run(revokeKey, account, [this.#clock(), key]);
+  keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    return this.#apiKeys.keyHashes(account);
+  }
+
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#apiKeys.updateKey(command);
+  }
+
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#apiKeys.rotateKey(command);
+  }
+
+  revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#apiKeys.revokeKey(account, key);
   }
 
   /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
@@ -418,15 +405,6 @@ export class RedisStore implements LedgerStore {
   /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
   async #list(account: string): Promise<void> {
     await this.#send('sadd', this.#keys.accounts(shardOf(account)), account);
-  }
-}
-
-/** A later step of a command whose first was made: however it fails, the command may have been applied. */
-async function afterwards<T>(step: Promise<T>): Promise<T> {
-  try {
-    return await step;
-  } catch (error) {
-    throw new StoreUnavailable('unknown', { cause: error });
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Adjust, Admit, CreateKey, Extend, Grant, Settle, Void } from '../ledger.ts';
+import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../ledger.ts';
+import type { CreateKey, RotateKey, UpdateKey } from '../keys.ts';
 
 /** How long what was acknowledged is remembered, and how much of it at most. */
 const WINDOW_MS = 60_000;
@@ -11,6 +12,8 @@ export type Change =
   | { readonly type: 'grant'; readonly command: Grant; posted: Posted | undefined }
   | { readonly type: 'adjust'; readonly command: Adjust; posted: Posted | undefined }
   | { readonly type: 'createKey'; readonly command: CreateKey }
+  | { readonly type: 'updateKey'; readonly command: UpdateKey }
+  | { readonly type: 'rotateKey'; readonly command: RotateKey }
   | { readonly type: 'revokeKey'; readonly key: string }
   | { readonly type: 'freeze' }
   /** `admit` is kept where the store must know it again, for its idempotency key. */

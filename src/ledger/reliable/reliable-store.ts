@@ -7,14 +7,11 @@ import {
   type Admit,
   type AdmitResult,
   type Balance,
-  type CreateKey,
-  type CreateKeyResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
-  type KeyRecord,
   type LedgerStore,
   type RequestRecord,
   type Settle,
@@ -23,8 +20,20 @@ import {
   type Void,
   type VoidResult,
 } from '../ledger.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
 import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowance.ts';
+import { Ghosts, MOST_GHOSTS } from './ghosts.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import type { Intent } from './outbox-lines.ts';
@@ -55,8 +64,6 @@ const TRUST_MS = 250;
 const POSTABLE_MS = 23 * 60 * 60 * 1000;
 /** So much may wait to be posted, until no more is admitted. */
 const MOST_WAITING = 100_000;
-/** Of admits that nobody knows the outcome of, so many are looked after; the leases of others end them. */
-const MOST_GHOSTS = 10_000;
 
 /**
  * A store that may be away, and may go back in time, as one that does neither for long.
@@ -77,8 +84,7 @@ export class ReliableStore implements LedgerStore {
   readonly #outbox: Outbox | undefined;
   readonly #refusesWithoutOutbox: boolean;
   readonly #allowance: OfflineAllowance | undefined;
-  /** Request ids of admits that may have been applied, though they were refused, to the end of their leases. */
-  readonly #ghosts = new Map<string, number>();
+  readonly #ghosts = new Ghosts();
   readonly #clock: StoreClock;
   #started = false;
   #closed: Promise<void> | undefined;
@@ -157,7 +163,9 @@ export class ReliableStore implements LedgerStore {
       const mayTake = !account.lost && !command.idempotencyKey;
       const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
       if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
-      if (error.applied === 'unknown') this.#rememberGhost(command);
+      if (error.applied === 'unknown') {
+        this.#ghosts.remember(command.requestId, this.#steadyNow() + command.leaseMs);
+      }
       throw error;
     }
   }
@@ -187,8 +195,7 @@ export class ReliableStore implements LedgerStore {
 
   async void(command: Void): Promise<VoidResult> {
     this.#start();
-    const ghostUntil = this.#ghosts.get(command.requestId);
-    this.#ghosts.delete(command.requestId);
+    const ghostUntil = this.#ghosts.take(command.requestId);
     if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
     return this.#void(command, ghostUntil);
   }
@@ -213,14 +220,16 @@ export class ReliableStore implements LedgerStore {
   }
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
-    const account = this.#window.watch(command.account);
-    await this.#redo.assertNotLost(account);
-    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.createKey(command));
-    if (this.#remembers && reply.code === 'ok') {
-      this.#redo.record(account, { type: 'createKey', command }, mark);
-    }
-    this.#repairIf(fell, account, reply.seq);
-    return reply;
+    await this.#redo.assertNotLost(this.#window.watch(command.account));
+    return this.#changeKey({ type: 'createKey', command }, () => this.#store.createKey(command));
+  }
+
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#changeKey({ type: 'updateKey', command }, () => this.#store.updateKey(command));
+  }
+
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#changeKey({ type: 'rotateKey', command }, () => this.#store.rotateKey(command));
   }
 
   async revokeKey(id: string, key: string): Promise<boolean> {
@@ -275,9 +284,14 @@ export class ReliableStore implements LedgerStore {
     return this.#store.accounts();
   }
 
-  async findKey(hash: string): Promise<KeyRecord | undefined> {
+  async findKey(hash: string): Promise<FoundKey | undefined> {
     this.#start();
     return this.#listener.hear(() => this.#store.findKey(hash));
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    this.#start();
+    return this.#listener.hear(() => this.#store.keyState(account, key));
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
@@ -453,6 +467,17 @@ export class ReliableStore implements LedgerStore {
     if (!isKnown) this.#redo.record(account, change, mark);
   }
 
+  async #changeKey<Reply extends CreateKeyResult | UpdateKeyResult | RotateKeyResult>(
+    change: Extract<Change, { type: 'createKey' | 'updateKey' | 'rotateKey' }>,
+    send: () => Promise<Reply>,
+  ): Promise<Reply> {
+    const account = this.#window.watch(change.command.account);
+    const { reply, fell, mark } = await this.#redo.ask(account, send);
+    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change, mark);
+    this.#repairIf(fell, account, reply.seq);
+    return reply;
+  }
+
   #repairIf(fell: boolean, account: WatchedAccount, found: bigint): void {
     if (fell && this.#remembers) void this.#redo.repair(account, found);
   }
@@ -460,14 +485,6 @@ export class ReliableStore implements LedgerStore {
   #gone(account: WatchedAccount): StoreUnavailable {
     this.#listener.lose(account);
     return gone(account);
-  }
-
-  #rememberGhost({ requestId, leaseMs }: Admit): void {
-    this.#ghosts.set(requestId, this.#steadyNow() + leaseMs);
-    for (const oldest of this.#ghosts.keys()) {
-      if (this.#ghosts.size <= MOST_GHOSTS) return;
-      this.#ghosts.delete(oldest);
-    }
   }
 }
 

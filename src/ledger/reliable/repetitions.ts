@@ -63,8 +63,10 @@ export class Repetitions {
         );
       }
       case 'createKey': {
-        const record = await this.#listener.hear(() => store.findKey(change.command.hash));
-        return this.#found(account, record === undefined);
+        // By its id: its hash may have been changed since.
+        const { key } = change.command;
+        const state = await this.#listener.hear(() => store.keyState(account.id, key));
+        return this.#found(account, state === undefined);
       }
       default:
         return this.repeat(account, change);
@@ -153,6 +155,12 @@ export class Repetitions {
       case 'createKey':
         await this.#listener.hear(() => store.createKey(change.command));
         break;
+      case 'updateKey':
+        await this.#listener.hear(() => store.updateKey(change.command));
+        break;
+      case 'rotateKey':
+        await this.#listener.hear(() => store.rotateKey(change.command));
+        break;
       case 'revokeKey':
         await this.#listener.hear(() => store.revokeKey(id, change.key));
         break;
@@ -169,7 +177,7 @@ const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate', 'no_account']);
 
 /** When it is lost, the journal is no shorter. */
 export function leavesNoTrace({ type }: Change): boolean {
-  return type === 'void' || type === 'createKey' || type === 'revokeKey' || type === 'freeze';
+  return !['grant', 'adjust', 'settle'].includes(type);
 }
 
 /** The admit that took a hold, as one that takes it again. */

@@ -1,15 +1,15 @@
 import {
   type AccountRows,
   type Books,
-  type BucketRow,
   type KeyRow,
   type LotRow,
   requestRecord,
   type RequestRow,
 } from '../books/account-rows.ts';
-import type { AccountState, Bucket, JournalLine, KeyRecord, KeyState, Lot } from '../ledger.ts';
+import type { AccountState, JournalLine, Lot } from '../ledger.ts';
+import type { FoundKey } from '../keys.ts';
+import { foundKey, keyState } from '../books/keys.ts';
 import { compareLots } from '../books/lots.ts';
-import { keyRecord } from '../memory/memory-account.ts';
 import { integer, text } from './sqlite-columns.ts';
 import {
   BOOKS,
@@ -17,8 +17,10 @@ import {
   booksValues,
   KEY,
   KEY_STATE,
+  KEY_TERMS,
   keyOf,
   keyStateValues,
+  keyTermsValues,
   keyValues,
   LINE,
   lineOf,
@@ -46,6 +48,7 @@ export class SqliteAccount implements AccountRows {
   readonly #id: bigint;
   readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
   readonly #changedKeys = new Set<string>();
+  readonly #changedTerms = new Set<string>();
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
 
@@ -107,6 +110,11 @@ export class SqliteAccount implements AccountRows {
     this.#changedKeys.add(row.key);
   }
 
+  saveKeyTerms(row: KeyRow): void {
+    this.saveKey(row);
+    this.#changedTerms.add(row.key);
+  }
+
   openLots(): readonly LotRow[] {
     this.#lots ??= this.#sql(LOTS).all(this.#id).map(lotOf).toSorted(compareLots);
     return this.#lots;
@@ -136,8 +144,12 @@ export class SqliteAccount implements AccountRows {
   save(): void {
     for (const id of this.#changedKeys) {
       const known = this.#keys.get(id);
-      if (known?.stored) this.#sql(UPDATE_KEY).run(...keyStateValues(known.row), this.#id, id);
-      else if (known) this.#sql(INSERT_KEY).run(this.#id, ...keyValues(known.row));
+      if (known?.stored) {
+        this.#sql(UPDATE_KEY).run(...keyStateValues(known.row), this.#id, id);
+        if (this.#changedTerms.has(id)) {
+          this.#sql(UPDATE_KEY_TERMS).run(...keyTermsValues(known.row), this.#id, id);
+        }
+      } else if (known) this.#sql(INSERT_KEY).run(this.#id, ...keyValues(known.row));
     }
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
@@ -210,9 +222,14 @@ export function overdueAccounts(sql: Sql, after: string, now: number): string[] 
     .map((row) => text(row, 'name'));
 }
 
-export function findKey(sql: Sql, hash: string): KeyRecord | undefined {
+export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefined {
   const row = sql(KEY_BY_HASH).get(hash);
-  return row && keyRecord(text(row, 'account_name'), keyOf(row));
+  return row && foundKey(text(row, 'account_name'), keyOf(row), hash, now);
+}
+
+/** Whether a secret has the hash, or had it last. */
+export function isHashTaken(sql: Sql, hash: string): boolean {
+  return sql(KEY_BY_HASH).get(hash) !== undefined;
 }
 
 const NAMES = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT 500';
@@ -239,9 +256,10 @@ const KEYS = `SELECT ${KEY.join(', ')} FROM keys WHERE account = ?`;
 const KEY_BY_ID = `${KEYS} AND id = ?`;
 const KEY_BY_HASH = `
   SELECT accounts.name AS account_name, ${KEY.map((column) => `keys.${column}`).join(', ')}
-  FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ?`;
+  FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ?1 OR previous_hash = ?1`;
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
+const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
 
 const LOTS = `SELECT ${LOT.join(', ')} FROM lots WHERE account = ?`;
 const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;
@@ -273,23 +291,6 @@ function insert(table: string, columns: readonly string[]): string {
 
 function update(table: string, columns: readonly string[]): string {
   return `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')}`;
-}
-
-function keyState(account: string, row: KeyRow): KeyState {
-  const { held, running, spent, window, limits } = row;
-  return {
-    ...keyRecord(account, row),
-    held,
-    running,
-    spent,
-    window,
-    ...(limits.requestsPerMinute !== undefined && { requestBucket: bucket(row.requestBucket) }),
-    ...(limits.tokensPerMinute !== undefined && { tokenBucket: bucket(row.tokenBucket) }),
-  };
-}
-
-function bucket({ level, at }: BucketRow): Bucket {
-  return { level, at };
 }
 
 function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {

@@ -1,5 +1,6 @@
 import type { Books, KeyRow, LotRow, RequestRow } from '../books/account-rows.ts';
-import type { JournalLine, KeyLimits, SettledUsage } from '../ledger.ts';
+import type { JournalLine, SettledUsage } from '../ledger.ts';
+import type { KeyLimits } from '../keys.ts';
 import { integer, number, oneOf, text, unless } from './sqlite-columns.ts';
 import type { Row, SqlValue } from './sqlite-schema.ts';
 
@@ -98,9 +99,8 @@ export function requestOf(row: Row): RequestRow {
   };
 }
 
-/** What commands change of a key. */
+/** What requests change of a key. */
 export const KEY_STATE: readonly string[] = [
-  'revoked_at',
   'held',
   'running',
   'spent',
@@ -113,7 +113,6 @@ export const KEY_STATE: readonly string[] = [
 
 export function keyStateValues(row: KeyRow): SqlValue[] {
   return [
-    row.revokedAt ?? null,
     row.held,
     row.running,
     row.spent,
@@ -125,43 +124,62 @@ export function keyStateValues(row: KeyRow): SqlValue[] {
   ];
 }
 
-export const KEY: readonly string[] = [
-  'id',
+/** What operators change of a key. */
+export const KEY_TERMS: readonly string[] = [
   'hash',
+  'previous_hash',
+  'previous_until',
   'name',
-  'created_at',
   'budget_amount',
   'budget_per',
   'requests_per_minute',
   'tokens_per_minute',
   'concurrent_requests',
-  ...KEY_STATE,
+  'expires_at',
+  'policy',
+  'revoked_at',
+  'version',
 ];
 
-export function keyValues(row: KeyRow): SqlValue[] {
+export function keyTermsValues(row: KeyRow): SqlValue[] {
   const { budget, requestsPerMinute, tokensPerMinute, concurrentRequests } = row.limits;
   return [
-    row.key,
     row.hash ?? null,
+    row.previous?.hash ?? null,
+    row.previous?.until ?? null,
     row.name,
-    row.createdAt,
     budget?.amount ?? null,
     budget?.per ?? null,
     requestsPerMinute ?? null,
     tokensPerMinute ?? null,
     concurrentRequests ?? null,
-    ...keyStateValues(row),
+    row.expiresAt ?? null,
+    row.policy ?? null,
+    row.revokedAt ?? null,
+    row.version,
   ];
+}
+
+export const KEY: readonly string[] = ['id', 'created_at', ...KEY_TERMS, ...KEY_STATE];
+
+export function keyValues(row: KeyRow): SqlValue[] {
+  return [row.key, row.createdAt, ...keyTermsValues(row), ...keyStateValues(row)];
 }
 
 export function keyOf(row: Row): KeyRow {
   return {
     key: text(row, 'id'),
-    hash: unless(row, 'hash', text),
-    name: text(row, 'name'),
     createdAt: number(row, 'created_at'),
+    hash: unless(row, 'hash', text),
+    previous: unless(row, 'previous_hash', (_, hash) => {
+      return { hash: text(row, hash), until: number(row, 'previous_until') };
+    }),
+    name: text(row, 'name'),
     limits: limitsOf(row),
+    expiresAt: unless(row, 'expires_at', number),
+    policy: unless(row, 'policy', text),
     revokedAt: unless(row, 'revoked_at', number),
+    version: number(row, 'version'),
     held: integer(row, 'held'),
     running: number(row, 'running'),
     spent: integer(row, 'spent'),

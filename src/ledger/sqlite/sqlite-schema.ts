@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 2n;
+export const SCHEMA_VERSION = 3n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -90,8 +90,14 @@ CREATE TABLE keys (
   request_level_at   INTEGER NOT NULL,
   token_level        INTEGER NOT NULL,
   token_level_at     INTEGER NOT NULL,
+  version            INTEGER NOT NULL DEFAULT 1,
+  expires_at         INTEGER,
+  policy             TEXT,
+  previous_hash      TEXT,
+  previous_until     INTEGER,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
 
 -- Those with something remaining.
 CREATE TABLE lots (
@@ -148,5 +154,14 @@ ALTER TABLE requests ADD COLUMN body_hash TEXT;
 CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
 PRAGMA user_version = 2;
+`,
+  `
+ALTER TABLE keys ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE keys ADD COLUMN expires_at INTEGER;
+ALTER TABLE keys ADD COLUMN policy TEXT;
+ALTER TABLE keys ADD COLUMN previous_hash TEXT;
+ALTER TABLE keys ADD COLUMN previous_until INTEGER;
+CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
+PRAGMA user_version = 3;
 `,
 ];

@@ -10,14 +10,26 @@ import {
   checkExtend,
   checkGrant,
   checkJournal,
-  checkKey,
+  checkKeyOf,
   checkRequest,
+  checkRotateKey,
   checkSettle,
   checkSweep,
   checkTrim,
+  checkUpdateKey,
   checkVoid,
 } from '../books/arguments.ts';
-import { newKey, sameLimits } from '../books/key-limits.ts';
+import {
+  isSameKey,
+  keyHashes,
+  keyRecord,
+  keyState,
+  keyStatus,
+  newKey,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../books/keys.ts';
 import {
   type AccountState,
   type Adjust,
@@ -25,14 +37,11 @@ import {
   type Admit,
   type AdmitResult,
   type Balance,
-  type CreateKey,
-  type CreateKeyResult,
   type Extend,
   type ExtendResult,
   type Grant,
   type GrantResult,
   type JournalLine,
-  type KeyRecord,
   type LedgerStore,
   type RequestRecord,
   type Settle,
@@ -41,9 +50,20 @@ import {
   type Void,
   type VoidResult,
 } from '../ledger.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
-import { keyRecord } from '../memory/memory-account.ts';
-import { accountNames, findKey, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { Mode } from './sqlite-file.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
@@ -218,27 +238,35 @@ export class SqliteStore implements LedgerStore {
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
     checkCreateKey(command);
-    const { account, key, hash, name, limits = {} } = command;
+    const { account, key, hash } = command;
     return this.#session.run('durable', (sql) => {
       const now = this.#now();
       const found = SqliteAccount.find(sql, account);
       const known = found?.key(key);
-      if (known || findKey(sql, hash)) {
-        const same = known?.hash === hash && known.name === name && sameLimits(known.limits, limits);
+      if (known || isHashTaken(sql, hash)) {
+        const code = isSameKey(known, command) ? 'ok' : 'conflict';
         const reply = stamp(found, now);
         found?.save();
-        return { code: same ? 'ok' : 'conflict', ...reply };
+        return { code, ...reply };
       }
       const rows = found ?? SqliteAccount.open(sql, account);
-      rows.saveKey(newKey({ key, hash, name, limits }, now));
+      rows.saveKey(newKey(command, now));
       const reply = stamp(rows, now);
       rows.save();
       return durable({ code: 'ok', ...reply });
     });
   }
 
-  async findKey(hash: string): Promise<KeyRecord | undefined> {
-    return this.#session.run('read', (sql) => findKey(sql, hash));
+  async findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#session.run('read', (sql) => findKey(sql, hash, this.#now()));
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    checkKeyOf(account, key);
+    return this.#session.run('read', (sql) => {
+      const row = SqliteAccount.find(sql, account)?.key(key);
+      return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
+    });
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
@@ -247,26 +275,32 @@ export class SqliteStore implements LedgerStore {
     return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
   }
 
-  async keyHashes(account: string): Promise<ReadonlyMap<string, string>> {
+  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
     checkAccount(account);
-    const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
-    return new Map(keys.flatMap(({ key, hash }) => (hash ? [[key, hash]] : [])));
+    return keyHashes(
+      await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []),
+    );
+  }
+
+  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    checkUpdateKey(command);
+    return this.#command(command.account, (rows, now) => durable(updateKey(rows, command, now)), 'durable');
+  }
+
+  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    checkRotateKey(command);
+    const { account, hash } = command;
+    return this.#session.run('durable', (sql) => {
+      const rows = SqliteAccount.find(sql, account);
+      const result = rotateKey(rows, command, this.#now(), isHashTaken(sql, hash));
+      rows?.save();
+      return durable(result);
+    });
   }
 
   async revokeKey(account: string, key: string): Promise<boolean> {
-    checkAccount(account);
-    checkKey(key);
-    return this.#command(
-      account,
-      (rows, now) => {
-        const row = rows?.key(key);
-        if (!rows || !row?.hash) return false;
-        row.revokedAt ??= now;
-        rows.saveKey(row);
-        return true;
-      },
-      'durable',
-    );
+    checkKeyOf(account, key);
+    return this.#command(account, (rows, now) => revokeKey(rows, key, now), 'durable');
   }
 
   /** Reads the whole file, and stops this process's event loop for as long as that takes. */

@@ -18,7 +18,8 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, and hashes of idempotency key and
 --                   body if it has one; key:hash of idempotency key -> the last request admitted with it
 -- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
--- KEYS[4] k  hash   key id -> terms and dates; id:s -> its state; id:n -> its name, as JSON
+-- KEYS[4] k  hash   key id -> hash, limits and dates; id:s -> its counters; id:n -> its name, as JSON; id:p -> its policy;
+--                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
 -- KEYS[5] j  list   the journal, after one element that is none of its lines
 -- KEYS[6] g  hash   id of a grant or adjustment -> what it was
 -- KEYS[7] l  hash   open lot -> what remains of it

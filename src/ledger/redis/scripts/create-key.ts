@@ -1,37 +1,54 @@
-import type { CreateKeyResult } from '../../ledger.ts';
+import type { CreateKeyResult } from '../../keys.ts';
 import { BOOKS_LUA } from './account-lua.ts';
 import { defineScript, type Script, unexpected } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
 /** Records a key, and makes the account if there is none. */
 export const createKey: Script<
-  [clock: string, key: string, terms: string, name: string, hashIsTaken: '0' | '1'],
+  [
+    clock: string,
+    key: string,
+    hash: string,
+    limits: string,
+    name: string,
+    expires: string,
+    policy: string,
+    hashIsTaken: '0' | '1',
+  ],
   CreateKeyResult
 > = defineScript(
   /* lua */ `#!lua
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
--- ARGV[3] terms        "hash budget per rpm tpm concurrent", where - is none
--- ARGV[4] name         JSON
--- ARGV[5] taken        1 if another key has the hash
+-- ARGV[3] hash         SHA-256 of the key
+-- ARGV[4] limits       "budget per rpm tpm concurrent", where - is none
+-- ARGV[5] name         JSON
+-- ARGV[6] expires      ms, or -
+-- ARGV[7] policy       or empty
+-- ARGV[8] taken        1 if another key has the hash
 -- returns {code, now, seq}
 ${BOOKS_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
-local known = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':n')
+local row = ARGV[3] .. ' ' .. ARGV[4] .. ' '
+local known = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
 if known and known[1] then
-  local same = string.sub(known[1], 1, #ARGV[3] + 1) == ARGV[3] .. ' ' and known[2] == ARGV[4]
+  local _, expires = key_marks(known[3])
+  local same = string.sub(known[1], 1, #row) == row and known[2] == ARGV[5] and expires == ARGV[6]
+    and (known[4] or '') == ARGV[7]
   -- Written again, so that who repeats it can wait until replicas have it.
   if same then redis.call('HSET', API_KEYS, id, known[1]) end
   return reply(now, same and 'ok' or 'conflict')
 end
-if ARGV[5] == '1' then return reply(now, 'conflict') end
+if ARGV[8] == '1' then return reply(now, 'conflict') end
 
 if not books then birth() end
-local _, per, rpm, tpm = string.match(ARGV[3], '^%S+ (%S+) (%S+) (%S+) (%S+)')
+local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
 local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
 key.window = window_start(key, now)
 key.changed = true
-redis.call('HSET', API_KEYS, id, string.format('%s %d -', ARGV[3], now), id .. ':n', ARGV[4])
+redis.call('HSET', API_KEYS, id, row .. text(now) .. ' -', id .. ':n', ARGV[5])
+if ARGV[6] ~= '-' then redis.call('HSET', API_KEYS, id .. ':v', '1 ' .. ARGV[6] .. ' - -') end
+if ARGV[7] ~= '' then redis.call('HSET', API_KEYS, id .. ':p', ARGV[7]) end
 return reply(now, 'ok')
 `,
   (reply) => {

@@ -1,31 +1,40 @@
-import type { Bucket, KeyLimits, KeyRecord, KeyState } from '../../ledger.ts';
+import type { Bucket, KeyHashes, KeyLimits, KeyRecord, KeyState } from '../../keys.ts';
 import { SENTINEL } from './account-lua.ts';
 
 /** What the fields of an account's keys say, as the scripts keep them. */
 
-/** A key's hash and limits as one text; two keys have the same if they are limited alike. */
-export function keyTerms(hash: string, limits: KeyLimits): string {
-  const { budget, requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
+/** A key's limits as one text; two keys have the same if they are limited alike. */
+export function limitTerms({ budget, ...limits }: KeyLimits): string {
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
   const terms = [budget?.amount, budget?.per, requestsPerMinute, tokensPerMinute, concurrentRequests];
-  return [hash, ...terms.map((term) => term ?? NONE)].join(' ');
+  return terms.map((term) => term ?? NONE).join(' ');
 }
 
-/** Ids of the keys among the fields of an account's keys. */
+/** A key's expiry, as a text. */
+export function expiryTerm(expiresAt: number | undefined): string {
+  return String(expiresAt ?? NONE);
+}
+
+/** Ids of the recorded keys among the fields of an account's keys, with those that the host authenticates. */
 export function keyIds(fields: ReadonlyMap<string, string>): string[] {
   return [...fields.keys()].filter((field) => field !== SENTINEL && !field.includes(':'));
 }
 
-/** SHA-256 of the key; undefined for one that the host authenticates. */
-export function keyHash(fields: ReadonlyMap<string, string>, key: string): string | undefined {
-  const [hash] = fields.get(key)?.split(' ') ?? [];
-  return hash === NONE ? undefined : hash;
+/** The hashes that stand for a key; undefined for one that the host authenticates. */
+export function keyHashes(fields: ReadonlyMap<string, string>, key: string): KeyHashes | undefined {
+  const [current] = fields.get(key)?.split(' ') ?? [];
+  if (current === undefined || current === NONE) return undefined;
+  const { previous, until } = marksOf(fields, key);
+  return { current, ...(previous !== NONE && { previous: { hash: previous, until: Number(until) } }) };
 }
 
 export function keyRecord(account: string, fields: ReadonlyMap<string, string>, key: string): KeyRecord {
   const [, budget = NONE, per, rpm = NONE, tpm = NONE, concurrent = NONE, created, revoked = NONE] =
     fields.get(key)?.split(' ') ?? [];
+  const { version, expires, previous, until } = marksOf(fields, key);
   const period = PERIODS.find((each) => each === per);
   const name: string = JSON.parse(fields.get(`${key}:n`) ?? '""');
+  const policy = fields.get(`${key}:p`);
   return {
     account,
     key,
@@ -33,12 +42,16 @@ export function keyRecord(account: string, fields: ReadonlyMap<string, string>, 
     state: revoked === NONE ? 'active' : 'revoked',
     createdAt: Number(created),
     ...(revoked !== NONE && { revokedAt: Number(revoked) }),
+    ...(expires !== NONE && { expiresAt: Number(expires) }),
     limits: {
       ...(period && { budget: { amount: BigInt(budget), per: period } }),
       ...(rpm !== NONE && { requestsPerMinute: Number(rpm) }),
       ...(tpm !== NONE && { tokensPerMinute: Number(tpm) }),
       ...(concurrent !== NONE && { concurrentRequests: Number(concurrent) }),
     },
+    ...(policy !== undefined && { policy }),
+    version: Number(version),
+    ...(previous !== NONE && { overlapUntil: Number(until) }),
   };
 }
 
@@ -56,6 +69,20 @@ export function keyState(account: string, fields: ReadonlyMap<string, string>, k
     ...(requestsPerMinute !== undefined && { requestBucket: bucket(requestLevel, requestAt) }),
     ...(tokensPerMinute !== undefined && { tokenBucket: bucket(tokenLevel, tokenAt) }),
   };
+}
+
+/** What a key has of later releases; one that never changed, or was written before, has nothing of it. */
+function marksOf(fields: ReadonlyMap<string, string>, key: string): Marks {
+  const [version = '1', expires = NONE, previous = NONE, until = NONE] =
+    fields.get(`${key}:v`)?.split(' ') ?? [];
+  return { version, expires, previous, until };
+}
+
+interface Marks {
+  readonly version: string;
+  readonly expires: string;
+  readonly previous: string;
+  readonly until: string;
 }
 
 const NONE = '-';

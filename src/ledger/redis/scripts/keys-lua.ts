@@ -14,16 +14,22 @@ local function new_key(id, per, rpm, tpm, now)
   return key
 end
 
+-- Version, expiry, previous hash and when that ends, as they are kept: - where is none.
+local function key_marks(kept)
+  return string.match(kept or '1 - - -', '^(%S+) (%S+) (%S+) (%S+)$')
+end
+
 local function load_key(id)
   if api_keys[id] then return api_keys[id] end
-  local values = redis.call('HMGET', API_KEYS, id, id .. ':s')
+  local values = redis.call('HMGET', API_KEYS, id, id .. ':s', id .. ':v')
   if not values[1] then return nil end
   local hash, budget, per, rpm, tpm, concurrent, revoked =
     string.match(values[1], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) %S+ (%S+)$')
   local held, running, spent, window, request_level, request_at, token_level, token_at =
     string.match(values[2], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  local version, expires = key_marks(values[3])
   local key = {
-    id = id, recorded = hash ~= '-', revoked = revoked ~= '-',
+    id = id, recorded = hash ~= '-', revoked = revoked ~= '-', version = version, expires = tonumber(expires),
     budget = tonumber(budget), per = per, rpm = tonumber(rpm), tpm = tonumber(tpm),
     concurrent = tonumber(concurrent),
     held = integer(held), running = tonumber(running), spent = integer(spent), window = tonumber(window),
@@ -88,6 +94,19 @@ local function wait_ms(bucket, limit, count, now)
   if not limit then return 0 end
   local missing = math.min(count, limit) * MINUTE - level_at(bucket, limit, now)
   return missing <= 0 and 0 or math.ceil(missing / limit)
+end
+
+local function rate(bucket, limit, now)
+  if not limit then return '- - -' end
+  local level = level_at(bucket, limit, now)
+  return string.format('%d %d %d', limit, math.max(0, math.floor(level / MINUTE)),
+    math.ceil((limit * MINUTE - level) / limit))
+end
+
+-- "limit remaining reset" of requests, then of tokens; nil for a key without either.
+local function rates(key, now)
+  if not key or not (key.rpm or key.tpm) then return nil end
+  return rate(key.requests, key.rpm, now) .. ' ' .. rate(key.tokens, key.tpm, now)
 end
 
 local function take(bucket, limit, count, now)

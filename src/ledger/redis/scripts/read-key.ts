@@ -1,16 +1,26 @@
-import { READ_LUA } from './account-lua.ts';
+import { BOOKS_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/** The fields of one key that its record is made of; none if there is no such key. */
-export const readKey: Script<[key: string], Map<string, string>> = defineScript(
+/** The store's clock and the fields of one key; no fields if there is no such key. */
+export const readKey: Script<
+  [clock: string, key: string],
+  { readonly now: number; readonly fields: Map<string, string> }
+> = defineScript(
   /* lua */ `#!lua flags=no-writes
--- ARGV[1] key id
--- returns {field, value, ...}
-${READ_LUA}
-local id = ARGV[1]
-local values = redis.call('HMGET', API_KEYS, id, id .. ':n')
-if not values[1] then return {} end
-return {id, values[1], id .. ':n', values[2]}
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] key id
+-- returns {now, field, value, ...}
+${BOOKS_LUA}
+local names = {ARGV[2]}
+for n, kind in ipairs({':n', ':s', ':v', ':p'}) do names[n + 1] = ARGV[2] .. kind end
+local found = {text(clock(ARGV[1]))}
+for n, value in ipairs(redis.call('HMGET', API_KEYS, unpack(names))) do
+  if value then
+    found[#found + 1] = names[n]
+    found[#found + 1] = value
+  end
+end
+return found
 `,
-  (reply) => new Map(reply.pairs()),
+  (reply) => ({ now: reply.count(), fields: new Map(reply.pairs()) }),
 );

@@ -1,5 +1,6 @@
 import { BOOKS_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
+import { API_KEYS_LUA } from './keys-lua.ts';
 
 /** Revokes a recorded key, at the time of the first revocation; says whether there is one. */
 export const revokeKey: Script<[clock: string, key: string], boolean> = defineScript(
@@ -7,11 +8,15 @@ export const revokeKey: Script<[clock: string, key: string], boolean> = defineSc
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- returns {code}
-${BOOKS_LUA}
+${BOOKS_LUA}${API_KEYS_LUA}
 local row = redis.call('HGET', API_KEYS, ARGV[2])
 local terms, revoked = string.match(row or '- -', '^(%S.*) (%S+)$')
 if string.sub(terms, 1, 1) == '-' then return {'no_key'} end
-if revoked == '-' then redis.call('HSET', API_KEYS, ARGV[2], terms .. ' ' .. text(clock(ARGV[1]))) end
+if revoked == '-' then
+  local version, expires, previous, ends = key_marks(redis.call('HGET', API_KEYS, ARGV[2] .. ':v'))
+  redis.call('HSET', API_KEYS, ARGV[2], terms .. ' ' .. text(clock(ARGV[1])),
+    ARGV[2] .. ':v', table.concat({text(version + 1), expires, previous, ends}, ' '))
+end
 return {'ok'}
 `,
   (reply) => reply.text() === 'ok',
