@@ -11,6 +11,7 @@ import type { EndpointName } from './hooks.ts';
 import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
+import { decodeOnce, pathOf } from './http/url.ts';
 import { Closed } from './http/relay.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd } from './ledger/money.ts';
@@ -116,22 +117,6 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
 /** Whether nothing but slashes follows. */
 function endsAt(segments: readonly string[], index: number): boolean {
   return segments.slice(index + 1).every((segment) => segment === '');
-}
-
-/** The path without query, also of a request in absolute form (`GET http://host/v1/models`). */
-function pathOf(url: string): string {
-  const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
-  const end = path.search(/[?#]/);
-  return end === -1 ? path : path.slice(0, end);
-}
-
-/** An ID that can't be decoded is the ID of no model. */
-function decodeOnce(id: string): string {
-  try {
-    return decodeURIComponent(id);
-  } catch {
-    return id;
-  }
 }
 
 function allowedMethods(endpoint: Endpoint): readonly string[] {

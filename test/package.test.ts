@@ -43,6 +43,7 @@ const USE = `
 
 /** Subpath → what it is for. */
 const SUBPATHS = {
+  admin: ['createAdminRouter'],
   fastify: ['toFastifyHandler', 'toFastifyPlugin'],
   hono: ['toHonoHandler'],
   koa: ['toKoaMiddleware'],
@@ -90,14 +91,15 @@ describe('the packed package', () => {
     expect(run(`${name}.mjs`, source)).toBe(`${exported.join()}\n`);
   });
 
-  it('does not load what is for tests along with the router', () => {
+  it('loads neither what is for tests nor the admin door and its schemas along with the router', () => {
     const source = `
       import { registerHooks } from 'node:module';
       const loaded = [];
       registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
       await import('chat-completions-router');
-      console.log(loaded.some((url) => url.includes('/dist/router')), loaded.some((url) => url.includes('/dist/testing')));`;
-    expect(run('loaded.mjs', source)).toBe('true false\n');
+      const has = (part) => loaded.some((url) => url.includes(part));
+      console.log(...['/dist/router', '/dist/testing', '/dist/admin', '/zod/'].map(has));`;
+    expect(run('loaded.mjs', source)).toBe('true false false false\n');
   });
 
   it.each(['nodenext', 'bundler'])(
@@ -106,6 +108,7 @@ describe('the packed package', () => {
       writeFileSync(
         join(folder, 'use.ts'),
         `import { createChatCompletionsRouter, type ChatCompletionsRouter } from 'chat-completions-router';
+       import { type AuditEvent, createAdminRouter } from 'chat-completions-router/admin';
        import { toFastifyPlugin } from 'chat-completions-router/fastify';
        import { toHonoHandler } from 'chat-completions-router/hono';
        import { toKoaMiddleware } from 'chat-completions-router/koa';
@@ -115,6 +118,9 @@ describe('the packed package', () => {
          store: 'memory:', providers: {}, models: {} });
        export const answer: Promise<Response> = router.fetch(new Request('http://127.0.0.1/v1/models'));
        export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMiddleware(router)];
+       export const admin = createAdminRouter(router, {
+         authorize: ({ headers }) => (headers.authorization === 'Bearer secret' ? 'ada' : undefined),
+         onAudit: (event: AuditEvent) => console.log(event) });
        export const { GET, POST } = toNextHandlers(router);
        export const pages = toNextPagesHandler(router);
        export const provider: Promise<FakeProvider> = startFakeProvider();
@@ -176,8 +182,9 @@ describe('the packed package', () => {
   it.each(['.', ...Object.keys(SUBPATHS)])('leaves nothing behind in a process that imports %s', (name) => {
     const specifier = posix.join('chat-completions-router', name);
     const source = `${LEFT}
-      // What Next.js leaves behind is its own.
+      // What Next.js and zod leave behind is their own.
       if ('${name}' === 'next') await import('${ROOT}node_modules/next/server.js');
+      if ('${name}' === 'admin') await import('${ROOT}node_modules/zod/index.js');
       await import('node:http').then(({ METHODS }) => METHODS);
       const before = seen();
       await import('${specifier}');

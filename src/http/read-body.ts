@@ -9,11 +9,14 @@ import {
 } from '../errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { RequestControlFields } from '../settings.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange, RequestBody } from './exchange.ts';
 import { takeWhole } from './whole-body.ts';
 
-export interface BodyLimits {
+export interface BodyLimits extends SizeLimits {
   readonly requestControl: RequestControlFields;
+}
+
+export interface SizeLimits {
   readonly maxBodyBytes: number;
   readonly bodyTimeoutMs: number;
 }
@@ -32,23 +35,11 @@ export interface ReadRequest {
 export async function readChatRequest(exchange: Exchange, limits: BodyLimits): Promise<ReadRequest> {
   const { body, headers } = exchange;
   checkContentType(headers['content-type']);
-  if (body.kind === 'lost') {
-    throw new InvalidRequestError(
-      'truncated_body',
-      'The request body was read before it reached this router and nothing of it was kept. ' +
-        'Mount the router before body parsers, or let the parser keep what it read.',
-    );
+  if (body.kind !== 'stream') {
+    const bytes = takeBytes(headers, body, limits);
+    return { body: bytes, request: await scanWhole(bytes, limits.requestControl) };
   }
-  if (body.kind === 'bytes') {
-    if (body.bytes.length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
-    if (body.exact && !headers['content-encoding'])
-      checkComplete(body.bytes.length, headers['content-length']);
-    return { body: body.bytes, request: await scanWhole(body.bytes, limits.requestControl) };
-  }
-  checkContentEncoding(headers['content-encoding']);
-  if (Number(headers['content-length']) > limits.maxBodyBytes)
-    throw new RequestTooLargeError(limits.maxBodyBytes);
-
+  checkAnnounced(headers, limits);
   const scanner = new ChatRequestScanner(limits.requestControl);
   const whole = takeWhole(body.stream, headers['content-length']);
   if (whole) {
@@ -60,8 +51,49 @@ export async function readChatRequest(exchange: Exchange, limits: BodyLimits): P
   return { body: bytes, request: scanner.end() };
 }
 
-/** Reads a stream to its end, showing each chunk to the scanner on the way; a scanner's refusal ends it. */
-function collect(stream: Readable, limits: BodyLimits, scanner: ChatRequestScanner): Promise<Buffer> {
+/**
+ * Takes the request's bytes, whoever read them first, without a look at them.
+ *
+ * @throws a RouterError if the body is too large, too slow, cut, or compressed
+ */
+export async function readBytes(
+  { headers, body }: Pick<Exchange, 'headers' | 'body'>,
+  limits: SizeLimits,
+): Promise<Buffer> {
+  if (body.kind !== 'stream') return takeBytes(headers, body, limits);
+  checkAnnounced(headers, limits);
+  const bytes = await collect(body.stream, limits);
+  checkComplete(bytes.length, headers['content-length']);
+  return bytes;
+}
+
+/** What somebody before us read. */
+function takeBytes(
+  headers: Exchange['headers'],
+  body: Exclude<RequestBody, { kind: 'stream' }>,
+  { maxBodyBytes }: SizeLimits,
+): Buffer {
+  if (body.kind === 'lost') {
+    throw new InvalidRequestError(
+      'truncated_body',
+      'The request body was read before it reached this router and nothing of it was kept. ' +
+        'Mount the router before body parsers, or let the parser keep what it read.',
+    );
+  }
+  const { bytes, exact } = body;
+  if (bytes.length > maxBodyBytes) throw new RequestTooLargeError(maxBodyBytes);
+  if (exact && !headers['content-encoding']) checkComplete(bytes.length, headers['content-length']);
+  return bytes;
+}
+
+/** What headers say already. */
+function checkAnnounced(headers: Exchange['headers'], { maxBodyBytes }: SizeLimits): void {
+  checkContentEncoding(headers['content-encoding']);
+  if (Number(headers['content-length']) > maxBodyBytes) throw new RequestTooLargeError(maxBodyBytes);
+}
+
+/** Reads a stream to its end, showing each chunk to the scanner on the way, if there is one; its refusal ends it. */
+function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScanner): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -83,7 +115,7 @@ function collect(stream: Readable, limits: BodyLimits, scanner: ChatRequestScann
       length += chunk.length;
       try {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
-        scanner.write(chunk);
+        scanner?.write(chunk);
         chunks.push(chunk);
       } catch (error) {
         settle(() => {

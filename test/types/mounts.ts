@@ -5,6 +5,7 @@ import * as https from 'node:https';
 import type { INestApplication, MiddlewareConsumer } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createChatCompletionsRouter } from 'chat-completions-router';
+import { createAdminRouter } from 'chat-completions-router/admin';
 import { toFastifyHandler, toFastifyPlugin } from 'chat-completions-router/fastify';
 import { toHonoHandler } from 'chat-completions-router/hono';
 import { toKoaMiddleware } from 'chat-completions-router/koa';
@@ -44,6 +45,33 @@ export function mountInNest(nest: INestApplication, onFastify: NestFastifyApplic
 export function configure(consumer: MiddlewareConsumer): void {
   consumer.apply(router).forRoutes('/v1/*path');
 }
+
+const admin = createAdminRouter(router, {
+  authorize: async ({ headers, method, path }) =>
+    headers.authorization === 'Bearer secret' && method === 'GET' && path !== '' ? 'ada' : undefined,
+  onAudit: ({ operator, action, account, outcome }) => {
+    operator satisfies string | undefined;
+    [action, account] satisfies string[];
+    outcome satisfies 'done' | 'repeated' | 'refused' | 'failed';
+  },
+});
+http.createServer(admin);
+express().use('/admin', admin);
+app.register(toFastifyPlugin(admin), { prefix: '/admin' });
+new Koa().use(toKoaMiddleware(admin, { prefix: '/admin' }));
+new Hono().all('/admin/*', toHonoHandler(admin)).mount('/admin', admin.fetch);
+new H3().all('/admin/**', fromWebHandler(admin.fetch));
+toNextHandlers(admin);
+toNextPagesHandler(admin);
+
+// @ts-expect-error -- nobody is an operator by default
+createAdminRouter(router, {});
+// @ts-expect-error -- nor is everybody
+createAdminRouter(router, { authorize: true });
+// @ts-expect-error -- an operator has a name
+createAdminRouter(router, { authorize: () => 7 });
+// @ts-expect-error -- the options of a router are none
+createAdminRouter({ providers: {}, models: {} }, { authorize: () => 'ada' });
 
 /** As `next build` has it, which checks them by its own types (`test/fixtures/next`, `examples/next`). */
 type RouteHandler = (

@@ -1,0 +1,117 @@
+import * as z from 'zod';
+
+import type { AccountInfo } from '../ledger/operations/accounts.ts';
+import { type AdministeredRouter, type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { noAccount } from './errors.ts';
+import { accountId, component, flag, integerInQuery, usd } from './fields.ts';
+
+const account = component(
+  'Account',
+  'An account and what became of its money: granted is the sum of balance, held, spent and expired.',
+  z.object({
+    id: z.string(),
+    /** What can be spent now. */
+    balance: usd,
+    held: usd,
+    spent: usd,
+    granted: usd,
+    expired: usd,
+    written_off: usd,
+    frozen: flag(),
+  }),
+);
+
+const accountPage = component(
+  'AccountPage',
+  'Accounts by id. next_cursor is where the next page begins, null on the last one.',
+  z.object({
+    object: z.literal('list'),
+    data: z.array(account),
+    next_cursor: z.string().nullable(),
+  }),
+);
+
+const accountChange = component(
+  'AccountChange',
+  'frozen refuses new completions of the account; those that run go on, and are charged.',
+  z.strictObject({ frozen: flag() }),
+);
+
+const params = z.strictObject({ account: accountId });
+
+export const accountEndpoints: readonly Endpoint[] = [
+  endpoint({
+    operation: 'listAccounts',
+    method: 'GET',
+    path: '/accounts',
+    summary: 'List accounts with their balances',
+    params: nothing,
+    query: z.strictObject({
+      limit: integerInQuery(1, 1000).optional(),
+      cursor: accountId.optional(),
+    }),
+    body: nothing,
+    answer: accountPage,
+    async run({ query: { limit, cursor } }, router) {
+      const page = await router.accounts.list({
+        ...(limit !== undefined && { limit }),
+        ...(cursor !== undefined && { cursor }),
+      });
+      return {
+        answer: {
+          ...list(page.accounts.map(accountAnswer)),
+          next_cursor: page.cursor ?? null,
+        },
+      };
+    },
+  }),
+  endpoint({
+    operation: 'getAccount',
+    method: 'GET',
+    path: '/accounts/{account}',
+    summary: 'Say what an account has',
+    params,
+    query: nothing,
+    body: nothing,
+    answer: account,
+    refuses: [404],
+    run: async ({ params: { account: id } }, router) => ({ answer: await find(router, id) }),
+  }),
+  endpoint({
+    operation: 'updateAccount',
+    method: 'PATCH',
+    path: '/accounts/{account}',
+    summary: 'Freeze an account, or open it again',
+    params,
+    query: nothing,
+    body: accountChange,
+    answer: account,
+    refuses: [404],
+    change: {
+      action: 'accounts.update',
+      repeat: 'The same: the account is frozen or open as the request says.',
+    },
+    async run({ params: { account: id }, body: { frozen } }, router) {
+      const before = await find(router, id);
+      const known = await (frozen ? router.accounts.freeze(id) : router.accounts.unfreeze(id));
+      if (!known) throw noAccount(id);
+      const answer = await find(router, id);
+      return {
+        answer,
+        before: { frozen: before.frozen },
+        after: { frozen: answer.frozen },
+        repeated: before.frozen === frozen,
+      };
+    },
+  }),
+];
+
+async function find(router: AdministeredRouter, id: string): Promise<z.output<typeof account>> {
+  const found = await router.accounts.get(id);
+  if (!found) throw noAccount(id);
+  return accountAnswer(found);
+}
+
+function accountAnswer({ writtenOff, ...same }: AccountInfo): z.output<typeof account> {
+  return { ...same, written_off: writtenOff };
+}

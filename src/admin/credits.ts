@@ -1,0 +1,224 @@
+import * as z from 'zod';
+
+import type { CreditsChange } from '../ledger/operations/credits.ts';
+import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
+import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
+import { ConflictError, noAccount } from './errors.ts';
+import {
+  accountId,
+  amount,
+  at,
+  component,
+  delta,
+  described,
+  integer,
+  integerInQuery,
+  paymentId,
+  textOf,
+  time,
+  usd,
+} from './fields.ts';
+import { type ChangeId, changeId } from './idempotency.ts';
+
+const newGrant = component(
+  'NewGrant',
+  'Credits for an account, which is made if there is none. Its id, as a payment’s, or an Idempotency-Key makes it once.',
+  z.strictObject({
+    id: paymentId.optional(),
+    amount,
+    expires_at: time.optional(),
+    priority: integer(0, 100).optional(),
+  }),
+);
+
+const newAdjustment = component(
+  'NewAdjustment',
+  'A correction of a balance, up, or down to 0 at most.',
+  z.strictObject({ id: paymentId.optional(), delta, reason: textOf(1, 500) }),
+);
+
+const creditsChange = component(
+  'CreditsChange',
+  'A grant or an adjustment that the account has. duplicate: it was made before, and not now.',
+  z.object({
+    id: z.string(),
+    account: z.string(),
+    available: described('what the account can spend now, in USD as a decimal string', z.string()),
+    duplicate: z.boolean(),
+    durable: described(
+      'whether it is on a disk or on as many replicas as was asked for: send it again while it is false',
+      z.boolean().optional(),
+    ),
+  }),
+);
+
+const journalEntry = component(
+  'JournalEntry',
+  'A change of a balance.',
+  z.object({
+    position: z.int(),
+    type: z.enum([
+      'grant',
+      'charge',
+      'late_charge',
+      'orphan_charge',
+      'expired_hold',
+      'expired_credit',
+      'adjustment',
+    ]),
+    at,
+    id: z.string(),
+    amount: usd,
+    balance: usd,
+    held: usd.optional(),
+    written_off: usd.optional(),
+    key: z.string().optional(),
+    model: z.string().optional(),
+    usage: z
+      .object({
+        prompt_tokens: z.int(),
+        cached_tokens: z.int(),
+        completion_tokens: z.int(),
+        reasoning_tokens: z.int(),
+        source: z.enum(['upstream', 'estimated', 'none']),
+        cost: usd.optional(),
+        price: z.string(),
+        ending: z.string(),
+      })
+      .optional(),
+    reason: z.string().optional(),
+  }),
+);
+
+const journal = component(
+  'Journal',
+  'Entries, oldest first. next_after is where the next page begins, null on the last one.',
+  z.object({ object: z.literal('list'), data: z.array(journalEntry), next_after: z.int().nullable() }),
+);
+
+const params = z.strictObject({ account: accountId });
+
+const REPEAT =
+  '200 with duplicate: true, and nothing is granted or taken again; with another body 409 idempotency_key_reused (id_already_used, where it had an id of its own).';
+
+export const creditsEndpoints: readonly Endpoint[] = [
+  endpoint({
+    operation: 'createGrant',
+    method: 'POST',
+    path: '/accounts/{account}/grants',
+    summary: 'Add credits to an account',
+    params,
+    query: nothing,
+    body: newGrant,
+    answer: creditsChange,
+    status: 201,
+    refuses: [409],
+    change: { action: 'grants.create', repeat: REPEAT },
+    async run({ params: { account }, body, idempotencyKey }, { credits }) {
+      const { expires_at: expiresAt, priority } = body;
+      const named = changeId(body.id, idempotencyKey);
+      const change = credits.grant(account, body.amount, {
+        id: named.id,
+        ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
+        ...(priority !== undefined && { priority }),
+      });
+      return await outcomeOf(change, account, named);
+    },
+  }),
+  endpoint({
+    operation: 'createAdjustment',
+    method: 'POST',
+    path: '/accounts/{account}/adjustments',
+    summary: 'Correct a balance, up or down',
+    params,
+    query: nothing,
+    body: newAdjustment,
+    answer: creditsChange,
+    status: 201,
+    refuses: [404, 409],
+    change: { action: 'adjustments.create', repeat: REPEAT },
+    async run({ params: { account }, body, idempotencyKey }, { credits }) {
+      const named = changeId(body.id, idempotencyKey);
+      const change = credits.adjust(account, body.delta, { id: named.id, reason: body.reason });
+      return await outcomeOf(change, account, named);
+    },
+  }),
+  endpoint({
+    operation: 'listJournal',
+    method: 'GET',
+    path: '/accounts/{account}/journal',
+    summary: 'List what changed a balance',
+    params,
+    query: z.strictObject({
+      after: integerInQuery(0, Number.MAX_SAFE_INTEGER).optional(),
+      limit: integerInQuery(1, 1000).optional(),
+    }),
+    body: nothing,
+    answer: journal,
+    refuses: [404],
+    async run({ params: { account }, query: { after = 0, limit = 100 } }, { accounts, credits }) {
+      const entries = await credits.journal(account, { after, limit });
+      if (entries.length === 0 && !(await accounts.get(account))) throw noAccount(account);
+      const next = entries.length === limit ? entries.at(-1)?.position : undefined;
+      return { answer: { ...list(entries.map(entryAnswer)), next_after: next ?? null } };
+    },
+  }),
+];
+
+/** @throws a 409 that says why the account refused the change, or a 404 */
+async function outcomeOf(
+  change: Promise<CreditsChange>,
+  account: string,
+  { id, isDerived }: ChangeId,
+): Promise<Result<z.output<typeof creditsChange>>> {
+  const made = await change.catch((error: unknown) => {
+    throw conflictOf(error, account, isDerived);
+  });
+  return { answer: { id, account, ...made }, target: id, repeated: made.duplicate };
+}
+
+/** By name: bundlers make a second copy of a class for a second entry. */
+function conflictOf(error: unknown, account: string, isDerived: boolean): unknown {
+  if (!(error instanceof Error) || error.name !== 'CreditsConflictError') return error;
+  const { message } = error;
+  switch (Reflect.get(error, 'code')) {
+    case 'conflict':
+      return isDerived
+        ? new ConflictError(
+            'idempotency_key_reused',
+            `This Idempotency-Key belongs to another change of the account ${account}. Nothing was changed now.`,
+          )
+        : new ConflictError('id_already_used', `${message}.`, 'id');
+    case 'no_account':
+      return noAccount(account);
+    case 'below_floor':
+      return new ConflictError('balance_too_low', `${message}.`, 'delta');
+    case 'too_big':
+      return new ConflictError('balance_too_large', `${message}.`);
+    case 'too_many_lots':
+      return new ConflictError('too_many_grants', `${message}.`);
+    default:
+      return error;
+  }
+}
+
+function entryAnswer(entry: CreditsEntry): z.output<typeof journalEntry> {
+  const { usage, writtenOff, ...same } = entry;
+  return {
+    ...same,
+    at: entry.at.toISOString(),
+    ...(writtenOff !== undefined && { written_off: writtenOff }),
+    ...(usage && {
+      usage: {
+        prompt_tokens: usage.promptTokens,
+        cached_tokens: usage.cachedTokens,
+        completion_tokens: usage.completionTokens,
+        reasoning_tokens: usage.reasoningTokens,
+        source: usage.source,
+        ...(usage.cost !== undefined && { cost: usage.cost }),
+        price: usage.price,
+        ending: usage.ending,
+      },
+    }),
+  };
+}

@@ -1,0 +1,121 @@
+import * as z from 'zod';
+
+import type { ChatCompletionsRouter } from '../router.ts';
+import { validate } from './validation.ts';
+
+/** What the admin door uses of a router: nothing but what its host could use itself. */
+export type AdministeredRouter = Pick<
+  ChatCompletionsRouter,
+  'accounts' | 'credits' | 'health' | 'keys' | 'requests'
+>;
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** One operation of the admin API: what it takes and answers is said once, for the door and for its description. */
+export interface Endpoint extends Omit<Parts, 'run'> {
+  /**
+   * Judges what was sent.
+   *
+   * @throws a 400 that names the parameter at fault
+   */
+  prepare(sent: Sent): Call;
+}
+
+/** What came with a request, not judged yet. */
+export interface Sent {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  /** Undefined where none came. */
+  readonly body: unknown;
+  readonly idempotencyKey: string | undefined;
+}
+
+/** A request that can be carried out. */
+export interface Call {
+  /** What of it the audit may show. */
+  readonly body: unknown;
+  run(router: AdministeredRouter): Promise<Result>;
+}
+
+/** An operation as its file writes it. */
+export interface Parts<
+  Params extends z.ZodObject = z.ZodObject,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  /** Names it in the description, as `createGrant`. */
+  readonly operation: string;
+  readonly method: Method;
+  /** Inside the mount, as `/accounts/{account}`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly params: Params;
+  readonly query: Query;
+  /** A component of the description, or `nothing`. */
+  readonly body: Body;
+  /** No body means an empty object. */
+  readonly bodyIsOptional?: boolean;
+  /** A component of the description. */
+  readonly answer: Answer;
+  /** Of an answer to what was done now, and not before. @default 200 */
+  readonly status?: number;
+  /** Statuses of what it refuses, beside those that every operation can have. */
+  readonly refuses?: readonly number[];
+  /** Only of what changes something. */
+  readonly change?: Change;
+  readonly run: (
+    input: {
+      readonly params: z.output<Params>;
+      readonly query: z.output<Query>;
+      readonly body: z.output<Body>;
+      readonly idempotencyKey: string | undefined;
+    },
+    router: AdministeredRouter,
+  ) => Promise<Result<z.output<Answer>>>;
+}
+
+export interface Change {
+  /** What the audit calls it, as `grants.create`. */
+  readonly action: string;
+  /** What the same request answers when it is sent again with the same `Idempotency-Key`. */
+  readonly repeat: string;
+}
+
+export interface Result<Answer = unknown> {
+  readonly answer: Answer;
+  /** Id of the key or grant that was changed. */
+  readonly target?: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+  /** It was done before, and not again. */
+  readonly repeated?: boolean;
+}
+
+/** Where nothing is taken, an empty object is. */
+export const nothing: z.ZodObject<z.core.$ZodLooseShape, z.core.$strict> = z.strictObject({});
+
+/** A list as it is answered. */
+export function list<Row>(data: Row[]): { object: 'list'; data: Row[] } {
+  return { object: 'list', data };
+}
+
+export function endpoint<
+  Params extends z.ZodObject,
+  Query extends z.ZodObject,
+  Body extends z.ZodType,
+  Answer extends z.ZodType,
+>({ run, ...parts }: Parts<Params, Query, Body, Answer>): Endpoint {
+  return {
+    ...parts,
+    prepare(sent) {
+      const input = {
+        params: validate(parts.params, sent.params, 'the path'),
+        query: validate(parts.query, sent.query, 'the query'),
+        body: validate(parts.body, sent.body, 'the body'),
+        idempotencyKey: sent.idempotencyKey,
+      };
+      return { body: input.body, run: (router) => run(input, router) };
+    },
+  };
+}

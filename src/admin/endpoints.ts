@@ -1,0 +1,13 @@
+import { accountEndpoints } from './accounts.ts';
+import { creditsEndpoints } from './credits.ts';
+import type { Endpoint } from './endpoint.ts';
+import { keyEndpoints } from './keys.ts';
+import { stateEndpoints } from './state.ts';
+
+/** Every operation on accounts and on what runs; the page and the description of them all are beside. */
+export const endpoints: readonly Endpoint[] = [
+  ...accountEndpoints,
+  ...creditsEndpoints,
+  ...keyEndpoints,
+  ...stateEndpoints,
+];

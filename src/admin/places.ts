@@ -1,0 +1,74 @@
+import { decodeOnce, pathOf } from '../http/url.ts';
+import type { Endpoint } from './endpoint.ts';
+
+/** What a path of the admin door stands for. */
+export type Place =
+  | { readonly kind: 'page' | 'description' }
+  | {
+      readonly kind: 'resource';
+      /** By method. */
+      readonly endpoints: ReadonlyMap<string, Endpoint>;
+      readonly params: Readonly<Record<string, string>>;
+    };
+
+/**
+ * Finds what a path stands for, whatever the mount: the leftmost segment that begins an endpoint decides, and what
+ * follows must be one. The mount itself is the page.
+ */
+export class Places {
+  readonly #basePath: string;
+  readonly #resources: readonly Resource[];
+  readonly #beginnings: ReadonlySet<string>;
+
+  constructor(endpoints: readonly Endpoint[], basePath: string) {
+    this.#basePath = basePath;
+    const byPath = new Map<string, Map<string, Endpoint>>();
+    for (const endpoint of endpoints) {
+      const byMethod = byPath.get(endpoint.path) ?? new Map<string, Endpoint>();
+      byPath.set(endpoint.path, byMethod.set(endpoint.method, endpoint));
+    }
+    this.#resources = [...byPath].map(([path, byMethod]) => ({ pattern: segmentsOf(path), byMethod }));
+    this.#beginnings = new Set([DESCRIPTION, ...this.#resources.map(({ pattern: [first = ''] }) => first)]);
+  }
+
+  /** @param acceptsPage - whoever asks is a browser that navigates: under a mount that nobody named, it gets the page */
+  find(url: string, acceptsPage: boolean): Place | undefined {
+    const path = pathOf(url);
+    const base = this.#basePath;
+    const inside = path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+    const segments = segmentsOf(inside);
+    const start = segments.findIndex((segment) => this.#beginnings.has(segment));
+    if (start === -1) return segments.length === 0 || acceptsPage ? { kind: 'page' } : undefined;
+    const rest = segments.slice(start);
+    if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description' };
+    for (const { pattern, byMethod } of this.#resources) {
+      const params = match(pattern, rest);
+      if (params) return { kind: 'resource', endpoints: byMethod, params };
+    }
+    return undefined;
+  }
+}
+
+const DESCRIPTION = 'openapi.json';
+
+interface Resource {
+  readonly pattern: readonly string[];
+  readonly byMethod: Map<string, Endpoint>;
+}
+
+/** Slashes at the end are taken for nothing. */
+function segmentsOf(path: string): string[] {
+  const trimmed = path.replace(/^\/+|\/+$/g, '');
+  return trimmed === '' ? [] : trimmed.split('/');
+}
+
+function match(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  if (pattern.length !== segments.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [i, part] of pattern.entries()) {
+    const segment = segments[i] ?? '';
+    if (part.startsWith('{')) params[part.slice(1, -1)] = decodeOnce(segment);
+    else if (part !== segment) return undefined;
+  }
+  return params;
+}

@@ -1,0 +1,15 @@
+/** The path without query, also of a request in absolute form (`GET http://host/v1/models`). */
+export function pathOf(url: string): string {
+  const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}
+
+/** A piece of a path that can't be decoded stands for itself, and so for nothing that there is. */
+export function decodeOnce(piece: string): string {
+  try {
+    return decodeURIComponent(piece);
+  } catch {
+    return piece;
+  }
+}
