@@ -120,6 +120,17 @@ describe('RedisStore', () => {
     expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'ok', available: 200n });
   });
 
+  it('counts those that are due, and can not expire because they are held', async () => {
+    const clock = { now: NOON };
+    const store = openStore({ now: () => clock.now });
+    const grant = (n: number, expiresAt: number) =>
+      store.grant({ account: 'acme', id: `g${n}`, amount: 2n, expiresAt });
+    for (let n = 1; n <= 100; n++) await grant(n, NOON + n);
+    await store.admit(admission(1, 200n));
+    clock.now += 50;
+    expect(await grant(101, NOON + DAY)).toMatchObject({ code: 'too_many_lots' });
+  });
+
   it('freezes an account whose books do not add up, and repairs nothing', async () => {
     const keyPrefix = namespace();
     const store = openStore({ keyPrefix });
