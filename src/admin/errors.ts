@@ -87,10 +87,6 @@ export class ConflictError extends RouterError {
   readonly code:
     | 'id_already_used'
     | 'idempotency_key_reused'
-    | 'key_already_created'
-    | 'key_already_rotated'
-    | 'key_revoked'
-    | 'key_changed'
     | 'balance_too_low'
     | 'balance_too_large'
     | 'too_many_grants';
