@@ -194,6 +194,7 @@ async function run(
       all += 1;
       const { code } = await store.admit({
         ...common,
+        model: 'acme/fast',
         externalKey: true,
         want: 3_000_000n,
         min: 60_000n,
@@ -228,6 +229,12 @@ const USAGE = {
   source: 'upstream',
   price: 'k3v9x2',
   ending: 'finished',
+  provider: 'openai',
+  upstreamModel: 'gpt-4o-mini',
+  firstByteMs: 412,
+  durationMs: 1830,
+  finishReason: 'stop',
+  streamed: true,
 } as const;
 
 const [task, file] = process.argv.slice(2);

@@ -106,7 +106,8 @@ export function createPacedRouter(
     keepsWhileAway: settings.offlineAllowance !== undefined,
   });
   const settlements = new Settlements({ store, clock, settings, onSettled, onError, tell, ...pace });
-  const housekeeping = new Housekeeping({ store, tell, onError, journalDays: settings.journalDays });
+  const { journalDays, usageDays } = settings;
+  const housekeeping = new Housekeeping({ store, tell, onError, journalDays, usageDays });
   const agents = new Agents();
   const health = new Health({ settings: settings.health, tell: onHealthChange });
   const running = new RunningAttempts();

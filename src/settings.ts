@@ -53,6 +53,7 @@ export interface Settings {
   readonly outboxOnError: 'refuse' | 'memory';
   readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly journalDays: number;
+  readonly usageDays: number;
   readonly cors: Cors | undefined;
   readonly requestControl: RequestControlFields;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
@@ -94,6 +95,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   outboxOnError: true,
   offlineAllowance: true,
   journalDays: true,
+  usageDays: true,
   hooks: true,
   waitUntil: true,
   cors: true,
@@ -143,6 +145,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     outboxOnError,
     offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
     journalDays: resolveJournalDays(options.journalDays ?? 90),
+    usageDays: resolveUsageDays(options.usageDays ?? 400),
     cors: resolveCors(options.cors),
     requestControl: resolveRequestControl(options.requestControl),
     waitUntil: options.waitUntil,
@@ -240,6 +243,12 @@ function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowan
 
 function resolveJournalDays(days: number): number {
   return days === Infinity ? Infinity : positiveInteger(days, 'journalDays');
+}
+
+/** A request may be corrected for a day after it ended: its row must be there then. */
+function resolveUsageDays(days: number): number {
+  if (days === Infinity || (Number.isSafeInteger(days) && days >= 2)) return days;
+  throw wrong('usageDays', 'an integer of 2 or more, or Infinity', days);
 }
 
 /** The given clocks over the defaults. */

@@ -112,6 +112,7 @@ export class Settlements {
         account,
         key,
         requestId,
+        model: model.id,
         want: grows ? firstHold(quote) : quote.want,
         min,
         leaseMs: this.#keeper.leaseMs,
@@ -245,7 +246,14 @@ export class Settlements {
 
   async #release(hold: Hold, outcome: Outcome): Promise<void> {
     const { requestId, caller } = hold.terms;
-    await this.#options.store.void({ account: caller.account, requestId });
+    await this.#options.store.void({
+      account: caller.account,
+      requestId,
+      key: caller.key,
+      model: outcome.target.modelId,
+      ending: outcome.ending,
+      ...(outcome.dispatched && { provider: outcome.target.provider.name }),
+    });
     this.#tell(hold, outcome, undefined, 0n, 0n);
   }
 

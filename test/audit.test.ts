@@ -135,6 +135,7 @@ describe('an audit of a file', () => {
         'DELETE FROM lots',
       ],
       [
+        'I7 spent is 0.000090001, but its days, keys and models come to 0.000021',
         'I4 available is -0.000000001, below the floor of 0.00',
         'I6 line 1 left 0.0001 available of 0.000030999 there was',
         'I6 line 2 left 0.000088 available of 0.000018999 there was',
@@ -169,12 +170,28 @@ describe('an audit of a file', () => {
         `UPDATE requests SET state = 'expired', amount = 5000 WHERE id = '${requestId(3)}'`,
         'UPDATE accounts SET spent = spent - 4000, available = available + 4000',
       ],
-      ['I6 the journal ends with line 3, but the last one written is 4'],
+      [
+        'I7 spent is 0.000017, but its days, keys and models come to 0.000021',
+        'I6 the journal ends with line 3, but the last one written is 4',
+      ],
     ],
     [
       'charges that no line tells of',
       ['UPDATE accounts SET spent = spent + 7, available = available - 7', 'DELETE FROM lots'],
-      ['I6 spent is 0.000021007, but its journal comes to 0.000021'],
+      [
+        'I7 spent is 0.000021007, but its days, keys and models come to 0.000021',
+        'I6 spent is 0.000021007, but its journal comes to 0.000021',
+      ],
+    ],
+    [
+      'a day whose charges were changed',
+      ['UPDATE usage SET charged = charged - 1'],
+      ['I7 spent is 0.000021, but its days, keys and models come to 0.000020998'],
+    ],
+    [
+      'folded days of which too much is said',
+      ['UPDATE accounts SET usage_folded = 5'],
+      ['I7 spent is 0.000021, but its days, keys and models come to 0.000021005'],
     ],
     [
       'write-offs that no line tells of',
@@ -195,7 +212,7 @@ describe('an audit of a file', () => {
 });
 
 describe('an audit of Redis', () => {
-  it.each<[string, [string, string, string, string][], string[]]>([
+  it.each<[string, string[][], string[]]>([
     ['nothing', [], []],
     [
       'expired credit that there was not',
@@ -234,6 +251,11 @@ describe('an audit of Redis', () => {
       ['I5 line 3 charged 0.000005 for a lease that ended with 0.000004 held'],
     ],
     [
+      'a day whose counters are gone',
+      [['del', 'u']],
+      ['I7 spent is 0.000021, but its days, keys and models come to 0.00'],
+    ],
+    [
       'a position that no line has',
       [['hset', 'a', 'q', '5']],
       ['I6 the journal ends with line 4, but the last one written is 5'],
@@ -243,7 +265,7 @@ describe('an audit of Redis', () => {
     const clock = { now: NOON };
     const store = new RedisStore({ client: redis, keyPrefix, now: () => clock.now });
     await live(store, clock);
-    for (const [command, key, ...rest] of damage) {
+    for (const [command = '', key, ...rest] of damage) {
       await redis.call(command, `${keyPrefix}ccr:{acme}:${key}`, ...rest);
     }
     expect(shown(await findingsOf(store))).toEqual(findings);
@@ -388,7 +410,7 @@ class LongJournal extends MemoryStore {
   override async snapshot(): Promise<AccountState> {
     const [books] = [{ granted: 0n, available: 0n, held: 0n, spent: 0n, expired: 0n, writtenOff: 0n }];
     const trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
-    const registers = { requests: [], lots: [], keys: [] };
+    const registers = { requests: [], lots: [], keys: [], usage: [], usageFolded: 0n };
     return { ...books, ...registers, trimmed, floor: 0n, frozen: false, seq: 250_000n, lowWater: NOON };
   }
 

@@ -48,12 +48,13 @@ afterEach(async () => {
 });
 
 /** Every pause is the average one, and the first round over all journals is after half an hour. */
-function open({ journalDays = 90, random = (): number => 0.5 } = {}): Housekeeping {
+function open({ journalDays = 90, usageDays = 400, random = (): number => 0.5 } = {}): Housekeeping {
   const housekeeping = new Housekeeping({
     store,
     tell: (event) => events.push(event),
     onError: (error) => errors.push(error),
     journalDays,
+    usageDays,
     random,
   });
   opened.push(housekeeping);
@@ -188,6 +189,30 @@ describe('the daily round over all journals', () => {
     open({ journalDays: Infinity }).start();
     await vi.advanceTimersByTimeAsync(HOUR);
     expect(await positions()).toEqual([1n, 2n, 3n]);
+  });
+
+  it('folds the usage of days that are over so long, and keeps what they charged', async () => {
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    for (const [n, day] of [0, 99, 100, 101].entries()) {
+      vi.setSystemTime(NOON + day * DAY);
+      await store.settle({ ...settlement(n, 3n), requestId: requestId(n, NOON + day * DAY) });
+    }
+    vi.setSystemTime(NOON + 500 * DAY);
+    const housekeeping = open();
+    housekeeping.start();
+    await vi.advanceTimersByTimeAsync(HOUR);
+    const { usage, usageFolded } = (await store.snapshot('acme'))!;
+    expect(usage.map(({ day }) => day)).toEqual(['2026-06-12', '2026-06-13']);
+    expect(usageFolded).toBe(6n);
+  });
+
+  it('keeps all usage where all is to be kept', async () => {
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    await store.settle(settlement(1, 3n));
+    vi.setSystemTime(NOON + 4000 * DAY);
+    open({ usageDays: Infinity }).start();
+    await vi.advanceTimersByTimeAsync(HOUR);
+    expect((await store.snapshot('acme'))?.usage).toHaveLength(1);
   });
 
   it('reads at most 10,000 lines at once', async () => {

@@ -91,6 +91,10 @@ function row(id: number, due: number): RequestRow {
     checkpoint: 0n,
     idempotencyKey: undefined,
     due,
+    model: '',
+    line: undefined,
+    ending: undefined,
+    provider: undefined,
   };
 }
 

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import type { Admit } from '../src/ledger/ledger.ts';
+import type { Admit, Settle } from '../src/ledger/ledger.ts';
 import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { DAY, hashOf, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
+import { findingsOf } from './helpers/audit.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
 const folder = mkdtempSync(join(tmpdir(), 'ccr-migration-'));
@@ -55,6 +56,8 @@ describe('a ledger file of version 1', () => {
         },
       ],
       trimmed: { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n },
+      usage: [],
+      usageFolded: 7n,
     });
     expect(await store.journal('acme', 0n, 9)).toMatchObject([
       { type: 'g' },
@@ -91,7 +94,7 @@ describe('a ledger file of version 1', () => {
       await store.close();
     }
     expect(shape(old)).toEqual(shape(made));
-    expect(shape(old).version).toBe(3);
+    expect(shape(old).version).toBe(4);
   });
 
   it('stays as it was when it can not be brought up', async () => {
@@ -113,7 +116,7 @@ describe('a ledger file of version 1', () => {
     other.close();
     expect(await balance).toMatchObject({ available: 78n });
     await store.close();
-    expect(shape(file).version).toBe(3);
+    expect(shape(file).version).toBe(4);
   });
 });
 
@@ -146,6 +149,46 @@ describe('a ledger file of version 2', () => {
   });
 });
 
+describe('a ledger file of version 3', () => {
+  it('counts usage from now on, and the charges of before as folded', async () => {
+    const clock = { now: NOON + 3 * MINUTE };
+    const store = new SqliteStore(fileOfVersion(3), { now: () => clock.now });
+    expect(await store.snapshot('acme')).toMatchObject({ spent: 11n, usage: [], usageFolded: 11n });
+    // Expired with 4 charged, and held.
+    await store.settle(settlement(2, 9n));
+    clock.now += 10 * MINUTE;
+    await store.sweep(10);
+    expect(await store.usage('acme', '2026-03-04', '2026-03-04')).toMatchObject([
+      { model: '', requests: 1, errors: 1, charged: 0n },
+      { model: 'm', requests: 1, errors: 0, charged: 5n, promptTokens: 9 },
+    ]);
+    await store.settle(settlement(3, 6n));
+    expect(await findingsOf(store)).toEqual([]);
+    await store.close();
+  });
+
+  it('gives back what a lease was charged before, when its request is voided', async () => {
+    const store = new SqliteStore(fileOfVersion(3), { now: () => NOON });
+    await store.void({ account: 'acme', requestId: requestId(2), ending: 'client_gone' });
+    expect(await store.snapshot('acme')).toMatchObject({
+      spent: 7n,
+      usage: [{ model: '', requests: 1, aborted: 1, charged: -4n }],
+      usageFolded: 11n,
+    });
+    await store.close();
+  });
+
+  it('becomes in all what a new file is', async () => {
+    const [old, made] = [fileOfVersion(3), newFile()];
+    for (const file of [old, made]) {
+      const store = new SqliteStore(file);
+      await store.balance('acme');
+      await store.close();
+    }
+    expect(shape(old)).toEqual(shape(made));
+  });
+});
+
 describe('a ledger file without a version', () => {
   it('is refused though it says that it is a ledger', async () => {
     const file = fileOfVersion(1, 'PRAGMA user_version = 0');
@@ -159,7 +202,7 @@ describe('a ledger file without a version', () => {
 });
 
 /** A file as that version of the schema was written, and then `changed`. */
-function fileOfVersion(version: 1 | 2, changed = ''): string {
+function fileOfVersion(version: 1 | 2 | 3, changed = ''): string {
   const file = newFile();
   expect(existsSync(file)).toBe(false);
   const database = new DatabaseSync(file);
@@ -167,6 +210,11 @@ function fileOfVersion(version: 1 | 2, changed = ''): string {
   database.exec(changed);
   database.close();
   return file;
+}
+
+function settlement(n: number, amount: bigint): Settle {
+  const request = { account: 'acme', requestId: requestId(n), key: 'k1', model: 'm' };
+  return { ...request, amount, usage: USAGE, force: false };
 }
 
 function admission(n: number): Admit {

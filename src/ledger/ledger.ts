@@ -14,6 +14,9 @@ import type {
 } from './keys.ts';
 import type { NanoDollars } from './money.ts';
 import type { At, MaybeDurable } from './reply.ts';
+import type { Ending, SettledUsage, UsageRow } from './usage.ts';
+
+export type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
 /**
  * What any credit store must do: hold, post and remember money, exactly once.
@@ -65,6 +68,10 @@ export interface LedgerStore {
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
   /** Folds lines up to and including `seq` into the checkpoint of the books, which is in `snapshot`. */
   trim(account: string, seq: bigint): Promise<void>;
+  /** What was counted in these days, both inclusive, as `2026-11-21`; in no particular order. */
+  usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
+  /** Deletes the rows of earlier days; what they charged is in `snapshot`. */
+  foldUsage(account: string, beforeDay: string): Promise<void>;
   /** Refuses admits while frozen; settles and voids go on. Says whether there is such an account. */
   freeze(account: string, frozen: boolean): Promise<boolean>;
   /** Ids of all accounts, in no particular order. */
@@ -114,6 +121,8 @@ export interface Admit {
   readonly keyVersion?: number;
   /** Made by `RequestIds`, once a request, before the first call. */
   readonly requestId: string;
+  /** What it asks for, by which it is counted should nobody end it. */
+  readonly model?: string;
   readonly want: NanoDollars;
   readonly min: NanoDollars;
   readonly leaseMs: number;
@@ -194,33 +203,6 @@ export interface Settle {
   readonly force: boolean;
 }
 
-/** What was consumed, as the journal keeps it. */
-export interface SettledUsage {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly reasoningTokens: number;
-  /** Where the counts come from. */
-  readonly source: 'upstream' | 'estimated' | 'none';
-  /** What the provider bills for it; undefined where that isn't known. */
-  readonly cost?: NanoDollars;
-  /** Names the price that was used. */
-  readonly price: string;
-  readonly ending: Ending;
-}
-
-/** How a request ended. */
-export type Ending =
-  | 'finished'
-  | 'client_gone'
-  | 'upstream_cut'
-  | 'upstream_error'
-  | 'timeout'
-  | 'closed'
-  /** A stream reached what was held, and no more was to be had. */
-  | 'credits_exhausted'
-  | 'failed';
-
 export type SettleResult = At &
   (
     | {
@@ -235,9 +217,16 @@ export type SettleResult = At &
     | { readonly code: 'unknown' | 'old' | 'no_account' }
   );
 
+/** Gives a hold back. What is said beside the id is for the counters, by who knows that there was a hold. */
 export interface Void {
   readonly account: string;
   readonly requestId: string;
+  /** With `model`: the request is counted also where the store has lost its hold. */
+  readonly key?: string;
+  readonly model?: string;
+  readonly ending?: Ending;
+  /** The last that was asked. */
+  readonly provider?: string;
 }
 
 export type VoidResult = At &
@@ -324,6 +313,10 @@ export interface AccountState extends Balance {
     readonly expired: NanoDollars;
     readonly writtenOff: NanoDollars;
   };
+  /** In no particular order. */
+  readonly usage: readonly UsageRow[];
+  /** The part of `spent` that no row of `usage` has: of days that were folded, or from before there were rows. */
+  readonly usageFolded: NanoDollars;
 }
 
 export interface RequestRecord {
@@ -336,6 +329,13 @@ export interface RequestRecord {
   /** Lease end while held, else the time it may be forgotten. */
   readonly due: number;
   readonly idempotencyKey?: IdempotencyKey;
+  /** What it was admitted for, or was in the end. */
+  readonly model?: string;
+  /** Position of the journal's last line of it. */
+  readonly line?: bigint;
+  /** Of a voided one, as far as it was said. */
+  readonly ending?: Ending;
+  readonly provider?: string;
 }
 
 export interface Lot {

@@ -128,6 +128,13 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly journalDays?: number;
   /**
+   * Full days, UTC, of which usage is kept by day, key and model: 2 or more, or Infinity for all. What older days
+   * charged stays in the account's total.
+   *
+   * @default 400
+   */
+  readonly usageDays?: number;
+  /**
    * What ends an event stream that broke: `error`, an event that official clients throw on, and no `[DONE]`;
    * `reset`, the end of its connection, as where the provider had broken it. What broke inside an event, or in
    * JSON, is always reset.

@@ -46,6 +46,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['min', () => admit(1, 1n, { min: 2n })],
       ['leaseMs', () => admit(1, 1n, { leaseMs: 0 })],
       ['leaseMs', () => admit(1, 1n, { leaseMs: Infinity })],
+      ['model', () => admit(1, 1n, { model: 7 as never })],
       ['tokens', () => admit(1, 1n, { tokens: -1 })],
       ['tokens', () => admit(1, 1n, { tokens: 0.5 })],
       ['notAfter', () => admit(1, 1n, { notAfter: NaN })],
@@ -68,6 +69,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['amount', () => settle(1, -1n)],
       ['amount', () => settle(1, MAX + 1n)],
       ['key', () => settle(1, 1n, { key: 'k 1' })],
+      ['model', () => settle(1, 1n, { model: undefined as never })],
       ['usage.promptTokens', () => settle(1, 1n, usage({ promptTokens: NaN }))],
       ['usage.cachedTokens', () => settle(1, 1n, usage({ cachedTokens: NaN }))],
       ['usage.completionTokens', () => settle(1, 1n, usage({ completionTokens: -1 }))],
@@ -78,6 +80,17 @@ export function describeArguments(ledger: LedgerFixture): void {
     void: [
       ['account', () => ledger.store.void({ account, requestId: requestId(1) })],
       ['requestId', () => ledger.store.void({ account: 'acme', requestId: short })],
+      ['key', () => ledger.store.void({ account: 'acme', requestId: requestId(1), key: 'k 1' })],
+      ['model', () => ledger.store.void({ account: 'acme', requestId: requestId(1), model: 7 as never })],
+    ],
+    usage: [
+      ['account', () => ledger.store.usage(account, '2026-03-04', '2026-03-04')],
+      ['fromDay', () => ledger.store.usage('acme', '2026-3-4', '2026-03-04')],
+      ['toDay', () => ledger.store.usage('acme', '2026-03-04', '2026-02-30')],
+    ],
+    foldUsage: [
+      ['account', () => ledger.store.foldUsage(account, '2026-03-04')],
+      ['beforeDay', () => ledger.store.foldUsage('acme', 'yesterday')],
     ],
     request: [
       ['account', () => ledger.store.request(account, requestId(1))],

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { AccountState, IdempotencyKey, LedgerStore } from '../../src/ledger/ledger.ts';
+import type { AccountState, Ending, IdempotencyKey, LedgerStore, UsageRow } from '../../src/ledger/ledger.ts';
 import type { KeyLimits } from '../../src/ledger/keys.ts';
 import { hashOf } from './ledger-fixture.ts';
-import { LedgerModel } from './ledger-model.ts';
+import { countsSomething, LedgerModel } from './ledger-model.ts';
 
 /**
  * Random commands for a store and for the model, few ids among them so that
@@ -137,6 +137,7 @@ type Command =
         keyVersion: number | undefined;
         reassert: boolean;
         idempotencyKey: IdempotencyKey | undefined;
+        model: string | undefined;
       })
   | ({ op: 'extend'; account: string; hold: bigint; leaseMs: number; checkpoint: bigint } & RequestSlot)
   | ({
@@ -146,8 +147,18 @@ type Command =
       amount: bigint;
       tokens: number;
       force: boolean;
+      model: string;
+      ending: Ending;
+      cost: bigint | undefined;
     } & RequestSlot)
-  | ({ op: 'void'; account: string } & RequestSlot)
+  | ({
+      op: 'void';
+      account: string;
+      key: string | undefined;
+      model: string | undefined;
+      ending: Ending | undefined;
+      provider: string | undefined;
+    } & RequestSlot)
   | {
       op: 'grant';
       account: string;
@@ -173,6 +184,8 @@ type Command =
   | { op: 'revokeKey'; account: string; key: string }
   | { op: 'freeze'; account: string; frozen: boolean }
   | { op: 'trim'; account: string; seq: bigint }
+  | { op: 'usage'; account: string; days: readonly [number, number] }
+  | { op: 'foldUsage'; account: string; day: number }
   | { op: 'balance'; account: string }
   | { op: 'sweep' }
   | { op: 'tick'; ms: number };
@@ -209,6 +222,13 @@ const request = {
 const runningRequest = { ...request, held: fc.option(fc.nat(3), { nil: undefined }) };
 const mostly = (value: boolean): fc.Arbitrary<boolean> =>
   fc.oneof({ weight: 6, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: fc.constant(!value) });
+const model = fc.constantFrom('m', 'm', 'some/model', '100% blank space');
+const ending = fc.constantFrom(
+  'finished' as const,
+  'finished' as const,
+  'client_gone' as const,
+  'timeout' as const,
+);
 const op = <T extends Command['op']>(name: T): fc.Arbitrary<T> => fc.constant(name);
 
 const anyGrant = fc.record({
@@ -237,6 +257,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       keyVersion: fc.constantFrom(undefined, undefined, undefined, 1, 2),
       reassert: mostly(false),
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
+      model: fc.option(model, { nil: undefined }),
     }),
   },
   {
@@ -259,10 +280,31 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       amount: money,
       tokens,
       force: fc.boolean(),
+      model,
+      ending,
+      cost: fc.constantFrom(undefined, 3n, 2n ** 53n - 2n, 2n ** 54n),
       ...runningRequest,
     }),
   },
-  { weight: 3, arbitrary: fc.record({ op: op('void'), account, ...runningRequest }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      op: op('void'),
+      account,
+      key: fc.option(key, { nil: undefined }),
+      model: fc.option(model, { nil: undefined }),
+      ending: fc.option(ending, { nil: undefined }),
+      provider: fc.constantFrom(undefined, 'openai', 'my own %'),
+      ...runningRequest,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.oneof(
+      fc.record({ op: op('usage'), account, days: fc.tuple(fc.integer({ min: -2, max: 0 }), fc.nat(2)) }),
+      fc.record({ op: op('foldUsage'), account, day: fc.integer({ min: -3, max: 1 }) }),
+    ),
+  },
   {
     weight: 4,
     arbitrary: fc.oneof(
@@ -352,6 +394,7 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         ...(keyVersion !== undefined && { keyVersion }),
         reassert,
         ...(idempotencyKey && { idempotencyKey }),
+        ...(each.model !== undefined && { model: each.model }),
       });
     }
     case 'extend':
@@ -363,21 +406,29 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         requestId,
         amount: each.amount,
         key: each.key,
-        model: 'm',
+        model: each.model,
         usage: {
           promptTokens: each.tokens - completionTokens,
           completionTokens,
-          cachedTokens: 0,
-          reasoningTokens: 0,
+          cachedTokens: completionTokens,
+          reasoningTokens: Math.floor(completionTokens / 2),
           source: 'upstream',
+          ...(each.cost !== undefined && { cost: each.cost }),
           price: 'p',
-          ending: 'finished',
+          ending: each.ending,
         },
         force: each.force,
       });
     }
     case 'void':
-      return side.void({ account: each.account, requestId });
+      return side.void({
+        account: each.account,
+        requestId,
+        ...(each.key !== undefined && { key: each.key }),
+        ...(each.model !== undefined && { model: each.model }),
+        ...(each.ending !== undefined && { ending: each.ending }),
+        ...(each.provider !== undefined && { provider: each.provider }),
+      });
     case 'grant': {
       const { expires, priority } = each;
       const hour = Math.floor(clock.now / HOUR) * HOUR;
@@ -431,6 +482,12 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
       return side.freeze(each.account, each.frozen);
     case 'trim':
       return side.trim(each.account, each.seq);
+    case 'usage': {
+      const [from, to] = each.days;
+      return shown(await side.usage(each.account, dayAt(clock.now, from), dayAt(clock.now, to)));
+    }
+    case 'foldUsage':
+      return side.foldUsage(each.account, dayAt(clock.now, each.day));
     case 'balance':
       return side.balance(each.account);
     case 'sweep':
@@ -449,6 +506,17 @@ async function versionOf(
 ): Promise<number> {
   const state = await side.keyState(account, key);
   return Math.max(1, (state?.version ?? 1) - stale);
+}
+
+/** The day so many days after that of a time. */
+function dayAt(now: number, days: number): string {
+  return new Date(now + days * DAY).toISOString().slice(0, 10);
+}
+
+/** Rows that count something, in order. */
+function shown(rows: readonly UsageRow[]): UsageRow[] {
+  const id = ({ day, key: apiKey, model: name }: UsageRow): string => `${day} ${apiKey} ${name}`;
+  return rows.filter(countsSomething).toSorted((a, b) => (id(a) < id(b) ? -1 : 1));
 }
 
 function requestIdOf(each: Extract<Command, RequestSlot>, now: number, model: LedgerModel): string {
@@ -493,6 +561,8 @@ function hasSoundBooks(state: AccountState, books: Books): void {
     const own = running.filter((record) => record.key === each.key);
     same([each.held, each.running], [sum(own), own.length], `what key ${each.key} holds`);
   }
+  const counted = state.usage.reduce((total, row) => total + row.charged, state.usageFolded);
+  same(counted, spent, 'what is counted comes to what was spent');
   const remaining = lots.reduce((total, lot) => total + lot.remaining, 0n);
   same(remaining <= available + held || state.floor < 0n, true, 'lots are covered');
 }
@@ -507,6 +577,7 @@ function sorted(state: AccountState | undefined): AccountState | undefined {
       ...state,
       requests: state.requests.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
       keys: state.keys.toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+      usage: shown(state.usage),
     }
   );
 }

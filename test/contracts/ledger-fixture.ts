@@ -13,6 +13,8 @@ import type {
   LedgerStore,
   Settle,
   SettleResult,
+  UsageRow,
+  Void,
   VoidResult,
 } from '../../src/ledger/ledger.ts';
 import type { CreateKeyResult, KeyLimits, KeyState } from '../../src/ledger/keys.ts';
@@ -24,12 +26,14 @@ export interface LedgerFixture {
   readonly admit: (n: number, want: bigint, more?: Partial<Admit>) => Promise<AdmitResult>;
   readonly extend: (n: number, hold: bigint, more?: Partial<Extend>) => Promise<ExtendResult>;
   readonly settle: (n: number, amount: bigint, more?: Partial<Settle>) => Promise<SettleResult>;
-  readonly voidRequest: (n: number) => Promise<VoidResult>;
+  readonly voidRequest: (n: number, more?: Partial<Void>) => Promise<VoidResult>;
   readonly grant: (id: string, amount: bigint, more?: Partial<Grant>) => Promise<GrantResult>;
   readonly adjust: (id: string, delta: bigint, more?: Partial<Adjust>) => Promise<AdjustResult>;
   readonly createKey: (key: string, limits?: KeyLimits) => Promise<CreateKeyResult>;
   readonly state: () => Promise<AccountState>;
   readonly keyState: (key: string) => Promise<KeyState>;
+  /** All rows of usage, in order of their days, keys and models. */
+  readonly usage: () => Promise<readonly UsageRow[]>;
   /** All lines of the journal. */
   readonly lines: () => Promise<readonly JournalLine[]>;
 }
@@ -88,13 +92,17 @@ export function useLedger(create: (clock: { now: number }) => Promise<LedgerStor
         force: false,
         ...more,
       }),
-    voidRequest: (n) => store.void({ account, requestId: requestId(n) }),
+    voidRequest: (n, more) => store.void({ account, requestId: requestId(n), ...more }),
     grant: (id, amount, more) => store.grant({ account, id, amount, ...more }),
     adjust: (id, delta, more) => store.adjust({ account, id, delta, reason: 'correction', ...more }),
     createKey: (key, limits) =>
       store.createKey({ account, key, hash: hashOf(key), name: `name of ${key}`, ...(limits && { limits }) }),
     state: async () => (await store.snapshot(account))!,
     keyState: async (key) => (await fixture.state()).keys.find((each) => each.key === key)!,
+    usage: async () => {
+      const rows = await store.usage(account, '0000-01-01', '9999-12-31');
+      return rows.toSorted((a, b) => (rowId(a) < rowId(b) ? -1 : 1));
+    },
     lines: () => store.journal(account, 0n, 1000),
   };
   return fixture;
@@ -117,6 +125,10 @@ export const USAGE: Settle['usage'] = {
   price: 'v1',
   ending: 'finished',
 };
+
+function rowId({ day, key, model }: UsageRow): string {
+  return `${day} ${key} ${model}`;
+}
 
 /** Id of the n-th request, made at `time`. */
 export function requestId(n: number, time: number = NOON): string {

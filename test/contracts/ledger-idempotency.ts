@@ -237,6 +237,8 @@ export function describeIdempotency(ledger: LedgerFixture): void {
         key: 'k1',
         checkpoint: 0n,
         due: NOON + DAY,
+        model: 'some/model',
+        line: 2n,
       });
       await voidRequest(2);
       expect(await ledger.store.request('acme', requestId(2))).toMatchObject({ state: 'voided', key: '' });

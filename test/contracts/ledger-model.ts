@@ -6,6 +6,7 @@ import type {
   Admit,
   AdmitResult,
   Balance,
+  Ending,
   Extend,
   ExtendResult,
   Grant,
@@ -15,6 +16,7 @@ import type {
   RequestRecord,
   Settle,
   SettleResult,
+  UsageRow,
   Void,
   VoidResult,
 } from '../../src/ledger/ledger.ts';
@@ -165,6 +167,7 @@ export class LedgerModel {
       request = { ...blank(requestId, now), key: keyId, window: key?.window ?? -1, state: 'expired' };
       account.requests.push(request);
     }
+    request.ended = { model, ending: usage.ending, usage };
     // What can be charged in all: what is there, what is held for it, and what it was charged already.
     const before = request.charged;
     const own = (request.state === 'held' ? request.hold : 0n) + before;
@@ -172,16 +175,17 @@ export class LedgerModel {
     const charged = amount < spendable ? amount : spendable;
     const lost = amount - charged;
     account.giveTokens(request, usage.promptTokens + usage.completionTokens, now);
-    Object.assign(request, { state: 'settled', charged, due: finalDue(requestId, now) });
+    const line = BigInt(account.lines.length + 1);
+    Object.assign(request, { state: 'settled', charged, due: finalDue(requestId, now), line });
     account.burn(charged - before);
     const writtenOff = lost > 0n ? { writtenOff: lost } : {};
-    const line = { id: requestId, amount: charged - before, ...held, ...writtenOff };
-    account.write(now, { type, ...line, key: request.key, model, usage });
+    const posted = { id: requestId, amount: charged - before, ...held, ...writtenOff };
+    account.write(now, { type, ...posted, key: request.key, model, usage });
     account.expireCredit(now);
     return reply({ code: 'ok', charged, writtenOff: lost, available: account.available() });
   }
 
-  void({ account: name, requestId }: Void): VoidResult {
+  void({ account: name, requestId, key, model, ending, provider }: Void): VoidResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
     const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
@@ -191,13 +195,22 @@ export class LedgerModel {
     if (request?.state === 'voided') return reply({ code: 'duplicate' });
     if (!request) {
       if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
-      account.requests.push({ ...blank(requestId, now), state: 'voided' });
+      const ended = key === undefined || model === undefined ? undefined : { model, ending };
+      const tombstone = {
+        ...blank(requestId, now),
+        key: key ?? '',
+        model: model ?? '',
+        state: 'voided',
+      } as const;
+      account.requests.push({ ...tombstone, ended, saidAtVoid: { ending, provider } });
       return reply({ code: 'planted' });
     }
     const refund = request.charged;
     const released = request.state === 'held' ? request.hold : refund;
     account.giveTokens(request, 0, now);
-    Object.assign(request, { state: 'voided', charged: 0n, due: finalDue(requestId, now) });
+    Object.assign(request, { state: 'voided', charged: 0n, due: finalDue(requestId, now), line: undefined });
+    request.ended = { model: model ?? request.ended?.model ?? request.model, ending };
+    request.saidAtVoid = { ending, provider };
     if (refund > 0n) account.write(now, { type: 'l', id: requestId, amount: -refund, key: request.key });
     account.expireCredit(now);
     return reply({ code: 'ok', released, available: account.available() });
@@ -358,6 +371,17 @@ export class LedgerModel {
     return key !== undefined;
   }
 
+  /** Those that count something. */
+  usage(name: string, fromDay: string, toDay: string): UsageRow[] {
+    const rows = this.#accounts.get(name)?.usage() ?? [];
+    return rows.filter(({ day }) => day >= fromDay && day <= toDay);
+  }
+
+  foldUsage(name: string, beforeDay: string): void {
+    const account = this.#accounts.get(name);
+    account?.foldedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
+  }
+
   freeze(name: string, frozen: boolean): boolean {
     const account = this.#accounts.get(name);
     if (account) account.frozen = frozen;
@@ -406,6 +430,8 @@ export class LedgerModel {
         expired: total(amounts(trimmed, 'x')),
         writtenOff: total(trimmed.map((line) => line.writtenOff ?? 0n)),
       },
+      usage: account.usage(),
+      usageFolded: total(account.foldedUsage.map(({ charged }) => charged)),
     };
   }
 
@@ -439,6 +465,8 @@ class Account {
   readonly keys: Key[] = [];
   readonly lots: Lot[] = [];
   readonly lines: JournalLine[] = [];
+  /** Rows of usage as they were folded. */
+  readonly foldedUsage: UsageRow[] = [];
   /** Id of a grant or adjustment -> what it was. */
   readonly terms = new Map<string, string>();
   frozen = false;
@@ -452,6 +480,22 @@ class Account {
   available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
   lowWater = (): number =>
     Math.max(0, ...this.requests.filter((request) => request.forgotten).map(({ id }) => timeOf(id)));
+
+  /** What requests that are over have used, by day, key and model, without what was folded; sorted. */
+  usage(): UsageRow[] {
+    const rows = new Map<string, UsageRow>();
+    const add = (row: UsageRow, sign: 1 | -1): void => {
+      const id = `${row.day} ${row.key} ${row.model}`;
+      const before = rows.get(id) ?? { ...NO_COUNTS, day: row.day, key: row.key, model: row.model };
+      rows.set(id, summed(before, row, sign));
+    };
+    for (const request of this.requests) if (request.ended) add(usageOf(request, request.ended), 1);
+    for (const row of this.foldedUsage) add(row, -1);
+    return [...rows]
+      .filter(([, row]) => countsSomething(row))
+      .toSorted(byFirst)
+      .map(([, row]) => row);
+  }
 
   find(id: string): Request | undefined {
     return this.requests.find((request) => request.id === id && !request.forgotten);
@@ -485,7 +529,7 @@ class Account {
   }
 
   hold(key: Key, command: Hold, now: number): void {
-    const { requestId, hold, tokens, leaseMs, idempotencyKey } = command;
+    const { requestId, hold, tokens, leaseMs, idempotencyKey, model = '' } = command;
     if (!this.keys.includes(key)) this.keys.push(key);
     key.window = laterWindow(key, now);
     key.requests.takes.push({ at: now, count: 1 });
@@ -502,6 +546,10 @@ class Account {
       idempotencyKey,
       due: now + leaseMs,
       forgotten: false,
+      model,
+      ended: undefined,
+      line: undefined,
+      saidAtVoid: {},
     });
   }
 
@@ -538,7 +586,9 @@ class Account {
     for (const request of due) {
       if (request.state === 'held') {
         const { id, hold, checkpoint, key } = request;
-        Object.assign(request, { state: 'expired', charged: checkpoint, due: finalDue(id, now) });
+        const line = BigInt(this.lines.length + 1);
+        Object.assign(request, { state: 'expired', charged: checkpoint, due: finalDue(id, now), line });
+        request.ended = { model: request.model, ending: undefined };
         this.burn(checkpoint);
         this.write(now, { type: 'e', id, amount: checkpoint, hold, key });
       } else {
@@ -573,6 +623,7 @@ interface Hold {
   readonly tokens: number;
   readonly leaseMs: number;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  readonly model?: string;
 }
 
 interface Request {
@@ -587,6 +638,17 @@ interface Request {
   tokens: number;
   due: number;
   forgotten: boolean;
+  readonly model: string;
+  /** As it was counted, in the end. */
+  ended: Ended | undefined;
+  line: bigint | undefined;
+  saidAtVoid: { readonly ending?: Ending | undefined; readonly provider?: string | undefined };
+}
+
+interface Ended {
+  readonly model: string;
+  readonly ending: Ending | undefined;
+  readonly usage?: Settle['usage'];
 }
 
 interface Lot {
@@ -648,6 +710,10 @@ function blank(id: string, now: number): Request {
     tokens: 0,
     due: finalDue(id, now),
     forgotten: false,
+    model: '',
+    ended: undefined,
+    line: undefined,
+    saidAtVoid: {},
   } as const;
 }
 
@@ -779,9 +845,82 @@ function recordOf({
   hold,
   charged,
   idempotencyKey,
+  model,
+  ended,
+  line,
+  saidAtVoid: { ending, provider },
 }: Request): RequestRecord {
   const amount = state === 'held' ? hold : charged;
-  return { id, state, amount, key, checkpoint, due, ...(idempotencyKey && { idempotencyKey }) };
+  const lastModel = ended?.model ?? model;
+  return {
+    id,
+    state,
+    amount,
+    key,
+    checkpoint,
+    due,
+    ...(idempotencyKey && { idempotencyKey }),
+    ...(lastModel && { model: lastModel }),
+    ...(line && { line }),
+    ...(ending && { ending }),
+    ...(provider && { provider }),
+  };
+}
+
+const NO_COUNTS = {
+  requests: 0,
+  errors: 0,
+  aborted: 0,
+  promptTokens: 0,
+  cachedTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  charged: 0n,
+  cost: 0n,
+};
+
+function usageOf({ id, key, charged }: Request, { model, ending, usage }: Ended): UsageRow {
+  const day = new Date(timeOf(id)).toISOString().slice(0, 10);
+  const isWell = usage !== undefined && ending === 'finished' && usage.finishReason !== 'error';
+  const hasLeft = ending === 'client_gone';
+  return {
+    day,
+    key,
+    model,
+    requests: 1,
+    errors: isWell || hasLeft ? 0 : 1,
+    aborted: hasLeft ? 1 : 0,
+    promptTokens: usage?.promptTokens ?? 0,
+    cachedTokens: usage?.cachedTokens ?? 0,
+    completionTokens: usage?.completionTokens ?? 0,
+    reasoningTokens: usage?.reasoningTokens ?? 0,
+    charged,
+    cost: usage?.cost ?? 0n,
+  };
+}
+
+function summed(row: UsageRow, more: UsageRow, sign: 1 | -1): UsageRow {
+  return {
+    ...row,
+    requests: row.requests + sign * more.requests,
+    errors: row.errors + sign * more.errors,
+    aborted: row.aborted + sign * more.aborted,
+    promptTokens: row.promptTokens + sign * more.promptTokens,
+    cachedTokens: row.cachedTokens + sign * more.cachedTokens,
+    completionTokens: row.completionTokens + sign * more.completionTokens,
+    reasoningTokens: row.reasoningTokens + sign * more.reasoningTokens,
+    charged: row.charged + BigInt(sign) * more.charged,
+    cost: row.cost + BigInt(sign) * more.cost,
+  };
+}
+
+/** A request that expired under one model, and was settled under another, leaves a row of nothing. */
+export function countsSomething(row: UsageRow): boolean {
+  return Object.values(row).some((value) => typeof value !== 'string' && Number(value) !== 0);
+}
+
+function byFirst([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
 }
 
 function amounts(lines: readonly JournalLine[], types: string): bigint[] {

@@ -11,6 +11,7 @@ import { describeKeys } from './ledger-keys.ts';
 import { describeReassert } from './ledger-reassert.ts';
 import { describeRefusals } from './ledger-refusals.ts';
 import { describeRequests } from './ledger-requests.ts';
+import { describeUsage } from './ledger-usage.ts';
 
 /**
  * What any ledger store must do. Called once for each implementation.
@@ -30,6 +31,7 @@ export function describeLedgerStore(
     describeIdempotency(ledger);
     describeKeys(ledger);
     describeKeyChanges(ledger);
+    describeUsage(ledger);
     describeCredits(ledger);
     describeRefusals(ledger);
     describeArguments(ledger);

@@ -15,6 +15,7 @@ import {
   type Settle,
   type SettleResult,
   StoreUnavailable,
+  type UsageRow,
   type Void,
   type VoidResult,
 } from '../../src/ledger/ledger.ts';
@@ -128,6 +129,14 @@ export class Connection implements LedgerStore {
 
   trim(account: string, seq: bigint): Promise<void> {
     return this.#send('trim', account, '', (store) => store.trim(account, seq));
+  }
+
+  usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    return this.#send('usage', account, '', (store) => store.usage(account, fromDay, toDay));
+  }
+
+  foldUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#send('foldUsage', account, '', (store) => store.foldUsage(account, beforeDay));
   }
 
   freeze(account: string, frozen: boolean): Promise<boolean> {

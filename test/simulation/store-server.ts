@@ -164,6 +164,7 @@ const CHANGES: ReadonlySet<Command> = new Set<Command>([
   // It expires credits that are due.
   'balance',
   'trim',
+  'foldUsage',
   'freeze',
   'createKey',
   'updateKey',

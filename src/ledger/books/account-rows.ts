@@ -1,4 +1,12 @@
-import type { Balance, FinalState, IdempotencyKey, JournalLine, RequestRecord } from '../ledger.ts';
+import type {
+  Balance,
+  Ending,
+  FinalState,
+  IdempotencyKey,
+  JournalLine,
+  RequestRecord,
+  UsageRow,
+} from '../ledger.ts';
 import type { KeyLimits } from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
 
@@ -34,6 +42,9 @@ export interface AccountRows {
   saveFingerprint(id: string, fingerprint: string): void;
 
   append(line: JournalLine): void;
+
+  /** Adds to the row of its day, key and model; what is negative was added before. */
+  count(usage: UsageRow): void;
 }
 
 /** An account's own numbers. */
@@ -65,6 +76,12 @@ export interface RequestRow {
   amount: NanoDollars;
   checkpoint: NanoDollars;
   due: number;
+  /** Undefined in rows that an earlier release wrote last, which counted nothing. */
+  model: string | undefined;
+  /** Position of the journal's last line of it. */
+  line: bigint | undefined;
+  ending: Ending | undefined;
+  provider: string | undefined;
 }
 
 export interface KeyRow {
@@ -106,8 +123,20 @@ export interface LotRow {
 }
 
 export function requestRecord(row: RequestRow): RequestRecord {
-  const { id, state, amount, key, checkpoint, due, idempotencyKey } = row;
-  return { id, state, amount, key, checkpoint, due, ...(idempotencyKey && { idempotencyKey }) };
+  const { id, state, amount, key, checkpoint, due, idempotencyKey, model, line, ending, provider } = row;
+  return {
+    id,
+    state,
+    amount,
+    key,
+    checkpoint,
+    due,
+    ...(idempotencyKey && { idempotencyKey }),
+    ...(model && { model }),
+    ...(line !== undefined && { line }),
+    ...(ending && { ending }),
+    ...(provider && { provider }),
+  };
 }
 
 export function openBooks(): Books {

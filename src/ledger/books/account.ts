@@ -16,6 +16,7 @@ import type {
 import { burn, expireLots } from './lots.ts';
 import type { NanoDollars } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
+import { countEnd, type Ended, uncountExpiry } from './usage-counters.ts';
 
 /**
  * The state machine of an account's requests: none → held → settled, voided or
@@ -105,6 +106,10 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
     tokens,
     idempotencyKey: twin ? undefined : idempotencyKey,
     due: now + leaseMs,
+    model: command.model ?? '',
+    line: undefined,
+    ending: undefined,
+    provider: undefined,
   });
   return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
 }
@@ -153,7 +158,7 @@ export function settle(account: AccountRows | undefined, command: Settle, now: n
   const { hold, charged, moved, writtenOff } = end(
     account,
     request,
-    { state: 'settled', amount, tokens },
+    { state: 'settled', amount, tokens, model, ending: usage.ending, usage },
     now,
   );
   writeLine(account, now, {
@@ -171,31 +176,47 @@ export function settle(account: AccountRows | undefined, command: Settle, now: n
 }
 
 /** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
-export function release(account: AccountRows | undefined, { requestId }: Void, now: number): VoidResult {
+export function release(account: AccountRows | undefined, command: Void, now: number): VoidResult {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { requestId, model, ending, provider } = command;
   const known = account.request(requestId);
   if (known?.state === 'settled') return { code: 'settled', charged: known.amount, ...stamp(account, now) };
   if (known?.state === 'voided') return { code: 'duplicate', ...stamp(account, now) };
   if (!known) {
     if (requestTime(requestId) <= account.books.lowWater) return { code: 'old', ...stamp(account, now) };
-    account.saveRequest({
-      id: requestId,
-      key: '',
-      window: 0,
-      state: 'voided',
-      amount: 0n,
-      checkpoint: 0n,
-      tokens: 0,
-      idempotencyKey: undefined,
-      due: forgetAt(requestId, now),
-    });
+    plant(account, command, now);
     return { code: 'planted', ...stamp(account, now) };
   }
 
-  const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0 }, now);
+  known.ending = ending;
+  known.provider = provider;
+  const ended = { model: model ?? known.model ?? '', ending };
+  const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0, ...ended }, now);
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
   expireLots(account, now);
   return { code: 'ok', released: hold - moved, available: account.books.available, ...stamp(account, now) };
+}
+
+/** A tombstone, that an admit still on its way will find. Of whom it is said whose it was, there was a hold. */
+function plant(account: AccountRows, command: Void, now: number): void {
+  const { requestId: id, key, model, ending, provider } = command;
+  const row: RequestRow = {
+    id,
+    key: key ?? '',
+    window: 0,
+    state: 'voided',
+    amount: 0n,
+    checkpoint: 0n,
+    tokens: 0,
+    idempotencyKey: undefined,
+    due: forgetAt(id, now),
+    model: model ?? '',
+    line: undefined,
+    ending,
+    provider,
+  };
+  account.saveRequest(row);
+  if (key !== undefined && model !== undefined) countEnd(account, row, { model, ending }, 0n);
 }
 
 /** Ends leases that ran out and forgets final records whose time has come, oldest first; says how many. */
@@ -204,8 +225,9 @@ export function reap(account: AccountRows, budget: number, now: number): number 
     const request = account.firstDue(now);
     if (!request) return count;
     if (request.state === 'held') {
-      const { checkpoint: amount, tokens } = request;
-      const { hold, moved } = end(account, request, { state: 'expired', amount, tokens }, now);
+      const { checkpoint: amount, tokens, model = '' } = request;
+      const expired = { state: 'expired', amount, tokens, model, ending: undefined } as const;
+      const { hold, moved } = end(account, request, expired, now);
       writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
     } else {
       account.forgetRequest(request);
@@ -229,6 +251,10 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     tokens: 0,
     idempotencyKey: undefined,
     due: now,
+    model: undefined,
+    line: undefined,
+    ending: undefined,
+    provider: undefined,
   };
 }
 
@@ -253,12 +279,18 @@ function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now:
  * Brings a request to its end: the only place that charges, and that gives back.
  *
  * Charges `amount` in all, counting what its expiry has charged already; what
- * would take the account below its floor is written off.
+ * would take the account below its floor is written off. So is its usage counted
+ * here, in place of what its expiry has counted.
  */
 function end(
   account: AccountRows,
   request: RequestRow,
-  { state, amount, tokens }: { state: FinalState; amount: NanoDollars; tokens: number },
+  {
+    state,
+    amount,
+    tokens,
+    ...ended
+  }: { readonly state: FinalState; readonly amount: NanoDollars; readonly tokens: number } & Ended,
   now: number,
 ): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
   const { books } = account;
@@ -283,9 +315,15 @@ function end(
     countTokens(key, tokens - request.tokens, now);
     account.saveKey(key);
   }
+  const isCounted = request.state === 'expired' && request.model !== undefined;
+  if (isCounted) uncountExpiry(account, request, request.model ?? '', already);
+  countEnd(account, request, ended, isCounted ? charged : moved);
   request.state = state;
   request.amount = charged;
   request.due = forgetAt(request.id, now);
+  request.model = ended.model;
+  // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
+  request.line = state === 'voided' ? undefined : books.seq + 1n;
   account.saveRequest(request);
   return { hold, charged, moved, writtenOff };
 }

@@ -3,6 +3,7 @@ import type { CreateKey, KeyLimits, KeyTerms, RotateKey, UpdateKey } from '../ke
 import { MAX_PER_MINUTE } from './key-limits.ts';
 import { MAX_AMOUNT } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
+import { isDay } from '../usage.ts';
 
 /**
  * What every store checks of a command before anything else, because it can
@@ -16,6 +17,7 @@ export function checkAdmit(command: Admit): void {
   checkKey(command.key);
   if (command.keyVersion !== undefined) checkCount('keyVersion', command.keyVersion, 1);
   requestTime(command.requestId);
+  if (command.model !== undefined) checkModel(command.model);
   checkAmount('want', command.want);
   checkAmount('min', command.min);
   if (command.min > command.want) throw wrong('min', `at most want (${command.want})`, command.min);
@@ -43,6 +45,7 @@ export function checkSettle(command: Settle): void {
   requestTime(command.requestId);
   checkAmount('amount', command.amount);
   checkKey(command.key);
+  checkModel(command.model);
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost } = command.usage;
   const counts = { promptTokens, cachedTokens, completionTokens, reasoningTokens };
   for (const [name, count] of Object.entries(counts)) checkCount(`usage.${name}`, count, 0);
@@ -52,6 +55,21 @@ export function checkSettle(command: Settle): void {
   }
 }
 
+export function checkUsage(account: string, fromDay: string, toDay: string): void {
+  checkAccount(account);
+  checkDay('fromDay', fromDay);
+  checkDay('toDay', toDay);
+}
+
+export function checkFoldUsage(account: string, beforeDay: string): void {
+  checkAccount(account);
+  checkDay('beforeDay', beforeDay);
+}
+
+function checkDay(name: string, day: string): void {
+  if (!isDay(day)) throw wrong(name, 'a day, as "2026-11-21"', day);
+}
+
 export function checkRequest(account: string, requestId: string): void {
   checkAccount(account);
   requestTime(requestId);
@@ -59,6 +77,12 @@ export function checkRequest(account: string, requestId: string): void {
 
 export function checkVoid(command: Void): void {
   checkRequest(command.account, command.requestId);
+  if (command.key !== undefined) checkKey(command.key);
+  if (command.model !== undefined) checkModel(command.model);
+}
+
+function checkModel(model: string): void {
+  if (typeof model !== 'string') throw wrong('model', 'a string', model);
 }
 
 export function checkGrant(command: Grant): void {

@@ -8,9 +8,10 @@ import {
   type RequestRow,
 } from '../books/account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
-import type { AccountState, JournalLine, Lot } from '../ledger.ts';
+import type { AccountState, JournalLine, Lot, UsageRow } from '../ledger.ts';
 import { keyState } from '../books/keys.ts';
 import { compareLots } from '../books/lots.ts';
+import { addCounts } from '../books/usage-counters.ts';
 
 /** Journal lines kept in memory, at least; a tenth more, and the oldest are folded. */
 const JOURNAL_LINES = 50_000;
@@ -29,6 +30,9 @@ export class MemoryAccount implements AccountRows {
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #journal: JournalLine[] = [];
+  /** By day, key and model. */
+  readonly #usage = new Map<string, UsageRow>();
+  #usageFolded = 0n;
   readonly #trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
@@ -121,6 +125,24 @@ export class MemoryAccount implements AccountRows {
     return this.#keys.values();
   }
 
+  count(usage: UsageRow): void {
+    const id = `${usage.day} ${usage.key} ${usage.model}`;
+    const row = this.#usage.get(id);
+    this.#usage.set(id, row ? addCounts(row, usage) : usage);
+  }
+
+  usage(fromDay: string, toDay: string): UsageRow[] {
+    return [...this.#usage.values()].filter(({ day }) => day >= fromDay && day <= toDay);
+  }
+
+  foldUsage(beforeDay: string): void {
+    for (const [id, { day, charged }] of this.#usage) {
+      if (day >= beforeDay) continue;
+      this.#usageFolded += charged;
+      this.#usage.delete(id);
+    }
+  }
+
   state(account: string): AccountState {
     const { nextExpiry: _, ...books } = this.books;
     return {
@@ -129,6 +151,8 @@ export class MemoryAccount implements AccountRows {
       lots: this.#lots.map(lotState),
       keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
       trimmed: { ...this.#trimmed },
+      usage: [...this.#usage.values()],
+      usageFolded: this.#usageFolded,
     };
   }
 

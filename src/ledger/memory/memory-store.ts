@@ -6,6 +6,7 @@ import {
   checkAdmit,
   checkCreateKey,
   checkExtend,
+  checkFoldUsage,
   checkGrant,
   checkJournal,
   checkKeyOf,
@@ -15,6 +16,7 @@ import {
   checkSweep,
   checkTrim,
   checkUpdateKey,
+  checkUsage,
   checkVoid,
 } from '../books/arguments.ts';
 import {
@@ -45,6 +47,7 @@ import type {
   RequestRecord,
   Settle,
   SettleResult,
+  UsageRow,
   Void,
   VoidResult,
 } from '../ledger.ts';
@@ -153,6 +156,16 @@ export class MemoryStore implements LedgerStore {
   async trim(account: string, seq: bigint): Promise<void> {
     checkTrim(account, seq);
     this.#accounts.get(account)?.trim(seq);
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    checkUsage(account, fromDay, toDay);
+    return this.#accounts.get(account)?.usage(fromDay, toDay) ?? [];
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    checkFoldUsage(account, beforeDay);
+    this.#accounts.get(account)?.foldUsage(beforeDay);
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {

@@ -12,12 +12,13 @@ import { formatUsd, type NanoDollars } from '../money.ts';
  * - I4 no overspend: available is not below the floor
  * - I5 overrun: available falls below 0 only by a charge larger than its hold
  * - I6 books: the journal has no gaps and folds to the books
+ * - I7 usage: what is counted by day, key and model comes to what was charged
  */
 
 /** Something that can't be, save by a bug or another hand in the store. */
 export interface Finding {
   readonly account: string;
-  readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6';
+  readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7';
   /** What is wrong, with its numbers. */
   readonly message: string;
 }
@@ -97,7 +98,7 @@ async function auditAccount(store: LedgerStore, account: string): Promise<Accoun
 
 /** What one snapshot shows. */
 function auditState(state: AccountState, report: Report): void {
-  const { granted, available, held, spent, expired, floor, requests, keys, lots } = state;
+  const { granted, available, held, spent, expired, floor, requests, keys, lots, usage, usageFolded } = state;
   const accounted = available + held + spent + expired;
   if (granted !== accounted) {
     report(
@@ -111,6 +112,10 @@ function auditState(state: AccountState, report: Report): void {
       'I1',
       `open lots have ${usd(remaining)}, but available and held are ${usd(available + held)} together`,
     );
+  }
+  const counted = sum(usage.map(({ charged }) => charged)) + usageFolded;
+  if (counted !== spent) {
+    report('I7', `spent is ${usd(spent)}, but its days, keys and models come to ${usd(counted)}`);
   }
   if (available < floor) report('I4', `available is ${usd(available)}, below the floor of ${usd(floor)}`);
 

@@ -8,6 +8,8 @@ export interface HousekeepingOptions {
   readonly onError: (error: Error) => void;
   /** Full days of which journal lines are kept; Infinity keeps them all. */
   readonly journalDays: number;
+  /** Full days of which usage is kept; Infinity keeps it all. */
+  readonly usageDays: number;
   /** @default Date.now */
   readonly now?: () => number;
   /** At least 0 and less than 1. @default Math.random */
@@ -16,7 +18,7 @@ export interface HousekeepingOptions {
 
 /**
  * What a store needs though nobody asks for it: leases that nobody renews end, credits that are due expire,
- * old request ids are forgotten, old journal lines fold.
+ * old request ids are forgotten, old journal lines and rows of usage fold.
  *
  * Every process sees to it, each at moments of its own. What is due is done by whoever comes first. The round
  * over all journals is made once a day, and is short where another process has made it.
@@ -34,12 +36,12 @@ export class Housekeeping {
   #isFailing = false;
 
   constructor(options: HousekeepingOptions) {
-    const { store, tell, onError, journalDays, now = Date.now, random = Math.random } = options;
+    const { store, tell, onError, journalDays, usageDays, now = Date.now, random = Math.random } = options;
     this.#store = store;
     this.#onError = onError;
     this.#now = now;
     this.#random = random;
-    this.#journals = new JournalRound({ store, tell, journalDays, now });
+    this.#journals = new JournalRound({ store, tell, journalDays, usageDays, now });
   }
 
   /** Begins; called again, nothing happens. Keeps no process alive. */

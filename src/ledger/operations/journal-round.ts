@@ -1,15 +1,21 @@
 import type { LedgerEvent } from '../events.ts';
 import type { JournalLine, LedgerStore } from '../ledger.ts';
+import { dayOf } from '../usage.ts';
 
 export interface JournalRoundOptions {
   readonly store: LedgerStore;
   readonly tell: (event: LedgerEvent) => void;
   /** Full days, UTC, of which the lines are kept, and today's; Infinity keeps them all. */
   readonly journalDays: number;
+  /** As many of which the rows of usage are kept. */
+  readonly usageDays: number;
   readonly now: () => number;
 }
 
-/** Visits the journals of all accounts, in bounded steps: folds what is old and tells of those that grow long. */
+/**
+ * Visits all accounts, in bounded steps: folds what is old of their journals and their usage, and tells of journals
+ * that grow long.
+ */
 export class JournalRound {
   readonly #options: JournalRoundOptions;
   #accounts: AsyncIterator<string> | undefined;
@@ -66,7 +72,14 @@ export class JournalRound {
     if (folded) tell({ type: 'journal_folded', account, through: String(folded.seq) });
     if (first && first.at < keptFrom) return false;
     await this.#tellIfLong(account, first ? first.seq : 0n);
+    await this.#foldUsage(account);
     return true;
+  }
+
+  async #foldUsage(account: string): Promise<void> {
+    const { store, usageDays, now } = this.#options;
+    if (usageDays === Infinity) return;
+    await store.foldUsage(account, dayOf(now() - usageDays * DAY_MS));
   }
 
   /** @param first - position of the oldest line that is kept; 0 without any */

@@ -22,6 +22,11 @@ export class RedisKeys {
     return ACCOUNT_KEYS.map((key) => `${this.#prefix}{${account}}:${key}`);
   }
 
+  /** The counters of an account, which are among all that it has. */
+  usage(account: string): string {
+    return `${this.#prefix}{${account}}:u`;
+  }
+
   /** Where the hash of an API key says whose it is. */
   pointer(hash: string): string {
     return `${this.#prefix}k:${hash}`;

@@ -3,12 +3,14 @@ import {
   checkAdjust,
   checkAdmit,
   checkExtend,
+  checkFoldUsage,
   checkGrant,
   checkJournal,
   checkRequest,
   checkSettle,
   checkSweep,
   checkTrim,
+  checkUsage,
   checkVoid,
 } from '../books/arguments.ts';
 import {
@@ -27,6 +29,7 @@ import {
   type RequestRecord,
   type Settle,
   type SettleResult,
+  type UsageRow,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -49,6 +52,7 @@ import { DueAccounts } from './redis-due.ts';
 import { type Durability, DurableWrites } from './redis-durability.ts';
 import { RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl } from './redis-url.ts';
+import { UsageRows } from './redis-usage.ts';
 import { adjust } from './scripts/adjust.ts';
 import { admit } from './scripts/admit.ts';
 import { balance } from './scripts/balance.ts';
@@ -58,10 +62,12 @@ import { freeze } from './scripts/freeze.ts';
 import { grant } from './scripts/grant.ts';
 import { adjustDetails, journal, settleDetails } from './scripts/journal.ts';
 import { readRequest } from './scripts/read-request.ts';
+import { endedFields, withoutBlanks } from './scripts/request-fields.ts';
 import { settle } from './scripts/settle.ts';
 import { snapshot } from './scripts/snapshot.ts';
 import { sweep } from './scripts/sweep.ts';
 import { trim } from './scripts/trim.ts';
+import { settledCounts, voidedCounts } from './scripts/usage-fields.ts';
 import { release } from './scripts/void.ts';
 
 export interface RedisStoreOptions {
@@ -115,6 +121,7 @@ export class RedisStore implements LedgerStore {
   readonly #keys: RedisKeys;
   readonly #due: DueAccounts;
   readonly #apiKeys: RedisApiKeys;
+  readonly #usage: UsageRows;
   readonly #clock: () => string;
   readonly #admitTimeoutMs: number;
   readonly #timeoutMs: number;
@@ -137,6 +144,7 @@ export class RedisStore implements LedgerStore {
     }
     this.#durable = new DurableWrites(this.#connection, durability);
     this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
+    this.#usage = new UsageRows(this.#connection, this.#keys, timeoutMs);
     this.#clock = now ? () => String(now()) : () => '';
     this.#admitTimeoutMs = admitTimeoutMs;
     this.#timeoutMs = timeoutMs;
@@ -187,6 +195,7 @@ export class RedisStore implements LedgerStore {
         idempotencyKey,
         body,
         keyVersion === undefined ? '' : String(keyVersion),
+        withoutBlanks(command.model ?? ''),
       ],
       this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
     );
@@ -217,12 +226,22 @@ export class RedisStore implements LedgerStore {
       String(usage.promptTokens + usage.completionTokens),
       force ? '1' : '0',
       settleDetails(model, usage),
+      withoutBlanks(model),
+      settledCounts(command),
     ]);
   }
 
   async void(command: Void): Promise<VoidResult> {
     checkVoid(command);
-    return this.#run(release, command.account, [this.#clock(), command.requestId]);
+    const { account, requestId, key = '', model } = command;
+    return this.#run(release, account, [
+      this.#clock(),
+      requestId,
+      key,
+      model === undefined ? '-' : withoutBlanks(model),
+      endedFields(command),
+      voidedCounts(command),
+    ]);
   }
 
   async grant(command: Grant): Promise<GrantResult> {
@@ -305,6 +324,16 @@ export class RedisStore implements LedgerStore {
   async trim(account: string, seq: bigint): Promise<void> {
     checkTrim(account, seq);
     while ((await this.#run(trim, account, [String(seq)])) === 'more');
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    checkUsage(account, fromDay, toDay);
+    return this.#usage.read(account, fromDay, toDay);
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    checkFoldUsage(account, beforeDay);
+    await this.#usage.fold(account, beforeDay);
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {

@@ -1,4 +1,14 @@
-import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../ledger.ts';
+import type {
+  Adjust,
+  AdjustResult,
+  Admit,
+  Extend,
+  Grant,
+  GrantResult,
+  Settle,
+  SettleResult,
+  Void,
+} from '../ledger.ts';
 import type { CreateKey, RotateKey, UpdateKey } from '../keys.ts';
 
 /** How long what was acknowledged is remembered, and how much of it at most. */
@@ -24,6 +34,11 @@ export type Change =
 export interface Posted {
   readonly seq: bigint;
   readonly at: number;
+}
+
+/** What an answer says of where its change was posted. */
+export function postedBy({ code, seq, now }: SettleResult | GrantResult | AdjustResult): Posted | undefined {
+  return code === 'ok' ? { seq, at: now } : undefined;
 }
 
 /** A hold as it was last acknowledged. */

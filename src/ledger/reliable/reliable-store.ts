@@ -17,6 +17,7 @@ import {
   type Settle,
   type SettleResult,
   StoreUnavailable,
+  type UsageRow,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -39,7 +40,7 @@ import type { OutboxFiles } from './outbox-files.ts';
 import type { Intent } from './outbox-lines.ts';
 import { gone, type Heard, Listener } from './listener.ts';
 import { Redo } from './redo.ts';
-import { type Change, type Mark, type Posted, RedoWindow, type WatchedAccount } from './redo-window.ts';
+import { type Change, type Mark, postedBy, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from '../request-ids.ts';
 import { steadyClock } from './steady-clock.ts';
 import { askTime, StoreClock } from '../store-clock.ts';
@@ -280,6 +281,14 @@ export class ReliableStore implements LedgerStore {
     return this.#listener.hear(() => this.#store.trim(account, seq));
   }
 
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    return this.#listener.hear(() => this.#store.usage(account, fromDay, toDay));
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#listener.hear(() => this.#store.foldUsage(account, beforeDay));
+  }
+
   accounts(): AsyncIterable<string> {
     return this.#store.accounts();
   }
@@ -486,8 +495,4 @@ export class ReliableStore implements LedgerStore {
     this.#listener.lose(account);
     return gone(account);
   }
-}
-
-function postedBy({ code, seq, now }: SettleResult | GrantResult | AdjustResult): Posted | undefined {
-  return code === 'ok' ? { seq, at: now } : undefined;
 }

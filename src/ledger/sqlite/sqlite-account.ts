@@ -6,7 +6,7 @@ import {
   requestRecord,
   type RequestRow,
 } from '../books/account-rows.ts';
-import type { AccountState, JournalLine, Lot } from '../ledger.ts';
+import type { AccountState, JournalLine, Lot, UsageRow } from '../ledger.ts';
 import type { FoundKey } from '../keys.ts';
 import { foundKey, keyState } from '../books/keys.ts';
 import { compareLots } from '../books/lots.ts';
@@ -31,6 +31,10 @@ import {
   REQUEST,
   requestOf,
   requestValues,
+  USAGE_COUNTS,
+  USAGE_KEY,
+  usageRowOf,
+  usageValues,
 } from './sqlite-rows.ts';
 import type { Row, Sql } from './sqlite-schema.ts';
 
@@ -140,6 +144,20 @@ export class SqliteAccount implements AccountRows {
     this.#sql(INSERT_LINE).run(this.#id, ...lineValues(line));
   }
 
+  count(usage: UsageRow): void {
+    this.#sql(COUNT_USAGE).run(this.#id, ...usageValues(usage));
+  }
+
+  usage(fromDay: string, toDay: string): UsageRow[] {
+    return this.#sql(USAGE).all(this.#id, fromDay, toDay).map(usageRowOf);
+  }
+
+  foldUsage(beforeDay: string): void {
+    if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
+    this.#sql(ADD_FOLDED_USAGE).run(this.#id, beforeDay);
+    this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
+  }
+
   /** Writes what the command changed and left to be written. */
   save(): void {
     for (const id of this.#changedKeys) {
@@ -204,6 +222,8 @@ export class SqliteAccount implements AccountRows {
         expired: integer(this.#row, 'trimmed_expired'),
         writtenOff: integer(this.#row, 'trimmed_written_off'),
       },
+      usage: this.usage('', '~'),
+      usageFolded: integer(this.#row, 'usage_folded'),
     };
   }
 }
@@ -249,7 +269,8 @@ const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
 const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
 const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
 const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
-  amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due`;
+  amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due, model = excluded.model,
+  line = excluded.line, ending = excluded.ending, provider = excluded.provider`;
 const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
 
 const KEYS = `SELECT ${KEY.join(', ')} FROM keys WHERE account = ?`;
@@ -284,6 +305,16 @@ const ADD_TRIMMED = `
     trimmed_seq = ?, trimmed_granted = trimmed_granted + ?, trimmed_spent = trimmed_spent + ?,
     trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
   WHERE id = ?`;
+
+const SUMS = USAGE_COUNTS.map((column) => `${column} = ${column} + excluded.${column}`);
+const COUNT_USAGE = `${insert('usage', [...USAGE_KEY, ...USAGE_COUNTS])} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
+const USAGE = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
+const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
+const ADD_FOLDED_USAGE = `
+  UPDATE accounts SET usage_folded = usage_folded
+    + coalesce((SELECT sum(charged) FROM usage WHERE account = ?1 AND day < ?2), 0)
+  WHERE id = ?1`;
+const DELETE_USAGE = 'DELETE FROM usage WHERE account = ? AND day < ?';
 
 function insert(table: string, columns: readonly string[]): string {
   return `INSERT INTO ${table} (account, ${columns.join(', ')}) VALUES (?${', ?'.repeat(columns.length)})`;

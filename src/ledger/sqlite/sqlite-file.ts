@@ -196,4 +196,4 @@ function sharedFiles(): Map<string, SqliteFile> {
 }
 
 /** Ends with a number that changes whenever `SqliteFile` or the schema does: releases that differ share nothing. */
-const SHARED = Symbol.for('chat-completions-router.sqlite.3');
+const SHARED = Symbol.for('chat-completions-router.sqlite.4');

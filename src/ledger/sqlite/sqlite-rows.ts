@@ -1,6 +1,7 @@
 import type { Books, KeyRow, LotRow, RequestRow } from '../books/account-rows.ts';
-import type { JournalLine, SettledUsage } from '../ledger.ts';
+import type { Ending, JournalLine, SettledUsage, UsageRow } from '../ledger.ts';
 import type { KeyLimits } from '../keys.ts';
+import { ENDINGS } from '../usage.ts';
 import { integer, number, oneOf, text, unless } from './sqlite-columns.ts';
 import type { Row, SqlValue } from './sqlite-schema.ts';
 
@@ -66,6 +67,10 @@ export const REQUEST: readonly string[] = [
   'tokens',
   'idempotency_key',
   'body_hash',
+  'model',
+  'line',
+  'ending',
+  'provider',
 ];
 
 export function requestValues(row: RequestRow): SqlValue[] {
@@ -80,6 +85,10 @@ export function requestValues(row: RequestRow): SqlValue[] {
     row.tokens,
     row.idempotencyKey?.key ?? null,
     row.idempotencyKey?.body ?? null,
+    row.model ?? null,
+    row.line ?? null,
+    row.ending ?? null,
+    row.provider ?? null,
   ];
 }
 
@@ -96,6 +105,10 @@ export function requestOf(row: Row): RequestRow {
     idempotencyKey: unless(row, 'idempotency_key', (_, key) => {
       return { key: text(row, key), body: text(row, 'body_hash') };
     }),
+    model: unless(row, 'model', text),
+    line: unless(row, 'line', integer),
+    ending: unless(row, 'ending', endingOf),
+    provider: unless(row, 'provider', text),
   };
 }
 
@@ -240,6 +253,12 @@ export const LINE: readonly string[] = [
   'cost',
   'price',
   'ending',
+  'provider',
+  'upstream_model',
+  'first_byte_ms',
+  'duration_ms',
+  'finish_reason',
+  'streamed',
 ];
 
 export function lineValues(line: JournalLine): SqlValue[] {
@@ -264,6 +283,12 @@ export function lineValues(line: JournalLine): SqlValue[] {
     usage?.cost ?? null,
     usage?.price ?? null,
     usage?.ending ?? null,
+    usage?.provider ?? null,
+    usage?.upstreamModel ?? null,
+    usage?.firstByteMs ?? null,
+    usage?.durationMs ?? null,
+    usage?.finishReason ?? null,
+    usage?.streamed === undefined ? null : Number(usage.streamed),
   ];
 }
 
@@ -292,6 +317,12 @@ export function lineOf(row: Row): JournalLine {
 
 function usageOf(row: Row): SettledUsage {
   const cost = unless(row, 'cost', integer);
+  const provider = unless(row, 'provider', text);
+  const upstreamModel = unless(row, 'upstream_model', text);
+  const firstByteMs = unless(row, 'first_byte_ms', number);
+  const durationMs = unless(row, 'duration_ms', number);
+  const finishReason = unless(row, 'finish_reason', text);
+  const streamed = unless(row, 'streamed', number);
   return {
     promptTokens: number(row, 'prompt_tokens'),
     cachedTokens: number(row, 'cached_tokens'),
@@ -300,15 +331,64 @@ function usageOf(row: Row): SettledUsage {
     source: oneOf(row, 'source', ['upstream', 'estimated', 'none']),
     ...(cost !== undefined && { cost }),
     price: text(row, 'price'),
-    ending: oneOf(row, 'ending', [
-      'finished',
-      'client_gone',
-      'upstream_cut',
-      'upstream_error',
-      'timeout',
-      'closed',
-      'credits_exhausted',
-      'failed',
-    ]),
+    ending: endingOf(row, 'ending'),
+    ...(provider !== undefined && { provider }),
+    ...(upstreamModel !== undefined && { upstreamModel }),
+    ...(firstByteMs !== undefined && { firstByteMs }),
+    ...(durationMs !== undefined && { durationMs }),
+    ...(finishReason !== undefined && { finishReason }),
+    ...(streamed !== undefined && { streamed: streamed !== 0 }),
+  };
+}
+
+function endingOf(row: Row, column: string): Ending {
+  return oneOf(row, column, ENDINGS);
+}
+
+/** What names a row of usage, and what is counted in it. */
+export const USAGE_KEY: readonly string[] = ['day', 'api_key', 'model'];
+export const USAGE_COUNTS: readonly string[] = [
+  'requests',
+  'errors',
+  'aborted',
+  'prompt_tokens',
+  'cached_tokens',
+  'completion_tokens',
+  'reasoning_tokens',
+  'charged',
+  'cost',
+];
+
+export function usageValues(row: UsageRow): SqlValue[] {
+  return [
+    row.day,
+    row.key,
+    row.model,
+    row.requests,
+    row.errors,
+    row.aborted,
+    row.promptTokens,
+    row.cachedTokens,
+    row.completionTokens,
+    row.reasoningTokens,
+    row.charged,
+    row.cost,
+  ];
+}
+
+export function usageRowOf(row: Row): UsageRow {
+  return {
+    day: text(row, 'day'),
+    key: text(row, 'api_key'),
+    model: text(row, 'model'),
+    requests: number(row, 'requests'),
+    errors: number(row, 'errors'),
+    aborted: number(row, 'aborted'),
+    promptTokens: number(row, 'prompt_tokens'),
+    cachedTokens: number(row, 'cached_tokens'),
+    completionTokens: number(row, 'completion_tokens'),
+    reasoningTokens: number(row, 'reasoning_tokens'),
+    charged: integer(row, 'charged'),
+    cost: integer(row, 'cost'),
   };
 }

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 3n;
+export const SCHEMA_VERSION = 4n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -49,7 +49,8 @@ CREATE TABLE accounts (
   trimmed_granted    INTEGER NOT NULL DEFAULT 0,
   trimmed_spent      INTEGER NOT NULL DEFAULT 0,
   trimmed_expired    INTEGER NOT NULL DEFAULT 0,
-  trimmed_written_off INTEGER NOT NULL DEFAULT 0
+  trimmed_written_off INTEGER NOT NULL DEFAULT 0,
+  usage_folded       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE requests (
@@ -64,6 +65,10 @@ CREATE TABLE requests (
   tokens             INTEGER NOT NULL,
   idempotency_key    TEXT,
   body_hash          TEXT,
+  model              TEXT,
+  line               INTEGER,
+  ending             TEXT,
+  provider           TEXT,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX requests_due ON requests (account, due, id);
@@ -139,7 +144,31 @@ CREATE TABLE journal (
   price              TEXT,
   ending             TEXT,
   reason             TEXT,
+  provider           TEXT,
+  upstream_model     TEXT,
+  first_byte_ms      INTEGER,
+  duration_ms        INTEGER,
+  finish_reason      TEXT,
+  streamed           INTEGER,
   PRIMARY KEY (account, seq)
+) STRICT, WITHOUT ROWID;
+
+-- Requests that are over, by the UTC day they were made in, as 2026-11-21.
+CREATE TABLE usage (
+  account            INTEGER NOT NULL,
+  day                TEXT    NOT NULL,
+  api_key            TEXT    NOT NULL,
+  model              TEXT    NOT NULL,
+  requests           INTEGER NOT NULL,
+  errors             INTEGER NOT NULL,
+  aborted            INTEGER NOT NULL,
+  prompt_tokens      INTEGER NOT NULL,
+  cached_tokens      INTEGER NOT NULL,
+  completion_tokens  INTEGER NOT NULL,
+  reasoning_tokens   INTEGER NOT NULL,
+  charged            INTEGER NOT NULL,
+  cost               INTEGER NOT NULL,
+  PRIMARY KEY (account, day, api_key, model)
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = ${APPLICATION_ID};
@@ -163,5 +192,36 @@ ALTER TABLE keys ADD COLUMN previous_hash TEXT;
 ALTER TABLE keys ADD COLUMN previous_until INTEGER;
 CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
 PRAGMA user_version = 3;
+`,
+  `
+ALTER TABLE accounts ADD COLUMN usage_folded INTEGER NOT NULL DEFAULT 0;
+UPDATE accounts SET usage_folded = spent;
+ALTER TABLE requests ADD COLUMN model TEXT;
+ALTER TABLE requests ADD COLUMN line INTEGER;
+ALTER TABLE requests ADD COLUMN ending TEXT;
+ALTER TABLE requests ADD COLUMN provider TEXT;
+ALTER TABLE journal ADD COLUMN provider TEXT;
+ALTER TABLE journal ADD COLUMN upstream_model TEXT;
+ALTER TABLE journal ADD COLUMN first_byte_ms INTEGER;
+ALTER TABLE journal ADD COLUMN duration_ms INTEGER;
+ALTER TABLE journal ADD COLUMN finish_reason TEXT;
+ALTER TABLE journal ADD COLUMN streamed INTEGER;
+CREATE TABLE usage (
+  account            INTEGER NOT NULL,
+  day                TEXT    NOT NULL,
+  api_key            TEXT    NOT NULL,
+  model              TEXT    NOT NULL,
+  requests           INTEGER NOT NULL,
+  errors             INTEGER NOT NULL,
+  aborted            INTEGER NOT NULL,
+  prompt_tokens      INTEGER NOT NULL,
+  cached_tokens      INTEGER NOT NULL,
+  completion_tokens  INTEGER NOT NULL,
+  reasoning_tokens   INTEGER NOT NULL,
+  charged            INTEGER NOT NULL,
+  cost               INTEGER NOT NULL,
+  PRIMARY KEY (account, day, api_key, model)
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 4;
 `,
 ];

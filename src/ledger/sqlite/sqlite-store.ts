@@ -8,6 +8,7 @@ import {
   checkAdmit,
   checkCreateKey,
   checkExtend,
+  checkFoldUsage,
   checkGrant,
   checkJournal,
   checkKeyOf,
@@ -17,6 +18,7 @@ import {
   checkSweep,
   checkTrim,
   checkUpdateKey,
+  checkUsage,
   checkVoid,
 } from '../books/arguments.ts';
 import {
@@ -47,6 +49,7 @@ import {
   type Settle,
   type SettleResult,
   StoreUnavailable,
+  type UsageRow,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -213,6 +216,16 @@ export class SqliteStore implements LedgerStore {
     checkTrim(account, seq);
     const until = within64Bits(seq);
     await this.#steps(() => this.#command(account, (rows) => rows?.trim(until, TRIM_STEP) ?? false));
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    checkUsage(account, fromDay, toDay);
+    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    checkFoldUsage(account, beforeDay);
+    return this.#command(account, (rows) => rows?.foldUsage(beforeDay));
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {

@@ -7,16 +7,17 @@
  */
 
 /** Names of everything an account has, in the order of the scripts' KEYS. They share a hash tag, hence a slot. */
-export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x'] as const;
+export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x', 'u'] as const;
 
 /** Stands in each collection from the account's birth, so that its key is there when a slot migrates. */
 export const SENTINEL = ' ';
 
 /** Documents the keys once, for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the books: av h g s x wo fl st q lw nx, and jq jg js jx jw of the lines trimmed away
--- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, and hashes of idempotency key and
---                   body if it has one; key:hash of idempotency key -> the last request admitted with it
+-- KEYS[1] a  hash   the books: av h g s x wo fl st q lw nx, and jq jg js jx jw of the lines trimmed away; ver
+-- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, hashes of idempotency key and body
+--                   if it has one, =model and line; of a voided one also ending and provider. And
+--                   key:hash of idempotency key -> the last request admitted with it
 -- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
 -- KEYS[4] k  hash   key id -> hash, limits and dates; id:s -> its counters; id:n -> its name, as JSON; id:p -> its policy;
 --                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
@@ -24,8 +25,10 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[6] g  hash   id of a grant or adjustment -> what it was
 -- KEYS[7] l  hash   open lot -> what remains of it
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
--- Every collection has a sentinel, a space, from birth.
-local BOOKS, REQUESTS, DUE, API_KEYS, JOURNAL, PAID, LOTS, BURN_ORDER = unpack(KEYS)
+-- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
+--                   and reasoning tokens, charged, cost; the sentinel -> what is charged in no such row
+-- Every collection has a sentinel, a space, from birth; in accounts of ver 1 usage has none yet.
+local BOOKS, REQUESTS, DUE, API_KEYS, JOURNAL, PAID, LOTS, BURN_ORDER, USAGE = unpack(KEYS)
 local SENTINEL = ' '
 `;
 
@@ -82,14 +85,14 @@ local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx'}
 local NEVER = WIDE
 
 local books, before
-local save_lots, save_keys
+local save_lots, save_keys, save_usage
 local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
 
 -- The account's books, or nil if there is no account.
 local function load_books()
-  local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'st')
+  local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'st', 'ver')
   if not values[1] then return nil end
-  books, before = {st = values[11]}, {st = values[11]}
+  books, before = {st = values[11], ver = values[12]}, {st = values[11]}
   for i, field in ipairs(FIELDS) do
     local n = tonumber(values[i])
     if n >= WIDE and field ~= 'nx' then n = values[i] end
@@ -101,7 +104,7 @@ end
 -- Makes the account. One that lost its books, but not all else, is not begun anew.
 local function birth()
   if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its books') end
-  redis.call('HSET', BOOKS, 'ver', '1', 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
+  redis.call('HSET', BOOKS, 'ver', '2', 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
     'q', '0', 'lw', '0', 'nx', '9007199254740992', 'st', 'open',
     'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')
   redis.call('HSET', REQUESTS, SENTINEL, '')
@@ -111,6 +114,7 @@ local function birth()
   redis.call('HSET', PAID, SENTINEL, '')
   redis.call('HSET', LOTS, SENTINEL, '')
   redis.call('ZADD', BURN_ORDER, '1', SENTINEL)
+  redis.call('HSET', USAGE, SENTINEL, '0')
   return load_books()
 end
 
@@ -142,6 +146,11 @@ end
 local function reply(now, code, ...)
   if not books then return {code, text(now), '0'} end
   if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
+  -- An account that an earlier release has made: what it spent until now was not counted.
+  if books.ver == '1' then
+    redis.call('HSET', USAGE, SENTINEL, text(before.s))
+    redis.call('HSET', BOOKS, 'ver', '2')
+  end
   save_books()
   if #saves.forgotten > 0 then
     redis.call('HDEL', REQUESTS, unpack(saves.forgotten))
@@ -153,6 +162,7 @@ local function reply(now, code, ...)
   if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
   if save_lots then save_lots() end
   if save_keys then save_keys() end
+  if save_usage then save_usage() end
   if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end
   return {code, text(now), text(books.q), ...}
 end

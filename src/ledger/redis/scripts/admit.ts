@@ -20,6 +20,7 @@ export const admit: Script<
     idempotencyKey: string,
     body: string,
     keyVersion: string,
+    model: string,
   ],
   AdmitResult
 > = defineScript(
@@ -37,6 +38,7 @@ export const admit: Script<
 -- ARGV[11] idempotency key, as a hash, or empty
 -- ARGV[12] body        hash of what was asked under that key, or empty
 -- ARGV[13] key version that the caller was judged by, or empty
+-- ARGV[14] model       without blanks, or empty
 -- returns {code, now, seq, ...}: {hold, available} for ok and exists, {state} for done, {available} for no_funds,
 --   {request id, state} for repeated, {request id} for key_reused,
 --   {left} for budget, {ms to wait} for requests_per_minute and tokens_per_minute; and, last, of a key with limits
@@ -107,7 +109,7 @@ key.held = plus(key.held, hold)
 key.running = key.running + 1
 key.changed = true
 save_request({id = id, state = 'H', amount = hold, checkpoint = 0, due = now + tonumber(ARGV[6]), window = key.window,
-  tokens = tokens, key = key_id, hashes = hashes})
+  tokens = tokens, key = key_id, hashes = hashes, model = ARGV[14], line = '-', ended = ''})
 if hashes ~= '' then
   saves.requests[#saves.requests + 1] = twin_field(key_id, ARGV[11])
   saves.requests[#saves.requests + 1] = id

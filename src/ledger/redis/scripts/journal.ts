@@ -22,8 +22,18 @@ return redis.call('LRANGE', JOURNAL, string.format('%d', first), string.format('
 export function settleDetails(model: string, usage: SettledUsage): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
+  const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
   const counts = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
-  return JSON.stringify([model, ...counts, source, cost?.toString() ?? null, price, ending]);
+  const answer = [
+    provider,
+    upstreamModel,
+    firstByteMs,
+    durationMs,
+    finishReason,
+    streamed === undefined ? undefined : Number(streamed),
+  ];
+  const details = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
+  return JSON.stringify(details.map((each) => each ?? null));
 }
 
 /** An adjustment's reason, as its line keeps it. */
@@ -57,15 +67,22 @@ const FIELDS = 9;
 const TYPES = ['g', 's', 'l', 'o', 'e', 'x', 'a'] as const;
 
 type Details = [
-  string,
-  number,
-  number,
-  number,
-  number,
-  SettledUsage['source'],
-  string | null,
-  string,
-  Ending,
+  model: string,
+  promptTokens: number,
+  cachedTokens: number,
+  completionTokens: number,
+  reasoningTokens: number,
+  source: SettledUsage['source'],
+  cost: string | null,
+  price: string,
+  ending: Ending,
+  // Not in lines of earlier releases:
+  provider?: string | null,
+  upstreamModel?: string | null,
+  firstByteMs?: number | null,
+  durationMs?: number | null,
+  finishReason?: string | null,
+  streamed?: 0 | 1 | null,
 ];
 
 function parseDetails(
@@ -79,6 +96,8 @@ function parseDetails(
   const details: Details = JSON.parse(rest);
   const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending] =
     details;
+  const [, , , , , , , , , provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed] =
+    details;
   return {
     model,
     usage: {
@@ -90,6 +109,12 @@ function parseDetails(
       ...(cost !== null && { cost: BigInt(cost) }),
       price,
       ending,
+      ...(provider != null && { provider }),
+      ...(upstreamModel != null && { upstreamModel }),
+      ...(firstByteMs != null && { firstByteMs }),
+      ...(durationMs != null && { durationMs }),
+      ...(finishReason != null && { finishReason }),
+      ...(streamed != null && { streamed: streamed === 1 }),
     },
   };
 }

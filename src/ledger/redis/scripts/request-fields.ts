@@ -1,8 +1,11 @@
-import type { FinalState, RequestRecord } from '../../ledger.ts';
+import type { Ending, FinalState, RequestRecord, Void } from '../../ledger.ts';
+import { ENDINGS } from '../../usage.ts';
 
 /** What the row of a request says, as the scripts keep it. */
 export function requestRecord(id: string, row: string): RequestRecord {
-  const [state = '', amount = '', checkpoint = '', due, , , apiKey = '', key, body] = row.split(' ');
+  const [state = '', amount = '', checkpoint = '', due, , , apiKey = '', ...rest] = row.split(' ');
+  const [key, body] = rest[0]?.startsWith('=') === false ? rest.splice(0, 2) : [];
+  const [model = '=', line = NONE, ending = NONE, provider = NONE] = rest;
   return {
     id,
     state: requestState(state),
@@ -11,7 +14,32 @@ export function requestRecord(id: string, row: string): RequestRecord {
     checkpoint: BigInt(checkpoint),
     due: Number(due),
     ...(key !== undefined && body !== undefined && { idempotencyKey: { key, body } }),
+    ...(model !== '=' && { model: withBlanks(model.slice(1)) }),
+    ...(line !== NONE && { line: BigInt(line) }),
+    ...endingOf(ending),
+    ...(provider !== NONE && { provider: withBlanks(provider) }),
   };
+}
+
+/** How a voided request ended, and where, as its row has it. */
+export function endedFields({ ending, provider }: Pick<Void, 'ending' | 'provider'>): string {
+  return `${ending ?? NONE} ${provider === undefined ? NONE : withoutBlanks(provider)}`;
+}
+
+/** A name as one field among others, which blanks part, and which isn't taken for none. */
+export function withoutBlanks(name: string): string {
+  return name === NONE ? '%2D' : name.replaceAll(/[\s%]/g, encodeURIComponent);
+}
+
+export function withBlanks(field: string): string {
+  return decodeURIComponent(field);
+}
+
+const NONE = '-';
+
+function endingOf(word: string): { ending?: Ending } {
+  const ending = ENDINGS.find((each) => each === word);
+  return ending ? { ending } : {};
 }
 
 /** The letter that a request's row and the scripts' replies have for a state. */

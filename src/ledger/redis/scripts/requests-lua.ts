@@ -1,6 +1,7 @@
 import { BOOKS_LUA } from './account-lua.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 import { LOTS_LUA } from './lots-lua.ts';
+import { USAGE_LUA } from './usage-lua.ts';
 
 /** Requests and their ends, as in account.ts. */
 const REQUESTS_LUA: string = /* lua */ `
@@ -10,21 +11,25 @@ local RETENTION = 86400000
 local changed_requests = {}
 
 -- The state of a request is H held, S settled, V voided or X expired; hashes is '' or two with a space before each.
+-- A request that an earlier release has written last has no model, and nothing of it was counted.
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
-  local state, amount, checkpoint, due, window, tokens, key, hashes =
+  local state, amount, checkpoint, due, window, tokens, key, rest =
     string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
+  local hashes, model, line = string.match(rest, '^(.-) =(%S*) (%S+)')
   return {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint), due = tonumber(due),
-    window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes}
+    window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes or rest, model = model,
+    line = line or '-', ended = ''}
 end
 
 local function save_request(request)
   local due = text(request.due)
   local requests, dues = saves.requests, saves.due
   requests[#requests + 1] = request.id
-  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s', request.state, request.amount, request.checkpoint,
-    due, request.window, request.tokens, request.key, request.hashes)
+  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s =%s %s%s', request.state, request.amount,
+    request.checkpoint, due, request.window, request.tokens, request.key, request.hashes, request.model or '',
+    request.line, request.ended)
   dues[#dues + 1] = due
   dues[#dues + 1] = request.id
   changed_requests[request.id] = request
@@ -53,18 +58,14 @@ local function forget_request(request)
   end
 end
 
--- When a request id was made, in ms.
-local function request_time(id)
-  return tonumber(string.sub(id, 1, 9), 36)
-end
-
 local function forget_at(id, now)
   return math.max(now, request_time(id)) + RETENTION
 end
 
 -- Brings a request to its end: the only place that charges, and that gives back. Charges amount in all, counting
--- what its expiry has charged already; what would take the account below its floor is written off.
-local function finish(request, state, amount, tokens, now)
+-- what its expiry has charged already; what would take the account below its floor is written off. So is its usage
+-- counted here, in place of what its expiry has counted: errors aborted, tokens and cost as count_usage has them.
+local function finish(request, state, amount, tokens, now, model, usage)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
   local covered = size(books.av) + hold + already - books.fl
@@ -85,7 +86,13 @@ local function finish(request, state, amount, tokens, now)
     take(key.tokens, key.tpm, tokens - request.tokens, now)
     key.changed = true
   end
-  request.state, request.amount, request.due = state, charged, forget_at(request.id, now)
+  local is_counted = request.state == 'X' and request.model
+  if is_counted then count_usage(request, request.model, {-1, -1, 0, 0, 0, 0, 0, 0 - already, 0}) end
+  usage[1], usage[8] = 1, is_counted and charged or moved
+  count_usage(request, model, usage)
+  request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now), model
+  -- Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
+  request.line = state == 'V' and '-' or text(plus(books.q, 1))
   save_request(request)
   return hold, charged, moved, written_off
 end
@@ -103,7 +110,8 @@ local function reap(budget, now)
       return n - 1
     end
     if request.state == 'H' then
-      local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now)
+      local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model or '',
+        {1, 1, 0, 0, 0, 0, 0, 0, 0})
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})
     else
       forget_request(request)
@@ -115,4 +123,4 @@ end
 `;
 
 /** All that a script needs which ends requests. */
-export const ENDS_LUA: string = BOOKS_LUA + LOTS_LUA + API_KEYS_LUA + REQUESTS_LUA;
+export const ENDS_LUA: string = BOOKS_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;

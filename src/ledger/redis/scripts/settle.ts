@@ -12,6 +12,8 @@ export const settle: Script<
     tokens: string,
     force: '0' | '1',
     details: string,
+    model: string,
+    usage: string,
   ],
   SettleResult
 > = defineScript(
@@ -23,6 +25,8 @@ export const settle: Script<
 -- ARGV[5] tokens       that were used, prompt and completion
 -- ARGV[6] force        1 to post also what the account doesn't know
 -- ARGV[7] details      kept in the journal as they are
+-- ARGV[8] model        without blanks
+-- ARGV[9] usage        "errors aborted prompt cached completion reasoning cost", to be counted
 -- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged} for duplicate
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
@@ -41,9 +45,10 @@ else
   local key = load_key(ARGV[4])
   if key then enter_window(key, now) end
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,
-    key = ARGV[4], hashes = ''}
+    key = ARGV[4], hashes = '', ended = ''}
 end
-local hold, charged, moved, written_off = finish(request, 'S', tonumber(ARGV[3]), tonumber(ARGV[5]), now)
+local hold, charged, moved, written_off = finish(request, 'S', tonumber(ARGV[3]), tonumber(ARGV[5]), now, ARGV[8],
+  usage_of(ARGV[9]))
 write_line(now, kind, id, moved, {
   hold = kind == 's' and hold or nil,
   written_off = written_off > 0 and written_off or nil,

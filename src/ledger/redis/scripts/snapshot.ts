@@ -3,20 +3,22 @@ import { READ_LUA, SENTINEL } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 import { keyIds, keyState } from './key-fields.ts';
 import { requestRecord } from './request-fields.ts';
+import { usageRow } from './usage-fields.ts';
 
 /** Everything of an account at one moment, save its journal; undefined when there is no account. */
 export const snapshot: Script<[], ((account: string) => AccountState) | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
--- returns {books, requests, lots, keys}, each {field, value, ...}
+-- returns {books, requests, lots, keys, usage}, each {field, value, ...}
 ${READ_LUA}
 return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.call('HGETALL', LOTS),
-  redis.call('HGETALL', API_KEYS)}
+  redis.call('HGETALL', API_KEYS), redis.call('HGETALL', USAGE)}
 `,
   (reply) => {
     const books = new Map(reply.nested().pairs());
     const requests = reply.nested().pairs();
     const lots = reply.nested().pairs();
     const keys = new Map(reply.nested().pairs());
+    const usage = reply.nested().pairs();
     if (books.size === 0) return undefined;
     const amount = (field: string): bigint => BigInt(books.get(field) ?? '');
     return (account) => ({
@@ -40,9 +42,17 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
         expired: amount('jx'),
         writtenOff: amount('jw'),
       },
+      usage: usage.filter(isNoSentinel).map(usageRow),
+      usageFolded: usageFolded(books, usage),
     });
   },
 );
+
+/** In an account that an earlier release has made, and that nothing has changed since, all is uncounted. */
+function usageFolded(books: ReadonlyMap<string, string>, usage: readonly [string, string][]): bigint {
+  if (books.get('ver') === '1') return BigInt(books.get('s') ?? '');
+  return BigInt(usage.find(([field]) => field === SENTINEL)?.[1] ?? '0');
+}
 
 /** Neither the sentinel nor what finds a request by its idempotency key. */
 function isRequest([field]: [string, string]): boolean {

@@ -1,0 +1,76 @@
+import type { AccountRows, RequestRow } from './account-rows.ts';
+import type { Ending, SettledUsage, UsageRow } from '../ledger.ts';
+import type { NanoDollars } from '../money.ts';
+import { requestTime } from '../request-ids.ts';
+import { dayOf } from '../usage.ts';
+
+/** How a request ended, for the counters. */
+export interface Ended {
+  readonly model: string;
+  /** Undefined where nobody knows: its gateway died, or gave up an admit without an answer. */
+  readonly ending: Ending | undefined;
+  /** What was consumed, of one that is charged for it. */
+  readonly usage?: SettledUsage;
+}
+
+/** Whether it counts among those that failed: what isn't known to be well, but for those whose client left. */
+export function isError({ ending, usage }: Omit<Ended, 'model'>): boolean {
+  const isFine = ending === 'finished' && usage !== undefined && usage.finishReason !== 'error';
+  return !isFine && !isAborted({ ending });
+}
+
+export function isAborted({ ending }: Pick<Ended, 'ending'>): boolean {
+  return ending === 'client_gone';
+}
+
+/** Adds a request that has ended to its row: once an id, because its record says that it has. */
+export function countEnd(
+  account: AccountRows,
+  { id, key }: Pick<RequestRow, 'id' | 'key'>,
+  ended: Ended,
+  charged: NanoDollars,
+): void {
+  const { model, usage } = ended;
+  account.count({
+    day: dayOf(requestTime(id)),
+    key,
+    model,
+    requests: 1,
+    errors: isError(ended) ? 1 : 0,
+    aborted: isAborted(ended) ? 1 : 0,
+    promptTokens: usage?.promptTokens ?? 0,
+    cachedTokens: usage?.cachedTokens ?? 0,
+    completionTokens: usage?.completionTokens ?? 0,
+    reasoningTokens: usage?.reasoningTokens ?? 0,
+    charged,
+    cost: usage?.cost ?? 0n,
+  });
+}
+
+/** Takes back what the expiry of a request has counted, now that it is known how it ended. */
+export function uncountExpiry(
+  account: AccountRows,
+  { id, key }: Pick<RequestRow, 'id' | 'key'>,
+  model: string,
+  charged: NanoDollars,
+): void {
+  const nothing = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, cost: 0n };
+  const day = dayOf(requestTime(id));
+  account.count({ day, key, model, requests: -1, errors: -1, aborted: 0, ...nothing, charged: -charged });
+}
+
+/** A row with another's counts added. */
+export function addCounts(row: UsageRow, more: UsageRow): UsageRow {
+  return {
+    ...row,
+    requests: row.requests + more.requests,
+    errors: row.errors + more.errors,
+    aborted: row.aborted + more.aborted,
+    promptTokens: row.promptTokens + more.promptTokens,
+    cachedTokens: row.cachedTokens + more.cachedTokens,
+    completionTokens: row.completionTokens + more.completionTokens,
+    reasoningTokens: row.reasoningTokens + more.reasoningTokens,
+    charged: row.charged + more.charged,
+    cost: row.cost + more.cost,
+  };
+}

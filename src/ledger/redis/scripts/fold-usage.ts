@@ -1,0 +1,20 @@
+import { BOOKS_LUA } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+
+/** Deletes rows of usage, and adds what they charged to what no row has. */
+export const foldUsage: Script<readonly string[], void> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV        the rows' fields
+-- returns {}
+${BOOKS_LUA}
+local folded = integer(redis.call('HGET', USAGE, SENTINEL) or '0')
+for _, field in ipairs(ARGV) do
+  local row = redis.call('HGET', USAGE, field)
+  if row then folded = plus(folded, integer(string.match(row, '(%S+) %S+$'))) end
+end
+redis.call('HSET', USAGE, SENTINEL, text(folded))
+redis.call('HDEL', USAGE, unpack(ARGV))
+return {}
+`,
+  () => {},
+);
