@@ -10,6 +10,8 @@ import { adjustCommand, balanceCommand, grantCommand } from './commands/credits.
 import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
 import { help, NAME, overview, synopsis } from './commands/help.ts';
+import { initCommand } from './commands/init.ts';
+import { createKeyCommand, listKeysCommand, revokeKeyCommand } from './commands/keys.ts';
 import { journalCommand, trimCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { nearest } from './commands/nearest.ts';
@@ -20,7 +22,11 @@ import type { LedgerStore } from './ledger/ledger.ts';
 import { openStore } from './ledger/open-store.ts';
 
 const COMMANDS: readonly Command[] = [
+  initCommand,
   serveCommand,
+  createKeyCommand,
+  listKeysCommand,
+  revokeKeyCommand,
   balanceCommand,
   grantCommand,
   adjustCommand,

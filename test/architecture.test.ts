@@ -79,8 +79,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'next.ts': ['adapters'],
   'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
   config: ['options'],
+  init: ['config'],
   serve: ['router.ts', 'config', 'models', ...LOW],
-  commands: ['config', 'ledger'],
+  commands: ['accounts', 'config', 'ledger'],
   'cli.ts': ['commands', 'config', 'ledger'],
   prometheus: ['hooks.ts'],
   'prometheus.ts': ['prometheus', 'hooks.ts'],
@@ -99,7 +100,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Loaded by the command that wants it, when it does: the ledger's commands start without the router. */
-const LATE: Readonly<Record<string, readonly string[]>> = { commands: ['serve'] };
+const LATE: Readonly<Record<string, readonly string[]>> = { commands: ['init', 'serve'] };
 
 /** What is wrong with the imports of a file; empty when nothing is. */
 function wrongImports(file: string, source: string): string[] {

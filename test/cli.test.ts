@@ -251,6 +251,30 @@ describe('journal', () => {
   });
 });
 
+describe('keys', () => {
+  it('are made, shown once, listed, and revoked', async () => {
+    const created = await on('keys', 'create', 'acme', '--name', 'prod');
+    expect(created).toMatchObject({ code: 0, stderr: '' });
+    const [key = '', said = ''] = created.stdout.split('\n');
+    expect(key).toMatch(/^sk-ccr-[0-9A-Za-z]{48}$/);
+    const [, id = ''] = /^acme: key (\w{10}) is made; what stands above is shown only now$/.exec(said) ?? [];
+    const list = await on('keys', 'list', 'acme');
+    expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED\n/);
+    expect(list.stdout).toContain(`${id}  prod  active  20`);
+    expect(await on('keys', 'revoke', 'acme', id)).toEqual(ok(`acme: key ${id} is revoked`));
+    const [line = ''] = (await on('keys', 'list', 'acme', '--json')).stdout.split('\n');
+    expect(JSON.parse(line)).toMatchObject({ id, name: 'prod', state: 'revoked' });
+  });
+
+  it('end with 1 where there is none', async () => {
+    expect(await on('keys', 'revoke', 'acme', 'nope')).toMatchObject({
+      code: 1,
+      stdout: 'There is no key nope of acme\n',
+    });
+    expect(await on('keys', 'list', 'acme')).toEqual(ok('acme: no keys'));
+  });
+});
+
 describe('freeze', () => {
   it('stops an account, which unfreeze undoes', async () => {
     const ledger = new SqliteStore(file);

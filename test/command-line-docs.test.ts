@@ -6,6 +6,8 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { parseJsonConfig } from '../src/config/json-config.ts';
+import { createChatCompletionsRouter, type ServerConfig } from '../src/index.ts';
 import { type FakeProvider, startFakeProvider } from '../src/testing.ts';
 
 const ROOT = new URL('..', import.meta.url).pathname;
@@ -50,8 +52,6 @@ describe('docs/command-line.md', () => {
       OPENAI_API_KEY: 'sk-test',
       OPENAI_BASE_URL: provider.baseURL,
     };
-    const [, config = ''] = /^```json\n(.*?)^```/ms.exec(PAGE) ?? [];
-    writeFileSync(join(folder, 'chat-completions-router.config.json'), config);
   });
 
   afterAll(async () => {
@@ -65,6 +65,12 @@ describe('docs/command-line.md', () => {
 
   it('shows commands', () => {
     expect(examples.length).toBeGreaterThan(9);
+  });
+
+  it('has a config in JSON that the router takes', () => {
+    const [, text = ''] = /^```json\n(.*?)^```/ms.exec(PAGE) ?? [];
+    const config = parseJsonConfig(text, 'config.json', { OPENAI_API_KEY: 'x' });
+    expect(() => createChatCompletionsRouter(config as ServerConfig)).not.toThrow();
   });
 
   it.each(examples)('is true of $command', async ({ command, output }) => {

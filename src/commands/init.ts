@@ -1,0 +1,68 @@
+import { type LoneCommand, UsageError } from './command.ts';
+import { NAME } from './help.ts';
+
+export const initCommand: LoneCommand = {
+  name: 'init',
+  summary: 'Write a config with comments, for a server of its own or for an app',
+  positionals: '',
+  options: {
+    app: { value: 'APP', help: 'standalone (by default), node, express, next, fastify, koa, hono or nest' },
+    json: { help: 'in JSON, not TypeScript' },
+    providers: {
+      value: 'NAMES',
+      help: 'openai,groq and so on; those whose key is in the environment by default',
+    },
+    store: { value: 'URL', help: 'where credits and keys live; sqlite:./credits.db by default' },
+    force: { help: 'write over what is there' },
+  },
+  async run({ options }) {
+    const { APPS, askTerminal, init, KNOWN_PROVIDERS, suggest } = await import('../init/init.ts');
+    const here = { folder: '.', env: process.env };
+    const { json, force } = options;
+    const { app: appName, providers: list, store } = options;
+    const app = APPS.find((each) => each === appName);
+    if (appName !== undefined && !app) {
+      throw new UsageError(`--app must be one of ${APPS.join(', ')}, got ${JSON.stringify(appName)}`);
+    }
+    if (json !== undefined && app !== undefined && app !== 'standalone') {
+      throw new UsageError('--json is for a server of its own: an app imports its config');
+    }
+    const providers = list?.split(',');
+    const names = KNOWN_PROVIDERS.map(({ name }) => name);
+    const stranger = providers?.find((name) => !names.includes(name));
+    if (stranger !== undefined) {
+      throw new UsageError(`--providers takes ${names.join(', ')}, got ${JSON.stringify(stranger)}`);
+    }
+    const isAsked = [appName, json, list, store].every((given) => given === undefined);
+    const isTerminal = process.stdin.isTTY && process.stdout.isTTY;
+    const answers =
+      isAsked && isTerminal ? await askTerminal(process.stdin, process.stdout, suggest(here)) : {};
+    const written = init({
+      ...here,
+      isJson: json !== undefined,
+      force: force !== undefined,
+      ...(app && { app }),
+      ...(providers && { providers }),
+      ...(store !== undefined && { store }),
+      ...answers,
+    });
+    for (const file of written.files) console.log(`Wrote ${file}`);
+    for (const { name, variable } of written.providers) {
+      console.log(`  ${name}: ${variable} is ${written.missing.includes(variable) ? 'NOT set yet' : 'set'}`);
+    }
+    if (written.lines !== undefined) console.log(`\nAdd to your app:\n\n${indented(written.lines)}`);
+    const isServer = written.app === 'standalone';
+    const next = isServer ? [...CUSTOMER, `npx ${NAME} serve`] : [`npm install ${NAME}`, ...CUSTOMER];
+    console.log(`\nThen:\n\n${indented(next.join('\n'))}`);
+    return true;
+  },
+};
+
+const CUSTOMER = [
+  `npx ${NAME} keys create acme   # an API key for a customer, shown once`,
+  `npx ${NAME} credits grant acme 5.00 --id welcome`,
+];
+
+function indented(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, '  ');
+}

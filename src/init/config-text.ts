@@ -1,0 +1,106 @@
+import { KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
+import { importLine, quoted } from './source-text.ts';
+
+/** What a config is written from. */
+export interface ConfigPlan {
+  /** At least one. */
+  readonly providers: readonly KnownProvider[];
+  readonly store: string;
+  /** Is set: where it is, the config asks for it. */
+  readonly env: NodeJS.ProcessEnv;
+  /** A server of its own reads the config; else an app does. */
+  readonly isStandalone: boolean;
+}
+
+/** How a language writes what a config is made of. */
+interface Language {
+  readonly name: (name: string) => string;
+  readonly string: (text: string) => string;
+  readonly number: (value: number) => string;
+  /** A variable of the environment, which a request asks for. */
+  readonly secret: (variable: string) => string;
+  /** A variable of the environment with a default. */
+  readonly variable: (variable: string, usual: string) => string;
+}
+
+const SCRIPT: Language = {
+  name: (name) => (/^[a-z]\w*$/i.test(name) ? name : quoted(name)),
+  string: quoted,
+  number: (value) => String(value).replaceAll(/\B(?=(\d{3})+$)/g, '_'),
+  secret: (variable) => `() => process.env.${variable}`,
+  variable: (variable, usual) => `process.env.${variable} ?? ${quoted(usual)}`,
+};
+
+const JSON_TEXT: Language = {
+  name: (name) => JSON.stringify(name),
+  string: (text) => JSON.stringify(text),
+  number: String,
+  secret: (variable) => JSON.stringify(`\${${variable}}`),
+  variable: (variable, usual) => JSON.stringify(`\${${variable}:-${usual}}`),
+};
+
+/** A config in TypeScript, or without its types in JavaScript. */
+export function scriptConfig(plan: ConfigPlan, hasTypes: boolean): string {
+  const type = plan.isStandalone ? 'ServerConfig' : 'ChatCompletionsRouterOptions';
+  const head = hasTypes ? `${importLine(`type { ${type} }`, 'chat-completions-router')}\n\n` : '';
+  return `${head}export default ${body(plan, SCRIPT)}${hasTypes ? ` satisfies ${type}` : ''};\n`;
+}
+
+/** A config in JSON, with comments. */
+export function jsonConfig(plan: ConfigPlan): string {
+  return `${body(plan, JSON_TEXT)}\n`;
+}
+
+function body({ providers, store, env, isStandalone }: ConfigPlan, language: Language): string {
+  const { name, variable } = language;
+  const others = KNOWN_PROVIDERS.filter((each) => !providers.includes(each)).slice(0, 3);
+  const server = `${name('server')}: { ${name('port')}: 8787, ${name('host')}: ${language.string('127.0.0.1')} },`;
+  const lines = [
+    '// Where credits and API keys live: a file of this machine, or redis://HOST for several machines.',
+    `${name('store')}: ${variable('CREDITS_STORE', store)},`,
+    '',
+    '// OpenAI-compatible APIs: a preset by its name, or any other by its baseURL.',
+    `${name('providers')}: {`,
+    ...providers.map((each) => `  ${providerLine(each, env, language)}`),
+    ...others.map((each) => `  // ${providerLine(each, {}, language)}`),
+    `  // ${name('local')}: { ${name('baseURL')}: ${language.string('http://127.0.0.1:11434/v1')} },`,
+    '},',
+    '',
+    '// What your customers can ask for, by the ID that they say. They pay `pricing`, in USD per million tokens:',
+    '// these are list prices as this version knew them. Check them, and add your margin.',
+    `${name('models')}: {`,
+    ...providers.flatMap((each) => modelLines(each, language)).map((line) => `  ${line}`),
+    '},',
+    ...(isStandalone
+      ? ['', '// 0.0.0.0 is every address of this machine, as a container needs it.', server]
+      : []),
+  ];
+  return `{\n${lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n')}\n}`;
+}
+
+function providerLine(provider: KnownProvider, env: NodeJS.ProcessEnv, language: Language): string {
+  const { name, secret, variable } = language;
+  const { baseURL } = provider;
+  const address = baseURL && env[baseURL.variable];
+  const fields = [
+    ...(address ? [`${name('baseURL')}: ${variable(baseURL.variable, baseURL.usual)}`] : []),
+    `${name('apiKey')}: ${secret(provider.variable)}`,
+  ];
+  return `${name(provider.name)}: { ${fields.join(', ')} },`;
+}
+
+function modelLines({ name: provider, models }: KnownProvider, language: Language): string[] {
+  const { name, string, number } = language;
+  return models.flatMap(({ model, pricing, contextWindow, maxOutputTokens }, n) => {
+    const prices = Object.entries(pricing).map(([what, price]) => `${name(what)}: ${string(price)}`);
+    const fallbacks = n === 0 ? ' // the first that answers does' : '';
+    return [
+      `${name(`${provider}/${model}`)}: {`,
+      `  ${name('targets')}: [${string(`${provider}/${model}`)}],${fallbacks}`,
+      `  ${name('pricing')}: { ${prices.join(', ')} },`,
+      `  ${name('contextWindow')}: ${number(contextWindow)},`,
+      `  ${name('maxOutputTokens')}: ${number(maxOutputTokens)},`,
+      '},',
+    ];
+  });
+}
