@@ -83,6 +83,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   serve: ['router.ts', 'config', 'models', ...LOW],
   commands: ['accounts', 'config', 'ledger'],
   'cli.ts': ['commands', 'config', 'ledger'],
+  opentelemetry: ['hooks.ts'],
+  'opentelemetry.ts': ['opentelemetry', 'hooks.ts'],
   prometheus: ['hooks.ts'],
   'prometheus.ts': ['prometheus', 'hooks.ts'],
   testing: [],
@@ -91,6 +93,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Package → the only files that may name it, or the folder (`admin/`); one that isn't here may be named by none. */
 const DOOR: Readonly<Record<string, readonly string[]>> = {
+  '@opentelemetry/api': ['opentelemetry.ts', 'opentelemetry/spans.ts', 'opentelemetry/instruments.ts'],
   'http-proxy-middleware': ['upstream/send.ts'],
   ioredis: ['ledger/redis/redis-client.ts'],
   'lru-cache': ['accounts/authenticate.ts', 'models/catalog.ts'],

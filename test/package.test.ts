@@ -48,6 +48,7 @@ const SUBPATHS = {
   hono: ['toHonoHandler'],
   koa: ['toKoaMiddleware'],
   next: ['toNextHandlers', 'toNextPagesHandler'],
+  opentelemetry: ['openTelemetryHooks'],
   prometheus: ['createPrometheusMetrics'],
   testing: [
     'DONE',
@@ -113,9 +114,12 @@ describe('the packed package', () => {
        import { toHonoHandler } from 'chat-completions-router/hono';
        import { toKoaMiddleware } from 'chat-completions-router/koa';
        import { toNextHandlers, toNextPagesHandler } from 'chat-completions-router/next';
+       import { openTelemetryHooks } from 'chat-completions-router/opentelemetry';
+       import { createPrometheusMetrics } from 'chat-completions-router/prometheus';
        import { completion, type FakeProvider, startFakeProvider } from 'chat-completions-router/testing';
        export const router: ChatCompletionsRouter = createChatCompletionsRouter({
-         store: 'memory:', providers: {}, models: {} });
+         store: 'memory:', providers: {}, models: {},
+         hooks: [openTelemetryHooks({ propagate: true }), createPrometheusMetrics().hooks] });
        export const answer: Promise<Response> = router.fetch(new Request('http://127.0.0.1/v1/models'));
        export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMiddleware(router)];
        export const admin = createAdminRouter(router, {
@@ -162,9 +166,12 @@ describe('the packed package', () => {
         imported.set(name, [...(imported.get(name) ?? []), file]);
       }
     }
-    expect([...imported.keys()].sort()).toEqual([...Object.keys(dependencies), 'next'].sort());
+    const peers = ['@opentelemetry/api', 'next'];
+    expect([...imported.keys()].sort()).toEqual([...Object.keys(dependencies), ...peers].sort());
+    const telemetry = imported.get('@opentelemetry/api') ?? [];
+    expect(telemetry.filter((file) => !/^opentelemetry[./]/.test(file))).toEqual([]);
     expect(imported.get('next')).toEqual(['next.js']);
-    expect(peerDependencies).toHaveProperty('next');
+    expect(Object.keys(peerDependencies)).toEqual(expect.arrayContaining(peers));
   });
 
   const bare = { PATH: process.env['PATH'] };

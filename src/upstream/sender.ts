@@ -107,6 +107,7 @@ export class Sender {
 
   #attempt(parcel: Parcel, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
     const { target, clientHeaders, client, drain, startedAt, ownKey } = parcel;
+    client.assertThere();
     const observed = parcel.observation?.attempt(target);
     const body = parcel.body(includeUsage);
     const request = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);

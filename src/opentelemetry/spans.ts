@@ -1,0 +1,223 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  propagation,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from '@opentelemetry/api';
+
+import type {
+  AttemptEnded,
+  AttemptStarted,
+  EndpointName,
+  Hooks,
+  RequestStarted,
+  ResponseEnded,
+  Settled,
+} from '../hooks.ts';
+import { attemptAttributes, attemptError, providerName, responseError } from './conventions.ts';
+
+export interface SpansOptions {
+  readonly tracer: Tracer;
+  readonly propagate: boolean;
+  readonly chargeWaitMs: number;
+}
+
+/** A request whose spans have not ended. */
+interface Traced {
+  readonly span: Span;
+  readonly context: Context;
+  /** Of its attempts, in their order, where they began before their ends were known. */
+  readonly attempts: Span[];
+  ended?: ResponseEnded;
+  settled?: Settled;
+  timer?: NodeJS.Timeout;
+}
+
+const ROUTES: Readonly<Record<EndpointName, string>> = {
+  completions: '/chat/completions',
+  models: '/models',
+  model: '/models/{id}',
+  credits: '/credits',
+  generation: '/generation',
+};
+
+const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/**
+ * Hooks that trace: a span a request, with one below it for each request to a provider.
+ *
+ * What is charged is known a little after the response: spans wait for it, and end at the time at which
+ * the response did.
+ */
+export function spans({
+  tracer,
+  propagate,
+  chargeWaitMs,
+}: SpansOptions): Pick<Hooks, 'upstreamHeaders'> &
+  Required<Pick<Hooks, 'onRequest' | 'onResponse' | 'onSettled'>> {
+  const running = new Map<string, Traced>();
+
+  /** Ends all spans of a request: nothing more is awaited. */
+  function end({ requestId, startedAt, durationMs }: ResponseEnded, traced: Traced): void {
+    running.delete(requestId);
+    clearTimeout(traced.timer);
+    endAttempts(traced);
+    endRequest(traced);
+    traced.span.end(startedAt + durationMs);
+  }
+
+  function endAttempts({ ended, settled, attempts, context: parent }: Traced): void {
+    for (const [index, attempt] of ended?.attempts.entries() ?? []) {
+      const span = attempts[index] ?? startAttempt(attempt, parent);
+      describeAttempt(span, attempt);
+      if (ended && index === ended.attempts.length - 1) describeAnswer(span, attempt, ended, settled);
+      span.end(attempt.startedAt + attempt.durationMs);
+    }
+  }
+
+  function startAttempt(attempt: AttemptStarted | AttemptEnded, parent: Context): Span {
+    const attributes = attemptAttributes(attempt);
+    const { startedAt: startTime } = attempt;
+    return tracer.startSpan(
+      `chat ${attempt.model}`,
+      { kind: SpanKind.CLIENT, startTime, attributes },
+      parent,
+    );
+  }
+
+  return {
+    onRequest: (started) => {
+      const { parent, kind } = parentOf(started);
+      const { endpoint, startedAt: startTime } = started;
+      const method = METHODS.includes(started.method) ? started.method : 'HTTP';
+      const name = endpoint ? `${method} ${ROUTES[endpoint]}` : method;
+      const span = tracer.startSpan(
+        name,
+        { kind, startTime, attributes: requestAttributes(started) },
+        parent,
+      );
+      running.set(started.requestId, { span, context: trace.setSpan(parent, span), attempts: [] });
+    },
+    onResponse: (ended) => {
+      const traced = running.get(ended.requestId);
+      if (!traced) return;
+      traced.ended = ended;
+      if (!ended.admitted || traced.settled) {
+        end(ended, traced);
+        return;
+      }
+      traced.timer = setTimeout(() => {
+        end(ended, traced);
+      }, chargeWaitMs);
+      traced.timer.unref();
+    },
+    onSettled: (settled) => {
+      const traced = running.get(settled.requestId);
+      if (!traced) return;
+      traced.settled = settled;
+      if (traced.ended) end(traced.ended, traced);
+    },
+    ...(propagate && {
+      upstreamHeaders: (attempt: AttemptStarted) => {
+        const traced = running.get(attempt.requestId);
+        if (!traced) return undefined;
+        const span = startAttempt(attempt, traced.context);
+        traced.attempts[attempt.index] = span;
+        const headers: Record<string, string> = {};
+        // Baggage is the host's own: it may name customers.
+        propagation.inject(trace.setSpan(propagation.deleteBaggage(traced.context), span), headers);
+        return headers;
+      },
+    }),
+  };
+}
+
+/** A host that traces its own requests is the parent, else whoever the client says. */
+function parentOf(started: RequestStarted): { readonly parent: Context; readonly kind: SpanKind } {
+  const active = context.active();
+  const local = trace.getSpanContext(active);
+  if (local) return { parent: active, kind: local.isRemote ? SpanKind.SERVER : SpanKind.INTERNAL };
+  const { traceparent, tracestate } = started;
+  const carrier = { ...(traceparent && { traceparent }), ...(tracestate && { tracestate }) };
+  return { parent: traceparent ? propagation.extract(active, carrier) : active, kind: SpanKind.SERVER };
+}
+
+function requestAttributes({
+  requestId,
+  method,
+  path,
+  endpoint,
+  clientRequestId,
+}: RequestStarted): Attributes {
+  return {
+    'http.request.method': METHODS.includes(method) ? method : '_OTHER',
+    'url.path': path,
+    'ccr.request_id': requestId,
+    ...(endpoint && { 'http.route': ROUTES[endpoint] }),
+    ...(clientRequestId !== undefined && { 'ccr.client_request_id': clientRequestId }),
+  };
+}
+
+/** What is known of a request once it is over, and what it cost. */
+function endRequest({ span, ended, settled }: Traced): void {
+  if (!ended) return;
+  const { status, account, key, model, provider, ending } = ended;
+  const errorType = responseError(ended);
+  span.setAttributes({
+    'http.response.status_code': status,
+    ...(account !== undefined && { 'ccr.account': account }),
+    ...(key !== undefined && { 'ccr.key': key }),
+    ...(model !== undefined && { 'ccr.model': model }),
+    ...(provider !== undefined && { 'gen_ai.provider.name': providerName(provider) }),
+    ...(ending && { 'ccr.ending': ending }),
+    ...(errorType !== undefined && { 'error.type': errorType }),
+    ...(settled && {
+      'ccr.charged_usd': Number(settled.charged),
+      'ccr.written_off_usd': Number(settled.writtenOff),
+      'ccr.voided': settled.voided,
+      'ccr.usage_source': settled.usageSource,
+      ...(settled.cost !== undefined && { 'ccr.cost_usd': Number(settled.cost) }),
+    }),
+  });
+  // A server's span is an error where the server is to blame: not for what a client did wrong.
+  if (errorType !== undefined && (status >= 500 || status < 400))
+    span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+function describeAttempt(span: Span, attempt: AttemptEnded): void {
+  const { status, upstreamRequestId } = attempt;
+  const errorType = attemptError(attempt);
+  span.setAttributes({
+    ...(status !== undefined && { 'http.response.status_code': status }),
+    ...(upstreamRequestId !== undefined && { 'ccr.upstream_request_id': upstreamRequestId }),
+    ...(errorType !== undefined && { 'error.type': errorType }),
+  });
+  if (errorType !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** Of the last attempt: the answer that the client got. */
+function describeAnswer(span: Span, attempt: AttemptEnded, ended: ResponseEnded, settled?: Settled): void {
+  const { stream, firstByteMs, finishReason } = ended;
+  const usage = settled?.usageSource === 'upstream' ? settled.usage : undefined;
+  const sentMs = attempt.startedAt - ended.startedAt;
+  span.setAttributes({
+    'gen_ai.request.stream': stream,
+    ...(finishReason !== undefined && { 'gen_ai.response.finish_reasons': [finishReason] }),
+    ...(stream &&
+      firstByteMs !== undefined && {
+        'gen_ai.response.time_to_first_chunk': Math.max(0, firstByteMs - sentMs) / 1000,
+      }),
+    ...(usage && {
+      'gen_ai.usage.input_tokens': usage.promptTokens,
+      'gen_ai.usage.output_tokens': usage.completionTokens,
+      'gen_ai.usage.cache_read.input_tokens': usage.cachedTokens,
+      'gen_ai.usage.cache_creation.input_tokens': usage.cacheWriteTokens,
+      'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens,
+    }),
+  });
+}
