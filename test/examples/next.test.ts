@@ -1,20 +1,17 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 
 import OpenAI from 'openai';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
+import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 import { ENV } from '../helpers/example.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  existsSync,
-);
 
 let server: ChildProcess;
 let origin: string;
@@ -66,10 +63,7 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
   let page: Page;
 
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: CHROMIUM ?? '',
-      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-    });
+    browser = await launchChromium();
     page = await browser.newPage();
     await page.goto(origin);
   }, 60_000);

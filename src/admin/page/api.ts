@@ -21,6 +21,7 @@ export interface AccountRow {
   readonly id: string;
   readonly balance: string;
   readonly held: string;
+  readonly granted: string;
   readonly frozen: boolean;
 }
 

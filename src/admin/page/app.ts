@@ -23,6 +23,8 @@ export function startPage(browser: Browser, parts: Parts): void {
   const { document } = browser;
   const REPORT_MS = 60_000;
   const LIVE_MS = 3000;
+  /** Pauses are so many times as long as the answers took. */
+  const PAUSE_RATIO = 20;
   const RANGES = [7, 30, 90];
   const UNITS: readonly Unit[] = ['charged', 'requests', 'tokens'];
   const COLUMNS: readonly AccountColumn[] = ['account', 'charged', 'requests', 'held', 'balance', 'lasts'];
@@ -134,10 +136,11 @@ export function startPage(browser: Browser, parts: Parts): void {
     const low = chosen.filter(tables.isScarce).length;
     const held = figures.money(chosen.reduce((sum, line) => sum + line.held, 0n));
     get('balance').textContent = figures.money(chosen.reduce((sum, line) => sum + line.balance, 0n));
+    const counted = `${figures.count(chosen.length)} ${chosen.length === 1 ? 'account' : 'accounts'} · `;
     fill(
       'balance-note',
-      account === '' ? `${figures.count(chosen.length)} accounts · ${held} held` : `${held} held`,
-      low > 0 && html('b', { class: 'low' }, account === '' ? ` · ${figures.count(low)} low` : ' · low'),
+      html('span', {}, `${account === '' ? counted : ''}${held} held`),
+      low > 0 && html('span', { class: 'low' }, account === '' ? `${figures.count(low)} low` : 'low'),
     );
   }
 
@@ -171,7 +174,7 @@ export function startPage(browser: Browser, parts: Parts): void {
     void watch();
   }
 
-  /** Asks again and again while somebody looks: one question at a time. */
+  /** Asks again and again while somebody looks: one question at a time, and less often what takes long to answer. */
   function whileSeen(everyMs: number, ask: () => Promise<void>): void {
     let timer: NodeJS.Timeout | undefined;
     let asking = false;
@@ -179,9 +182,10 @@ export function startPage(browser: Browser, parts: Parts): void {
       clearTimeout(timer);
       if (document.hidden || asking) return;
       asking = true;
+      const askedAt = Date.now();
       if (!isSigningIn()) await ask();
       asking = false;
-      timer = setTimeout(() => void round(), everyMs);
+      timer = setTimeout(() => void round(), Math.max(everyMs, PAUSE_RATIO * (Date.now() - askedAt)));
     }
     document.addEventListener('visibilitychange', () => void round());
     void round();

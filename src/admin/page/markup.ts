@@ -17,8 +17,7 @@ export const MARKUP = /* html */ `<!doctype html>
     <h1>Usage</h1>
     <p id="updated" class="faint"></p>
     <div id="controls" class="controls">
-      <label class="field"><span class="unseen">Account</span>
-        <select id="account"><option value="">All accounts</option></select></label>
+      <div class="field"><select id="account" aria-label="Account"><option value="">All accounts</option></select></div>
       <div class="segments" role="group" aria-label="Range">
         <button type="button" id="days-7" aria-label="7 days">7<span class="word"> days</span></button><button type="button" id="days-30" aria-label="30 days">30<span class="word"> days</span></button><button type="button" id="days-90" aria-label="90 days">90<span class="word"> days</span></button>
       </div>
@@ -100,7 +99,7 @@ export const MARKUP = /* html */ `<!doctype html>
       <h2 id="accounts-title">Accounts <span id="accounts-count" class="faint"></span></h2>
       <div class="controls">
         <button type="button" id="only-low" class="chip" aria-pressed="false" hidden></button>
-        <label class="field"><span class="unseen">Search accounts</span><input id="search" type="search" placeholder="Search accounts" autocomplete="off" spellcheck="false"></label>
+        <div class="field"><input id="search" aria-label="Search accounts" type="search" placeholder="Search accounts" autocomplete="off" spellcheck="false"></div>
       </div>
     </div>
     <div class="scroll"><table>

@@ -146,7 +146,7 @@ export function createPlots(
         html(
           'div',
           { class: 'rank' },
-          html('span', { class: 'name' }, name, detail && html('small', {}, detail)),
+          html('span', { class: 'name' }, name, ' ', detail && html('small', {}, detail)),
           html('span', { class: 'note number' }, note),
           html('span', { class: 'value number' }, value),
           svg(

@@ -18,9 +18,12 @@ export interface RangeUsage {
 /** An account with what it used in the range that is shown. */
 export interface AccountUsage {
   readonly account: AccountRow;
-  /** By day. */
-  readonly charged: readonly bigint[];
+  readonly charged: bigint;
   readonly requests: number;
+  /** Charged by day; of so many accounts that days would be too much to ask for, none. */
+  readonly byDay: readonly bigint[];
+  /** For how many days it lasts at the pace of the last ones, seven where they are known; undefined where nothing was used. */
+  readonly lasts: number | undefined;
 }
 
 /** Reads what the page shows. */
@@ -34,6 +37,8 @@ export interface Readings {
 export function createReadings(api: Api, figures: Figures): Readings {
   const MOST_ACCOUNTS = 10_000;
   const NAMED_KEYS = 8;
+  /** Of more, the days are not asked for. */
+  const MOST_TRENDS = 100;
   const keyNames = new Map<string, string>();
   const namedAccounts = new Set<string>();
 
@@ -76,12 +81,16 @@ export function createReadings(api: Api, figures: Figures): Readings {
     }
     return accounts.map((account) => {
       const own = used.get(account.id) ?? [];
-      const byDay = new Map(own.map(({ day = '', charged }) => [day, figures.nanos(charged)]));
-      return {
-        account,
-        charged: days.map((day) => byDay.get(day) ?? 0n),
-        requests: own.reduce((sum, { requests }) => sum + requests, 0),
-      };
+      const { charged, requests } = figures.sum(own);
+      const onDay = new Map(own.flatMap(({ day, charged }) => (day ? [[day, figures.nanos(charged)]] : [])));
+      const byDay = accounts.length > MOST_TRENDS ? [] : days.map((day) => onDay.get(day) ?? 0n);
+      const lately = byDay.slice(-7);
+      const pace =
+        lately.length === 0
+          ? Number(charged) / days.length
+          : Number(lately.reduce((sum, day) => sum + day, 0n)) / lately.length;
+      const lasts = pace > 0 ? Math.max(0, Number(figures.nanos(account.balance))) / pace : undefined;
+      return { account, charged, requests, byDay, lasts };
     });
   }
 
@@ -92,11 +101,15 @@ export function createReadings(api: Api, figures: Figures): Readings {
       const [before = ''] = figures.days(length * 2, now);
       const [from = '', to = ''] = [days[0], days.at(-1)];
       const filter = account && { account };
-      const [models, keys, byAccount, accounts] = await Promise.all([
+      const asked = allAccounts();
+      const [models, keys, accounts, byAccount] = await Promise.all([
         api.list<UsageRow>('usage', { from: before, to, group_by: 'day,model', ...filter }),
         api.list<UsageRow>('usage', { from, to, group_by: 'account,key', ...filter }),
-        api.list<UsageRow>('usage', { from, to, group_by: 'day,account' }),
-        allAccounts(),
+        asked,
+        asked.then(({ length }) => {
+          const group_by = length > MOST_TRENDS ? 'account' : 'day,account';
+          return api.list<UsageRow>('usage', { from, to, group_by });
+        }),
       ]);
       await nameKeys(keys.data);
       return {

@@ -61,9 +61,9 @@ export function createReport(elements: Elements, figures: Figures, plots: Plots)
     return all.filter(({ of }) => of !== headline);
   }
 
-  function tile(id: string, figure: string, note: string): void {
+  function tile(id: string, figure: string, ...notes: string[]): void {
     get(id).textContent = figure;
-    get(`${id}-note`).textContent = note;
+    fill(`${id}-note`, ...notes.map((note) => html('span', {}, note)));
   }
 
   function showTiles({ days, chargedBefore }: RangeUsage, all: Sums): void {
@@ -74,25 +74,24 @@ export function createReport(elements: Elements, figures: Figures, plots: Plots)
       chargedBefore === 0n ? `in ${days.length} days` : `${signed} on the ${days.length} days before`;
     tile('charged', figures.money(all.charged), compared);
 
-    const known = percent(Number(all.costed), Number(all.charged));
-    tile(
-      'margin',
-      all.cost === 0n ? '–' : figures.money(all.costed - all.cost),
-      all.cost === 0n
-        ? 'no cost is known'
-        : [
-            `${percent(Number(all.costed - all.cost), Number(all.costed))} · cost ${figures.money(all.cost)}`,
-            ...(all.costed < all.charged ? [`known for ${known}`] : []),
-          ].join(' · '),
-    );
+    if (all.cost === 0n) tile('margin', '–', 'no cost is known');
+    else {
+      const margin = percent(Number(all.costed - all.cost), Number(all.costed));
+      const known = percent(Number(all.costed), Number(all.charged));
+      tile(
+        'margin',
+        figures.money(all.costed - all.cost),
+        `${margin} · cost ${figures.money(all.cost)}`,
+        ...(all.costed < all.charged ? [`known for ${known}`] : []),
+      );
+    }
 
     const failed = `${percent(all.errors, all.requests)} errors · ${percent(all.aborted, all.requests)} aborted`;
     tile('requests', short(all.requests), all.requests === 0 ? 'none' : failed);
 
     const tokens = all.prompt + all.completion;
-    const cached = `${percent(all.cached, all.prompt)} cached`;
-    const divided = `${short(all.prompt)} in, ${cached} · ${short(all.completion)} out`;
-    tile('tokens', short(tokens), tokens === 0 ? 'none' : divided);
+    const cached = `${short(all.prompt)} in, ${percent(all.cached, all.prompt)} cached`;
+    tile('tokens', short(tokens), ...(tokens === 0 ? ['none'] : [cached, `${short(all.completion)} out`]));
   }
 
   const remembered = new Map<string, string>();
@@ -205,7 +204,7 @@ export function createReport(elements: Elements, figures: Figures, plots: Plots)
       tone,
       share: size(sums) / most,
       value: figures.money(sums.charged),
-      note: `${figures.short(sums.requests)} requests`,
+      note: `${figures.short(sums.requests)} ${sums.requests === 1 ? 'request' : 'requests'}`,
       told: { headline: figures.money(sums.charged), parts: [], facts: facts(sums, 'charged') },
     }));
     const first = ranks[0] ? `; the first, ${ranks[0].name}, ${ranks[0].value}` : '';

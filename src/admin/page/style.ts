@@ -92,9 +92,9 @@ h2 { font-size: 0.9375rem; font-weight: 650; letter-spacing: -0.005em; }
 .tile { padding: 16px 18px 15px; min-width: 0; }
 .tile h2 { color: var(--muted); font-size: 0.8125rem; font-weight: 500; }
 .figure { margin: 2px 0 3px; font-size: 1.625rem; font-weight: 640; line-height: 1.25; letter-spacing: -0.025em; white-space: nowrap; }
-.tile .faint { min-height: 2.8em; line-height: 1.4; text-wrap: balance; }
-.tile b { font-weight: 600; white-space: nowrap; }
-.tile b.low, .tile b.empty { color: var(--warn); }
+.tile .faint { min-height: 2.8em; line-height: 1.4; }
+.tile span { display: block; }
+.tile .low { color: var(--warn); font-weight: 600; }
 
 .notice { margin-bottom: 16px; padding: 11px 16px; border-radius: 10px; background: var(--warn-back); color: var(--warn); }
 .notice.bad { background: var(--bad-back); color: var(--bad); }
@@ -134,7 +134,7 @@ details .scroll { max-height: 320px; margin-top: 10px; overflow: auto; }
 .rail { fill: var(--hover); }
 .rank[data-on] .rail { fill: var(--line); }
 small { color: var(--muted); font-size: 0.8125rem; font-weight: 400; }
-.rank small { margin-left: 8px; }
+.rank small { margin-left: 4px; }
 
 .scroll { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; font-size: 0.875rem; }
@@ -157,7 +157,7 @@ th.number, td.number { text-align: right; }
 .strong { font-weight: 650; }
 td.low { color: var(--warn); }
 td.empty { color: var(--bad); }
-.badge { display: inline-block; margin-left: 8px; padding: 0 8px; border-radius: 10px; font-size: 0.75rem; font-weight: 600; line-height: 20px; }
+.badge { display: inline-block; margin-left: 4px; padding: 0 8px; border-radius: 10px; font-size: 0.75rem; font-weight: 600; line-height: 20px; }
 td > .badge { margin-left: 0; }
 .badge.low, .badge.probing { background: var(--warn-back); color: var(--warn); }
 .badge.empty, .badge.ejected { background: var(--bad-back); color: var(--bad); padding: 0 8px; }

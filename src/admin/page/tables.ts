@@ -5,16 +5,14 @@ import type { Figures } from './figures.ts';
 import type { Plots } from './plots.ts';
 import type { AccountUsage } from './readings.ts';
 
-/** An account with what it used in the range that is shown. */
+/** An account as a line of the table. */
 export interface AccountLine {
   readonly account: string;
   readonly balance: bigint;
   readonly held: bigint;
   readonly charged: bigint;
   readonly requests: number;
-  /** Charged by day. */
-  readonly trend: readonly number[];
-  /** For how many days it lasts at the pace of the last seven; undefined where nothing was used. */
+  readonly byDay: readonly number[];
   readonly lasts: number | undefined;
   readonly state: 'frozen' | 'empty' | 'low' | 'fine';
 }
@@ -74,21 +72,19 @@ export function createTables(elements: Elements, figures: Figures, plots: Plots)
   return {
     isScarce,
 
-    accountLine({ account: { id, balance, held, frozen }, charged, requests }) {
-      const left = figures.nanos(balance);
-      const week = charged.slice(-7);
-      const pace = Number(week.reduce((sum, day) => sum + day, 0n)) / Math.max(1, week.length);
-      const lasts = pace > 0 ? Math.max(0, Number(left)) / pace : undefined;
-      const scarce = left <= 0n ? 'empty' : lasts !== undefined && lasts < LOW_DAYS ? 'low' : 'fine';
+    accountLine({ account: { id, balance, held, granted, frozen }, charged, requests, byDay, lasts }) {
+      // One that was never given anything is new, not empty.
+      const isEmpty = figures.nanos(balance) <= 0n && figures.nanos(granted) > 0n;
+      const isLow = lasts !== undefined && lasts < LOW_DAYS;
       return {
         account: id,
-        balance: left,
+        balance: figures.nanos(balance),
         held: figures.nanos(held),
-        charged: charged.reduce((sum, day) => sum + day, 0n),
+        charged,
         requests,
-        trend: charged.map(Number),
+        byDay: byDay.map(Number),
         lasts,
-        state: frozen ? 'frozen' : scarce,
+        state: frozen ? 'frozen' : isEmpty ? 'empty' : isLow ? 'low' : 'fine',
       };
     },
 
@@ -106,8 +102,8 @@ export function createTables(elements: Elements, figures: Figures, plots: Plots)
           return html(
             'tr',
             {},
-            html('th', { scope: 'row' }, name, line.state !== 'fine' && badge(line.state, line.state)),
-            html('td', { class: 'wide' }, plots.trend(line.trend)),
+            html('th', { scope: 'row' }, name, ' ', line.state !== 'fine' && badge(line.state, line.state)),
+            html('td', { class: 'wide' }, line.byDay.length > 0 && plots.trend(line.byDay)),
             cell(figures.money(line.charged)),
             cell(figures.count(line.requests), 'wide'),
             cell(line.held === 0n ? '–' : figures.money(line.held), 'wide'),
