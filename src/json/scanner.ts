@@ -110,6 +110,7 @@ export class JsonScanner<Mark extends string> {
   write(chunk: Uint8Array, from = 0, to: number = chunk.length): void {
     this.#base -= from;
     this.#from = from; // of a token that the last chunk cut
+    this.#string.open(chunk, from, to);
     const begin = this.#next >= IN_STRING ? this.#scanToken(chunk, from, to) : from;
     this.#scanStructure(chunk, begin, to);
     if (this.#next >= IN_STRING) this.#carryOver(chunk, to);

@@ -1,3 +1,4 @@
+import { PlainText } from './plain-text.ts';
 import { hexDigit } from './token.ts';
 
 /** `#escape` right after a backslash; 4 to 1 are the hex digits still to come, 0 is no escape. */
@@ -14,6 +15,7 @@ export class JsonStringScanner {
   nonAsciiChars = 0;
   escaped = false;
 
+  readonly #plain = new PlainText();
   #escape = 0;
   #hex = 0;
   /** Bytes that a UTF-8 character still lacks, and what the next of them may be. */
@@ -33,6 +35,11 @@ export class JsonStringScanner {
     this.#lacking = 0;
   }
 
+  /** The next bytes of the document, of which strings are a part. */
+  open(bytes: Uint8Array, from: number, to: number): void {
+    this.#plain.open(bytes, from, to);
+  }
+
   /** Whether an escape or a character is unfinished, so that no quote may come. */
   get unfinished(): boolean {
     return this.#escape !== 0 || this.#lacking !== 0;
@@ -47,6 +54,7 @@ export class JsonStringScanner {
       } else if (this.#lacking !== 0) {
         if (!this.#continueCharacter(bytes[i] ?? 0)) return i;
       } else {
+        if (this.#plain.mayPass(i)) i = this.#passWords(bytes, i);
         const begin = i;
         while (i < to && PLAIN[bytes[i] ?? 0] === 1) i++;
         this.asciiChars += i - begin;
@@ -65,6 +73,13 @@ export class JsonStringScanner {
       i++;
     }
     return to;
+  }
+
+  #passWords(bytes: Uint8Array, index: number): number {
+    const end = this.#plain.pass(bytes, index);
+    this.asciiChars += this.#plain.asciiChars;
+    this.nonAsciiChars += this.#plain.nonAsciiChars;
+    return end;
   }
 
   #continueEscape(byte: number): boolean {
