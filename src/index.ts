@@ -35,6 +35,7 @@ export type { LedgerEvent } from './ledger/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/keys.ts';
 export type * from './ledger/ledger.ts';
+export type { UsageCounts } from './ledger/usage.ts';
 export { StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory/memory-store.ts';
 export {
@@ -43,6 +44,12 @@ export {
   MigrationRefusedError,
   type MigrationReport,
 } from './ledger/operations/migrate.ts';
+export type {
+  UsageGroup,
+  UsageQueries,
+  UsageQuery,
+  UsageSummary,
+} from './ledger/operations/usage-queries.ts';
 export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite/sqlite-store.ts';
 export type { RedisClient } from './ledger/redis/redis-client.ts';
 export type { Durability } from './ledger/redis/redis-durability.ts';

@@ -9,6 +9,7 @@ import { LiveRequest, runningRequests, type RunningRequest } from './live-reques
 import type { LedgerEvent } from './ledger/events.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import { Housekeeping } from './ledger/operations/housekeeping.ts';
+import { createUsageQueries, type UsageQueries } from './ledger/operations/usage-queries.ts';
 import { openStore } from './ledger/open-store.ts';
 import { OutboxFolder } from './ledger/reliable/outbox-files.ts';
 import { ReliableStore } from './ledger/reliable/reliable-store.ts';
@@ -42,6 +43,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly keys: ApiKeys;
   /** Their prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
+  /** What was used, by day, account, key and model. */
+  readonly usage: UsageQueries;
   /** Who has them: balances, and freezing. */
   readonly accounts: Accounts;
   /**
@@ -202,6 +205,7 @@ export function createPacedRouter(
     settled,
     reload,
     accounts: createAccounts(store),
+    usage: createUsageQueries(store, () => clock.now()),
     health: targets,
     requests: () => runningRequests(open.values()),
     close: () => (closed ??= close()),

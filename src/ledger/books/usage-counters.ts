@@ -1,8 +1,8 @@
 import type { AccountRows, RequestRow } from './account-rows.ts';
-import type { Ending, SettledUsage, UsageRow } from '../ledger.ts';
+import type { Ending, SettledUsage } from '../ledger.ts';
 import type { NanoDollars } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
-import { dayOf } from '../usage.ts';
+import { dayOf, type UsageCounts } from '../usage.ts';
 
 /** How a request ended, for the counters. */
 export interface Ended {
@@ -59,18 +59,28 @@ export function uncountExpiry(
   account.count({ day, key, model, requests: -1, errors: -1, aborted: 0, ...nothing, charged: -charged });
 }
 
-/** A row with another's counts added. */
-export function addCounts(row: UsageRow, more: UsageRow): UsageRow {
+export const NO_COUNTS: UsageCounts = {
+  requests: 0,
+  errors: 0,
+  aborted: 0,
+  promptTokens: 0,
+  cachedTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  charged: 0n,
+  cost: 0n,
+};
+
+export function addCounts(counts: UsageCounts, more: UsageCounts): UsageCounts {
   return {
-    ...row,
-    requests: row.requests + more.requests,
-    errors: row.errors + more.errors,
-    aborted: row.aborted + more.aborted,
-    promptTokens: row.promptTokens + more.promptTokens,
-    cachedTokens: row.cachedTokens + more.cachedTokens,
-    completionTokens: row.completionTokens + more.completionTokens,
-    reasoningTokens: row.reasoningTokens + more.reasoningTokens,
-    charged: row.charged + more.charged,
-    cost: row.cost + more.cost,
+    requests: counts.requests + more.requests,
+    errors: counts.errors + more.errors,
+    aborted: counts.aborted + more.aborted,
+    promptTokens: counts.promptTokens + more.promptTokens,
+    cachedTokens: counts.cachedTokens + more.cachedTokens,
+    completionTokens: counts.completionTokens + more.completionTokens,
+    reasoningTokens: counts.reasoningTokens + more.reasoningTokens,
+    charged: counts.charged + more.charged,
+    cost: counts.cost + more.cost,
   };
 }

@@ -128,7 +128,7 @@ export class MemoryAccount implements AccountRows {
   count(usage: UsageRow): void {
     const id = `${usage.day} ${usage.key} ${usage.model}`;
     const row = this.#usage.get(id);
-    this.#usage.set(id, row ? addCounts(row, usage) : usage);
+    this.#usage.set(id, row ? { ...row, ...addCounts(row, usage) } : usage);
   }
 
   usage(fromDay: string, toDay: string): UsageRow[] {

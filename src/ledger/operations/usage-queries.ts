@@ -1,0 +1,167 @@
+import { addCounts, NO_COUNTS } from '../books/usage-counters.ts';
+import { checkAccount, checkKey } from '../books/arguments.ts';
+import type { LedgerStore, UsageRow } from '../ledger.ts';
+import { formatUsd } from '../money.ts';
+import { dayOf, isDay, type UsageCounts } from '../usage.ts';
+
+/** What requests have used, counted by the UTC day they were made in, their account, key and model. */
+export interface UsageQueries {
+  /**
+   * Sums over a range of days, of one account or all.
+   *
+   * Reads account by account: what it keeps is no more than the rows that it returns.
+   *
+   * @throws {TypeError} naming the field that can only be a mistake
+   */
+  query(query?: UsageQuery): Promise<readonly UsageSummary[]>;
+}
+
+export interface UsageQuery {
+  /** @default all accounts */
+  readonly account?: string;
+  /** Id of an API key. @default all keys */
+  readonly key?: string;
+  /** @default all models */
+  readonly model?: string;
+  /**
+   * First day, UTC: `2026-11-21`, or any time of it.
+   *
+   * @default 29 days before `to`
+   */
+  readonly from?: string | Date;
+  /**
+   * Last day, counted in.
+   *
+   * @default today
+   */
+  readonly to?: string | Date;
+  /**
+   * What there is a row for: each day, each account, and so on; none for one row of all.
+   *
+   * @default ['day']
+   */
+  readonly groupBy?: readonly UsageGroup[];
+}
+
+export type UsageGroup = 'day' | 'account' | 'key' | 'model';
+
+/** Has the members that were asked for by `groupBy`. Rows without a request are left out. */
+export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
+  readonly day?: string;
+  readonly account?: string;
+  /** Id of the API key, which is unique in its account: group by `account` too. */
+  readonly key?: string;
+  readonly model?: string;
+  /** USD, as a decimal string. */
+  readonly charged: string;
+  /** What providers bill, as far as it is known; USD, as a decimal string. */
+  readonly cost: string;
+}
+
+/** @param now - in ms; what today is */
+export function createUsageQueries(store: LedgerStore, now: () => number): UsageQueries {
+  return {
+    async query(query = {}) {
+      const { account, key, model, from, to, groupBy } = checked(query, now());
+      const groups = new Map<string, Group>();
+      for await (const id of account === undefined ? store.accounts() : [account]) {
+        for (const row of await store.usage(id, from, to)) {
+          if ((key !== undefined && row.key !== key) || (model !== undefined && row.model !== model))
+            continue;
+          add(groups, { ...row, account: id }, groupBy);
+        }
+      }
+      return [...groups.values()]
+        .filter(({ counts }) => counts.requests > 0 || counts.charged !== 0n)
+        .toSorted((a, b) => compare(a.names, b.names))
+        .map(({ names, counts }) => summary(names, counts, groupBy));
+    },
+  };
+}
+
+const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
+const DAY_MS = 24 * 60 * 60 * 1000;
+const DEFAULT_DAYS = 30;
+
+interface Checked {
+  readonly account: string | undefined;
+  readonly key: string | undefined;
+  readonly model: string | undefined;
+  readonly from: string;
+  readonly to: string;
+  readonly groupBy: readonly UsageGroup[];
+}
+
+function checked(query: UsageQuery, now: number): Checked {
+  const { account, key, model, groupBy = ['day'] } = query;
+  if (account !== undefined) checkAccount(account);
+  if (key !== undefined) checkKey(key);
+  if (model !== undefined && typeof model !== 'string') throw wrong('model', 'a string', model);
+  const wanted = `a list of some of ${GROUPS.map((group) => `"${group}"`).join(', ')}, each once`;
+  if (!Array.isArray(groupBy)) throw wrong('groupBy', wanted, groupBy);
+  for (const group of groupBy) if (!GROUPS.includes(group)) throw wrong('groupBy', wanted, group);
+  if (new Set(groupBy).size < groupBy.length) throw wrong('groupBy', wanted, groupBy.join(', '));
+
+  const to = query.to === undefined ? dayOf(now) : dayFrom('to', query.to);
+  const from =
+    query.from === undefined
+      ? dayOf(Date.parse(to) - (DEFAULT_DAYS - 1) * DAY_MS)
+      : dayFrom('from', query.from);
+  if (from > to) throw wrong('from', `a day not after to (${to})`, from);
+  return { account, key, model, from, to, groupBy };
+}
+
+function dayFrom(name: string, value: string | Date): string {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return dayOf(value.getTime());
+  if (typeof value === 'string') {
+    if (isDay(value)) return value;
+    // Only what says its time zone: the day must not depend on where this runs.
+    const time = /T.*(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
+    if (!Number.isNaN(time)) return dayOf(time);
+  }
+  throw wrong(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);
+}
+
+/** Sums by the names that a row has in the members asked for. */
+interface Group {
+  readonly names: readonly string[];
+  counts: UsageCounts;
+}
+
+function add(
+  groups: Map<string, Group>,
+  row: UsageRow & { readonly account: string },
+  groupBy: readonly UsageGroup[],
+): void {
+  const names = groupBy.map((group) => row[group]);
+  const id = JSON.stringify(names);
+  let group = groups.get(id);
+  if (!group) groups.set(id, (group = { names, counts: NO_COUNTS }));
+  group.counts = addCounts(group.counts, row);
+}
+
+function summary(
+  names: readonly string[],
+  { charged, cost, ...counts }: UsageCounts,
+  groupBy: readonly UsageGroup[],
+): UsageSummary {
+  return {
+    ...Object.fromEntries(groupBy.map((group, n) => [group, names[n]])),
+    ...counts,
+    charged: formatUsd(charged),
+    cost: formatUsd(cost),
+  };
+}
+
+function compare(a: readonly string[], b: readonly string[]): number {
+  for (const [n, name] of a.entries()) {
+    const other = b[n] ?? '';
+    if (name !== other) return name < other ? -1 : 1;
+  }
+  return 0;
+}
+
+function wrong(name: string, wanted: string, got: unknown): TypeError {
+  const shown = typeof got === 'string' ? JSON.stringify(got.slice(0, 100)) : String(got);
+  return new TypeError(`${name} must be ${wanted}, got ${shown}`);
+}
