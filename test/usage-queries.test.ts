@@ -1,11 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import {
-  createChatCompletionsRouter,
-  MemoryStore,
-  type UsageQueries,
-  type UsageQuery,
-} from '../src/index.ts';
+import { MemoryStore, type UsageQueries, type UsageQuery } from '../src/index.ts';
 import { createUsageQueries } from '../src/ledger/operations/usage-queries.ts';
 import { DAY, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { QUESTION, startGateway } from './helpers/gateway.ts';
