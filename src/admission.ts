@@ -13,7 +13,7 @@ import {
 import type { ChatRequest } from './http/chat-request.ts';
 import type { AdmitResult } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
-import { affordableOutputTokens, quoteFor, type Quote } from './metering/estimate.ts';
+import { affordableOutputTokens, quoteFor, type Quote, withoutSearches } from './metering/estimate.ts';
 import type { Model } from './models/catalog.ts';
 
 /** What is taken for the longest answer of a free model that says nothing of its limits. */
@@ -40,7 +40,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
 /** The limit of output that a hold covers; undefined where the request can't exceed it anyway. */
 export function outputLimit(hold: NanoDollars, quote: Quote): number | undefined {
   if (hold >= quote.want) return undefined;
-  const limit = affordableOutputTokens(hold, quote.promptTokens, quote);
+  const limit = affordableOutputTokens(hold, quote.promptTokens, withoutSearches(quote));
   return limit < quote.outputCap ? limit : undefined;
 }
 
@@ -82,7 +82,9 @@ export function refusal(result: AdmitResult, required: NanoDollars, quote: Quote
 
 function insufficient(required: NanoDollars, available: NanoDollars, quote: Quote): RouterError {
   // With the same bound on the prompt as what was required: asked again with it, the request fits.
-  const promptTokens = required === quote.want ? quote.promptTokensAtMost : quote.promptTokens;
-  const affordable = affordableOutputTokens(available, promptTokens, quote);
+  const affordable =
+    required === quote.want
+      ? affordableOutputTokens(available, quote.promptTokensAtMost, quote)
+      : affordableOutputTokens(available, quote.promptTokens, withoutSearches(quote));
   return new InsufficientCreditsError(formatUsd(required), formatUsd(available), affordable);
 }

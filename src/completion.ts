@@ -167,7 +167,8 @@ export async function completion(
     const { onBreak, heartbeatMs } = settings;
     const mustMarkEnd = services.endMarks.expectedOf(target);
     const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
-    end = await relay(exchange, client, withHeaders(answer, hold.headers), parts);
+    const headers = first.lifecycle ? { ...hold.headers, ...first.lifecycle.headers } : hold.headers;
+    end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput } = end;
     services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;

@@ -143,6 +143,22 @@ export class ModelNotFoundError extends RouterError {
   }
 }
 
+/** There was such a model, until a day that was told before. */
+export class ModelShutDownError extends RouterError {
+  readonly status = 404;
+  readonly code = 'model_shut_down';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'model';
+
+  constructor(modelId: string, day: string, replacement: string | undefined) {
+    const instead =
+      replacement === undefined
+        ? 'GET /models lists those that there are.'
+        : `Use ${quote(replacement)} instead.`;
+    super(`The model ${quote(modelId)} was shut down on ${day}. ${instead}`);
+  }
+}
+
 /** Nothing is served under this path. */
 export class UnknownEndpointError extends RouterError {
   readonly status = 404;

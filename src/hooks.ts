@@ -121,6 +121,8 @@ export interface Settled {
   readonly account: string;
   readonly key: string;
   readonly model: string;
+  /** The entry with a star that the model comes of: label metrics by it, for clients choose what stands in the star's place. */
+  readonly wildcard?: string;
   readonly provider: string;
   readonly upstreamModel: string;
   /** USD, as a decimal string. */

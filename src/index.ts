@@ -62,7 +62,15 @@ export type {
   AuthenticatedCaller,
   AuthenticateRequest,
 } from './options/authenticate-options.ts';
-export type { Choice, ModelOptions, TargetOptions } from './options/model-options.ts';
+export type {
+  CatalogEntry,
+  Choice,
+  ModelOptions,
+  PriceCatalog,
+  PriceQuestion,
+  PricingOption,
+  TargetOptions,
+} from './options/model-options.ts';
 export type { ApiKeySource, ProviderOptions, TimeoutOptions } from './options/provider-options.ts';
 export type {
   ChatCompletionsRouterOptions,

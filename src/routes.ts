@@ -16,7 +16,9 @@ import { Closed } from './http/relay.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd } from './ledger/money.ts';
 import type { LiveRequest } from './live-request.ts';
-import type { ModelList } from './models/list.ts';
+import { withCallerMarkup } from './models/caller-markup.ts';
+import { assertServed } from './models/lifecycle.ts';
+import { recordOf } from './models/list.ts';
 
 export interface RouteServices extends CompletionServices {
   readonly authenticator: Authenticator;
@@ -55,14 +57,11 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         await completion(exchange, client, caller, services, live);
         return;
       case 'models':
-        sendJson(exchange, 200, listFor(caller, services).all);
+        sendJson(exchange, 200, services.catalog.list(services.markups.of(caller)).all);
         return;
-      case 'model': {
-        const record = listFor(caller, services).get(endpoint.id);
-        if (!record) throw new ModelNotFoundError(endpoint.id);
-        sendJson(exchange, 200, record);
+      case 'model':
+        sendModel(exchange, endpoint.id, caller, services);
         return;
-      }
       case 'credits':
         await sendCredits(exchange, caller.account, services.store);
     }
@@ -83,10 +82,14 @@ export function endpointOf(
   return [pathOf(url), findEndpoint(url, basePath)?.name];
 }
 
-/** The models with what this caller pays. */
-function listFor(caller: Caller, { catalog, markups }: RouteServices): ModelList {
-  const markup = markups.of(caller);
-  return markup ? catalog.listWith(markup) : catalog.list;
+/** The model with what this caller pays. */
+function sendModel(exchange: Exchange, id: string, caller: Caller, services: RouteServices): void {
+  const model = services.catalog.get(id);
+  if (!model) throw new ModelNotFoundError(id);
+  assertServed(model);
+  const markup = services.markups.of(caller);
+  const record = recordOf(markup ? withCallerMarkup(model, markup) : model);
+  sendJson(exchange, 200, record, model.lifecycle?.headers);
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Hooks } from './hooks.ts';
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from './metering/markup.ts';
+import type { PriceCatalog } from './options/model-options.ts';
 import type { TimeoutOptions } from './options/provider-options.ts';
 import type {
   ChatCompletionsRouterOptions,
@@ -45,6 +46,7 @@ export interface Settings {
   readonly heartbeatMs: number | undefined;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
+  readonly prices: PriceCatalog | undefined;
   readonly retries: Retries | undefined;
   readonly health: HealthChecks | undefined;
   readonly keyCacheMs: number;
@@ -74,6 +76,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   models: true,
   markup: true,
   markupOf: true,
+  prices: true,
   store: true,
   authenticate: true,
   cacheKey: true,
@@ -136,6 +139,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     onBreak,
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
+    prices: resolvePrices(options.prices),
     markup: options.markup === undefined ? NO_MARKUP : parseMarkup(options.markup, 'markup'),
     retries: resolveRetries(options.retries),
     health: resolveHealth(options.health),
@@ -175,6 +179,13 @@ function checkHooks(given: Hooks | readonly Hooks[] = []): void {
       if (hook !== undefined && typeof hook !== wanted) throw wrong(`${option}.${name}`, `a ${wanted}`, hook);
     }
   }
+}
+
+function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefined {
+  if (given !== undefined && typeof given?.find !== 'function') {
+    throw wrong('prices', "a price catalog, as catalogPrices() of 'chat-completions-router/prices'", given);
+  }
+  return given;
 }
 
 function resolveRequestControl(given: boolean | RequestControlOptions = false): RequestControlFields {

@@ -67,7 +67,7 @@ export class Settlements {
   readonly #options: SettlementsOptions;
   readonly #keeper: HoldKeeper;
   readonly #heartbeat: Heartbeat;
-  /** By the model's ID. */
+  /** By the model's ID, or the wildcard that it comes of. */
   readonly #corrections = new Map<string, Correction>();
   readonly #posting = new InFlight<Posting>();
   /** Holds of nothing, of accounts that there are not. */
@@ -195,7 +195,7 @@ export class Settlements {
 
   #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ConsumptionTerms {
     // Not the hold's model: where a client chose several, another one may have answered.
-    const { modelId } = target;
+    const modelId = target.wildcard ?? target.modelId;
     let correction = this.#corrections.get(modelId);
     if (!correction) this.#corrections.set(modelId, (correction = new Correction()));
     return { quote: terms.quote, held: amount, correction, policy: this.#options.settings };
@@ -272,6 +272,7 @@ export class Settlements {
       account: caller.account,
       key: caller.key,
       model: target.modelId,
+      ...(target.wildcard !== undefined && { wildcard: target.wildcard }),
       provider: target.provider.name,
       upstreamModel: target.model,
       charged: formatUsd(charged),

@@ -166,11 +166,12 @@ describe('the packed package', () => {
         imported.set(name, [...(imported.get(name) ?? []), file]);
       }
     }
-    const peers = ['@opentelemetry/api', 'next'];
+    const peers = ['@opentelemetry/api', '@pydantic/genai-prices', 'next'];
     expect([...imported.keys()].sort()).toEqual([...Object.keys(dependencies), ...peers].sort());
     const telemetry = imported.get('@opentelemetry/api') ?? [];
     expect(telemetry.filter((file) => !/^opentelemetry[./]/.test(file))).toEqual([]);
     expect(imported.get('next')).toEqual(['next.js']);
+    expect(imported.get('@pydantic/genai-prices')).toEqual(['prices.js']);
     expect(Object.keys(peerDependencies)).toEqual(expect.arrayContaining(peers));
   });
 

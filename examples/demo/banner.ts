@@ -74,7 +74,7 @@ END`;
 }
 
 function priceOf(pricing: ModelOptions['pricing']): string {
-  return pricing === 'free' ? 'free' : `${pricing.input} in · ${pricing.output} out`;
+  return typeof pricing === 'string' ? pricing : `${pricing.input} in · ${pricing.output} out`;
 }
 
 /** Colours are left out by themselves where stdout is no terminal, or NO_COLOR is set. */

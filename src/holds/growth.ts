@@ -8,6 +8,7 @@ import {
   outputTokensCovered,
   outputTokensEstimate,
   plausibleOutputTokens,
+  withoutSearches,
 } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Delivered } from '../outcome.ts';
@@ -105,8 +106,10 @@ export class Growth implements Brake {
       this.#growAt = Infinity;
       return;
     }
-    const prompt = amount >= this.#asked ? quote.promptTokensAtMost : quote.promptTokens;
-    this.#covered = outputTokensCovered(amount, prompt, quote);
+    this.#covered =
+      amount >= this.#asked
+        ? outputTokensCovered(amount, quote.promptTokensAtMost, quote)
+        : outputTokensCovered(amount, quote.promptTokens, withoutSearches(quote));
     this.#growAt = GROW_AT * this.#covered;
   }
 

@@ -83,7 +83,8 @@ export function quoteFor(request: QuoteRequest): Quote {
   return {
     ...request,
     want: dearest(promptTokensMost, n * outputCap, request),
-    min: dearest(promptTokens, n * least, request),
+    // Few make as many searches as they are held for, and a small balance is as good as another.
+    min: dearest(promptTokens, n * least, withoutSearches(request)),
     promptTokens,
     promptTokensAtMost: promptTokensMost,
     tokens: promptTokens + n * outputCap,
@@ -191,6 +192,11 @@ function textTokens(ascii: number, nonAscii: number): number {
 function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
   const seconds = Math.ceil(size.audioBytes / AUDIO_BYTES_PER_SECOND);
   return size.images * budgets.image + seconds * budgets.audioPerSecond + size.files * budgets.file;
+}
+
+/** The same request as it is likely: it searches nothing. */
+export function withoutSearches<T extends QuoteRequest>(request: T): T {
+  return request.webSearches === 0 ? request : { ...request, webSearches: 0 };
 }
 
 /** Of the dearest price, every token in its dearest bucket. */

@@ -1,6 +1,7 @@
 import { InvalidRequestError, ModelNotFoundError } from '../errors.ts';
 import type { RequestControl } from '../http/request-control.ts';
 import type { Catalog, Model, Target } from './catalog.ts';
+import { assertServed } from './lifecycle.ts';
 
 /** Models in the order in which to ask them, at least one, each with the targets that are left of it. */
 export type AskedModels = readonly [Model, ...Model[]];
@@ -9,6 +10,7 @@ export type AskedModels = readonly [Model, ...Model[]];
  * What a request asks: its model, or that and others, at the providers that it chose.
  *
  * @throws {ModelNotFoundError} for the first model that the catalog doesn't have
+ * @throws {ModelShutDownError} for the first one that it no longer serves
  * @throws {InvalidRequestError} if a provider isn't known, or no target is left
  */
 export function askedModels(
@@ -19,6 +21,7 @@ export function askedModels(
   const find = (id: string): Model => {
     const model = catalog.get(id);
     if (!model) throw new ModelNotFoundError(id);
+    assertServed(model);
     return model;
   };
   const first = find(modelId);

@@ -1,4 +1,4 @@
-import { combineMarkups, type Markup, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
+import { combineMarkups, type Markup, type MarkupTerms, NO_MARKUP, parseMarkup } from '../metering/markup.ts';
 import { withMarkup } from '../metering/price.ts';
 import type { MarkupCaller } from '../options/router-options.ts';
 import type { Model, Target } from './catalog.ts';
@@ -50,6 +50,7 @@ const marked = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
 
 /** A model as it is for a caller with a markup; the same object each time. */
 export function withCallerMarkup(model: Model, markup: MarkupTerms): Model {
+  if (markup === NO_MARKUP) return model;
   let models = marked.get(markup);
   if (!models) marked.set(markup, (models = new WeakMap()));
   let variant = models.get(model);

@@ -1,17 +1,25 @@
 import type { TokenBudgets } from '../metering/estimate.ts';
-import type { MarkupTerms } from '../metering/markup.ts';
+import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { Price } from '../metering/price.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { checkRecord, type Settings, wrong } from '../settings.ts';
 import { withCallerMarkup } from './caller-markup.ts';
+import { isShutDown, type Lifecycle } from './lifecycle.ts';
 import { ModelList } from './list.ts';
 import { isSameProvider, type Provider, resolveProvider } from './providers.ts';
 import { resolveModel } from './resolve-model.ts';
+import { Wildcard, Wildcards } from './wildcards.ts';
 
 /** A model as clients know it: where it is served and what it costs. */
 export interface Model {
   readonly id: string;
+  /** Other IDs for it. */
+  readonly aliases: readonly string[];
+  /** The entry with a star that it comes of, as `openai/*`; undefined where it has one of its own. */
+  readonly wildcard: string | undefined;
+  /** Undefined where it is here to stay. */
+  readonly lifecycle: Lifecycle | undefined;
   /** Ordered, at least one. */
   readonly targets: readonly [Target, ...Target[]];
   /** In which order they are tried. */
@@ -37,9 +45,13 @@ export interface Model {
 export interface Target {
   /** ID of the model that it serves, as clients know it. */
   readonly modelId: string;
+  /** The entry with a star that its model comes of. */
+  readonly wildcard: string | undefined;
   readonly provider: Provider;
   /** The model's name there. */
   readonly model: string;
+  /** By which it is remembered how it does: its name, or one for all that a wildcard makes, whose names clients choose. */
+  readonly knownAs: string;
   /** What the client pays when this target answers. */
   readonly price: Price;
   /** What it pays when its own key was used. */
@@ -58,35 +70,54 @@ const KEPT_LISTS = 8;
 /** All that clients can ask for, and where. It never changes: another one takes its place. */
 export class Catalog {
   readonly providers: ReadonlyMap<string, Provider>;
-  /** `GET /models`. */
-  readonly list: ModelList;
-  /** In the order of the options. A Map: an ID like `__proto__` is an ID. */
-  readonly #models: ReadonlyMap<string, Model>;
+  /** In the order of the options. */
+  readonly #models: readonly Model[];
+  /** By ID and by alias. A Map: an ID like `__proto__` is an ID. */
+  readonly #byId: ReadonlyMap<string, Model>;
+  readonly #wildcards: Wildcards;
   /** Names of the providers that serve a model, in lower case. */
   readonly #serving: ReadonlySet<string>;
-  readonly #marked = new Map<MarkupTerms, ModelList>();
+  /** `GET /models`, as it is until a model is shut down. */
+  readonly #lists = new Map<MarkupTerms, ModelList>();
+  #listedUntil = 0;
 
-  constructor(providers: ReadonlyMap<string, Provider>, models: ReadonlyMap<string, Model>) {
+  constructor(
+    providers: ReadonlyMap<string, Provider>,
+    models: readonly Model[],
+    wildcards: readonly Wildcard[],
+  ) {
     this.providers = providers;
     this.#models = models;
-    this.list = new ModelList(models.values());
-    const targets = [...models.values()].flatMap((model) => model.targets);
+    this.#byId = indexed(models);
+    this.#wildcards = new Wildcards(wildcards);
+    const targets = [...models, ...this.#wildcards.models].flatMap((model) => model.targets);
     this.#serving = new Set(targets.map(({ provider }) => provider.name.toLowerCase()));
   }
 
-  /** The model of an ID; takes the same time however many there are. */
+  /** The model of an ID or alias; takes the same time however many there are. */
   get(id: string): Model | undefined {
-    return this.#models.get(id);
+    return this.#byId.get(id) ?? this.#wildcards.get(id);
   }
 
-  /** `GET /models` with the prices of a caller that has a markup of its own. */
-  listWith(markup: MarkupTerms): ModelList {
-    let list = this.#marked.get(markup);
+  /**
+   * `GET /models` of the models that there still are; not those that a wildcard may make.
+   *
+   * @param markup - of the caller
+   */
+  list(markup: MarkupTerms = NO_MARKUP): ModelList {
+    const now = Date.now();
+    if (now >= this.#listedUntil) {
+      this.#lists.clear();
+      const ends = this.#models.map(({ lifecycle }) => lifecycle?.shutdownAt ?? Infinity);
+      this.#listedUntil = Math.min(...ends.filter((end) => end > now), Infinity);
+    }
+    let list = this.#lists.get(markup);
     if (!list) {
-      const [oldest] = this.#marked.keys();
-      if (this.#marked.size === KEPT_LISTS && oldest) this.#marked.delete(oldest);
-      list = new ModelList([...this.#models.values()].map((model) => withCallerMarkup(model, markup)));
-      this.#marked.set(markup, list);
+      const oldest = [...this.#lists.keys()].find((each) => each !== NO_MARKUP);
+      if (this.#lists.size >= KEPT_LISTS && oldest) this.#lists.delete(oldest);
+      const listed = this.#models.filter((model) => !isShutDown(model, now));
+      list = new ModelList(listed.map((model) => withCallerMarkup(model, markup)));
+      this.#lists.set(markup, list);
     }
     return list;
   }
@@ -97,11 +128,28 @@ export class Catalog {
   }
 }
 
+/** @throws {TypeError} if two models have the same ID or alias */
+function indexed(models: readonly Model[]): ReadonlyMap<string, Model> {
+  const byId = new Map(models.map((model) => [model.id, model]));
+  for (const model of models) {
+    for (const alias of model.aliases) {
+      const other = byId.get(alias);
+      if (other) {
+        throw new TypeError(
+          `models[${JSON.stringify(model.id)}].aliases has ${JSON.stringify(alias)}, which is ${JSON.stringify(other.id)} already`,
+        );
+      }
+      byId.set(alias, model);
+    }
+  }
+  return byId;
+}
+
 /** What a catalog is made of. */
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
 /** What of the router's own options counts for every catalog. */
-export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup'>;
+export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices'>;
 
 /**
  * Checks all that is given before anything of it counts.
@@ -111,7 +159,7 @@ export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup'>;
  */
 export function createCatalog(
   options: CatalogOptions,
-  { timeouts, markup }: CatalogSettings,
+  { timeouts, markup, prices }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
   checkRecord(options.providers, 'providers');
@@ -123,9 +171,12 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const models = new Map<string, Model>();
+  const surroundings = { providers, markup, prices };
+  const models: Model[] = [];
+  const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {
-    models.set(id, resolveModel(id, given, { providers, markup }));
+    if (id.includes('*')) wildcards.push(new Wildcard(id, given, surroundings));
+    else models.push(resolveModel(id, given, surroundings));
   }
-  return new Catalog(providers, models);
+  return new Catalog(providers, models, wildcards);
 }

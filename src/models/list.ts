@@ -1,25 +1,27 @@
 import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
 import type { Model } from './catalog.ts';
+import { isoDate } from './lifecycle.ts';
 
-/** `GET /models` and `GET /models/{id}`, serialised once: the models of a catalog don't change. */
+/** `GET /models`, serialised once: the models of a catalog don't change. */
 export class ModelList {
   /** In the order of the catalog. */
   readonly #records: ReadonlyMap<string, Buffer>;
   readonly all: Buffer;
 
   constructor(models: Iterable<Model>) {
-    this.#records = new Map([...models].map((model) => [model.id, toBytes(modelRecord(model))]));
+    this.#records = new Map([...models].map((model) => [model.id, recordOf(model)]));
     this.all = listOf([...this.#records.values()]);
-  }
-
-  get(id: string): Buffer | undefined {
-    return this.#records.get(id);
   }
 
   /** The list of those models alone that somebody may use. */
   only(allows: (id: string) => boolean): Buffer {
     return listOf([...this.#records].filter(([id]) => allows(id)).map(([, record]) => record));
   }
+}
+
+/** `GET /models/{id}`. */
+export function recordOf(model: Model): Buffer {
+  return Buffer.from(JSON.stringify(modelRecord(model)));
 }
 
 function listOf(records: readonly Buffer[]): Buffer {
@@ -37,6 +39,7 @@ const LIST_TAIL = Buffer.from(']}');
  */
 function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   const { price, contextWindow, maxOutputTokens } = model;
+  const { deprecatedAt, shutdownAt, replacement } = model.lifecycle ?? {};
   return {
     id: model.id,
     object: 'model',
@@ -45,6 +48,10 @@ function modelRecord(model: Model): Readonly<Record<string, unknown>> {
     name: model.name,
     ...(model.description !== undefined && { description: model.description }),
     type: 'language',
+    ...(model.aliases.length > 0 && { aliases: model.aliases }),
+    ...(deprecatedAt !== undefined && { deprecated_at: isoDate(deprecatedAt) }),
+    ...(shutdownAt !== undefined && { shutdown_date: isoDate(shutdownAt) }),
+    ...(replacement !== undefined && { replacement }),
     ...(contextWindow !== undefined && {
       context_window: contextWindow,
       context_length: contextWindow,
@@ -102,8 +109,4 @@ function tiersOf(price: Price, costOf: (rates: Rates) => string): readonly unkno
 function requestFee({ request, markup }: Price): string {
   const { numerator, denominator, fee } = markup;
   return usdPerCall(request * numerator + fee * denominator, { ...markup, numerator: 1n });
-}
-
-function toBytes(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value));
 }

@@ -15,6 +15,8 @@ import { type Preset, PRESETS } from './presets.ts';
 /** A provider with everything worked out that doesn't change from request to request. */
 export interface Provider extends Address {
   readonly name: string;
+  /** Which preset it started from, if any. */
+  readonly preset: string | undefined;
   /** Sent with every request, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly authHeader: string;
@@ -87,6 +89,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   }
   return {
     name,
+    preset: preset && presetName,
     ...resolveAddress({ baseURL, variables: given.variables, query }, option),
     headers: resolveHeaders(given.headers, authHeader, `${option}.headers`),
     authHeader,

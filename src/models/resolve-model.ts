@@ -2,9 +2,18 @@ import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.t
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
 import { parsePricing } from '../metering/pricing.ts';
-import type { Choice, ModelOptions, TargetOptions } from '../options/model-options.ts';
+import type {
+  CatalogEntry,
+  Choice,
+  ModelOptions,
+  PriceCatalog,
+  PricingOption,
+  TargetOptions,
+} from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
 import type { Model, Target } from './catalog.ts';
+import { resolveLifecycle } from './lifecycle.ts';
+import { checkModelId } from './model-id.ts';
 import type { Provider } from './providers.ts';
 
 const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
@@ -19,6 +28,10 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   maxOutputTokens: true,
   maxWebSearches: true,
   tokenBudgets: true,
+  aliases: true,
+  deprecatedAt: true,
+  shutdownDate: true,
+  replacement: true,
   name: true,
   description: true,
   created: true,
@@ -42,39 +55,48 @@ export interface ModelSurroundings {
   readonly providers: ReadonlyMap<string, Provider>;
   /** The router's own. */
   readonly markup: MarkupTerms;
+  /** Undefined where no catalog was given. */
+  readonly prices: PriceCatalog | undefined;
+}
+
+/** A price catalog doesn't know a model. */
+export class UnknownPriceError extends TypeError {}
+
+/** A target before its prices. */
+interface Place {
+  readonly given: TargetOptions;
+  readonly provider: Provider;
+  readonly option: string;
 }
 
 /** @throws {TypeError} naming the option that can't be right */
-export function resolveModel(
-  id: string,
-  given: ModelOptions,
-  { providers, markup: ofAll }: ModelSurroundings,
-): Model {
+export function resolveModel(id: string, given: ModelOptions, surroundings: ModelSurroundings): Model {
   const option = `models[${JSON.stringify(id)}]`;
-  // eslint-disable-next-line no-control-regex -- IDs stand in paths, headers and journals
-  if (id === '' || id.length > 256 || /^\/|\/$|[\u0000-\u0020\u007f]/.test(id)) {
-    throw new TypeError(`${option}: a model ID has 1 to 256 characters, no blanks, and no slash at its ends`);
-  }
+  checkModelId(id, option);
   checkRecord(given, option, MODEL_OPTIONS);
   if (given.pricing === undefined) {
     throw new TypeError(
       `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
     );
   }
-  const markup =
-    given.markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(given.markup, `${option}.markup`));
-  const price = withMarkup(parsePricing(given.pricing, `${option}.pricing`), markup);
-  const ownKeyPrice = optionalPrice(given.ownKeyPricing, markup, `${option}.ownKeyPricing`);
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
-  const [first, ...rest] = given.targets.map((target: string | TargetOptions, index) =>
-    resolveTarget(id, target, { price, ownKeyPrice, markup }, providers, `${option}.targets[${index}]`),
+  const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>
+    resolvePlace(target, surroundings.providers, `${option}.targets[${index}]`),
   );
-  if (!first) throw new TypeError(`${option}.targets must name at least one target`);
+  if (!place) throw new TypeError(`${option}.targets must name at least one target`);
 
-  const priced = [price, ...[first, ...rest].flatMap((target) => [target.price, target.ownKeyPrice])].some(
+  const pricer = new Pricer(surroundings, given.markup, option);
+  const price = pricer.price(given.pricing, place, `${option}.pricing`);
+  const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
+  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer });
+  const targets = [targetOf(place), ...places.map(targetOf)] as const;
+  const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
+  const contextWindow = given.contextWindow ?? known?.contextWindow;
+  const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
+  const isPriced = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])].some(
     (each) => each !== FREE,
   );
-  if (given.maxOutputTokens === undefined && priced) {
+  if (maxOutputTokens === undefined && isPriced) {
     throw new TypeError(
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
     );
@@ -83,12 +105,15 @@ export function resolveModel(
   if (!CHOICES.includes(choice)) throw wrong(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
   return {
     id,
-    targets: [first, ...rest],
+    aliases: resolveAliases(given.aliases, `${option}.aliases`),
+    wildcard: undefined,
+    lifecycle: resolveLifecycle(given, option),
+    targets,
     choice,
     price,
-    prices: [...new Set([first, ...rest].map((target) => target.price))],
-    contextWindow: optionalPositive(given.contextWindow, `${option}.contextWindow`),
-    maxOutputTokens: optionalPositive(given.maxOutputTokens, `${option}.maxOutputTokens`),
+    prices: [...new Set(targets.map((target) => target.price))],
+    contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
+    maxOutputTokens: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
     webSearches: optionalPositive(given.maxWebSearches, `${option}.maxWebSearches`) ?? WEB_SEARCHES,
     tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
     name: given.name ?? id,
@@ -98,47 +123,98 @@ export function resolveModel(
   };
 }
 
-function resolveTarget(
-  modelId: string,
-  given: string | TargetOptions,
-  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined; readonly markup: MarkupTerms },
+function resolvePlace(
+  target: string | TargetOptions,
   providers: ReadonlyMap<string, Provider>,
   option: string,
-): Target {
-  const target = typeof given === 'string' ? splitTarget(given, option) : given;
-  checkRecord(target, option, TARGET_OPTIONS);
-  const provider = providers.get(target.provider);
+): Place {
+  const given = typeof target === 'string' ? splitTarget(target, option) : target;
+  checkRecord(given, option, TARGET_OPTIONS);
+  const provider = providers.get(given.provider);
   if (!provider) {
     throw wrong(
       `${option}.provider`,
       `one of providers (${[...providers.keys()].join(', ')})`,
-      target.provider,
+      given.provider,
     );
   }
-  if (typeof target.model !== 'string' || target.model === '') {
-    throw wrong(`${option}.model`, "the model's name at the provider", target.model);
+  if (typeof given.model !== 'string' || given.model === '') {
+    throw wrong(`${option}.model`, "the model's name at the provider", given.model);
   }
-  const { markup } = ofModel;
-  const price = optionalPrice(target.pricing, markup, `${option}.pricing`) ?? ofModel.price;
+  return { given, provider, option };
+}
+
+function resolveTarget(
+  modelId: string,
+  place: Place,
+  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined; readonly pricer: Pricer },
+): Target {
+  const { given, provider, option } = place;
+  const { pricer } = ofModel;
+  const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
+  const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
   return {
     modelId,
+    wildcard: undefined,
     provider,
-    model: target.model,
+    model: given.model,
+    knownAs: given.model,
     price,
-    ownKeyPrice:
-      optionalPrice(target.ownKeyPricing, markup, `${option}.ownKeyPricing`) ?? ofModel.ownKeyPrice ?? price,
+    ownKeyPrice: ownKeyPrice ?? ofModel.ownKeyPrice ?? price,
     usesOwnKey: false,
-    cost: target.cost === undefined ? undefined : parsePricing(target.cost, `${option}.cost`),
-    weight: weightOf(target.weight, `${option}.weight`),
+    cost: given.cost === undefined ? undefined : pricer.cost(given.cost, place, `${option}.cost`),
+    weight: weightOf(given.weight, `${option}.weight`),
   };
 }
 
-function optionalPrice(
-  given: ModelOptions['pricing'] | undefined,
-  markup: MarkupTerms,
-  option: string,
-): Price | undefined {
-  return given === undefined ? undefined : withMarkup(parsePricing(given, option), markup);
+/** The prices of one model: as they are given, or from a catalog, with its markup. */
+class Pricer {
+  readonly #catalog: PriceCatalog | undefined;
+  readonly #markup: MarkupTerms;
+
+  constructor({ prices, markup: ofAll }: ModelSurroundings, markup: ModelOptions['markup'], option: string) {
+    this.#catalog = prices;
+    this.#markup =
+      markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(markup, `${option}.markup`));
+  }
+
+  price(given: PricingOption, place: Place, option: string): Price {
+    return withMarkup(this.cost(given, place, option), this.#markup);
+  }
+
+  optional(given: PricingOption | undefined, place: Place, option: string): Price | undefined {
+    return given === undefined ? undefined : this.price(given, place, option);
+  }
+
+  /** Without markup. */
+  cost(given: PricingOption, place: Place, option: string): Price {
+    return parsePricing(given === 'catalog' ? this.entry(place, option).pricing : given, option);
+  }
+
+  entry({ provider, given }: Place, option: string): CatalogEntry {
+    if (!this.#catalog) {
+      throw new TypeError(
+        `${option} is 'catalog': give the option prices, as catalogPrices() of 'chat-completions-router/prices'`,
+      );
+    }
+    const { model } = given;
+    const url = provider.origin.origin + provider.chatPath(model);
+    const entry = this.#catalog.find({ provider: provider.preset ?? provider.name, url, model });
+    if (entry) return entry;
+    throw new UnknownPriceError(
+      `${option} is 'catalog', which has no price of ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
+    );
+  }
+}
+
+function resolveAliases(given: unknown, option: string): readonly string[] {
+  if (given === undefined) return [];
+  if (!Array.isArray(given)) throw wrong(option, 'a list of model IDs', given);
+  return given.map((alias: unknown) => {
+    if (typeof alias !== 'string') throw wrong(option, 'a list of model IDs', given);
+    checkModelId(alias, `${option} has ${JSON.stringify(alias)}`);
+    return alias;
+  });
 }
 
 function weightOf(given: number | undefined, option: string): number {

@@ -2,6 +2,9 @@ import type { TokenBudgets } from '../metering/estimate.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
 
+/** A price, or where it is kept: `'catalog'` asks the router's option `prices`. */
+export type PricingOption = Pricing | 'free' | 'catalog';
+
 export interface ModelOptions {
   /**
    * Where it is served: the first one that answers does. A string is `provider/upstream-model`: the first slash
@@ -16,8 +19,11 @@ export interface ModelOptions {
    * @default 'ordered'
    */
   readonly choice?: Choice;
-  /** What the client pays, whichever target answers. A model without a price must say `'free'`. */
-  readonly pricing: Pricing | 'free';
+  /**
+   * What the client pays, whichever target answers; of a catalog the price of the first target. A model without a
+   * price must say `'free'`.
+   */
+  readonly pricing: PricingOption;
   /** Added to every price of this model that a client pays, beside the router's own `markup`. */
   readonly markup?: Markup;
   /**
@@ -25,10 +31,14 @@ export interface ModelOptions {
    *
    * @default as for every other request
    */
-  readonly ownKeyPricing?: Pricing | 'free';
-  /** Most tokens that prompt and completion can have together. */
+  readonly ownKeyPricing?: PricingOption;
+  /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
-  /** Most tokens that the model writes; required unless the model is free, because holds are made of it. */
+  /**
+   * Most tokens that the model writes; required unless the model is free, because holds are made of it.
+   *
+   * @default the catalog's, or its context window, with `pricing: 'catalog'`
+   */
   readonly maxOutputTokens?: number;
   /**
    * So many searches of the Web are held for, where the price has a fee for them. More are charged as well, as far as
@@ -39,6 +49,17 @@ export interface ModelOptions {
   readonly maxWebSearches?: number;
   /** Tokens that media in a prompt can cost, for holds and estimates. */
   readonly tokenBudgets?: Partial<TokenBudgets>;
+  /** Other IDs for it. Requests by them are charged and journaled under its own. */
+  readonly aliases?: readonly string[];
+  /**
+   * Since when, or from when on, nobody should use it any more: a date as `'2027-01-31'`, or a moment as ISO 8601 has it.
+   * Its answers have a header `deprecation`.
+   */
+  readonly deprecatedAt?: string | Date;
+  /** From when on it is refused, as a date or moment; told before in `shutdown_date` and in a header `sunset`. */
+  readonly shutdownDate?: string | Date;
+  /** ID of the model to use instead, for the error after its shutdown. */
+  readonly replacement?: string;
   readonly name?: string;
   readonly description?: string;
   /**
@@ -61,11 +82,11 @@ export interface TargetOptions {
   /** The model's name there. */
   readonly model: string;
   /** What the client pays when this target answers, instead of the model's `pricing`. */
-  readonly pricing?: Pricing | 'free';
+  readonly pricing?: PricingOption;
   /** What it pays when its own key was used here, instead of the model's `ownKeyPricing`. */
-  readonly ownKeyPricing?: Pricing | 'free';
+  readonly ownKeyPricing?: PricingOption;
   /** What the provider bills; told in the journal and in `onSettled`. */
-  readonly cost?: Pricing | 'free';
+  readonly cost?: PricingOption;
   /**
    * Its share of the requests, where the model's `choice` is `weighted`.
    *
@@ -76,3 +97,26 @@ export interface TargetOptions {
 
 /** In which order a model's targets are tried. */
 export type Choice = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
+
+/** Prices that somebody else keeps, e.g. what `catalogPrices()` of `chat-completions-router/prices` gives. */
+export interface PriceCatalog {
+  /** Synchronous, because a router is made without waiting; undefined for a model that it doesn't know. */
+  find(asked: PriceQuestion): CatalogEntry | undefined;
+}
+
+/** Which price is looked for: that of a model at a provider. */
+export interface PriceQuestion {
+  /** The provider's preset, or else its name in `providers`. */
+  readonly provider: string;
+  /** Where its chat completions are asked. */
+  readonly url: string;
+  /** The model's name there. */
+  readonly model: string;
+}
+
+/** What a catalog knows of a model. */
+export interface CatalogEntry {
+  readonly pricing: Pricing;
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+}

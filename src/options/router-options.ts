@@ -2,14 +2,19 @@ import type { Hooks } from '../hooks.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
-import type { ModelOptions } from './model-options.ts';
+import type { ModelOptions, PriceCatalog } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
 
 /** What `createChatCompletionsRouter` takes. Everything is read once, at construction; `reload` reads anew. */
 export interface ChatCompletionsRouterOptions {
   /** The OpenAI-compatible APIs that requests can be sent to, by a name of your own or a preset's. */
   readonly providers: Readonly<Record<string, ProviderOptions>>;
-  /** Model ID, as clients say it, to where it is served and what it costs. IDs may contain slashes. */
+  /**
+   * Model ID, as clients say it, to where it is served and what it costs. IDs may contain slashes.
+   *
+   * An ID that ends in a star stands for all that begin as it does and have no entry of their own; the longest one counts.
+   * A star in the model of a target is what stands in its place: `'openai/*': { targets: ['openai/*'], … }`.
+   */
   readonly models: Readonly<Record<string, ModelOptions>>;
   /**
    * Added to the price of every model that isn't free: `{ factor: '1.2', fee: '0.001' }` is a fifth more, and a tenth of
@@ -20,6 +25,8 @@ export interface ChatCompletionsRouterOptions {
   readonly markup?: Markup;
   /** What is added for one caller, beside what its key or `authenticate` says. Asked on every request. */
   readonly markupOf?: (caller: MarkupCaller) => Markup | undefined;
+  /** Where models and targets get their prices that say `'catalog'`. */
+  readonly prices?: PriceCatalog;
   /**
    * Where credits and API keys live: `'memory:'` (gone with the process), `'sqlite:FILE'` (a file that
    * the processes of one machine share, e.g. `sqlite:./credits.db`), a URL of Redis (for any number of

@@ -8,15 +8,15 @@ export class EndMarks {
   readonly #seen = new WeakMap<Provider, Set<string>>();
 
   expectedOf(target: Target): boolean {
-    const { provider, model } = target;
-    return provider.marksEnd ?? this.#seen.get(provider)?.has(model) ?? false;
+    const { provider, knownAs } = target;
+    return provider.marksEnd ?? this.#seen.get(provider)?.has(knownAs) ?? false;
   }
 
   /** A stream of this target's is over. */
-  learn({ provider, model }: Target, { format, finished }: Pick<UsageMeter, 'format' | 'finished'>): void {
+  learn({ provider, knownAs }: Target, { format, finished }: Pick<UsageMeter, 'format' | 'finished'>): void {
     if (provider.marksEnd !== undefined || format !== 'event-stream' || !finished) return;
     const seen = this.#seen.get(provider);
-    if (seen) seen.add(model);
-    else this.#seen.set(provider, new Set([model]));
+    if (seen) seen.add(knownAs);
+    else this.#seen.set(provider, new Set([knownAs]));
   }
 }

@@ -29,11 +29,11 @@ export class Health {
   of(target: Target): TargetHealth {
     let health = this.#byTarget.get(target);
     if (!health) {
-      const { provider, model } = target;
+      const { provider, knownAs } = target;
       let ofProvider = this.#byProvider.get(provider);
       if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map()));
-      health = ofProvider.get(model) ?? new TargetHealth(target, this.#options);
-      ofProvider.set(model, health);
+      health = ofProvider.get(knownAs) ?? new TargetHealth(target, this.#options);
+      ofProvider.set(knownAs, health);
       this.#byTarget.set(target, health);
     }
     return health;
@@ -119,7 +119,7 @@ export class TargetHealth {
   }
 
   status(now: number): TargetStatus {
-    const { provider, model } = this.#target;
+    const { provider, knownAs: model } = this.#target;
     const firstByteMs = this.#latency.at(now);
     return {
       provider: provider.name,
@@ -133,7 +133,7 @@ export class TargetHealth {
   }
 
   #tell(type: HealthChange['type']): void {
-    const { provider, model } = this.#target;
+    const { provider, knownAs: model } = this.#target;
     this.#options.tell({
       type,
       provider: provider.name,

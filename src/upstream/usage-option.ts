@@ -30,16 +30,16 @@ export class UsageOption {
     this.#now = now;
   }
 
-  isTakenBy({ provider, model }: Target): boolean {
+  isTakenBy({ provider, knownAs }: Target): boolean {
     if (provider.streamUsage !== 'option') return false;
-    const refusedAt = this.#refusedAt.get(provider)?.get(model);
+    const refusedAt = this.#refusedAt.get(provider)?.get(knownAs);
     return refusedAt === undefined || this.#now() - refusedAt >= BELIEVED_MS;
   }
 
   /** It refused a request with the field, and took the same one without it. */
-  isRefusedBy({ provider, model }: Target): void {
+  isRefusedBy({ provider, knownAs }: Target): void {
     const refusedAt = this.#refusedAt.get(provider);
-    if (refusedAt) refusedAt.set(model, this.#now());
-    else this.#refusedAt.set(provider, new Map([[model, this.#now()]]));
+    if (refusedAt) refusedAt.set(knownAs, this.#now());
+    else this.#refusedAt.set(provider, new Map([[knownAs, this.#now()]]));
   }
 }

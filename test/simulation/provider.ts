@@ -21,7 +21,7 @@ export const MODEL: Model = createCatalog(
       },
     },
   },
-  { timeouts: TIMEOUTS, markup: NO_MARKUP },
+  { timeouts: TIMEOUTS, markup: NO_MARKUP, prices: undefined },
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 

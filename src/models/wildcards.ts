@@ -1,0 +1,98 @@
+import { LRUCache } from 'lru-cache';
+
+import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model-options.ts';
+import type { Model } from './catalog.ts';
+import { isModelId } from './model-id.ts';
+import { type ModelSurroundings, resolveModel, UnknownPriceError } from './resolve-model.ts';
+
+/** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
+const KEPT_MODELS = 1000;
+
+/** The entries of `models` that end in a star. */
+export class Wildcards {
+  readonly #byPrefix: ReadonlyMap<string, Wildcard>;
+  /** Of prefixes, the longest first, each length once. */
+  readonly #lengths: readonly number[];
+  readonly #made = new LRUCache<string, Model>({ max: KEPT_MODELS });
+
+  constructor(wildcards: readonly Wildcard[]) {
+    this.#byPrefix = new Map(wildcards.map((wildcard) => [wildcard.prefix, wildcard]));
+    this.#lengths = [...new Set(wildcards.map(({ prefix }) => prefix.length))].sort((a, b) => b - a);
+  }
+
+  /** The model that the longest fitting wildcard makes of an ID. */
+  get(id: string): Model | undefined {
+    if (this.#lengths.length === 0) return undefined;
+    const made = this.#made.get(id);
+    if (made) return made;
+    const length = this.#lengths.find((each) => each < id.length && this.#byPrefix.has(id.slice(0, each)));
+    if (length === undefined) return undefined;
+    const model = this.#byPrefix.get(id.slice(0, length))?.modelOf(id);
+    if (model) this.#made.set(id, model);
+    return model;
+  }
+
+  get models(): readonly Model[] {
+    return [...this.#byPrefix.values()].map(({ template }) => template);
+  }
+}
+
+/** An entry whose ID ends in a star: a model for each ID that begins as it does. */
+export class Wildcard {
+  readonly prefix: string;
+  /** The model of the star itself: it shows which providers serve it. */
+  readonly template: Model;
+  readonly #pattern: string;
+  readonly #given: ModelOptions;
+  readonly #surroundings: ModelSurroundings;
+
+  /** @throws {TypeError} naming the option that can't be right */
+  constructor(pattern: string, given: ModelOptions, surroundings: ModelSurroundings) {
+    const option = `models[${JSON.stringify(pattern)}]`;
+    if (pattern.indexOf('*') !== pattern.length - 1) {
+      throw new TypeError(`${option}: a star stands for the rest of an ID, at its end`);
+    }
+    const prices = surroundings.prices && ANY_PRICE;
+    this.template = resolveModel(pattern, given, { ...surroundings, prices });
+    for (const [i, { model }] of this.template.targets.entries()) {
+      if (model.split('*').length > 2) throw new TypeError(`${option}.targets[${i}] has more than one star`);
+    }
+    if (this.template.aliases.length > 0) {
+      throw new TypeError(`${option}.aliases: an alias is of one model, and this stands for many`);
+    }
+    this.prefix = pattern.slice(0, -1);
+    this.#pattern = pattern;
+    this.#given = given;
+    this.#surroundings = surroundings;
+  }
+
+  /** Undefined for what can't be an ID, and for what no catalog has a price of. */
+  modelOf(id: string): Model | undefined {
+    const rest = id.slice(this.prefix.length);
+    // Where the base URL has the model in its path, dots would lead out of it.
+    if (!isModelId(id) || rest === '' || rest.split('/').some((segment) => /^\.{0,2}$/.test(segment))) {
+      return undefined;
+    }
+    const fill = (model: string): string => model.replace('*', () => rest);
+    const targets = this.#given.targets.map((target: string | TargetOptions) =>
+      typeof target === 'string' ? fill(target) : { ...target, model: fill(target.model) },
+    );
+    try {
+      const model = resolveModel(id, { ...this.#given, targets }, this.#surroundings);
+      const [first, ...others] = model.targets.map((target, i) => ({
+        ...target,
+        wildcard: this.#pattern,
+        knownAs: this.template.targets[i]?.model ?? target.model,
+      }));
+      return first && { ...model, wildcard: this.#pattern, targets: [first, ...others] };
+    } catch (error) {
+      if (error instanceof UnknownPriceError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Stands for a catalog while the entry itself is checked: no catalog has a price of a star. */
+const ANY_PRICE: PriceCatalog = {
+  find: () => ({ pricing: { input: '1', output: '1' }, contextWindow: 1, maxOutputTokens: 1 }),
+};
