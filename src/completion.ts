@@ -5,6 +5,7 @@ import { asError, RouterClosingError, UpstreamTimeoutError } from './errors.ts';
 import { spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
+import { joined, type Pieces } from './http/pieces.ts';
 import { readChatRequest } from './http/read-body.ts';
 import { readRequestControl } from './http/request-control.ts';
 import { type Answer, Closed, relay, type RelayEnd } from './http/relay.ts';
@@ -85,7 +86,7 @@ export async function completion(
   observation?.asks(model.id, request.stream);
   const quote = quoteRequest(request, model);
   const targets = targetsOf(models, quote, services.health);
-  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, body);
+  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(body));
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();
   const { stream } = request;
@@ -110,7 +111,7 @@ export async function completion(
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
-    const splice = (includeUsage: boolean): Buffer =>
+    const splice = (includeUsage: boolean): Pieces =>
       spliceRequest(body, request, {
         ...(target.model !== request.model && { model: target.model }),
         includeUsage,

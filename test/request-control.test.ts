@@ -248,7 +248,9 @@ describe('what goes to the provider', () => {
           const written = all.map(([name, value]) => `${a}"${name}"${b}:${c}${JSON.stringify(value)}${d}`);
           const body = Buffer.from(`{${written.join(',')}}`);
           const request = await scanWhole(body, CONTROLS);
-          const spliced = spliceRequest(body, request, {
+          const at = body.length >> 1;
+          const halves = [body.subarray(0, at), body.subarray(at)];
+          const spliced = spliceRequest(halves, request, {
             model: 'upstream',
             includeUsage: true,
             outputLimit: { field: 'max_completion_tokens', tokens: 9 },
@@ -256,7 +258,7 @@ describe('what goes to the provider', () => {
           const kept: Record<string, unknown> = Object.fromEntries(
             all.filter(([name]) => !CONTROLS.has(name)),
           );
-          expect(JSON.parse(spliced.toString())).toEqual({
+          expect(JSON.parse(Buffer.concat(spliced).toString())).toEqual({
             ...kept,
             model: 'upstream',
             max_completion_tokens: 9,

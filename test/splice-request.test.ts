@@ -7,12 +7,15 @@ import { type RequestEdits, spliceRequest } from '../src/http/splice-request.ts'
 describe('a request without edits', () => {
   it('is the same Buffer', () => {
     const body = Buffer.from('{"model":"m","messages":[],"stream":true}');
-    expect(spliceRequest(body, scan(body), {})).toBe(body);
+    const pieces = [body];
+    expect(spliceRequest(pieces, scan(body), {})).toBe(pieces);
   });
 
   it('is the same Buffer when its limit is low enough', () => {
     const body = Buffer.from('{"model":"m","messages":[],"max_tokens":5}');
-    expect(spliceRequest(body, scan(body), { outputLimit: { field: 'max_tokens', tokens: 5 } })).toBe(body);
+    const pieces = [body];
+    const outputLimit = { field: 'max_tokens', tokens: 5 } as const;
+    expect(spliceRequest(pieces, scan(body), { outputLimit })).toBe(pieces);
   });
 });
 
@@ -139,7 +142,7 @@ function scan(body: Buffer): ReturnType<ChatRequestScanner['end']> {
 
 function splice(body: string, asked: RequestEdits): string {
   const bytes = Buffer.from(body);
-  return spliceRequest(bytes, scan(bytes), asked).toString();
+  return Buffer.concat(spliceRequest([bytes], scan(bytes), asked)).toString();
 }
 
 function withFields(fields: string): string {

@@ -10,6 +10,7 @@ import {
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { RequestControlFields } from '../settings.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
+import { joined, lengthOf, type Pieces } from './pieces.ts';
 import { takeWhole } from './whole-body.ts';
 
 export interface BodyLimits extends SizeLimits {
@@ -23,7 +24,7 @@ export interface SizeLimits {
 
 /** A chat completion request and its bytes. */
 export interface ReadRequest {
-  readonly body: Buffer;
+  readonly body: Pieces;
   readonly request: ChatRequest;
 }
 
@@ -37,18 +38,18 @@ export async function readChatRequest(exchange: Exchange, limits: BodyLimits): P
   checkContentType(headers['content-type']);
   if (body.kind !== 'stream') {
     const bytes = takeBytes(headers, body, limits);
-    return { body: bytes, request: await scanWhole(bytes, limits.requestControl) };
+    return { body: [bytes], request: await scanWhole(bytes, limits.requestControl) };
   }
   checkAnnounced(headers, limits);
   const scanner = new ChatRequestScanner(limits.requestControl);
   const whole = takeWhole(body.stream, headers['content-length']);
   if (whole) {
     scanner.write(whole);
-    return { body: whole, request: scanner.end() };
+    return { body: [whole], request: scanner.end() };
   }
-  const bytes = await collect(body.stream, limits, scanner);
-  checkComplete(bytes.length, headers['content-length']);
-  return { body: bytes, request: scanner.end() };
+  const pieces = await collect(body.stream, limits, scanner);
+  checkComplete(lengthOf(pieces), headers['content-length']);
+  return { body: pieces, request: scanner.end() };
 }
 
 /**
@@ -62,7 +63,7 @@ export async function readBytes(
 ): Promise<Buffer> {
   if (body.kind !== 'stream') return takeBytes(headers, body, limits);
   checkAnnounced(headers, limits);
-  const bytes = await collect(body.stream, limits);
+  const bytes = joined(await collect(body.stream, limits));
   checkComplete(bytes.length, headers['content-length']);
   return bytes;
 }
@@ -93,7 +94,7 @@ function checkAnnounced(headers: Exchange['headers'], { maxBodyBytes }: SizeLimi
 }
 
 /** Reads a stream to its end, showing each chunk to the scanner on the way, if there is one; its refusal ends it. */
-function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScanner): Promise<Buffer> {
+function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScanner): Promise<Pieces> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -126,7 +127,7 @@ function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScan
 
     function onEnd(): void {
       settle(() => {
-        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, length));
+        resolve(chunks);
       });
     }
 

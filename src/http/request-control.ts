@@ -1,5 +1,6 @@
 import { InvalidRequestError } from '../errors.ts';
 import type { RequestControlFields } from '../settings.ts';
+import { joined, type Pieces } from './pieces.ts';
 import type { Span } from './splice-request.ts';
 
 /** Where a client's choice among models and providers stands in its body. */
@@ -34,11 +35,12 @@ const GATEWAY = ['order', 'only', 'models'];
  * @throws {InvalidRequestError} naming what can't be obeyed
  */
 export function readRequestControl(
-  body: Buffer,
+  pieces: Pieces,
   fields: readonly ControlField[],
   allowed: RequestControlFields,
 ): RequestControl | undefined {
   if (fields.length === 0) return undefined;
+  const body = joined(pieces);
   const values = new Map(fields.map((field) => [field.name, parse(body, field)]));
   const provider = record(values.get('provider'), 'provider', PROVIDER);
   const options = record(values.get('providerOptions'), 'providerOptions', ['gateway']);

@@ -1,3 +1,5 @@
+import { joined, lengthOf, type Pieces, slice } from './pieces.ts';
+
 /** Bytes of a body, from `start` to before `end`. */
 export interface Span {
   readonly start: number;
@@ -38,14 +40,17 @@ interface Editable {
   readonly edits: EditPoints;
 }
 
-/** The original bytes with the edits spliced in; the same Buffer when there is none. */
-export function spliceRequest(body: Buffer, request: Editable, edits: RequestEdits): Buffer {
+/** Less than this is sooner copied than written piece by piece. */
+const LEAST_IN_PIECES = 16_384;
+
+/** The original bytes with the edits spliced in; the same pieces when there is none. */
+export function spliceRequest(body: Pieces, request: Editable, edits: RequestEdits): Pieces {
   const points = request.edits;
   const splices: Splice[] = [];
   if (edits.model !== undefined) splices.push({ ...points.model, text: JSON.stringify(edits.model) });
   if (edits.includeUsage && points.includeUsage) splices.push(points.includeUsage);
   if (edits.outputLimit) splices.push(...limitOutput(request, edits.outputLimit));
-  splices.push(...removals(body, request.control));
+  if (request.control.length > 0) splices.push(...removals(joined(body), request.control));
   if (splices.length === 0) return body;
 
   // What is added right after the model's value starts where that ends, and so may what is taken out: in this order.
@@ -53,11 +58,12 @@ export function spliceRequest(body: Buffer, request: Editable, edits: RequestEdi
   const pieces: Buffer[] = [];
   let kept = 0;
   for (const { start, end, text } of splices) {
-    pieces.push(body.subarray(kept, start), Buffer.from(text));
+    pieces.push(...slice(body, kept, start), Buffer.from(text));
     kept = end;
   }
-  pieces.push(body.subarray(kept));
-  return Buffer.concat(pieces);
+  const length = lengthOf(body);
+  pieces.push(...slice(body, kept, length));
+  return length < LEAST_IN_PIECES ? [Buffer.concat(pieces)] : pieces;
 }
 
 function limitOutput(

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
 import { asError, UpstreamError } from '../errors.ts';
+import type { Pieces } from '../http/pieces.ts';
 
 /** Everything of a request that goes to a provider, exactly as it goes. */
 export interface UpstreamRequest {
@@ -15,7 +16,7 @@ export interface UpstreamRequest {
   readonly path: string;
   /** Complete, `host` and `content-length` included; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
+  readonly body: Pieces;
   /** The provider's key, which stands in the headers: nothing of the answer may show it. */
   readonly apiKey: string | undefined;
   readonly agent: Agent;
@@ -139,7 +140,10 @@ class PrivateRequest {
   }
 
   pipe(outgoing: Duplex): Duplex {
-    outgoing.end(this.upstream.body);
+    const { body } = this.upstream;
+    // All of it is written in this turn, and so leaves in one go with the head.
+    for (const piece of body.slice(0, -1)) outgoing.write(piece);
+    outgoing.end(body.at(-1));
     return outgoing;
   }
 

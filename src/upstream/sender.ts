@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { UpstreamError } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import type { Client } from '../http/exchange.ts';
+import type { Pieces } from '../http/pieces.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../models/catalog.ts';
 import type { Observation } from '../observation.ts';
@@ -18,7 +19,7 @@ export interface Parcel {
   readonly target: Target;
   readonly clientHeaders: IncomingHttpHeaders;
   /** The body as this target gets it. */
-  readonly body: (includeUsage: boolean) => Buffer;
+  readonly body: (includeUsage: boolean) => Pieces;
   /** It streams, and the client did not ask for usage. */
   readonly lacksUsage: boolean;
   /** The client's own key for the provider; undefined where the operator's is used. */

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
+import { lengthOf, type Pieces } from '../http/pieces.ts';
 import type { Target } from '../models/catalog.ts';
 import type { ObservedAttempt } from '../observation.ts';
 import type { Agents } from './agents.ts';
@@ -29,7 +30,7 @@ export function upstreamRequest(
   { provider, model }: Target,
   clientHeaders: IncomingHttpHeaders,
   apiKey: string | undefined,
-  body: Buffer,
+  body: Pieces,
   agents: Agents,
   observed: ObservedAttempt | undefined,
 ): UpstreamRequest {
@@ -37,7 +38,7 @@ export function upstreamRequest(
     host: provider.origin.host,
     'user-agent': 'chat-completions-router',
     'content-type': 'application/json',
-    'content-length': String(body.length),
+    'content-length': String(lengthOf(body)),
     'accept-encoding': 'identity',
   };
   const nominated = nominatedHeaders(clientHeaders);

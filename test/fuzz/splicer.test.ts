@@ -15,7 +15,12 @@ describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
       const edits = editsOf(random);
       const request = scan(cut(body, random));
       if (request instanceof InvalidRequestError) throw new Error(`${request.message}\n${body.toString()}`);
-      same(spliceRequest(body, request, edits).toString(), editedText(written, edits));
+      const at = body.length >> 1;
+      const halves = [body.subarray(0, at), body.subarray(at)];
+      for (const pieces of [[body], halves]) {
+        const spliced = Buffer.concat(spliceRequest(pieces, request, edits));
+        same(spliced.toString(), editedText(written, edits));
+      }
     });
   });
 
@@ -41,7 +46,7 @@ describe('any request, cut anywhere', FUZZ_TIMEOUT, () => {
       }
       if (meant === undefined) throw new Error(`taken: ${body.toString('latin1')}`);
       const model = someText(random).toWellFormed();
-      const changed = parse(spliceRequest(body, whole, { model }));
+      const changed = parse(Buffer.concat(spliceRequest([body], whole, { model })));
       same(JSON.stringify(changed), JSON.stringify({ ...meant, model }));
     });
   });

@@ -1,0 +1,26 @@
+/** The bytes of a body as they came, in order: a large one is never copied together only to be sent on. */
+export type Pieces = readonly Buffer[];
+
+/** For those who have to see all bytes at once. */
+export function joined(pieces: Pieces): Buffer {
+  const [only, second] = pieces;
+  return only && !second ? only : Buffer.concat(pieces);
+}
+
+/** The bytes from `from` to before `to`, in the memory that they are in. */
+export function slice(pieces: Pieces, from: number, to: number): Buffer[] {
+  const found: Buffer[] = [];
+  let at = 0;
+  for (const piece of pieces) {
+    const part = piece.subarray(Math.max(0, from - at), Math.max(0, to - at));
+    if (part.length > 0) found.push(part);
+    at += piece.length;
+  }
+  return found;
+}
+
+export function lengthOf(pieces: Pieces): number {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  return length;
+}
