@@ -134,7 +134,7 @@ describe('router.requests', () => {
     gateway.provider.script = () => {};
     const controller = new AbortController();
     const arrived: string[] = [];
-    for (const stream of [false, true, false]) {
+    for (const stream of [false, true, true]) {
       const next = gateway.provider.next();
       void gateway.post({ ...QUESTION, stream }, { signal: controller.signal }).catch(() => {});
       await next;

@@ -165,6 +165,7 @@ describe('the description of the admin API', () => {
     await check('GET', account, '/accounts/nobody');
     await check('GET', '/accounts', '/accounts?limit=1');
     await check('GET', `${account}/journal`, '/accounts/acct/journal');
+    await check('GET', '/usage', '/usage?group_by=day,account,key,model');
     await check('GET', '/health', '/health');
     gateway.provider.script = () => {};
     const arrived = gateway.provider.next();

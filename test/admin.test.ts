@@ -78,6 +78,8 @@ describe('who asks the admin door', () => {
     const { status, body } = await door.ask('POST', GRANTS, { id: 'g', amount: '1.00' });
     expect(status).toBe(500);
     expect(body.error.code).toBe('internal_error');
+    const navigated = await door.ask('GET', '/', undefined, { accept: 'text/html' });
+    expect([navigated.status, navigated.body.error.code]).toEqual([500, 'internal_error']);
     expect(JSON.stringify(body)).not.toContain('ECONNREFUSED');
     expect(door.errors[0]?.cause).toMatchObject({ message: 'connect ECONNREFUSED 10.0.0.7:5432' });
     expect(await door.router.accounts.get('acme')).toBeUndefined();
@@ -230,6 +232,12 @@ describe('the admin door, given what can only be a mistake,', () => {
     ['/accounts/acme/journal?after=-1', 'invalid_value', 'after'],
     ['/accounts/%ff', 'invalid_value', 'account'],
     ['/health?x=1', 'unsupported_parameter', 'x'],
+    ['/usage?from=yesterday', 'invalid_value', 'from'],
+    ['/usage?from=2026-02-30', 'invalid_value', 'from'],
+    ['/usage?from=2026-11-02&to=2026-11-01', 'invalid_value', 'from'],
+    ['/usage?group_by=day,day', 'invalid_value', 'group_by'],
+    ['/usage?group_by=hour', 'invalid_value', 'group_by'],
+    ['/usage?model=a%20b', 'invalid_value', 'model'],
   ])('refuses GET %s', async (path, code, param) => {
     const { status, body } = await door.ask('GET', path);
     expect([status, body.error.code, body.error.param]).toEqual([400, code, param]);
@@ -479,6 +487,39 @@ describe('what the admin door shows', () => {
     const second = await door.ask('GET', '/accounts/acme/journal?limit=2&after=2');
     expect(second.body).toMatchObject({ data: [{ id: 'c', position: 3 }], next_after: null });
     await door.close();
+  });
+
+  it('is what was used, by what it is asked for', async () => {
+    const gateway = await startGateway();
+    const door = await startAdmin({ router: gateway.router });
+    for (let i = 0; i < 2; i++) {
+      const settled = gateway.nextSettled();
+      await (await gateway.post(QUESTION)).text();
+      await settled;
+    }
+    const today = new Date().toISOString().slice(0, 10);
+    const query = `from=${today}&account=acct&model=acme/fast&group_by=model,day`;
+    expect((await door.ask('GET', `/usage?${query}`)).body).toEqual({
+      object: 'list',
+      data: [
+        {
+          day: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+          model: 'acme/fast',
+          requests: 2,
+          errors: 0,
+          aborted: 0,
+          prompt_tokens: 18,
+          cached_tokens: 0,
+          completion_tokens: 24,
+          reasoning_tokens: 0,
+          charged: '0.00009',
+          cost: '0.00',
+        },
+      ],
+    });
+    expect((await door.ask('GET', '/usage?account=nobody')).body).toEqual({ object: 'list', data: [] });
+    await door.close();
+    await gateway.close();
   });
 
   it('is what runs, and how the targets do', async () => {

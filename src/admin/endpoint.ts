@@ -6,7 +6,7 @@ import { validate } from './validation.ts';
 /** What the admin door uses of a router: nothing but what its host could use itself. */
 export type AdministeredRouter = Pick<
   ChatCompletionsRouter,
-  'accounts' | 'credits' | 'health' | 'keys' | 'requests'
+  'accounts' | 'credits' | 'health' | 'keys' | 'requests' | 'usage'
 >;
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';

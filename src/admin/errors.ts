@@ -135,7 +135,8 @@ export function refusalOf(thrown: unknown): unknown {
   // The router's own arguments say what is wrong with them: "limit must be an integer from 1 to 1000, got 0".
   const [, param] = /^([a-zA-Z]+(?:\.[a-zA-Z]+)*) must be /.exec(thrown.message) ?? [];
   if (thrown.name === 'TypeError' && param !== undefined) {
-    return new InvalidValueError(`${thrown.message}.`, snakeCase(param));
+    const name = snakeCase(param);
+    return new InvalidValueError(`${name}${thrown.message.slice(param.length)}.`, name);
   }
   return thrown;
 }

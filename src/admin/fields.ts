@@ -54,6 +54,20 @@ export function flag(): z.ZodType<boolean> {
   return described('true or false', z.boolean({ error: 'true or false' }));
 }
 
+/** A list in a query, as `day,model`. */
+export function listInQuery<const Value extends string>(
+  values: readonly Value[],
+): z.ZodType<readonly Value[]> {
+  const wanted = `of ${values.map((value) => JSON.stringify(value)).join(', ')}, with commas between, each once`;
+  const pattern = new RegExp(`^(?:${values.join('|')})(?:,(?:${values.join('|')}))*$`);
+  const schema = z
+    .string({ error: wanted })
+    .regex(pattern, { error: wanted })
+    .transform((list) => list.split(',').flatMap((name) => values.filter((value) => value === name)))
+    .refine((list) => new Set(list).size === list.length, { error: wanted });
+  return described(wanted, schema);
+}
+
 export const accountId: z.ZodType<string> = text(
   '1 to 64 characters A-Z a-z 0-9 _ -',
   /^[A-Za-z0-9_-]{1,64}$/,
@@ -67,12 +81,13 @@ export const paymentId: z.ZodType<string> = text(
 
 const MOST = '9007199.254740991';
 const AMOUNT_WANTED = `a decimal string of USD, more than 0 and at most ${MOST}, with at most 9 decimals, as "25.00"`;
+const POSITIVE = /^\d{1,9}(\.\d{1,9})?$/;
 const DELTA_WANTED = `a decimal string of USD, not 0 and at most ${MOST} up or down, with at most 9 decimals, as "-5.00"`;
 
 /** An amount that is given: more than nothing. */
-export const amount: z.ZodType<string> = money(AMOUNT_WANTED, /^\d{1,9}(\.\d{1,9})?$/, ['25.00']);
+export const amount: z.ZodType<string> = money(AMOUNT_WANTED, POSITIVE, 1n, ['25.00']);
 /** A correction, up or down. */
-export const delta: z.ZodType<string> = money(DELTA_WANTED, /^-?\d{1,9}(\.\d{1,9})?$/, ['-5.00']);
+export const delta: z.ZodType<string> = money(DELTA_WANTED, /^-?\d{1,9}(\.\d{1,9})?$/, 1n, ['-5.00']);
 /** An amount that is told. */
 export const usd: z.ZodType<string> = described('USD, as a decimal string', z.string(), {
   examples: ['25.00'],
@@ -89,6 +104,17 @@ export const time: z.ZodType<string> = described(
 /** A time that is told. */
 export const at: z.ZodType<string> = described('a time, in UTC', z.string(), { format: 'date-time' });
 
+/** A day in UTC. */
+export const day: z.ZodType<string> = described(
+  'a day as "2027-01-31", in UTC',
+  z
+    .string({ error: 'a day as "2027-01-31"' })
+    .refine((value) => /^\d{4}-\d\d-\d\d$/.test(value) && isTime(`${value}T00:00:00Z`), {
+      error: 'a day as "2027-01-31"',
+    }),
+  { format: 'date' },
+);
+
 export function described<Schema extends z.ZodType>(
   description: string,
   schema: Schema,
@@ -98,17 +124,24 @@ export function described<Schema extends z.ZodType>(
   return schema;
 }
 
-function money(wanted: string, pattern: RegExp, examples: readonly string[]): z.ZodType<string> {
+function money(
+  wanted: string,
+  pattern: RegExp,
+  least: bigint,
+  examples: readonly string[],
+): z.ZodType<string> {
   const schema = z
     .string({ error: wanted })
     .regex(pattern, { error: wanted })
-    .refine(isMoney, { error: wanted });
+    .refine((value) => isMoney(value, least), { error: wanted });
   return described(wanted, schema, { examples });
 }
 
-function isMoney(value: string): boolean {
+/** @param least - how much it must be at least, up or down */
+function isMoney(value: string, least: bigint): boolean {
   try {
-    return parseUsd(value, 'amount') !== 0n;
+    const nanos = parseUsd(value, 'amount');
+    return nanos >= least || -nanos >= least;
   } catch {
     return false;
   }
