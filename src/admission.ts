@@ -11,6 +11,8 @@ import {
   type RouterError,
 } from './errors.ts';
 import type { ChatRequest } from './http/chat-request.ts';
+import { windowEnd } from './ledger/books/key-limits.ts';
+import type { KeyLimits, KeyRates } from './ledger/keys.ts';
 import type { AdmitResult } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
 import { affordableOutputTokens, quoteFor, type Quote, withoutSearches } from './metering/estimate.ts';
@@ -45,18 +47,25 @@ export function outputLimit(hold: NanoDollars, quote: Quote): number | undefined
 }
 
 /** What the client is told when the ledger does not admit its request. */
-export function refusal(result: AdmitResult, required: NanoDollars, quote: Quote): RouterError {
+export function refusal(
+  result: AdmitResult,
+  required: NanoDollars,
+  quote: Quote,
+  limits: KeyLimits = {},
+): RouterError {
   switch (result.code) {
     case 'no_funds':
       return insufficient(required, result.available, quote);
     case 'no_account':
       return insufficient(required, 0n, quote);
     case 'budget':
-      return new BudgetExceededError(formatUsd(result.left), formatUsd(required));
+      return overBudget(result.left, required, limits, result.now);
     case 'no_key':
       return new AuthenticationError('invalid_api_key');
     case 'revoked':
       return new AuthenticationError('revoked_api_key');
+    case 'expired':
+      return new AuthenticationError('expired_api_key');
     case 'frozen':
       return new AccountFrozenError();
     case 'repeated': {
@@ -66,11 +75,19 @@ export function refusal(result: AdmitResult, required: NanoDollars, quote: Quote
     case 'key_reused':
       return new IdempotencyKeyReusedError(result.requestId);
     case 'concurrency':
-      return new RateLimitError('too_many_concurrent_requests', 1000);
+      return new RateLimitError('too_many_concurrent_requests', 1000, limits.concurrentRequests ?? 0);
     case 'requests_per_minute':
-      return new RateLimitError('requests_per_minute_exceeded', result.retryAfterMs);
+      return new RateLimitError(
+        'requests_per_minute_exceeded',
+        result.retryAfterMs,
+        result.rates?.requests?.limit ?? 0,
+      );
     case 'tokens_per_minute':
-      return new RateLimitError('tokens_per_minute_exceeded', result.retryAfterMs);
+      return new RateLimitError(
+        'tokens_per_minute_exceeded',
+        result.retryAfterMs,
+        result.rates?.tokens?.limit ?? 0,
+      );
     case 'stale':
     case 'old':
     case 'ahead':
@@ -78,6 +95,42 @@ export function refusal(result: AdmitResult, required: NanoDollars, quote: Quote
     default:
       return new InternalError(new Error(`A new request was answered ${result.code} by the store`));
   }
+}
+
+/** What is left of a key's limits per minute, as OpenAI says it. */
+export function rateLimitHeaders({ requests, tokens }: KeyRates): Readonly<Record<string, string>> {
+  return {
+    ...(requests && {
+      'x-ratelimit-limit-requests': String(requests.limit),
+      'x-ratelimit-remaining-requests': String(requests.remaining),
+      'x-ratelimit-reset-requests': duration(requests.resetMs),
+    }),
+    ...(tokens && {
+      'x-ratelimit-limit-tokens': String(tokens.limit),
+      'x-ratelimit-remaining-tokens': String(tokens.remaining),
+      'x-ratelimit-reset-tokens': duration(tokens.resetMs),
+    }),
+  };
+}
+
+/** As Go writes it: `20ms`, `8.64s`, `6m0s`, `1h0m0s`. */
+export function duration(ms: number): string {
+  if (ms > 0 && ms < 1000) return `${ms}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = `${(ms - minutes * 60_000) / 1000}s`;
+  if (minutes === 0) return seconds;
+  return minutes < 60 ? `${minutes}m${seconds}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${seconds}`;
+}
+
+function overBudget(left: NanoDollars, required: NanoDollars, limits: KeyLimits, now: number): RouterError {
+  const { amount = 0n, per = 'lifetime' } = limits.budget ?? {};
+  const resetsAt = windowEnd(limits, now);
+  const budget = {
+    amount: formatUsd(amount),
+    per,
+    ...(resetsAt !== undefined && { resetsAt: new Date(resetsAt) }),
+  };
+  return new BudgetExceededError(budget, formatUsd(left), formatUsd(required));
 }
 
 function insufficient(required: NanoDollars, available: NanoDollars, quote: Quote): RouterError {

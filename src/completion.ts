@@ -1,27 +1,36 @@
-import type { Caller } from './accounts/authenticate.ts';
+import type { Authenticator, Caller } from './accounts/authenticate.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from './accounts/idempotency-key.ts';
 import { quoteRequest } from './admission.ts';
-import { asError, RouterClosingError, UpstreamTimeoutError } from './errors.ts';
-import { spliceRequest } from './http/chat-request.ts';
+import {
+  asError,
+  CreditStoreUnavailableError,
+  ModelNotAllowedError,
+  RouterClosingError,
+  UpstreamTimeoutError,
+} from './errors.ts';
+import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { joined, type Pieces } from './http/pieces.ts';
 import { readChatRequest } from './http/read-body.ts';
-import { readRequestControl } from './http/request-control.ts';
+import { type RequestControl, readRequestControl } from './http/request-control.ts';
 import { type Answer, Closed, relay, type RelayEnd } from './http/relay.ts';
 import { growthOf } from './holds/growth.ts';
+import type { Hold } from './holds/hold.ts';
 import type { Place } from './in-flight.ts';
-import type { Ending } from './ledger/ledger.ts';
+import type { Ending, IdempotencyKey } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
+import type { Quote } from './metering/estimate.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
-import { askedModels, combined } from './models/asked-models.ts';
+import { askedModels, combined, mayUse } from './models/asked-models.ts';
 import { type CallerMarkups, withCallerMarkup } from './models/caller-markup.ts';
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
+import type { ModelPatterns } from './options/model-patterns.ts';
 import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
-import type { Settlements } from './settlement.ts';
+import { KeyChanged, type Settlements } from './settlement.ts';
 import type { Abortable, RunningAttempts } from './upstream/attempt.ts';
 import { targetsOf } from './upstream/choice.ts';
 import type { EndMarks } from './upstream/end-marks.ts';
@@ -30,6 +39,7 @@ import type { Health } from './upstream/health.ts';
 import type { Sender } from './upstream/sender.ts';
 
 export interface CompletionServices {
+  readonly authenticator: Pick<Authenticator, 'refresh'>;
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly markups: CallerMarkups;
@@ -61,7 +71,7 @@ export async function completion(
   services: CompletionServices,
   live: LiveRequest,
 ): Promise<void> {
-  const { settings, catalog, settlements } = services;
+  const { settings } = services;
   const { observation } = live;
   const startedAt = performance.now();
   live.account = caller.account;
@@ -72,32 +82,18 @@ export async function completion(
   live.model = request.model;
   live.stream = request.stream;
   const control = readRequestControl(body, request.control, settings.requestControl);
-  const found = askedModels(catalog, request.model, control);
-  const { upstreamKeys } = caller;
-  const ownKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
-  const markup = services.markups.of(caller);
-  const priced = (asked: Model): Model => {
-    const marked = markup ? withCallerMarkup(asked, markup) : asked;
-    return upstreamKeys ? withOwnKeys(marked, (provider) => ownKey(provider) !== undefined) : marked;
-  };
-  const [first, ...fallbacks] = found;
-  const models = [priced(first), ...fallbacks.map(priced)] as const;
-  const model = combined(models);
-  observation?.asks(model.id, request.stream);
-  const quote = quoteRequest(request, model);
-  const targets = targetsOf(models, quote, services.health);
+  const asked = caller.models
+    ? await askAgain(caller, { exchange, request, control }, services)
+    : askFor(caller, request, control, services);
+  observation?.asks(asked.model.id, request.stream);
   const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(body));
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();
-  const { stream } = request;
-  const hold = await settlements.admit({
-    requestId: exchange.id,
-    caller,
-    model,
-    quote,
-    stream,
-    idempotencyKey,
-  });
+  const { hold, model, targets, ownKey } = await admit(
+    asked,
+    { exchange, request, control, idempotencyKey },
+    services,
+  );
   observation?.admitted();
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
@@ -168,7 +164,7 @@ export async function completion(
     const { onBreak, heartbeatMs } = settings;
     const mustMarkEnd = services.endMarks.expectedOf(target);
     const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
-    const headers = first.lifecycle ? { ...hold.headers, ...first.lifecycle.headers } : hold.headers;
+    const headers = model.lifecycle ? { ...hold.headers, ...model.lifecycle.headers } : hold.headers;
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput } = end;
     services.endMarks.learn(target, meter);
@@ -190,6 +186,92 @@ export async function completion(
     hold.settle(outcome);
   }
 }
+
+/** What a request asks, as its caller may and at the prices that it pays. */
+interface Asked {
+  readonly caller: Caller;
+  readonly model: Model;
+  readonly quote: Quote;
+  readonly targets: readonly [Target, ...Target[]];
+  readonly ownKey: (provider: string) => string | undefined;
+}
+
+/** A key of ours that may not use a model is looked up anew: it may have been allowed it elsewhere. */
+async function askAgain(
+  caller: Caller,
+  { exchange, request, control }: Omit<Admission, 'idempotencyKey'>,
+  services: CompletionServices,
+): Promise<Asked> {
+  try {
+    return askFor(caller, request, control, services);
+  } catch (error) {
+    if (!(error instanceof ModelNotAllowedError) || caller.externalKey) throw error;
+  }
+  const anew = await services.authenticator.refresh(exchange.headers, caller);
+  return askFor(anew, request, control, services);
+}
+
+function askFor(
+  caller: Caller,
+  request: ChatRequest,
+  control: RequestControl | undefined,
+  { catalog, markups, health }: CompletionServices,
+): Asked {
+  const { upstreamKeys } = caller;
+  if (caller.models) assertAllowed(caller.models, [request.model, ...(control?.models ?? [])], catalog);
+  const found = askedModels(catalog, request.model, control);
+  const ownKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
+  const markup = markups.of(caller);
+  const priced = (asked: Model): Model => {
+    const marked = markup ? withCallerMarkup(asked, markup) : asked;
+    return upstreamKeys ? withOwnKeys(marked, (provider) => ownKey(provider) !== undefined) : marked;
+  };
+  const [first, ...fallbacks] = found;
+  const models = [priced(first), ...fallbacks.map(priced)] as const;
+  const model = combined(models);
+  const quote = quoteRequest(request, model);
+  return { caller, model, quote, targets: targetsOf(models, quote, health), ownKey };
+}
+
+/** Before they are asked for: who may not use a model doesn't learn whether there is one. */
+function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {
+  for (const id of ids) {
+    if (!mayUse(allowed, id, catalog)) throw new ModelNotAllowedError(id, allowed.patterns);
+  }
+}
+
+/** Holds what is asked, in one round trip; if the key was changed since it was looked up, as its caller may now. */
+async function admit(
+  first: Asked,
+  { exchange, request, control, idempotencyKey }: Admission,
+  services: CompletionServices,
+): Promise<Asked & { readonly hold: Hold }> {
+  let asked = first;
+  for (let changes = 0; changes < MOST_CHANGES; changes++) {
+    const { caller, model, quote } = asked;
+    const { stream } = request;
+    const requestId = exchange.id;
+    const terms = { requestId, caller, model, quote, stream, idempotencyKey, exchange };
+    try {
+      return { ...asked, hold: await services.settlements.admit(terms) };
+    } catch (error) {
+      if (!(error instanceof KeyChanged)) throw error;
+    }
+    const anew = await services.authenticator.refresh(exchange.headers, caller);
+    asked = askFor(anew, request, control, services);
+  }
+  throw new CreditStoreUnavailableError();
+}
+
+interface Admission {
+  readonly exchange: Exchange;
+  readonly request: ChatRequest;
+  readonly control: RequestControl | undefined;
+  readonly idempotencyKey: IdempotencyKey | undefined;
+}
+
+/** A key that is changed so often, while one request waits, is changed by something that went mad. */
+const MOST_CHANGES = 5;
 
 function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
   return { ...answer, headers: { ...answer.headers, ...headers } };

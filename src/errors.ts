@@ -6,62 +6,10 @@
  * request's content or a provider's URL.
  */
 
-/** The body of every error, in OpenAI's shape; refusals about credits add keys beside the four. */
-export interface ErrorBody {
-  readonly error: {
-    readonly message: string;
-    readonly type: string;
-    readonly param: string | null;
-    readonly code: string;
-    readonly [extra: string]: unknown;
-  };
-}
+import { type ErrorBody, quote, retryAfter, RouterError } from './errors/router-error.ts';
 
-export abstract class RouterError extends Error {
-  /** HTTP status sent to the client, 4xx or 5xx. */
-  abstract readonly status: number;
-  /** Stable, documented, safe to branch on; never reworded. */
-  abstract readonly code: string;
-  /** OpenAI's coarse class of the error, e.g. `invalid_request_error`. */
-  abstract readonly type: string;
-  /** Request field at fault (`'model'`), or null when none is. */
-  readonly param: string | null = null;
-  /** Whether sending the same request again can help; official clients obey it (`x-should-retry`). */
-  readonly shouldRetry: boolean = false;
-
-  override get name(): string {
-    return this.constructor.name;
-  }
-
-  /** Headers that belong to this error beside the usual ones, e.g. `allow`. */
-  get headers(): Readonly<Record<string, string>> {
-    return {};
-  }
-
-  toJSON(): ErrorBody {
-    const { message, type, param, code } = this;
-    return { error: { message, type, param, code } };
-  }
-}
-
-/** The key is missing, unknown or revoked. */
-export class AuthenticationError extends RouterError {
-  readonly status = 401;
-  readonly code: 'missing_api_key' | 'invalid_api_key' | 'revoked_api_key';
-  readonly type = 'authentication_error';
-
-  constructor(code: AuthenticationError['code']) {
-    super(
-      {
-        missing_api_key: 'No API key was given. Send it as "Authorization: Bearer <key>".',
-        invalid_api_key:
-          'The API key is not known here. Check that it is complete and meant for this base URL.',
-        revoked_api_key: 'The API key was revoked.',
-      }[code],
-    );
-    this.code = code;
-  }
-}
+export * from './errors/key-errors.ts';
+export { type ErrorBody, RouterError } from './errors/router-error.ts';
 
 /** The account was frozen by its operator, or by a failed check of its books. */
 export class AccountFrozenError extends RouterError {
@@ -283,46 +231,6 @@ export class IdempotencyKeyReusedError extends RouterError {
   }
 }
 
-/** A limit of the key refused the request. */
-export class RateLimitError extends RouterError {
-  readonly status = 429;
-  readonly code:
-    | 'requests_per_minute_exceeded'
-    | 'tokens_per_minute_exceeded'
-    | 'too_many_concurrent_requests';
-  readonly type = 'rate_limit_exceeded';
-  override readonly shouldRetry = true;
-  readonly retryAfterMs: number;
-
-  constructor(code: RateLimitError['code'], retryAfterMs: number) {
-    super(
-      {
-        requests_per_minute_exceeded: `This key's requests per minute are used up; the next fits in ${retryAfterMs} ms.`,
-        tokens_per_minute_exceeded: `This key's tokens per minute are used up; this request fits in ${retryAfterMs} ms.`,
-        too_many_concurrent_requests: 'This key has as many requests running as it may; wait for one to end.',
-      }[code],
-    );
-    this.code = code;
-    this.retryAfterMs = retryAfterMs;
-  }
-
-  override get headers(): Readonly<Record<string, string>> {
-    return retryAfter(this.retryAfterMs);
-  }
-}
-
-/** The key's own budget for its window is spent. */
-export class BudgetExceededError extends RouterError {
-  readonly status = 402;
-  readonly code = 'budget_exceeded';
-  readonly type = 'insufficient_quota';
-
-  /** @param left - what is left of the budget, in USD */
-  constructor(left: string, required: string) {
-    super(`This key's budget has $${left} left and this request needs $${required}.`);
-  }
-}
-
 /** The credit store can't be reached, can't answer, or must not be used where it is; without it nothing is sent. */
 export class CreditStoreUnavailableError extends RouterError {
   readonly status = 503;
@@ -451,15 +359,6 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** A piece of the client's own request in a message: short, on one line, never a whole body. */
-function quote(text: string): string {
-  return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
-}
-
 function withOriginal({ error }: ErrorBody, original_request_id: string): ErrorBody {
   return { error: { ...error, original_request_id } };
-}
-
-function retryAfter(ms: number): Record<string, string> {
-  return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
 }

@@ -1,4 +1,14 @@
-export type { ApiKeyInfo, ApiKeys, CreatedApiKey } from './accounts/api-keys.ts';
+export {
+  ApiKeyConflictError,
+  type ApiKeyDetails,
+  type ApiKeyInfo,
+  type ApiKeys,
+  type CreateApiKey,
+  type CreatedApiKey,
+  type RotateOptions,
+} from './accounts/api-keys.ts';
+export type { KeyPolicy, KeyPolicyChanges } from './accounts/key-policy.ts';
+export { isApiKey } from './accounts/key-secret.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
 export * from './errors.ts';

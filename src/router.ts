@@ -106,6 +106,7 @@ export function createPacedRouter(
     authenticate,
     cacheKey,
     keyCacheMs: settings.keyCacheMs,
+    now: () => clock.now(),
     keepsWhileAway: settings.offlineAllowance !== undefined,
   });
   const settlements = new Settlements({ store, clock, settings, onSettled, onError, tell, ...pace });
@@ -195,7 +196,7 @@ export function createPacedRouter(
   });
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
-    keys: createApiKeys(store, authenticator),
+    keys: createApiKeys(store, authenticator, () => clock.now()),
     ready: async () => {
       await store.ready?.();
       clock.heard(await askTime(store, newId()));

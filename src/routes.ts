@@ -17,6 +17,7 @@ import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd } from './ledger/money.ts';
 import type { LiveRequest } from './live-request.ts';
 import { withCallerMarkup } from './models/caller-markup.ts';
+import { mayUse } from './models/asked-models.ts';
 import { assertServed } from './models/lifecycle.ts';
 import { recordOf } from './models/list.ts';
 
@@ -57,7 +58,7 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         await completion(exchange, client, caller, services, live);
         return;
       case 'models':
-        sendJson(exchange, 200, services.catalog.list(services.markups.of(caller)).all);
+        sendJson(exchange, 200, modelsFor(caller, services));
         return;
       case 'model':
         sendModel(exchange, endpoint.id, caller, services);
@@ -82,9 +83,16 @@ export function endpointOf(
   return [pathOf(url), findEndpoint(url, basePath)?.name];
 }
 
+function modelsFor(caller: Caller, { catalog, markups }: RouteServices): Buffer {
+  const list = catalog.list(markups.of(caller));
+  return caller.models ? list.only(caller.models) : list.all;
+}
+
 /** The model with what this caller pays. */
 function sendModel(exchange: Exchange, id: string, caller: Caller, services: RouteServices): void {
-  const model = services.catalog.get(id);
+  const { catalog } = services;
+  const isAllowed = !caller.models || mayUse(caller.models, id, catalog);
+  const model = isAllowed ? catalog.get(id) : undefined;
   if (!model) throw new ModelNotFoundError(id);
   assertServed(model);
   const markup = services.markups.of(caller);

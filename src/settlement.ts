@@ -1,9 +1,10 @@
 import type { Caller } from './accounts/authenticate.ts';
-import { outputLimit, refusal } from './admission.ts';
+import { outputLimit, rateLimitHeaders, refusal } from './admission.ts';
 import { asError, CreditStoreUnavailableError } from './errors.ts';
 import { Heartbeat } from './holds/heartbeat.ts';
 import { Hold, type HoldKeeper } from './holds/hold.ts';
 import type { Settled } from './hooks.ts';
+import type { Exchange } from './http/exchange.ts';
 import { InFlight } from './in-flight.ts';
 import type { LedgerEvent } from './ledger/events.ts';
 import {
@@ -60,6 +61,13 @@ export interface AdmitRequest {
   /** Its answer is to be an event stream. */
   readonly stream: boolean;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Is told what is left of the key's limits, where it has some, whatever the answer is. */
+  readonly exchange: Pick<Exchange, 'rateLimit'>;
+}
+
+/** The caller's key is not what it was when it was looked up. Never reaches anyone outside. */
+export class KeyChanged extends Error {
+  override readonly name = 'KeyChanged';
 }
 
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
@@ -98,15 +106,17 @@ export class Settlements {
   /**
    * Holds what the request could cost, in one round trip.
    *
+   * @throws {KeyChanged} if the caller's key was changed since it was looked up; nothing is held then
    * @throws a RouterError that says what refused it; nothing is held then
    */
-  async admit({ requestId, caller, model, quote, stream, idempotencyKey }: AdmitRequest): Promise<Hold> {
+  async admit(request: AdmitRequest): Promise<Hold> {
+    const { requestId, caller, model, quote, stream, idempotencyKey } = request;
     const { store, settings } = this.#options;
     const { holdMode } = settings;
     const min = holdMode === 'strict' ? quote.want : quote.min;
     // What isn't a stream is there all at once: its hold can't grow.
     const grows = holdMode === 'adaptive' && stream;
-    const { account, key, externalKey } = caller;
+    const { account, key, externalKey, keyVersion } = caller;
     const send = async (): Promise<AdmitResult> => {
       const answer = await store.admit({
         account,
@@ -119,6 +129,7 @@ export class Settlements {
         tokens: quote.tokens,
         notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
         externalKey,
+        ...(keyVersion !== undefined && { keyVersion }),
         ...(idempotencyKey && { idempotencyKey }),
       });
       this.#clock.heard(answer.now);
@@ -137,6 +148,8 @@ export class Settlements {
       throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
     }
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
+    if (result.rates) request.exchange.rateLimit = rateLimitHeaders(result.rates);
+    if (result.code === 'changed') throw new KeyChanged();
     const terms = { requestId, caller, model, quote, grows, outputLimit: undefined };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.want === 0n) {
@@ -144,7 +157,9 @@ export class Settlements {
       this.#unbooked.add(hold);
       return hold;
     }
-    if (result.code !== 'ok' && result.code !== 'exists') throw refusal(result, min, quote);
+    if (result.code !== 'ok' && result.code !== 'exists') {
+      throw refusal(result, min, quote, caller.limits);
+    }
 
     const limit = grows ? undefined : outputLimit(result.hold, quote);
     const hold = new Hold(this.#keeper, { ...terms, outputLimit: limit }, result.hold);

@@ -2,9 +2,10 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { createApiKeys, hashApiKey, isWellFormed, type KeyCache } from '../src/accounts/api-keys.ts';
+import { createApiKeys, type KeyCache } from '../src/accounts/api-keys.ts';
+import { hashApiKey, isApiKey } from '../src/accounts/key-secret.ts';
 import { Authenticator } from '../src/accounts/authenticate.ts';
-import { type Authenticate, type KeyRecord, MemoryStore } from '../src/index.ts';
+import { type Authenticate, type FoundKey, MemoryStore } from '../src/index.ts';
 import { QUESTION, startGateway } from './helpers/gateway.ts';
 import { sleep } from './helpers/provider.ts';
 
@@ -13,7 +14,7 @@ class WatchedStore extends MemoryStore {
   lookUps = 0;
   delayMs = 0;
 
-  override async findKey(hash: string): Promise<KeyRecord | undefined> {
+  override async findKey(hash: string): Promise<FoundKey | undefined> {
     this.lookUps += 1;
     const found = await super.findKey(hash);
     if (this.delayMs > 0) await sleep(this.delayMs);
@@ -26,7 +27,7 @@ function createAuthenticator(
   authenticate?: Authenticate,
   keyCacheMs = 30_000,
 ): Authenticator {
-  return new Authenticator({ store, authenticate, cacheKey: undefined, keyCacheMs });
+  return new Authenticator({ store, authenticate, cacheKey: undefined, keyCacheMs, now: Date.now });
 }
 
 /** Keys without anything that remembers them. */
@@ -39,10 +40,10 @@ describe('an API key', () => {
     const { key, id } = await createApiKeys(new MemoryStore(), NO_CACHE).create({ account: 'acct' });
     expect(key).toMatch(/^sk-ccr-[\dA-Za-z]{48}$/);
     expect(key).toContain(id);
-    expect(isWellFormed(key)).toBe(true);
+    expect(isApiKey(key)).toBe(true);
     for (let i = 7; i < key.length; i++) {
       const typo = key.slice(0, i) + (key[i] === 'x' ? 'y' : 'x') + key.slice(i + 1);
-      expect(isWellFormed(typo), typo).toBe(false);
+      expect(isApiKey(typo), typo).toBe(false);
     }
   });
 
@@ -62,7 +63,14 @@ describe('an API key', () => {
     const { id } = await keys.create({ account: 'acct', name: 'prod' });
     await keys.revoke('acct', id);
     expect(await keys.list('acct')).toEqual([
-      { id, account: 'acct', name: 'prod', state: 'revoked', createdAt: expect.any(Date) },
+      {
+        id,
+        account: 'acct',
+        name: 'prod',
+        state: 'revoked',
+        createdAt: expect.any(Date),
+        revokedAt: expect.any(Date),
+      },
     ]);
   });
 

@@ -101,6 +101,7 @@ function admit(): Promise<Hold> {
     quote: QUOTE,
     stream: true,
     idempotencyKey: undefined,
+    exchange: {},
   });
 }
 

@@ -42,7 +42,8 @@ describe('the README', () => {
   });
 
   it('names every code that an error can have, and no other', () => {
-    const source = readFileSync(`${ROOT}src/errors.ts`, 'utf8');
+    const files = ['errors.ts', 'errors/key-errors.ts'];
+    const source = files.map((file) => readFileSync(`${ROOT}src/${file}`, 'utf8')).join('\n');
     const declared = [...source.matchAll(/readonly code\b(?: = |:)([^;]*);/g)]
       .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
       .map(([, code = '']) => code);

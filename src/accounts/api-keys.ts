@@ -1,16 +1,51 @@
-import { hash, randomInt } from 'node:crypto';
-import { crc32 } from 'node:zlib';
-
+import type { KeyRecord, KeyStatus } from '../ledger/keys.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
+import { formatUsd } from '../ledger/money.ts';
+import {
+  type KeyPolicy,
+  type KeyPolicyChanges,
+  policyOf,
+  termsOf,
+  withChanges,
+  wrong,
+} from './key-policy.ts';
+import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 
-/** The host's API for keys. A key is shown once, by `create`; the store keeps its SHA-256. */
+/**
+ * The host's API for keys. A key is shown once, when it is made; the store keeps its SHA-256.
+ *
+ * What is changed counts from the next completion on, in every process; for `GET` endpoints in other processes
+ * within `keyCacheMs`.
+ */
 export interface ApiKeys {
-  /** Makes a key for an account; the first key makes the account. */
-  create(key: { readonly account: string; readonly name?: string }): Promise<CreatedApiKey>;
+  /**
+   * Makes a key for an account; the first key makes the account.
+   *
+   * @throws {TypeError} naming the field that can't be right
+   * @throws {ApiKeyConflictError} when the account has a key of that `id`
+   */
+  create(key: CreateApiKey): Promise<CreatedApiKey>;
   /** All keys of an account, revoked ones too, without what they were made of. */
   list(account: string): Promise<readonly ApiKeyInfo[]>;
+  /** One key, with what it has spent, holds and runs; undefined when there is no such key. */
+  get(account: string, id: string): Promise<ApiKeyDetails | undefined>;
   /**
-   * Refuses a key from now on: completions at once, `GET` endpoints within `keyCacheMs`.
+   * Changes the fields that are given, and takes away those that are `null`; undefined when there is no such key.
+   *
+   * What the key has spent, holds and runs stays. A limit per minute that changes begins anew, full.
+   *
+   * @throws {TypeError} naming the field that can't be right; nothing was changed
+   */
+  update(account: string, id: string, changes: KeyPolicyChanges): Promise<ApiKeyInfo | undefined>;
+  /**
+   * Gives a key another secret: id, policy and counters stay. The secret of now works for `overlapMs` longer;
+   * one that was still in its own overlap ends at once. Undefined when there is no such key.
+   *
+   * @throws {ApiKeyConflictError} when it is revoked
+   */
+  rotate(account: string, id: string, options?: RotateOptions): Promise<CreatedApiKey | undefined>;
+  /**
+   * Refuses a key from now on, for good.
    *
    * @returns whether there was such a key
    */
@@ -23,18 +58,47 @@ export interface ApiKeys {
   forget(apiKey: string): void;
 }
 
-/** What has to be told of keys that change. */
-export interface KeyCache {
-  invalidate(account: string, id: string): void;
-  forget(apiKey: string): void;
+export interface CreateApiKey extends KeyPolicy {
+  /** Who pays: 1 to 64 of `A-Z a-z 0-9 _ -`. */
+  readonly account: string;
+  /**
+   * The key's id in its account, of the same characters; so a creation that is repeated is found.
+   *
+   * @default ten random characters
+   */
+  readonly id?: string;
 }
 
-export interface ApiKeyInfo {
+export interface RotateOptions {
+  /** @default 0 */
+  readonly overlapMs?: number;
+}
+
+export interface ApiKeyInfo extends KeyPolicy {
   readonly id: string;
   readonly account: string;
   readonly name: string;
-  readonly state: 'active' | 'revoked';
+  readonly state: 'active' | 'revoked' | 'expired';
   readonly createdAt: Date;
+  readonly revokedAt?: Date;
+  /** When its previous secret ends, or ended. */
+  readonly overlapUntil?: Date;
+}
+
+/** With how it stands now; amounts are decimal strings in USD. */
+export interface ApiKeyDetails extends ApiKeyInfo {
+  /** Charged in the budget's day, week or month of now; ever, without a budget. */
+  readonly spent: string;
+  /** What its running requests hold. */
+  readonly held: string;
+  /** Requests that run. */
+  readonly running: number;
+  /** What new requests may hold of the budget. */
+  readonly budgetLeft?: string;
+  /** When the budget begins anew. */
+  readonly budgetResetsAt?: Date;
+  readonly requestsLeft?: number;
+  readonly tokensLeft?: number;
 }
 
 export interface CreatedApiKey extends ApiKeyInfo {
@@ -42,32 +106,111 @@ export interface CreatedApiKey extends ApiKeyInfo {
   readonly key: string;
 }
 
-const PREFIX = 'sk-ccr-';
-const ID_LENGTH = 10;
-const SECRET_LENGTH = 32;
-const CHECKSUM_LENGTH = 6;
-const LENGTH = PREFIX.length + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
-const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** A key that can't be made or changed; `code` is stable and says why. */
+export class ApiKeyConflictError extends Error {
+  override readonly name = 'ApiKeyConflictError';
+  readonly code: 'key_exists' | 'key_revoked' | 'key_changing';
 
-export function createApiKeys(store: LedgerStore, cache: KeyCache): ApiKeys {
+  constructor(code: ApiKeyConflictError['code'], account: string, id: string) {
+    super(`key ${id} of account ${account} ${REASONS[code]}`);
+    this.code = code;
+  }
+}
+
+const REASONS: Record<ApiKeyConflictError['code'], string> = {
+  key_exists: 'exists already; its secret can not be had again, but it can be rotated',
+  key_revoked: 'is revoked, which is for good: make another one',
+  key_changing: 'is being changed by others all the time: try again',
+};
+
+/** What has to be told of keys that change. */
+export interface KeyCache {
+  invalidate(account: string, id: string): void;
+  forget(apiKey: string): void;
+}
+
+/** Others that change the same key at the same time are given way so often. */
+const MOST_TRIES = 10;
+
+/** @param now - the store's clock, in ms */
+export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => number = Date.now): ApiKeys {
+  /** Makes a change from how the key stands, until nobody else was faster. */
+  async function change<Result extends { readonly code: string }>(
+    account: string,
+    id: string,
+    make: (state: KeyStatus) => Promise<Result>,
+  ): Promise<{ readonly result: Result; readonly info: ApiKeyInfo } | undefined> {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const state = await store.keyState(account, id);
+      if (!state) return undefined;
+      const result = await make(state);
+      cache.invalidate(account, id);
+      if (result.code === 'changed') continue;
+      const changed = await store.keyState(account, id);
+      return changed && { result, info: infoOf(changed, changed.now) };
+    }
+    throw new ApiKeyConflictError('key_changing', account, id);
+  }
+
   return {
-    async create({ account, name = '' }) {
-      const id = randomText(ID_LENGTH);
-      const unchecked = PREFIX + id + randomText(SECRET_LENGTH);
-      const key = unchecked + checksum(unchecked);
-      await store.createKey({ account, key: id, hash: hashApiKey(key), name });
-      return { key, id, account, name, state: 'active', createdAt: new Date() };
+    async create({ account, id = newKeyId(), ...policy }) {
+      checkId('account', account);
+      checkId('id', id);
+      const terms = termsOf(withChanges(policy, {}));
+      const { expiresAt } = terms;
+      if (expiresAt !== undefined && expiresAt <= now()) {
+        throw wrong('expiresAt', 'in the future', new Date(expiresAt));
+      }
+      const key = newApiKey(id);
+      const command = { account, key: id, hash: hashApiKey(key), ...terms };
+      const { code, now: createdAt } = await store.createKey(command);
+      if (code === 'conflict') throw new ApiKeyConflictError('key_exists', account, id);
+      cache.invalidate(account, id);
+      const record = {
+        ...command,
+        limits: terms.limits ?? {},
+        state: 'active',
+        createdAt,
+        version: 1,
+      } as const;
+      return { key, ...infoOf(record, createdAt) };
     },
 
     async list(account) {
-      const records = await store.keys(account);
-      return records.map(({ key, name, state, createdAt }) => ({
-        id: key,
-        account,
-        name,
-        state,
-        createdAt: new Date(createdAt),
-      }));
+      const at = now();
+      return (await store.keys(account)).map((record) => infoOf(record, at));
+    },
+
+    async get(account, id) {
+      const state = await store.keyState(account, id);
+      return state && { ...infoOf(state, state.now), ...standing(state) };
+    },
+
+    async update(account, id, changes) {
+      // Before anything is asked: a mistake is told also of a key that there isn't.
+      termsOf(withChanges({}, changes));
+      const changed = await change(account, id, (state) =>
+        store.updateKey({
+          account,
+          key: id,
+          version: state.version,
+          ...termsOf(withChanges(policyOf(state), changes)),
+        }),
+      );
+      return changed?.info;
+    },
+
+    async rotate(account, id, { overlapMs = 0 } = {}) {
+      if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MOST_OVERLAP_MS) {
+        throw wrong('overlapMs', `an integer from 0 to ${MOST_OVERLAP_MS}`, overlapMs);
+      }
+      const key = newApiKey(id);
+      const hash = hashApiKey(key);
+      const rotated = await change(account, id, ({ version }) =>
+        store.rotateKey({ account, key: id, hash, version, overlapMs }),
+      );
+      if (rotated?.result.code === 'revoked') throw new ApiKeyConflictError('key_revoked', account, id);
+      return rotated && { key, ...rotated.info };
     },
 
     async revoke(account, id) {
@@ -82,30 +225,43 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache): ApiKeys {
   };
 }
 
-/** What stands for a key wherever it is kept. */
-export function hashApiKey(apiKey: string): string {
-  return hash('sha256', apiKey, 'hex');
+/** A year. */
+const MOST_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
+
+function checkId(field: string, id: string): void {
+  if (typeof id === 'string' && /^[\w-]{1,64}$/.test(id)) return;
+  throw wrong(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
 }
 
-/** Whether this can be a key of ours at all: tells typos and other people's keys without asking the store. */
-export function isWellFormed(apiKey: string): boolean {
-  return (
-    apiKey.length === LENGTH &&
-    apiKey.startsWith(PREFIX) &&
-    checksum(apiKey.slice(0, -CHECKSUM_LENGTH)) === apiKey.slice(-CHECKSUM_LENGTH)
-  );
+function infoOf(record: KeyRecord, now: number): ApiKeyInfo {
+  const { key: id, account, createdAt, revokedAt, expiresAt, overlapUntil } = record;
+  const isExpired = expiresAt !== undefined && now >= expiresAt;
+  return {
+    id,
+    account,
+    ...policyOf(record),
+    state: record.state === 'active' && isExpired ? 'expired' : record.state,
+    createdAt: new Date(createdAt),
+    ...(revokedAt !== undefined && { revokedAt: new Date(revokedAt) }),
+    ...(overlapUntil !== undefined && { overlapUntil: new Date(overlapUntil) }),
+  };
 }
 
-function randomText(length: number): string {
-  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
-}
-
-function checksum(text: string): string {
-  let rest = crc32(text);
-  let digits = '';
-  for (let i = 0; i < CHECKSUM_LENGTH; i++) {
-    digits = ALPHABET[rest % ALPHABET.length] + digits;
-    rest = Math.floor(rest / ALPHABET.length);
-  }
-  return digits;
+function standing({
+  spent,
+  held,
+  running,
+  budgetLeft,
+  budgetResetsAt,
+  rates,
+}: KeyStatus): Omit<ApiKeyDetails, keyof ApiKeyInfo> {
+  return {
+    spent: formatUsd(spent),
+    held: formatUsd(held),
+    running,
+    ...(budgetLeft !== undefined && { budgetLeft: formatUsd(budgetLeft) }),
+    ...(budgetResetsAt !== undefined && { budgetResetsAt: new Date(budgetResetsAt) }),
+    ...(rates?.requests && { requestsLeft: rates.requests.remaining }),
+    ...(rates?.tokens && { tokensLeft: rates.tokens.remaining }),
+  };
 }

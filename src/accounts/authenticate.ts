@@ -3,11 +3,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 
 import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
-import type { KeyRecord } from '../ledger/keys.ts';
+import type { FoundKey, KeyLimits } from '../ledger/keys.ts';
 import { type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
-import { hashApiKey, isWellFormed } from './api-keys.ts';
+import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
+import { keptPolicy } from './key-policy.ts';
+import { hashApiKey, isApiKey } from './key-secret.ts';
 import { UpstreamKeys } from './upstream-keys.ts';
 
 /** Whose request this is. */
@@ -17,6 +19,13 @@ export interface Caller {
   readonly key: string;
   /** The host knows this key, the ledger doesn't. */
   readonly externalKey: boolean;
+  /** Of a key of ours: the version that all of this is from, for the ledger to judge. */
+  readonly keyVersion?: number;
+  /** Store time from which it must be looked up again: its secret, or the key, ends then. */
+  readonly until?: number;
+  readonly limits?: KeyLimits;
+  /** The only models that it may use. */
+  readonly models?: ModelPatterns;
   /** Added to the prices that it pays. */
   readonly markup?: Markup;
   /** Its own keys for providers, as the host told them. */
@@ -28,6 +37,8 @@ export interface AuthenticatorOptions {
   readonly authenticate: Authenticate | undefined;
   readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
   readonly keyCacheMs: number;
+  /** The store's clock, in ms. */
+  readonly now: () => number;
   /** While the store is away, its last word on a key counts, however old. */
   readonly keepsWhileAway?: boolean;
 }
@@ -54,7 +65,13 @@ export class Authenticator {
     this.#callers = new LRUCache<string, Caller, Lookup>({
       max: MAX_CALLERS,
       ttl: options.keyCacheMs,
-      fetchMethod: (hash, _stale, { context }) => this.#find(hash, context),
+      fetchMethod: async (hash, _stale, { context, options: entry }) => {
+        const began = performance.now();
+        const caller = await this.#find(hash, context);
+        // What was said counts from when it was asked: a slow look-up keeps nobody for longer.
+        entry.ttl = Math.max(1, options.keyCacheMs - (performance.now() - began));
+        return caller;
+      },
     });
     this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: Math.min(options.keyCacheMs, STRANGER_MS) });
   }
@@ -66,16 +83,25 @@ export class Authenticator {
    */
   async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
     const apiKey = bearer(headers.authorization);
-    const { authenticate, cacheKey } = this.#options;
-    if (!authenticate && !isWellFormed(apiKey)) throw new AuthenticationError('invalid_api_key');
+    const { authenticate } = this.#options;
+    if (!authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
 
-    const own = hashApiKey(apiKey);
-    const hash = authenticate && cacheKey ? `${own} ${cacheKey({ headers })}` : own;
+    const hash = this.#hashOf(apiKey, headers);
     const known = this.#callers.get(hash);
-    if (known) return known;
+    if (known) {
+      if (this.#isCurrent(known)) return known;
+      this.#callers.delete(hash);
+    }
     const refusal = this.#strangers.get(hash);
     if (refusal) throw refusal;
     return await this.#callers.forceFetch(hash, { context: { apiKey, headers } });
+  }
+
+  /** Looks a key up again of which the ledger says that it was changed since. */
+  async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
+    const hash = this.#hashOf(bearer(headers.authorization), headers);
+    if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
+    return this.authenticate(headers);
   }
 
   /** Forgets a key of ours, by its id. */
@@ -100,6 +126,16 @@ export class Authenticator {
     }
   }
 
+  #isCurrent({ until }: Caller): boolean {
+    return until === undefined || this.#options.now() < until;
+  }
+
+  #hashOf(apiKey: string, headers: IncomingHttpHeaders): string {
+    const { authenticate, cacheKey } = this.#options;
+    const own = hashApiKey(apiKey);
+    return authenticate && cacheKey ? `${own} ${cacheKey({ headers })}` : own;
+  }
+
   async #find(hash: string, lookup: Lookup): Promise<Caller> {
     for (;;) {
       const began = this.#generation;
@@ -119,7 +155,7 @@ export class Authenticator {
   async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
     const caller = await authenticate(lookup.apiKey, { headers: lookup.headers });
     if (!caller) return new AuthenticationError('invalid_api_key');
-    const { account, key = 'external', markup, upstreamKeys } = caller;
+    const { account, key = 'external', models, markup, upstreamKeys } = caller;
     if (!ID.test(account) || !ID.test(key)) {
       throw new TypeError('authenticate must return { account, key? } of 1 to 64 characters A-Z a-z 0-9 _ -');
     }
@@ -127,25 +163,39 @@ export class Authenticator {
       account,
       key,
       externalKey: true,
+      ...(models && { models: parseModelPatterns(models, 'models of authenticate') }),
       ...(markup && { markup }),
       ...(upstreamKeys && { upstreamKeys: new UpstreamKeys(upstreamKeys) }),
     };
   }
 
   async #askStore(hash: string): Promise<Caller | AuthenticationError> {
-    let record: KeyRecord | undefined;
+    let record: FoundKey | undefined;
     try {
       record = await this.#options.store.findKey(hash);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       const lastKnown = this.#lastKnown.get(hash);
-      if (lastKnown) return lastKnown;
+      if (lastKnown && this.#isCurrent(lastKnown)) return lastKnown;
       throw new CreditStoreUnavailableError(error);
     }
     this.#lastKnown.delete(hash);
     if (!record) return new AuthenticationError('invalid_api_key');
     if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
-    const caller = { account: record.account, key: record.key, externalKey: false };
+    const { expiresAt = Infinity, hashUntil = Infinity } = record;
+    if (this.#options.now() >= expiresAt) return new AuthenticationError('expired_api_key');
+    const until = Math.min(expiresAt, hashUntil);
+    const { models, markup } = keptPolicy(record.policy);
+    const caller = {
+      account: record.account,
+      key: record.key,
+      externalKey: false,
+      keyVersion: record.version,
+      limits: record.limits,
+      ...(until < Infinity && { until }),
+      ...(models && { models: new ModelPatterns(models) }),
+      ...(markup && { markup }),
+    };
     if (this.#options.keepsWhileAway) this.#lastKnown.set(hash, caller);
     return caller;
   }

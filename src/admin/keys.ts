@@ -12,7 +12,7 @@ const apiKey = component(
     id: z.string(),
     account: z.string(),
     name: z.string(),
-    state: z.enum(['active', 'revoked']),
+    state: z.enum(['active', 'revoked', 'expired']),
     created_at: at,
   }),
 );

@@ -10,6 +10,10 @@ const EXPOSED = [
   'retry-after',
   'retry-after-ms',
   'x-should-retry',
+  ...['limit', 'remaining', 'reset'].flatMap((what) => [
+    `x-ratelimit-${what}-requests`,
+    `x-ratelimit-${what}-tokens`,
+  ]),
 ].join(', ');
 
 /** The headers by which a browser shows a response to a page, or lets it send a request at all. */

@@ -13,6 +13,8 @@ export interface Exchange {
   readonly body: RequestBody;
   /** What every response to it carries beside its own headers: what browsers ask for, where a host lets them in. */
   crossOrigin?: Readonly<Record<string, string>>;
+  /** And what is left of its key's limits, where it has some and they were asked. */
+  rateLimit?: Readonly<Record<string, string>>;
   readonly response: ClientResponse;
 }
 

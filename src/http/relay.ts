@@ -364,8 +364,13 @@ class Relay {
 
 /** The answer's headers, ours over them; an event stream must not be cached, buffered or compressed on its way. */
 function headFor(answer: Answer, exchange: Exchange, filtered: boolean): Readonly<Record<string, string>> {
-  const { id, crossOrigin } = exchange;
-  const headers: Record<string, string> = { ...answer.headers, 'x-request-id': id, ...crossOrigin };
+  const { id, crossOrigin, rateLimit } = exchange;
+  const headers: Record<string, string> = {
+    ...answer.headers,
+    'x-request-id': id,
+    ...crossOrigin,
+    ...rateLimit,
+  };
   const stream = isEventStream(headers);
   if (stream) {
     headers['cache-control'] = 'no-cache, no-transform';

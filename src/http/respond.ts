@@ -13,6 +13,7 @@ export function sendJson(
     'content-length': String(body.length),
     'x-request-id': exchange.id,
     ...exchange.crossOrigin,
+    ...exchange.rateLimit,
     ...headers,
   });
   exchange.response.end(body);

@@ -1,5 +1,6 @@
 import { InvalidRequestError, ModelNotFoundError } from '../errors.ts';
 import type { RequestControl } from '../http/request-control.ts';
+import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog, Model, Target } from './catalog.ts';
 import { assertServed } from './lifecycle.ts';
 
@@ -38,6 +39,13 @@ export function askedModels(
     );
   }
   return [head, ...rest];
+}
+
+/** Whether who is allowed these models may use one, by the name that it asks for or by the model's ID. */
+export function mayUse(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
+  if (allowed.allows(id)) return true;
+  const model = catalog.get(id);
+  return model !== undefined && allowed.allows(model.id);
 }
 
 /** Several models as one, for holds: the dearest price, the largest limit. Its ID is that of the first. */

@@ -1,4 +1,5 @@
 import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
+import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Model } from './catalog.ts';
 import { isoDate } from './lifecycle.ts';
 
@@ -7,15 +8,23 @@ export class ModelList {
   /** In the order of the catalog. */
   readonly #records: ReadonlyMap<string, Buffer>;
   readonly all: Buffer;
+  /** Patterns of models -> the list of those. */
+  readonly #lists = new Map<string, Buffer>();
 
   constructor(models: Iterable<Model>) {
     this.#records = new Map([...models].map((model) => [model.id, recordOf(model)]));
     this.all = listOf([...this.#records.values()]);
   }
 
-  /** The list of those models alone that somebody may use. */
-  only(allows: (id: string) => boolean): Buffer {
-    return listOf([...this.#records].filter(([id]) => allows(id)).map(([, record]) => record));
+  /** The list of those models alone that somebody may use, made once for all with the same patterns. */
+  only(patterns: ModelPatterns): Buffer {
+    const known = this.#lists.get(patterns.name);
+    if (known) return known;
+    const list = listOf([...this.#records].filter(([id]) => patterns.allows(id)).map(([, record]) => record));
+    const [oldest] = this.#lists.keys();
+    if (this.#lists.size === MOST_LISTS && oldest !== undefined) this.#lists.delete(oldest);
+    this.#lists.set(patterns.name, list);
+    return list;
   }
 }
 
@@ -23,6 +32,9 @@ export class ModelList {
 export function recordOf(model: Model): Buffer {
   return Buffer.from(JSON.stringify(modelRecord(model)));
 }
+
+/** Different ones that are kept: hosts sell a few sets of models. */
+const MOST_LISTS = 100;
 
 function listOf(records: readonly Buffer[]): Buffer {
   const pieces = records.flatMap((record, i) => (i === 0 ? [record] : [COMMA, record]));

@@ -20,6 +20,8 @@ export interface AuthenticatedCaller {
    * @default 'external'
    */
   readonly key?: string;
+  /** IDs of the only models that it may use, in which `*` stands for any characters: `openai/*`. */
+  readonly models?: readonly string[];
   /** Added to the prices that this caller pays. */
   readonly markup?: Markup;
   /**

@@ -230,6 +230,7 @@ export class Gateway {
           quote: quoteOf(plan),
           stream: plan.stream,
           idempotencyKey: undefined,
+          exchange: {},
         });
       } catch {
         truth.state = 'refused';
