@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 
 import { parseArguments } from './commands/arguments.ts';
 import { auditCommand } from './commands/audit.ts';
+import { checkCommand } from './commands/check.ts';
 import { type Command, type Invocation, type StoreCommand, UsageError } from './commands/command.ts';
 import { adjustCommand, balanceCommand, grantCommand } from './commands/credits.ts';
 import { findStore } from './commands/find-store.ts';
@@ -24,6 +25,7 @@ import { openStore } from './ledger/open-store.ts';
 const COMMANDS: readonly Command[] = [
   initCommand,
   serveCommand,
+  checkCommand,
   createKeyCommand,
   listKeysCommand,
   revokeKeyCommand,

@@ -81,7 +81,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
   config: ['options'],
   init: ['config'],
-  serve: ['router.ts', 'config', 'models', ...LOW],
+  serve: ['router.ts', 'admin', 'config', ...LOW],
+  check: ['router.ts', 'config', 'models', ...LOW],
   'prices.ts': ['options', 'metering'],
   commands: ['accounts', 'config', 'ledger'],
   'cli.ts': ['commands', 'config', 'ledger'],
@@ -105,8 +106,8 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   zod: ['admin/'],
 };
 
-/** Loaded by the command that wants it, when it does: the ledger's commands start without the router. */
-const LATE: Readonly<Record<string, readonly string[]>> = { commands: ['init', 'serve'] };
+/** Loaded by the command that wants it, when it does, types aside: the ledger's commands start without the router. */
+const LATE: Readonly<Record<string, readonly string[]>> = { commands: ['check', 'init', 'serve'] };
 
 /** What is wrong with the imports of a file; empty when nothing is. */
 function wrongImports(file: string, source: string): string[] {
@@ -135,7 +136,7 @@ function specifiers(source: string): { readonly specifier: string; readonly isLa
     /(?:\b(?:import|export)\b[^'"`;]*?\bfrom\s*|\bimport\s*\(?\s*|\bgetBuiltinModule\??\.?\(\s*)['"`]([^'"`]+)['"`]/g;
   return [...source.replace(/\/\*\*.*?\*\//gs, '').matchAll(pattern)].map(([whole, specifier = '']) => ({
     specifier,
-    isLate: /^import\s*\(/.test(whole),
+    isLate: /^import(\s*\(|\s+type\b)/.test(whole),
   }));
 }
 

@@ -255,6 +255,60 @@ function holdAnswer(): () => void {
   return resolve;
 }
 
+describe('its admin door', () => {
+  const ADMIN_TOKEN = 'a-token-that-nobody-guesses';
+
+  it('opens to the token alone, and logs what was changed', async () => {
+    const served = await serve(['--admin', '--config', write('c.json', config())], { env: { ADMIN_TOKEN } });
+    const ask = (authorization: string, init?: RequestInit): Promise<Response> =>
+      fetch(`${served.origin}/admin/accounts/acme/grants`, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json' },
+        body: JSON.stringify({ id: 'g1', amount: '2.00' }),
+        ...init,
+      });
+    expect((await ask('Bearer a-token-that-nobody-guesseS')).status).toBe(401);
+    expect((await ask('')).status).toBe(401);
+    expect((await ask(`Bearer ${ADMIN_TOKEN}`)).ok).toBe(true);
+    await expect.poll(() => served.log.filter(({ event }) => event === 'audit')).toHaveLength(3);
+    expect(await served.logged('audit')).toMatchObject({ operator: 'admin' });
+    expect(JSON.stringify(served.log)).not.toContain(ADMIN_TOKEN);
+    const balance = await runCli(['credits', 'balance', 'acme', '--store', store]);
+    expect(balance.stdout).toBe('acme: 2.00 to spend, 0.00 held, 0.00 used of 2.00 granted\n');
+  });
+
+  it('can be asked for by the config', async () => {
+    const path = write('c.json', config({ server: { admin: true } }));
+    const { origin } = await serve(['--config', path], { env: { ADMIN_TOKEN } });
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    expect((await fetch(`${origin}/admin/accounts`, { headers })).status).toBe(200);
+    expect((await fetch(`${origin}/administrators`, { headers })).status).toBe(401);
+  });
+
+  it('is not there unless it is asked for', async () => {
+    const { origin } = await serve(['--config', write('c.json', config())], { env: { ADMIN_TOKEN } });
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    const response = await fetch(`${origin}/admin/accounts`, { headers });
+    expect([response.status, await response.json()]).toMatchObject([
+      401,
+      { error: { code: 'invalid_api_key' } },
+    ]);
+  });
+
+  it.each([
+    ['no token', {}, 'it has 0'],
+    ['a token that can be guessed', { ADMIN_TOKEN: '123456789012345' }, 'it has 15'],
+  ])('does not open with %s', async (_what, env: Record<string, string>, message) => {
+    const path = write('c.json', config());
+    const { code, stderr } = await runCli(['serve', '--admin', '--port', '0', '--config', path], { env });
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      'the admin door needs ADMIN_TOKEN in the environment, of 16 characters at least; ',
+    );
+    expect(stderr).toContain(message);
+  });
+});
+
 describe('a signal', () => {
   it('ends it once the streams have ended, which are charged', async () => {
     const served = await serve(['--config', write('c.json', config())]);

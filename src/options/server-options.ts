@@ -19,4 +19,10 @@ export interface ServerOptions {
    * @default '127.0.0.1'
    */
   readonly host?: string;
+  /**
+   * Serves the admin door at `/admin`, to whoever has the token that is `ADMIN_TOKEN` in the environment.
+   *
+   * @default false
+   */
+  readonly admin?: boolean;
 }

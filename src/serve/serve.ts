@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 
-import { ConfigError } from '../config/config-error.ts';
+import type { AdminRouter } from '../admin/admin-router.ts';
 import { loadConfig } from '../config/config-file.ts';
+import { inConfig } from '../config/in-config.ts';
 import type { ServerConfig, ServerOptions } from '../options/server-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../router.ts';
 import { checkRecord, wrong } from '../settings.ts';
@@ -21,6 +22,8 @@ export interface ServeOptions {
   /** Stands above the config's. */
   readonly port: number | undefined;
   readonly host: string | undefined;
+  /** Serves the admin door, too. */
+  readonly admin: boolean;
   readonly log: Log;
 }
 
@@ -30,16 +33,19 @@ export interface ServeOptions {
  * @returns whether all that ran was finished
  * @throws {ConfigError} before it listens, when the config can't be used; an Error when the store or the port can't
  */
-export async function serve({ path, port, host, log }: ServeOptions): Promise<boolean> {
+export async function serve({ path, port, host, admin, log }: ServeOptions): Promise<boolean> {
   const config = await loadConfig(path);
   const { own, router } = inConfig(path, () => ({
     own: resolveServer(config.server),
     router: createRouter(config, log),
   }));
   const readiness = new Readiness(router);
-  const gateway = createGateway(router, readiness, log);
+  let gateway;
   let origin;
   try {
+    const isAdministered = admin || own.admin;
+    const adminDoor = isAdministered ? await openAdminDoor(router, log) : undefined;
+    gateway = createGateway({ router, readiness, adminDoor, log });
     await router.ready();
     origin = await listen(gateway, port ?? own.port, host ?? own.host);
   } catch (error) {
@@ -71,6 +77,12 @@ function createRouter(config: ServerConfig, log: Log): ChatCompletionsRouter {
   return createChatCompletionsRouter({ ...options, store, hooks: [logHooks(log), ...[hooks].flat()] });
 }
 
+/** Loaded where it is wanted only, with what checks its input. */
+async function openAdminDoor(router: ChatCompletionsRouter, log: Log): Promise<AdminRouter> {
+  const { createAdminDoor } = await import('./admin-door.ts');
+  return createAdminDoor(router, process.env['ADMIN_TOKEN'], log);
+}
+
 /** Takes providers and models of the config as it is now; one that can't be used changes nothing. */
 async function reload(
   path: string,
@@ -100,19 +112,11 @@ function sizeOf({ providers, models }: ServerConfig): {
   return { providers: Object.keys(providers).length, models: Object.keys(models).length };
 }
 
-/** What is wrong with an option is wrong with the file that has it. */
-function inConfig<Result>(path: string, read: () => Result): Result {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof TypeError) throw new ConfigError(path, error.message, { cause: error });
-    throw error;
-  }
-}
-
 /** @throws {TypeError} naming the option that can't be right */
 function resolveServer(given: ServerOptions = {}): Required<ServerOptions> {
-  checkRecord(given, 'server', { port: true, host: true });
+  checkRecord(given, 'server', { port: true, host: true, admin: true });
+  const { admin = false } = given;
+  if (typeof admin !== 'boolean') throw wrong('server.admin', 'a boolean', admin);
   const { PORT } = process.env;
   const { port = PORT === undefined || PORT === '' ? DEFAULT_PORT : Number(PORT), host = DEFAULT_HOST } =
     given;
@@ -120,7 +124,7 @@ function resolveServer(given: ServerOptions = {}): Required<ServerOptions> {
     throw wrong(given.port === undefined ? 'PORT of the environment' : 'server.port', 'a port', port);
   }
   if (typeof host !== 'string' || host === '') throw wrong('server.host', 'an address', host);
-  return { port, host };
+  return { port, host, admin };
 }
 
 /** The signal by which an operator, a terminal or a container asks to end; a second one ends the process there and then. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 
+import type { AdminRouter } from '../admin/admin-router.ts';
 import type { ChatCompletionsRouter } from '../router.ts';
 import type { Log } from './log.ts';
 
@@ -44,14 +45,25 @@ export class Readiness {
   }
 }
 
-/** A server of its own: the router at every path, but `/healthz` (it runs) and `/readyz` (it can serve). */
-export function createGateway(router: ChatCompletionsRouter, readiness: Readiness, log: Log): Server {
+interface GatewayParts {
+  readonly router: ChatCompletionsRouter;
+  readonly readiness: Readiness;
+  readonly adminDoor: AdminRouter | undefined;
+  readonly log: Log;
+}
+
+/**
+ * A server of its own: the router at every path, but `/healthz` (it runs), `/readyz` (it can serve) and, where there
+ * is an admin door, `/admin`.
+ */
+export function createGateway({ router, readiness, adminDoor, log }: GatewayParts): Server {
   return createServer((request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') answer(response, 200, { status: 'ok' });
     else if (path === '/readyz') void sayReady(response, readiness);
     else {
-      router(request, response).catch((error: unknown) => {
+      const door = adminDoor && /^\/admin(\/|$)/.test(path) ? adminDoor : router;
+      door(request, response).catch((error: unknown) => {
         log('error', 'error', { message: String(error) });
       });
     }

@@ -1,0 +1,60 @@
+import { styleText } from 'node:util';
+
+import type { CheckRow } from '../check/check.ts';
+import { findConfig } from '../config/config-file.ts';
+import { count, counted, type LoneCommand, UsageError } from './command.ts';
+import { table } from './table.ts';
+
+const DEFAULT_TIMEOUT_S = 20;
+
+export const checkCommand: LoneCommand = {
+  name: 'check',
+  summary: 'Ask all that a config names: store, providers, and each target for one token',
+  positionals: '',
+  options: {
+    config: { value: 'FILE', help: 'that of this folder by default' },
+    'no-completion': { help: 'ask no target: it costs a token or two of each' },
+    timeout: { value: 'SECONDS', help: `for each question; ${DEFAULT_TIMEOUT_S} by default` },
+    json: { help: 'print JSON, an object a line' },
+  },
+  async run({ options, print, progress }) {
+    const path = options['config'] ?? findConfig('.');
+    if (path === undefined) throw new UsageError('there is no config in this folder: init makes one');
+    const seconds = count(options['timeout'] ?? String(DEFAULT_TIMEOUT_S), '--timeout');
+    if (seconds < 1 || seconds > 3600) throw new UsageError('--timeout must be from 1 to 3600 seconds');
+    const { check } = await import('../check/check.ts');
+    const rows = await check({
+      path,
+      completions: options['no-completion'] === undefined,
+      timeoutMs: seconds * 1000,
+      onAsked: (asked, all) => {
+        progress(`asked ${asked} of ${all} …`);
+      },
+    });
+    const failed = rows.filter(({ ok }) => ok === false);
+    if (options['json'] === undefined) for (const line of report(rows)) print(line, {});
+    else for (const row of rows) print('', row);
+    return failed.length === 0;
+  },
+};
+
+function report(rows: readonly CheckRow[]): string[] {
+  const failed = rows.filter(({ ok }) => ok === false);
+  const lines = table(
+    ['PROVIDER', 'MODEL', 'LISTED', 'FIRST BYTE', 'USAGE', ''],
+    rows.map(({ provider, model, models, listed, firstByteMs, usage, ok }) => [
+      provider,
+      model ?? (models === undefined ? '' : counted(models, 'model')),
+      listed === undefined ? '' : listed ? 'yes' : 'no',
+      firstByteMs === undefined ? '' : `${firstByteMs} ms`,
+      usage ?? '',
+      ok === undefined ? 'not asked' : ok ? 'ok' : 'FAILED',
+    ]),
+  );
+  const problems = failed.map(({ provider, model, problem }) => {
+    const what = model === undefined ? provider : `${provider} ${model}`;
+    return `${styleText('red', what)}: ${problem}`;
+  });
+  const outcome = failed.length === 0 ? 'nothing is wrong' : counted(failed.length, 'problem');
+  return [...lines, '', ...problems, outcome];
+}
