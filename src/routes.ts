@@ -108,6 +108,7 @@ function sendModel(exchange: Exchange, id: string, caller: Caller, services: Rou
 export function findEndpoint(url: string, basePath: string): Endpoint | undefined {
   const path = pathOf(url);
   const inside = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
+  if (inside === '/chat/completions') return COMPLETIONS;
   const segments = inside.split('/');
   for (let i = 0; i < segments.length; i++) {
     if (segments[i] === 'models') {
@@ -125,14 +126,20 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   return undefined;
 }
 
+/** What almost every request asks for, as almost every client writes it. */
+const COMPLETIONS: Endpoint = { name: 'completions' };
+
 /** Whether nothing but slashes follows. */
 function endsAt(segments: readonly string[], index: number): boolean {
   return segments.slice(index + 1).every((segment) => segment === '');
 }
 
 function allowedMethods(endpoint: Endpoint): readonly string[] {
-  return endpoint.name === 'completions' ? ['POST', 'OPTIONS'] : ['GET', 'HEAD', 'OPTIONS'];
+  return endpoint.name === 'completions' ? TO_POST : TO_READ;
 }
+
+const TO_POST: readonly string[] = ['POST', 'OPTIONS'];
+const TO_READ: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
 function sendOptions(exchange: Exchange, basePath: string): void {
   const endpoint = findEndpoint(exchange.url, basePath);

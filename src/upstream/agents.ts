@@ -9,16 +9,23 @@ import * as https from 'node:https';
  * that the provider announces, if that is shorter.
  */
 export class Agents {
-  readonly #http = new http.Agent(AGENT_OPTIONS);
-  readonly #https = new https.Agent(AGENT_OPTIONS);
+  readonly #byOrigin = new Map<string, http.Agent>();
+  /** URLs write their origin anew each time that they are asked. */
+  readonly #byUrl = new WeakMap<URL, http.Agent>();
 
-  for(origin: URL): http.Agent {
-    return origin.protocol === 'https:' ? this.#https : this.#http;
+  for(url: URL): http.Agent {
+    let agent = this.#byUrl.get(url);
+    if (!agent) {
+      const { origin, protocol } = url;
+      agent = this.#byOrigin.get(origin) ?? (protocol === 'https:' ? new HttpsAgent() : new HttpAgent());
+      this.#byOrigin.set(origin, agent);
+      this.#byUrl.set(url, agent);
+    }
+    return agent;
   }
 
   close(): void {
-    this.#http.destroy();
-    this.#https.destroy();
+    for (const agent of this.#byOrigin.values()) agent.destroy();
   }
 }
 
@@ -31,3 +38,26 @@ const AGENT_OPTIONS: http.AgentOptions = {
   timeout: KEEP_MS,
   scheduling: 'lifo',
 };
+
+/** All of an agent's connections go to one origin: nothing of a request tells them apart, and no name is written for it. */
+const NAME = 'origin';
+
+class HttpAgent extends http.Agent {
+  constructor() {
+    super(AGENT_OPTIONS);
+  }
+
+  override getName(): string {
+    return NAME;
+  }
+}
+
+class HttpsAgent extends https.Agent {
+  constructor() {
+    super(AGENT_OPTIONS);
+  }
+
+  override getName(): string {
+    return NAME;
+  }
+}

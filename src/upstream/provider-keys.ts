@@ -7,9 +7,9 @@ export interface ProviderKey {
   /**
    * Asks for the key itself; what comes is never shown, not even to the host's log.
    *
-   * @throws {UpstreamError} if it is missing, late or broken
+   * @throws {UpstreamError} if it is missing, late or broken; where it has to be waited for, the promise rejects
    */
-  read(): Promise<string>;
+  read(): string | Promise<string>;
   /** The provider refused it, or it can't be had: others are used for a while. */
   setAside(): void;
   /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
@@ -82,17 +82,33 @@ class RingKey implements ProviderKey {
     this.#now = now;
   }
 
-  async read(): Promise<string> {
-    const { name, timeouts } = this.#provider;
+  read(): string | Promise<string> {
+    let read: ReturnType<Exclude<ApiKeySource, string>>;
+    try {
+      read = typeof this.#source === 'string' ? this.#source : this.#source();
+    } catch (cause) {
+      throw this.#missing(cause);
+    }
+    return read instanceof Promise ? this.#waitFor(read) : this.#checked(read);
+  }
+
+  async #waitFor(reading: Promise<string | undefined>): Promise<string> {
     let key: string | undefined;
     try {
-      const read = typeof this.#source === 'string' ? this.#source : this.#source();
-      key = read instanceof Promise ? await inTime(read, timeouts.connectMs) : read;
+      key = await inTime(reading, this.#provider.timeouts.connectMs);
     } catch (cause) {
-      throw Object.assign(missingKey(name), { cause });
+      throw this.#missing(cause);
     }
-    if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(name);
+    return this.#checked(key);
+  }
+
+  #checked(key: string | undefined): string {
+    if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(this.#provider.name);
     return key;
+  }
+
+  #missing(cause: unknown): UpstreamError {
+    return Object.assign(missingKey(this.#provider.name), { cause });
   }
 
   setAside(): void {

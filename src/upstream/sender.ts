@@ -43,6 +43,8 @@ export interface Sent {
   readonly asksUsage: boolean;
 }
 
+const NO_KEYS: readonly ProviderKey[] = [];
+
 /** What a 429 says that is about an account's money, not about haste: OpenAI, Gemini, Moonshot, Zhipu, MiniMax. */
 const QUOTA =
   /insufficient_?\s?(quota|balance|funds)|exceeded_?\s?(your_?\s?)?current_?\s?quota|billing|余额/i;
@@ -63,39 +65,44 @@ export class Sender {
   }
 
   /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
-  async send(parcel: Parcel): Promise<Sent> {
+  send(parcel: Parcel): Promise<Sent> {
+    const asksUsage = parcel.lacksUsage && this.#usageOption.isTakenBy(parcel.target);
+    return asksUsage ? this.#sendAskingUsage(parcel) : this.#sendWithKey(parcel, false);
+  }
+
+  async #sendAskingUsage(parcel: Parcel): Promise<Sent> {
     const { target, client } = parcel;
-    if (!parcel.lacksUsage || !this.#usageOption.isTakenBy(target)) {
-      return { answer: await this.#sendWithKey(parcel, false), asksUsage: false };
-    }
     const first = await this.#sendWithKey(parcel, true);
-    if (first.status !== 400 && first.status !== 422) return { answer: first, asksUsage: true };
+    if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     parcel.onRefused();
-    const { text, answer } = await peek(first, client);
+    const { text, answer } = await peek(first.answer, client);
     if (!blamesUsageOption(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(parcel, false);
+    const { status } = second.answer;
     // Not for its words alone: those are the client's, too, and would blind us to what others use.
-    if (second.status >= 200 && second.status < 300) this.#usageOption.isRefusedBy(target);
-    return { answer: second, asksUsage: false };
+    if (status >= 200 && status < 300) this.#usageOption.isRefusedBy(target);
+    return second;
   }
 
   /** Tries one of the provider's keys after another, until one is not refused. */
-  async #sendWithKey(parcel: Parcel, includeUsage: boolean): Promise<Answer> {
+  async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
     const { ownKey, target } = parcel;
-    const keys = ownKey === undefined ? this.#keys.turn(target.provider) : [];
+    const keys = ownKey === undefined ? this.#keys.turn(target.provider) : NO_KEYS;
     for (let i = 0; ; i++) {
       const key = keys[i];
       const isLast = i >= keys.length - 1;
       try {
-        const answer = await this.#attempt(parcel, ownKey ?? (await key?.read()), includeUsage);
-        if (!key?.isOneOfSeveral || answer.status !== 429) return answer;
+        const apiKey = ownKey ?? key?.read();
+        const known = apiKey instanceof Promise ? await apiKey : apiKey;
+        const answer = await this.#attempt(parcel, known, asksUsage);
+        if (!key?.isOneOfSeveral || answer.status !== 429) return { answer, asksUsage };
         parcel.onRefused();
         const peeked = await peek(answer, parcel.client);
-        if (!QUOTA.test(peeked.text)) return peeked.answer;
+        if (!QUOTA.test(peeked.text)) return { answer: peeked.answer, asksUsage };
         setAside(key, 'its quota is spent', parcel);
-        if (isLast) return peeked.answer;
+        if (isLast) return { answer: peeked.answer, asksUsage };
         peeked.answer.body.destroy();
       } catch (error) {
         if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
