@@ -18,7 +18,7 @@ describe('the keys of a provider', () => {
     keys = new ProviderKeys(() => now);
   });
 
-  const turn = (): Promise<string[]> => Promise.all(keys.turn(provider).map((key) => key.read()));
+  const turn = (): Promise<string[]> => Promise.all(keys.turn(provider).map(async (key) => key.read()));
   const setAside = (name: string): void =>
     keys
       .turn(provider)
