@@ -7,7 +7,9 @@ import { PRESETS } from '../src/models/presets.ts';
 
 const ROOT = new URL('..', import.meta.url).pathname;
 const README = readFileSync(`${ROOT}README.md`, 'utf8');
-const DOCS = readdirSync(`${ROOT}docs`).map((name) => `docs/${name}`);
+const DOCS = readdirSync(`${ROOT}docs`)
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
 
 describe('the README', () => {
   it('has programs that compile, as has each page of docs', { timeout: 60_000 }, () => {

@@ -118,12 +118,17 @@ export function createApi(browser: Browser): Api {
     async list<Row>(path: string, query: Readonly<Record<string, string>> = {}) {
       const search = new URLSearchParams(query).toString();
       const body = await ask(mount + path + (search && `?${search}`));
-      const list: List<Row> = JSON.parse(body);
-      return list;
+      try {
+        const list: List<Row> = JSON.parse(body);
+        return list;
+      } catch {
+        throw new Failure(0, 'The server sent what this page can not read.');
+      }
     },
     failure(error) {
       if (error instanceof Failure) return error;
-      return { status: 0, message: 'The server sent what this page can not read.' };
+      console.error(error);
+      return { status: 0, message: 'This page has failed: its console says how.' };
     },
     get token() {
       return token;

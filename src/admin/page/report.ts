@@ -144,7 +144,9 @@ export function createReport(elements: Elements, figures: Figures, plots: Plots)
 
     fill(
       'legend',
-      ...series.map(({ name, tone }) => html('li', {}, html('i', { class: `swatch ${tone}` }), name)),
+      ...series.map(({ name, tone }) =>
+        html('li', {}, html('i', { class: `swatch ${tone}` }), html('span', {}, name)),
+      ),
     );
     plots.daily('daily', {
       days,

@@ -91,7 +91,7 @@ h2 { font-size: 0.9375rem; font-weight: 650; letter-spacing: -0.005em; }
 .tiles { display: grid; grid-template-columns: repeat(5, 1fr); gap: 16px; }
 .tile { padding: 16px 18px 15px; min-width: 0; }
 .tile h2 { color: var(--muted); font-size: 0.8125rem; font-weight: 500; }
-.figure { margin: 2px 0 3px; font-size: 1.625rem; font-weight: 640; line-height: 1.25; letter-spacing: -0.025em; white-space: nowrap; }
+.figure { margin: 2px 0 3px; font-size: 1.625rem; font-weight: 640; line-height: 1.25; letter-spacing: -0.025em; overflow-wrap: anywhere; }
 .tile .faint { min-height: 2.8em; line-height: 1.4; }
 .tile span { display: block; }
 .tile .low { color: var(--warn); font-weight: 600; }
@@ -117,7 +117,8 @@ const DATA = /* css */ `
 .band { fill: transparent; }
 .column[data-on] .band { fill: var(--hover); }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin-bottom: 12px; padding: 0; list-style: none; color: var(--muted); font-size: 0.8125rem; }
-.legend li { display: flex; align-items: center; min-width: 0; overflow-wrap: anywhere; }
+.legend li { display: flex; align-items: center; min-width: 0; max-width: min(340px, 100%); }
+.legend span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .swatch { display: inline-block; flex: none; width: 10px; height: 10px; margin-right: 7px; border-radius: 3px; }
 details { margin-top: 10px; }
 summary { width: fit-content; color: var(--muted); font-size: 0.8125rem; cursor: pointer; }
@@ -196,7 +197,7 @@ td > .badge { margin-left: 0; }
   .tile, .tile:nth-child(-n + 2) { grid-column: auto; padding: 13px 14px; }
   .tile:first-child { grid-column: 1 / -1; }
   .tile .faint { min-height: 0; }
-  .figure { font-size: 1.375rem; }
+  .figure { font-size: 1.25rem; }
   .wide { display: none; }
   th, td { padding: 9px 6px; }
   .rank { grid-template-columns: minmax(0, 1fr) auto; }
