@@ -1,6 +1,7 @@
 import type { Authenticator, Caller } from './accounts/authenticate.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from './accounts/idempotency-key.ts';
 import { quoteRequest } from './admission.ts';
+import type { ModelDiscovery } from './discovery.ts';
 import {
   asError,
   CreditStoreUnavailableError,
@@ -43,6 +44,7 @@ export interface CompletionServices {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly markups: CallerMarkups;
+  readonly discovery: Pick<ModelDiscovery, 'pending'>;
   readonly settlements: Settlements;
   readonly sender: Sender;
   readonly health: Health;
@@ -82,6 +84,8 @@ export async function completion(
   live.model = request.model;
   live.stream = request.stream;
   const control = readRequestControl(body, request.control, settings.requestControl);
+  // A process that has just begun may not know the models of its providers yet.
+  if (!services.catalog.get(request.model)) await services.discovery.pending;
   const asked = caller.models
     ? await askAgain(caller, { exchange, request, control }, services)
     : askFor(caller, request, control, services);

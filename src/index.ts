@@ -81,7 +81,12 @@ export type {
   PricingOption,
   TargetOptions,
 } from './options/model-options.ts';
-export type { ApiKeySource, ProviderOptions, TimeoutOptions } from './options/provider-options.ts';
+export type {
+  ApiKeySource,
+  DiscoveryOptions,
+  ProviderOptions,
+  TimeoutOptions,
+} from './options/provider-options.ts';
 export type {
   ChatCompletionsRouterOptions,
   CorsOptions,

@@ -1,6 +1,7 @@
 import type { ModelPrice, Provider, TieredPrices } from '@pydantic/genai-prices';
 import { calcPrice, findProvider } from '@pydantic/genai-prices';
 
+import { shiftDecimal } from './metering/decimal.ts';
 import type { Pricing, PricingTier, TokenPricing } from './metering/pricing.ts';
 import type { CatalogEntry, PriceCatalog, PriceQuestion } from './options/model-options.ts';
 
@@ -84,10 +85,15 @@ function pricingOf(price: ModelPrice, provider: Provider): Pricing | undefined {
   return {
     ...rates,
     ...(tiers.length > 0 && { tiers }),
-    ...(typeof requests === 'number' && { request: shifted(requests, 3) }),
+    ...(typeof requests === 'number' && { request: perCall(requests) }),
     ...(typeof searches === 'number' &&
-      SEARCHES_ARE_TOLD.has(provider.id) && { webSearch: shifted(searches, 3) }),
+      SEARCHES_ARE_TOLD.has(provider.id) && { webSearch: perCall(searches) }),
   };
+}
+
+/** Of a price for a thousand calls, that of one. */
+function perCall(thousand: number): string {
+  return shiftDecimal(String(thousand), -3, 9) ?? '0';
 }
 
 /** What tokens cost in a prompt of so many; undefined without a price of both input and output. */
@@ -97,7 +103,8 @@ function ratesAt(price: ModelPrice, promptTokens: number): TokenPricing | undefi
     const each = price[theirs];
     if (each === undefined) continue;
     const tier = typeof each === 'number' ? each : at(each, promptTokens);
-    rates[name] = shifted(tier, 0);
+    const rate = shiftDecimal(String(tier), 0, 6);
+    if (rate !== undefined) rates[name] = rate;
   }
   const { input, output } = rates;
   return input === undefined || output === undefined ? undefined : { ...rates, input, output };
@@ -109,26 +116,4 @@ function at({ base: lowest, tiers }: TieredPrices, promptTokens: number): number
     if (tier.start < promptTokens && tier.start > from) [price, from] = [tier.price, tier.start];
   }
   return price;
-}
-
-/** The finest that a price can be said in: a pico-dollar a token, a nano-dollar a call. */
-const DECIMALS: Readonly<Record<0 | 3, number>> = { 0: 6, 3: 9 };
-
-/**
- * A number as the shortest decimal that stands for it, divided by a power of ten: `0.15` is "0.15", `5` by 1,000 "0.005".
- * What is finer than we can say is rounded up.
- */
-function shifted(number: number, places: 0 | 3): string {
-  const [mantissa = '0', exponent = '0'] = number.toString().split('e');
-  const [whole = '0', part = ''] = mantissa.split('.');
-  const kept = DECIMALS[places];
-  const shift = Number(exponent) - part.length - places + kept;
-  const digits = BigInt(whole + part);
-  const scaled = shift >= 0 ? digits * 10n ** BigInt(shift) : ceilDivide(digits, 10n ** BigInt(-shift));
-  const text = scaled.toString().padStart(kept + 1, '0');
-  return `${text.slice(0, -kept)}.${text.slice(-kept)}`.replace(/\.?0+$/, '');
-}
-
-function ceilDivide(number: bigint, divisor: bigint): bigint {
-  return (number + divisor - 1n) / divisor;
 }

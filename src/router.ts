@@ -17,6 +17,7 @@ import { RequestIds } from './ledger/request-ids.ts';
 import { askTime, clockOf, type StoreClock } from './ledger/store-clock.ts';
 import { guard, guardHooks } from './guarded-hooks.ts';
 import type { TargetStatus } from './hooks.ts';
+import { ModelDiscovery } from './discovery.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
 import { CallerMarkups } from './models/caller-markup.ts';
@@ -67,7 +68,8 @@ export interface ChatCompletionsRouter extends NodeHandler {
   requests(): readonly RunningRequest[];
   /**
    * Resolves once the store can be used; rejects with an Error that says what keeps it from that, e.g. that
-   * Redis can't be reached, is too old, or may evict. The first request finds out the same, later.
+   * Redis can't be reached, is too old, or may evict. The first request finds out the same, later. Providers whose models are
+   * discovered have been asked for them then; one that can't be asked keeps nobody waiting, `onError` is told.
    */
   ready(): Promise<void>;
   /**
@@ -120,8 +122,18 @@ export function createPacedRouter(
   const open = new InFlight<LiveRequest>();
   let closed: Promise<void> | undefined;
 
+  const discovery = new ModelDiscovery({
+    surroundings: settings,
+    onChange: () => {
+      catalog = discovery.extend(catalog);
+    },
+    onError,
+  });
+  discovery.watch(catalog);
+
   const services = {
     settings,
+    discovery,
     /** A request takes it once: what is swapped meanwhile is for those after it. */
     get catalog(): Catalog {
       return catalog;
@@ -151,6 +163,7 @@ export function createPacedRouter(
   };
   const handle = (exchange: Exchange, request: object): Promise<void> => {
     housekeeping.start();
+    discovery.start();
     const observation = observer?.begin(exchange, ...endpointOf(exchange, settings.basePath));
     const live = new LiveRequest(exchange.id, observation);
     const place = open.add(live);
@@ -167,6 +180,7 @@ export function createPacedRouter(
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
     drains.close();
+    discovery.close();
     await within(closeTimeoutMs, Promise.allSettled(open.values().map(({ handled }) => handled)));
     running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
@@ -186,7 +200,8 @@ export function createPacedRouter(
     const { providers = catalogOptions.providers, models = catalogOptions.models } = changes;
     const next = createCatalog({ providers, models }, settings, catalog);
     catalogOptions = { providers, models };
-    catalog = next;
+    discovery.watch(next);
+    catalog = discovery.extend(next);
   }
 
   const targets = (): TargetStatus[] => health.statuses(catalog.providers.values());
@@ -201,6 +216,8 @@ export function createPacedRouter(
       await store.ready?.();
       clock.heard(await askTime(store, newId()));
       housekeeping.start();
+      discovery.start();
+      await discovery.pending;
     },
     credits: createCredits(store),
     settled,

@@ -58,9 +58,11 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         await completion(exchange, client, caller, services, live);
         return;
       case 'models':
+        await services.discovery.pending;
         sendJson(exchange, 200, modelsFor(caller, services));
         return;
       case 'model':
+        if (!services.catalog.get(endpoint.id)) await services.discovery.pending;
         sendModel(exchange, endpoint.id, caller, services);
         return;
       case 'credits':

@@ -329,7 +329,7 @@ export function wrong(option: string, wanted: string, got: unknown): TypeError {
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-function milliseconds(value: unknown, option: string): number {
+export function milliseconds(value: unknown, option: string): number {
   if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIMER_MS)) {
     throw wrong(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
   }

@@ -38,7 +38,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'admission.ts': ['models', 'http', ...LOW],
   holds: ['outcome.ts', 'accounts', 'models', 'http', ...LOW],
   'settlement.ts': ['holds', 'admission.ts', 'outcome.ts', 'accounts', 'models', 'http', ...LOW],
+  'discovery.ts': ['models', 'upstream', ...LOW],
   'completion.ts': [
+    'discovery.ts',
     'settlement.ts',
     'holds',
     'admission.ts',
@@ -49,9 +51,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'http',
     ...LOW,
   ],
-  'routes.ts': ['completion.ts', 'accounts', 'models', 'http', ...LOW],
+  'routes.ts': ['discovery.ts', 'completion.ts', 'accounts', 'models', 'http', ...LOW],
   adapters: ['http'],
   'router.ts': [
+    'discovery.ts',
     'guarded-hooks.ts',
     'routes.ts',
     'adapters',

@@ -6,6 +6,8 @@ export interface Address {
   readonly origin: URL;
   /** Path and query of its chat completions for a model; the model's name stands in them where the base URL says so. */
   readonly chatPath: (model: string) => string;
+  /** Path and query of its list of models. */
+  readonly modelsPath: string;
 }
 
 /** What an address is made of. */
@@ -27,10 +29,12 @@ export function resolveAddress({ baseURL, variables, query }: AddressOptions, op
   const parameters = new URLSearchParams(url.search);
   for (const [name, value] of Object.entries(query)) parameters.set(name, value);
   const search = Object.keys(query).length === 0 ? url.search : `?${parameters.toString()}`;
-  const path = `${url.pathname.replace(/\/+$/, '')}/chat/completions${search}`;
+  const base = url.pathname.replace(/\/+$/, '');
+  const path = `${base}/chat/completions${search}`;
   const [before = '', ...others] = path.split(MODEL_IN_PATH);
   return {
     origin: new URL(url.origin),
+    modelsPath: `${base}/models${search}`,
     chatPath: (model) => (others.length === 0 ? path : [before, ...others].join(encodeURIComponent(model))),
   };
 }

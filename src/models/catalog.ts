@@ -75,6 +75,8 @@ export class Catalog {
   /** By ID and by alias. A Map: an ID like `__proto__` is an ID. */
   readonly #byId: ReadonlyMap<string, Model>;
   readonly #wildcards: Wildcards;
+  readonly #own: readonly Model[];
+  readonly #wildcardEntries: readonly Wildcard[];
   /** Names of the providers that serve a model, in lower case. */
   readonly #serving: ReadonlySet<string>;
   /** `GET /models`, as it is until a model is shut down. */
@@ -83,12 +85,22 @@ export class Catalog {
 
   constructor(
     providers: ReadonlyMap<string, Provider>,
-    models: readonly Model[],
+    own: readonly Model[],
     wildcards: readonly Wildcard[],
+    discovered: readonly Model[] = [],
   ) {
     this.providers = providers;
+    this.#own = own;
+    this.#wildcardEntries = wildcards;
+    const byId = indexed(own);
+    const models = [...own];
+    for (const model of discovered) {
+      if (byId.has(model.id)) continue;
+      byId.set(model.id, model);
+      models.push(model);
+    }
     this.#models = models;
-    this.#byId = indexed(models);
+    this.#byId = byId;
     this.#wildcards = new Wildcards(wildcards);
     const targets = [...models, ...this.#wildcards.models].flatMap((model) => model.targets);
     this.#serving = new Set(targets.map(({ provider }) => provider.name.toLowerCase()));
@@ -122,6 +134,11 @@ export class Catalog {
     return list;
   }
 
+  /** The same with other models beside its own, which win where they have the same ID; of others the first one does. */
+  with(discovered: readonly Model[]): Catalog {
+    return new Catalog(this.providers, this.#own, this.#wildcardEntries, discovered);
+  }
+
   /** Whether some model is served by a provider of this name; case doesn't matter. */
   hasProvider(name: string): boolean {
     return this.#serving.has(name.toLowerCase());
@@ -129,7 +146,7 @@ export class Catalog {
 }
 
 /** @throws {TypeError} if two models have the same ID or alias */
-function indexed(models: readonly Model[]): ReadonlyMap<string, Model> {
+function indexed(models: readonly Model[]): Map<string, Model> {
   const byId = new Map(models.map((model) => [model.id, model]));
   for (const model of models) {
     for (const alias of model.aliases) {

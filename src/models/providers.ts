@@ -10,6 +10,7 @@ import type {
 } from '../options/provider-options.ts';
 import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../settings.ts';
 import { type Address, resolveAddress } from './base-url.ts';
+import { type Discovery, resolveDiscovery } from './discovered.ts';
 import { type Preset, PRESETS } from './presets.ts';
 
 /** A provider with everything worked out that doesn't change from request to request. */
@@ -31,6 +32,8 @@ export interface Provider extends Address {
   /** Undefined where it has to be learned. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
+  /** Undefined where its own list isn't asked for. */
+  readonly discovery: Discovery | undefined;
 }
 
 const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
@@ -48,6 +51,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   onClientGone: true,
   marksEnd: true,
   timeouts: true,
+  models: true,
 };
 
 /** Framing and routing belong to the transport, whatever an operator writes into `headers`. */
@@ -81,6 +85,9 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
       `${option}.baseURL is missing, and no preset has this name (there are ${Object.keys(PRESETS).join(', ')})`,
     );
   }
+  if (given.models !== undefined && /\{model\}|%7Bmodel%7D/i.test(baseURL)) {
+    throw new TypeError(`${option}.models: a base URL with {model} in it has no list of models`);
+  }
   const query = { ...preset?.query, ...given.query };
   const auth = given.auth ?? preset?.auth ?? { header: 'authorization', scheme: 'Bearer' };
   const authHeader = headerName(auth.header, `${option}.auth.header`);
@@ -98,6 +105,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     ...resolveBehavior({ ...preset, ...given }, option),
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
+    discovery: resolveDiscovery(given.models, name, `${option}.models`),
   };
 }
 

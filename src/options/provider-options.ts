@@ -1,3 +1,5 @@
+import type { Markup } from '../metering/markup.ts';
+import type { Pricing } from '../metering/pricing.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 
 /** An OpenAI-compatible API. */
@@ -64,6 +66,40 @@ export interface ProviderOptions {
    */
   readonly marksEnd?: boolean;
   readonly timeouts?: TimeoutOptions;
+  /**
+   * `'discover'` serves the models that the provider itself lists in `GET /models`, beside those in `models`, whose entries win.
+   * It is asked in the background from the first request or `ready()` on, never at construction.
+   *
+   * @default only what `models` names
+   */
+  readonly models?: 'discover' | DiscoveryOptions;
+}
+
+/** How the models of a provider's own list are served. */
+export interface DiscoveryOptions {
+  /** What stands before the provider's own IDs. @default its name in `providers`, and a slash */
+  readonly prefix?: string;
+  /** Which of its IDs; a star at the end stands for the rest: `['gpt-*']`. @default all */
+  readonly only?: readonly string[];
+  /**
+   * `provider`: what the list says, in USD per token as OpenRouter and Vercel do; `catalog`: what the option `prices` says; or one
+   * price for all. A model whose price can't be known isn't served.
+   *
+   * @default as the provider's list says, else as the catalog does, where there is one
+   */
+  readonly pricing?: Pricing | 'free' | 'catalog' | 'provider';
+  /** Added to each price, beside the router's own `markup`. */
+  readonly markup?: Markup;
+  /** Where the list doesn't tell. */
+  readonly contextWindow?: number;
+  /** Where the list doesn't tell. @default the context window */
+  readonly maxOutputTokens?: number;
+  /**
+   * How often the list is asked for, in ms; a tenth more or less, so that processes don't all ask at once.
+   *
+   * @default 3600000 (an hour)
+   */
+  readonly refreshMs?: number;
 }
 
 /** A function is asked on every request, so that keys can rotate, and a missing key fails a request and not a build. */

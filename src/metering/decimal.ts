@@ -1,0 +1,23 @@
+const DECIMAL = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i;
+
+/**
+ * A decimal moved by so many places, with at most so many decimals; what is finer is rounded up.
+ *
+ * `('0.00000015', 6, 6)` is "0.15", `('5', -3, 9)` "0.005".
+ *
+ * @returns undefined for what isn't a decimal, 0 or more
+ */
+export function shiftDecimal(text: string, places: number, decimals: number): string | undefined {
+  const parts = text.length <= 64 ? DECIMAL.exec(text) : null;
+  if (!parts) return undefined;
+  const [, whole = '0', part = '', exponent = '0'] = parts;
+  const shift = Number(exponent) - part.length + places + decimals;
+  const digits = BigInt(whole + part);
+  const scaled = shift >= 0 ? digits * 10n ** BigInt(shift) : ceilDivide(digits, 10n ** BigInt(-shift));
+  const padded = scaled.toString().padStart(decimals + 1, '0');
+  return `${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`.replace(/\.?0+$/, '');
+}
+
+function ceilDivide(number: bigint, divisor: bigint): bigint {
+  return (number + divisor - 1n) / divisor;
+}

@@ -1,0 +1,124 @@
+import type { DiscoveryOptions, ProviderOptions } from '../options/provider-options.ts';
+import { checkRecord, milliseconds, positiveInteger, wrong } from '../settings.ts';
+import type { ModelOptions } from '../options/model-options.ts';
+import { parseMarkup } from '../metering/markup.ts';
+import { parsePricing } from '../metering/pricing.ts';
+import type { Model } from './catalog.ts';
+import type { ListedModel } from './listed-models.ts';
+import type { Provider } from './providers.ts';
+import { type ModelSurroundings, resolveModel } from './resolve-model.ts';
+
+/** How the models of a provider's own list are served. */
+export interface Discovery extends DiscoveryOptions {
+  readonly prefix: string;
+  readonly refreshMs: number;
+}
+
+const DISCOVERY_OPTIONS: Record<keyof DiscoveryOptions, true> = {
+  prefix: true,
+  only: true,
+  pricing: true,
+  markup: true,
+  contextWindow: true,
+  maxOutputTokens: true,
+  refreshMs: true,
+};
+
+/**
+ * @param name - of the provider
+ * @throws {TypeError} naming the option that can't be right
+ */
+export function resolveDiscovery(
+  given: ProviderOptions['models'],
+  name: string,
+  option: string,
+): Discovery | undefined {
+  if (given === undefined) return undefined;
+  if (given === 'discover') return { prefix: `${name}/`, refreshMs: HOUR_MS };
+  checkRecord(given, option, DISCOVERY_OPTIONS);
+  const { prefix = `${name}/`, only, pricing, markup, contextWindow, maxOutputTokens, refreshMs } = given;
+  if (typeof prefix !== 'string' || prefix.length > 128 || /[\s*]/.test(prefix) || prefix.startsWith('/')) {
+    throw wrong(`${option}.prefix`, 'what IDs begin with, without blanks and stars', prefix);
+  }
+  if (only !== undefined && !(Array.isArray(only) && only.every((one) => typeof one === 'string'))) {
+    throw wrong(
+      `${option}.only`,
+      "a list of the provider's model IDs, or of how they begin: ['gpt-*']",
+      only,
+    );
+  }
+  if (pricing !== undefined && pricing !== 'provider' && pricing !== 'catalog') {
+    parsePricing(pricing, `${option}.pricing`);
+  }
+  if (markup !== undefined) parseMarkup(markup, `${option}.markup`);
+  if (contextWindow !== undefined) positiveInteger(contextWindow, `${option}.contextWindow`);
+  if (maxOutputTokens !== undefined) positiveInteger(maxOutputTokens, `${option}.maxOutputTokens`);
+  return { ...given, prefix, refreshMs: milliseconds(refreshMs ?? HOUR_MS, `${option}.refreshMs`) };
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The models of a list that can be served: those that are wanted, and whose price is known. */
+export function discoveredModels(
+  provider: Provider,
+  listed: readonly ListedModel[],
+  surroundings: ModelSurroundings,
+): readonly Model[] {
+  const { discovery } = provider;
+  if (!discovery) return [];
+  return listed.flatMap((each) => {
+    if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
+    for (const pricing of pricingsOf(discovery, each, surroundings)) {
+      try {
+        return [
+          resolveModel(
+            discovery.prefix + each.id,
+            optionsOf(provider, discovery, each, pricing),
+            surroundings,
+          ),
+        ];
+      } catch (error) {
+        // Its price, its limits or its ID are nothing that we could serve: it is as if it weren't listed.
+        if (!(error instanceof TypeError)) throw error;
+      }
+    }
+    return [];
+  });
+}
+
+/** The prices to try, in this order. */
+function pricingsOf(
+  { pricing }: Discovery,
+  listed: ListedModel,
+  { prices }: ModelSurroundings,
+): readonly ModelOptions['pricing'][] {
+  if (pricing !== undefined && pricing !== 'provider') return [pricing];
+  const own = listed.pricing ? [listed.pricing] : [];
+  return pricing === undefined && prices ? [...own, 'catalog'] : own;
+}
+
+function optionsOf(
+  provider: Provider,
+  { markup, contextWindow, maxOutputTokens }: Discovery,
+  listed: ListedModel,
+  pricing: ModelOptions['pricing'],
+): ModelOptions {
+  const { name, description, created, ownedBy } = listed;
+  const window = listed.contextWindow ?? contextWindow;
+  const most = listed.maxOutputTokens ?? maxOutputTokens ?? window;
+  return {
+    targets: [{ provider: provider.name, model: listed.id, ...(listed.pricing && { cost: listed.pricing }) }],
+    pricing,
+    ...(markup && { markup }),
+    ...(window !== undefined && { contextWindow: window }),
+    ...(most !== undefined && { maxOutputTokens: most }),
+    ...(name !== undefined && { name }),
+    ...(description !== undefined && { description }),
+    ...(created !== undefined && { created }),
+    ...(ownedBy !== undefined && { ownedBy }),
+  };
+}
+
+function fits(id: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern;
+}

@@ -1,0 +1,66 @@
+import type { Json } from '../models/json-value.ts';
+import { type ListedModel, readListedModels } from '../models/listed-models.ts';
+import type { Provider } from '../models/providers.ts';
+import type { ProviderKeys } from './provider-keys.ts';
+
+/** A list of models may be so long; OpenRouter's has less than one megabyte. */
+const MOST_BYTES = 16 * 1024 * 1024;
+const LONGEST_MS = 30_000;
+
+/**
+ * Asks a provider for its models, with its keys in turn.
+ *
+ * @throws {Error} that says what was wrong with the answer, without anything of it
+ */
+export async function listModels(
+  provider: Provider,
+  keys: ProviderKeys,
+  signal: AbortSignal,
+): Promise<readonly ListedModel[]> {
+  const timeout = AbortSignal.timeout(LONGEST_MS);
+  const turn = keys.turn(provider);
+  let failure = new Error('it was not asked');
+  for (const key of turn.length > 0 ? turn : [undefined]) {
+    const apiKey = await key?.read();
+    const request = {
+      headers: {
+        ...provider.headers,
+        accept: 'application/json',
+        ...(apiKey !== undefined && { [provider.authHeader]: provider.authPrefix + apiKey }),
+      },
+      // A redirect would take the key elsewhere, and a framework's fetch may cache.
+      redirect: 'error' as const,
+      cache: 'no-store',
+      signal: AbortSignal.any([signal, timeout]),
+    };
+    const response = await fetch(new URL(provider.modelsPath, provider.origin), request);
+    if (response.ok) return readListedModels(parse(await readBounded(response)));
+    await response.body?.cancel();
+    failure = new Error(`it answered with status ${response.status}`);
+    if (![401, 402, 403, 429].includes(response.status)) break;
+    key?.setAside();
+  }
+  throw failure;
+}
+
+async function readBounded({ body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body ?? []) {
+    bytes += piece.byteLength;
+    if (bytes > MOST_BYTES) throw new Error(`its answer is longer than ${MOST_BYTES} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+function parse(text: string): Json {
+  let json: Json;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // The parser's own message would show a piece of it.
+  }
+  if (json === undefined) throw new Error('its answer is not JSON');
+  return json;
+}
