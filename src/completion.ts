@@ -95,7 +95,7 @@ export async function completion(
   if (services.closing()) throw new RouterClosingError();
   const { hold, model, targets, ownKey } = await admit(
     asked,
-    { exchange, request, control, idempotencyKey },
+    { exchange, request, control, idempotencyKey, startedAt },
     services,
   );
   observation?.admitted();
@@ -170,10 +170,10 @@ export async function completion(
     const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
     const headers = model.lifecycle ? { ...hold.headers, ...model.lifecycle.headers } : hold.headers;
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
-    const { ending, leftBeforeOutput } = end;
+    const { ending, leftBeforeOutput, firstByteAt } = end;
     services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;
-    const relayed = { status: answer.status, meter, leftBeforeOutput, delivered };
+    const relayed = { status: answer.status, meter, leftBeforeOutput, delivered, firstByteAt };
     outcome = { ending, target, dispatched: true, answer: relayed };
     if (end.error) services.onError(end.error, exchange.id);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') delivery.asked.broke(Date.now());
@@ -203,7 +203,7 @@ interface Asked {
 /** A key of ours that may not use a model is looked up anew: it may have been allowed it elsewhere. */
 async function askAgain(
   caller: Caller,
-  { exchange, request, control }: Omit<Admission, 'idempotencyKey'>,
+  { exchange, request, control }: Omit<Admission, 'idempotencyKey' | 'startedAt'>,
   services: CompletionServices,
 ): Promise<Asked> {
   try {
@@ -247,7 +247,7 @@ function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: 
 /** Holds what is asked, in one round trip; if the key was changed since it was looked up, as its caller may now. */
 async function admit(
   first: Asked,
-  { exchange, request, control, idempotencyKey }: Admission,
+  { exchange, request, control, idempotencyKey, startedAt }: Admission,
   services: CompletionServices,
 ): Promise<Asked & { readonly hold: Hold }> {
   let asked = first;
@@ -255,7 +255,7 @@ async function admit(
     const { caller, model, quote } = asked;
     const { stream } = request;
     const requestId = exchange.id;
-    const terms = { requestId, caller, model, quote, stream, idempotencyKey, exchange };
+    const terms = { requestId, caller, model, quote, stream, idempotencyKey, exchange, startedAt };
     try {
       return { ...asked, hold: await services.settlements.admit(terms) };
     } catch (error) {
@@ -272,6 +272,7 @@ interface Admission {
   readonly request: ChatRequest;
   readonly control: RequestControl | undefined;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  readonly startedAt: number;
 }
 
 /** A key that is changed so often, while one request waits, is changed by something that went mad. */

@@ -107,6 +107,37 @@ export class ModelShutDownError extends RouterError {
   }
 }
 
+/** A generation is asked for by the id of no request of the caller's that is remembered. */
+export class GenerationNotFoundError extends RouterError {
+  readonly status = 404;
+  readonly code = 'generation_not_found';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'id';
+
+  constructor(id: string) {
+    super(
+      `There is no generation ${quote(id)} of yours. Its id is the x-request-id of its answer; it is kept for 24 hours after its end.`,
+    );
+  }
+}
+
+/** A generation is asked for before it is over. */
+export class GenerationRunningError extends RouterError {
+  readonly status = 404;
+  readonly code = 'generation_running';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'id';
+  override readonly shouldRetry = true;
+
+  constructor(id: string) {
+    super(`The generation ${quote(id)} is still running: ask again when it is over.`);
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return { 'retry-after': '1' };
+  }
+}
+
 /** Nothing is served under this path. */
 export class UnknownEndpointError extends RouterError {
   readonly status = 404;

@@ -60,6 +60,7 @@ export type {
   UsageQuery,
   UsageSummary,
 } from './ledger/operations/usage-queries.ts';
+export type { Generation } from './ledger/operations/generation.ts';
 export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite/sqlite-store.ts';
 export type { RedisClient } from './ledger/redis/redis-client.ts';
 export type { Durability } from './ledger/redis/redis-durability.ts';

@@ -25,6 +25,8 @@ export interface RelayedAnswer {
   readonly leftBeforeOutput?: boolean | undefined;
   /** What the client got, where the meter saw more than that. */
   readonly delivered?: Delivered | undefined;
+  /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
+  readonly firstByteAt?: number | undefined;
 }
 
 /** Output that went on to the client, in tokens: by estimate of its text, and as the provider counted it so far. */

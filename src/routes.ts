@@ -1,7 +1,6 @@
 import type { Authenticator, Caller } from './accounts/authenticate.ts';
 import { completion, type CompletionServices } from './completion.ts';
 import {
-  CreditStoreUnavailableError,
   MethodNotAllowedError,
   ModelNotFoundError,
   RouterClosingError,
@@ -13,13 +12,13 @@ import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
 import { decodeOnce, pathOf } from './http/url.ts';
 import { Closed } from './http/relay.ts';
-import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
-import { formatUsd } from './ledger/money.ts';
+import type { LedgerStore } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
 import { withCallerMarkup } from './models/caller-markup.ts';
 import { mayUse } from './models/asked-models.ts';
 import { assertServed } from './models/lifecycle.ts';
 import { recordOf } from './models/list.ts';
+import { sendCredits, sendGeneration } from './own-account.ts';
 
 export interface RouteServices extends CompletionServices {
   readonly authenticator: Authenticator;
@@ -28,7 +27,7 @@ export interface RouteServices extends CompletionServices {
 
 /** What a path stands for. */
 export type Endpoint =
-  | { readonly name: 'models' | 'credits' | 'completions' }
+  | { readonly name: 'models' | 'credits' | 'generation' | 'completions' }
   | { readonly name: 'model'; readonly id: string };
 
 /**
@@ -66,7 +65,10 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         sendModel(exchange, endpoint.id, caller, services);
         return;
       case 'credits':
-        await sendCredits(exchange, caller.account, services.store);
+        await sendCredits(exchange, caller, services.store);
+        return;
+      case 'generation':
+        await sendGeneration(exchange, caller, services);
     }
   } catch (thrown) {
     if (thrown instanceof ClientGone || exchange.response.destroyed) return;
@@ -121,6 +123,7 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
       return id === '' ? { name: 'models' } : { name: 'model', id: decodeOnce(id) };
     }
     if (segments[i] === 'credits') return endsAt(segments, i) ? { name: 'credits' } : undefined;
+    if (segments[i] === 'generation') return endsAt(segments, i) ? { name: 'generation' } : undefined;
     if (segments[i] === 'chat' && segments[i + 1] === 'completions') {
       return endsAt(segments, i + 1) ? { name: 'completions' } : undefined;
     }
@@ -148,20 +151,4 @@ function sendOptions(exchange: Exchange, basePath: string): void {
   const allow = endpoint ? allowedMethods(endpoint).join(', ') : 'GET, HEAD, POST, OPTIONS';
   exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id, ...exchange.crossOrigin });
   exchange.response.end();
-}
-
-/** Vercel's two strings, what is held beside them, and OpenRouter's record for its clients. */
-async function sendCredits(exchange: Exchange, account: string, store: LedgerStore): Promise<void> {
-  const balance = await store.balance(account).catch((error: unknown) => {
-    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
-  });
-  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
-  const body = {
-    balance: formatUsd(available),
-    total_used: formatUsd(spent),
-    held: formatUsd(held),
-    currency: 'USD',
-    data: { total_credits: Number(formatUsd(granted)), total_usage: Number(formatUsd(spent)) },
-  };
-  sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
 }

@@ -11,6 +11,7 @@ import {
   type AdmitResult,
   type IdempotencyKey,
   type LedgerStore,
+  type SettledUsage,
   StoreUnavailable,
 } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
@@ -61,6 +62,8 @@ export interface AdmitRequest {
   /** Its answer is to be an event stream. */
   readonly stream: boolean;
   readonly idempotencyKey: IdempotencyKey | undefined;
+  /** When it arrived, by `performance.now()`. */
+  readonly startedAt: number;
   /** Is told what is left of the key's limits, where it has some, whatever the answer is. */
   readonly exchange: Pick<Exchange, 'rateLimit'>;
 }
@@ -110,7 +113,7 @@ export class Settlements {
    * @throws a RouterError that says what refused it; nothing is held then
    */
   async admit(request: AdmitRequest): Promise<Hold> {
-    const { requestId, caller, model, quote, stream, idempotencyKey } = request;
+    const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
     const { store, settings } = this.#options;
     const { holdMode } = settings;
     const min = holdMode === 'strict' ? quote.want : quote.min;
@@ -150,7 +153,7 @@ export class Settlements {
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
     if (result.rates) request.exchange.rateLimit = rateLimitHeaders(result.rates);
     if (result.code === 'changed') throw new KeyChanged();
-    const terms = { requestId, caller, model, quote, grows, outputLimit: undefined };
+    const terms = { requestId, caller, model, quote, stream, startedAt, grows, outputLimit: undefined };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.want === 0n) {
       const hold = new Hold(this.#keeper, terms, 0n);
@@ -172,6 +175,7 @@ export class Settlements {
     this.#heartbeat.delete(hold);
     const terms = this.#consumptionTerms(hold, outcome);
     const consumption = consumptionOf(outcome, terms);
+    const answered = answeredBy(hold, outcome, performance.now());
     learnFrom(outcome, terms);
     if (this.#unbooked.has(hold)) {
       this.#tell(hold, outcome, consumption, 0n, 0n);
@@ -180,7 +184,7 @@ export class Settlements {
     this.#track(
       hold.terms.requestId,
       consumption
-        ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption))
+        ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption, answered))
         : this.#untilAnswered(hold, () => this.#release(hold, outcome)),
     );
   }
@@ -216,7 +220,7 @@ export class Settlements {
     return { quote: terms.quote, held: amount, correction, policy: this.#options.settings };
   }
 
-  async #settle(hold: Hold, outcome: Outcome, consumption: Consumption): Promise<void> {
+  async #settle(hold: Hold, outcome: Outcome, consumption: Consumption, answered: Answered): Promise<void> {
     const { requestId, caller } = hold.terms;
     const { charge, cost, usage, source } = consumption;
     const result = await this.#options.store.settle({
@@ -234,6 +238,7 @@ export class Settlements {
         ...(cost !== undefined && { cost }),
         price: outcome.target.price.version,
         ending: outcome.ending,
+        ...answered,
       },
       force: true,
     });
@@ -265,7 +270,8 @@ export class Settlements {
       account: caller.account,
       requestId,
       key: caller.key,
-      model: outcome.target.modelId,
+      // What providers refuse may have any name that a client made up: those don't each get a row of usage.
+      model: outcome.target.wildcard ?? outcome.target.modelId,
       ending: outcome.ending,
       ...(outcome.dispatched && { provider: outcome.target.provider.name }),
     });
@@ -336,6 +342,27 @@ export class Settlements {
       this.#posting.delete(place);
     });
   }
+}
+
+type Answered = Pick<
+  SettledUsage,
+  'provider' | 'upstreamModel' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
+>;
+
+/** Who answered a request, how and how fast, for the journal. */
+function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: number): Answered {
+  const { modelId, model, provider } = target;
+  const { startedAt, stream } = terms;
+  const firstByteAt = answer?.firstByteAt;
+  const finishReason = answer?.meter.failed === true ? 'error' : answer?.meter.finishReason;
+  return {
+    provider: provider.name,
+    ...(model !== modelId && { upstreamModel: model }),
+    ...(firstByteAt !== undefined && { firstByteMs: Math.round(firstByteAt - startedAt) }),
+    durationMs: Math.round(endedAt - startedAt),
+    ...(finishReason !== undefined && { finishReason }),
+    streamed: stream,
+  };
 }
 
 /** Less than the whole pause, so that those who wait don't come all at once. */

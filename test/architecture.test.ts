@@ -51,7 +51,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'http',
     ...LOW,
   ],
-  'routes.ts': ['discovery.ts', 'completion.ts', 'accounts', 'models', 'http', ...LOW],
+  'own-account.ts': ['accounts', 'http', 'ledger', 'errors.ts'],
+  'routes.ts': ['discovery.ts', 'completion.ts', 'own-account.ts', 'accounts', 'models', 'http', ...LOW],
   adapters: ['http'],
   'router.ts': [
     'discovery.ts',

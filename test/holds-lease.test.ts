@@ -102,6 +102,7 @@ function admit(): Promise<Hold> {
     stream: true,
     idempotencyKey: undefined,
     exchange: {},
+    startedAt: performance.now(),
   });
 }
 

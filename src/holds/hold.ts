@@ -18,6 +18,10 @@ export interface HoldTerms {
   readonly outputLimit: number | undefined;
   /** It is of a stream, and holds more as that goes on. */
   readonly grows: boolean;
+  /** Its answer is to be an event stream. */
+  readonly stream: boolean;
+  /** When the request arrived, by `performance.now()`. */
+  readonly startedAt: number;
 }
 
 /** What all holds of a router share. */

@@ -57,7 +57,7 @@ export interface ChatCompletionsRouterOptions {
    * @default 30000
    */
   readonly keyCacheMs?: number;
-  /** Stripped from the path where it is there; needed only if the mount itself contains `models` or `credits`. */
+  /** Stripped from the path where it is there; needed only if the mount itself contains `models`, `credits` or `generation`. */
   readonly basePath?: string;
   /**
    * Lets pages of other origins call the router from a browser: `true` for all origins, which keys make safe, or those that are named.

@@ -231,6 +231,7 @@ export class Gateway {
           stream: plan.stream,
           idempotencyKey: undefined,
           exchange: {},
+          startedAt: performance.now(),
         });
       } catch {
         truth.state = 'refused';

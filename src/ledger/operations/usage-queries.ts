@@ -1,5 +1,6 @@
 import { addCounts, NO_COUNTS } from '../books/usage-counters.ts';
 import { checkAccount, checkKey } from '../books/arguments.ts';
+import { findGeneration, type Generation } from './generation.ts';
 import type { LedgerStore, UsageRow } from '../ledger.ts';
 import { formatUsd } from '../money.ts';
 import { dayOf, isDay, type UsageCounts } from '../usage.ts';
@@ -14,6 +15,13 @@ export interface UsageQueries {
    * @throws {TypeError} naming the field that can only be a mistake
    */
   query(query?: UsageQuery): Promise<readonly UsageSummary[]>;
+  /**
+   * What became of one request: its id is the `x-request-id` of its answer.
+   *
+   * @returns undefined where the account has no such request, or none any more: it is kept for 24 hours after its end
+   * @throws {TypeError} for what can't be an account or an id
+   */
+  generation(account: string, id: string): Promise<Generation | undefined>;
 }
 
 export interface UsageQuery {
@@ -76,6 +84,8 @@ export function createUsageQueries(store: LedgerStore, now: () => number): Usage
         .toSorted((a, b) => compare(a.names, b.names))
         .map(({ names, counts }) => summary(names, counts, groupBy));
     },
+
+    generation: (account, id) => findGeneration(store, account, id),
   };
 }
 

@@ -1,0 +1,75 @@
+import type { Ending, LedgerStore, SettledUsage } from '../ledger.ts';
+import { formatUsd } from '../money.ts';
+import { requestTime } from '../request-ids.ts';
+
+/** What became of one request. Amounts are decimal strings in USD. */
+export interface Generation {
+  /** `x-request-id` of its answer. */
+  readonly id: string;
+  readonly account: string;
+  /** Id of the API key. */
+  readonly key: string;
+  /**
+   * `voided`: nothing is charged. `expired`: the process that served it is gone, and what it had consumed by then is
+   * charged; a late settlement may still correct it.
+   */
+  readonly state: 'running' | 'settled' | 'voided' | 'expired';
+  readonly createdAt: Date;
+  readonly model?: string;
+  readonly provider?: string;
+  /** The provider's name for the model, where it isn't the model's ID. */
+  readonly upstreamModel?: string;
+  readonly streamed?: boolean;
+  readonly ending?: Ending;
+  /** As the provider said it, e.g. `stop`; `error` where the answer said that it is one. */
+  readonly finishReason?: string;
+  /** From the request's arrival to the first byte of an answer. */
+  readonly firstByteMs?: number;
+  /** From the request's arrival to its end. */
+  readonly durationMs?: number;
+  readonly usage?: Pick<
+    SettledUsage,
+    'promptTokens' | 'cachedTokens' | 'completionTokens' | 'reasoningTokens' | 'source'
+  >;
+  readonly charged: string;
+  /** What is held for it while it runs. */
+  readonly held?: string;
+  /** What the provider bills, where that is known. */
+  readonly cost?: string;
+}
+
+/** Finds a request by its id; undefined once it is forgotten, 24 hours after its end, and where it is another account's. */
+export async function findGeneration(
+  store: LedgerStore,
+  account: string,
+  id: string,
+): Promise<Generation | undefined> {
+  const record = await store.request(account, id);
+  if (!record) return undefined;
+  const { state, amount, key, line: position } = record;
+  const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
+  const { usage: settled } = line?.id === id ? line : {};
+  const { promptTokens = 0, cachedTokens = 0, completionTokens = 0, reasoningTokens = 0 } = settled ?? {};
+  const { source, cost, upstreamModel, streamed, finishReason, firstByteMs, durationMs } = settled ?? {};
+  const { model } = record;
+  const { ending, provider } = settled ?? record;
+  return {
+    id,
+    account,
+    key,
+    state: state === 'held' ? 'running' : state,
+    createdAt: new Date(requestTime(id)),
+    ...(model !== undefined && { model }),
+    ...(provider !== undefined && { provider }),
+    ...(upstreamModel !== undefined && { upstreamModel }),
+    ...(streamed !== undefined && { streamed }),
+    ...(ending && { ending }),
+    ...(finishReason !== undefined && { finishReason }),
+    ...(firstByteMs !== undefined && { firstByteMs }),
+    ...(durationMs !== undefined && { durationMs }),
+    ...(source && { usage: { promptTokens, cachedTokens, completionTokens, reasoningTokens, source } }),
+    charged: formatUsd(state === 'held' ? 0n : amount),
+    ...(state === 'held' && { held: formatUsd(amount) }),
+    ...(cost !== undefined && { cost: formatUsd(cost) }),
+  };
+}

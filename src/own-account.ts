@@ -1,0 +1,173 @@
+import type { Caller } from './accounts/authenticate.ts';
+import {
+  CreditStoreUnavailableError,
+  GenerationNotFoundError,
+  GenerationRunningError,
+  InvalidRequestError,
+} from './errors.ts';
+import type { Exchange } from './http/exchange.ts';
+import { sendJson } from './http/respond.ts';
+import type { KeyStatus } from './ledger/keys.ts';
+import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
+import { formatUsd, type NanoDollars } from './ledger/money.ts';
+import { findGeneration, type Generation } from './ledger/operations/generation.ts';
+import { isRequestId } from './ledger/request-ids.ts';
+
+/** What clients are told of their own account: its credits, their key, and what became of a request. */
+
+/** `GET /credits`: Vercel's two strings, what is held beside them, the key, and OpenRouter's record for its clients. */
+export async function sendCredits(
+  exchange: Exchange,
+  { account, key: keyId, externalKey }: Caller,
+  store: LedgerStore,
+): Promise<void> {
+  const [balance, key] = await fromStore(() =>
+    Promise.all([store.balance(account), externalKey ? undefined : store.keyState(account, keyId)]),
+  );
+  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
+  send(exchange, {
+    balance: formatUsd(available),
+    total_used: formatUsd(spent),
+    held: formatUsd(held),
+    currency: 'USD',
+    ...(key && { key: keyBody(key) }),
+    data: { total_credits: dollars(granted), total_usage: dollars(spent) },
+  });
+}
+
+/** A recorded key: its budget and limits, as far as it has them, and what is left of them. */
+function keyBody({
+  key,
+  name,
+  limits,
+  spent,
+  budgetLeft,
+  budgetResetsAt,
+  running,
+  rates,
+  expiresAt,
+}: KeyStatus) {
+  const { budget, concurrentRequests } = limits;
+  return {
+    id: key,
+    name,
+    expires_at: isoTime(expiresAt),
+    budget: budget
+      ? {
+          amount: formatUsd(budget.amount),
+          per: budget.per,
+          spent: formatUsd(spent),
+          left: formatUsd(budgetLeft ?? 0n),
+          resets_at: isoTime(budgetResetsAt),
+        }
+      : null,
+    limits: {
+      requests_per_minute: rateBody(rates?.requests),
+      tokens_per_minute: rateBody(rates?.tokens),
+      concurrent_requests:
+        concurrentRequests === undefined
+          ? null
+          : { limit: concurrentRequests, remaining: Math.max(0, concurrentRequests - running) },
+    },
+  };
+}
+
+function rateBody(rate: NonNullable<KeyStatus['rates']>['requests']): object | null {
+  return rate ? { limit: rate.limit, remaining: rate.remaining, reset_ms: rate.resetMs } : null;
+}
+
+/** What is needed to tell what became of a request. */
+export interface GenerationServices {
+  readonly store: LedgerStore;
+  readonly settlements: { posted(requestId: string): Promise<void> };
+}
+
+/** How long a look-up waits for a charge that this process is posting just then. */
+const LONGEST_WAIT_MS = 1000;
+
+/** `GET /generation?id=`, as OpenRouter and Vercel have it, for requests of the caller's own account. */
+export async function sendGeneration(
+  exchange: Exchange,
+  { account }: Caller,
+  { store, settlements }: GenerationServices,
+): Promise<void> {
+  const id = new URLSearchParams(/\?([^#]*)/.exec(exchange.url)?.[1]).get('id');
+  if (id === null || id === '') {
+    throw new InvalidRequestError(
+      'missing_required_parameter',
+      'GET /generation needs ?id=, the x-request-id of an answer.',
+      'id',
+    );
+  }
+  const find = (): Promise<Generation | undefined> => fromStore(() => findGeneration(store, account, id));
+  let generation = isRequestId(id) ? await find() : undefined;
+  if (generation?.state === 'running') {
+    // Who has read the last word asks at once: its charge is on its way.
+    await atMost(LONGEST_WAIT_MS, settlements.posted(id));
+    generation = await find();
+  }
+  if (!generation) throw new GenerationNotFoundError(id);
+  if (generation.state === 'running') throw new GenerationRunningError(id);
+  send(exchange, { data: generationBody(generation) });
+}
+
+/** Not what the provider bills: that is between the operator and the provider. */
+function generationBody(generation: Generation): object {
+  const { id, state, createdAt, model, provider, streamed, ending, finishReason, charged, usage } =
+    generation;
+  const { firstByteMs, durationMs } = generation;
+  const { promptTokens = 0, cachedTokens = 0, completionTokens = 0, reasoningTokens = 0 } = usage ?? {};
+  const isCancelled = ending === 'client_gone';
+  const isWell = isCancelled || (ending === 'finished' && state === 'settled');
+  return {
+    id,
+    created_at: createdAt.toISOString(),
+    model: model ?? null,
+    provider_name: provider ?? null,
+    streamed: streamed ?? null,
+    cancelled: isCancelled,
+    finish_reason: finishReason ?? (isWell ? null : 'error'),
+    ending: ending ?? null,
+    total_cost: Number(charged),
+    usage: Number(charged),
+    charged,
+    latency: firstByteMs ?? null,
+    generation_time: durationMs ?? null,
+    tokens_prompt: promptTokens,
+    tokens_completion: completionTokens,
+    native_tokens_prompt: promptTokens,
+    native_tokens_completion: completionTokens,
+    native_tokens_reasoning: reasoningTokens,
+    native_tokens_cached: cachedTokens,
+    usage_source: usage?.source ?? 'none',
+  };
+}
+
+function send(exchange: Exchange, body: object): void {
+  sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
+}
+
+async function fromStore<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
+  }
+}
+
+async function atMost(ms: number, awaited: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([awaited, timeout]);
+  clearTimeout(timer);
+}
+
+function isoTime(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
+
+function dollars(amount: NanoDollars): number {
+  return Number(formatUsd(amount));
+}
