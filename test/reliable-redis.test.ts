@@ -48,24 +48,29 @@ describe('a replica that is promoted before it has everything', { timeout: 60_00
       stop.abort();
       await Promise.all(workers);
       const live = gateways.flatMap(({ held }) => [...held]);
+      const all = gateways.flatMap(({ settled }) => settled);
+      const idsOf = (account: string): Set<string> =>
+        new Set(all.filter((each) => each.account === account).map(({ requestId }) => requestId));
+      const chargedIn = async (account: string): Promise<Set<string>> => {
+        const lines = await bare.journal(account, 0n, 100_000);
+        return new Set(lines.filter(({ type }) => type !== 'g').map(({ id }) => id));
+      };
+      for (const account of ACCOUNTS) {
+        await expect.poll(() => chargedIn(account), { timeout: 20_000 }).toEqual(idsOf(account));
+      }
       await expect.poll(() => repairsOf(gateways), { timeout: 20_000 }).toBe('all');
       await expect
         .poll(
           async () =>
             (await Promise.all(ACCOUNTS.map((account) => bare.balance(account)))).map((each) => each?.held),
-          {
-            timeout: 20_000,
-          },
+          { timeout: 20_000 },
         )
         .toEqual(
           ACCOUNTS.map((account) => 100n * BigInt(live.filter((each) => each.account === account).length)),
         );
 
-      const all = gateways.flatMap(({ settled }) => settled);
       for (const account of ACCOUNTS) {
         const own = all.filter((each) => each.account === account);
-        const lines = (await bare.journal(account, 0n, 100_000)).filter(({ type }) => type !== 'g');
-        expect(new Set(lines.map(({ id }) => id))).toEqual(new Set(own.map(({ requestId }) => requestId)));
         const spent = own.reduce((sum, { amount }) => sum + amount, 0n);
         expect(await bare.balance(account)).toMatchObject({
           granted: CREDITS + (account === 'a' ? 5n : 0n),
