@@ -155,10 +155,26 @@ describe('the description of the admin API', () => {
     await check('POST', `${account}/grants`, '/accounts/acct/grants', {});
     const adjustment = { id: 'a', delta: '-1.00', reason: 'goodwill' };
     await check('POST', `${account}/adjustments`, '/accounts/acct/adjustments', adjustment);
-    const { id } = (await check('POST', `${account}/keys`, '/accounts/acct/keys', { name: 'prod' })) as {
-      id: string;
+    const policy = {
+      name: 'prod',
+      metadata: { plan: 'pro' },
+      expires_at: '2099-01-01T00:00:00Z',
+      models: ['acme/*'],
+      budget: { amount: '5', per: 'month' },
+      requests_per_minute: 60,
+      tokens_per_minute: 1000,
+      concurrent_requests: 2,
+      markup: { factor: '1.2', fee: '0.001' },
     };
+    const made = (await check('POST', `${account}/keys`, '/accounts/acct/keys', policy)) as { id: string };
+    const { id } = made;
+    await check('POST', `${account}/keys`, '/accounts/acct/keys', { ...policy, id });
     await check('GET', `${account}/keys`, '/accounts/acct/keys');
+    await check('GET', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`);
+    await check('PATCH', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`, { markup: null });
+    await check('POST', `${account}/keys/{id}/rotate`, `/accounts/acct/keys/${id}/rotate`, {
+      overlap_ms: 1000,
+    });
     await check('DELETE', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`);
     await check('PATCH', account, '/accounts/acct', { frozen: false });
     await check('GET', account, '/accounts/acct');

@@ -1,10 +1,12 @@
-import type { KeyRecord, KeyStatus } from '../ledger/keys.ts';
+import type { KeyRecord, KeyStatus, RotateKeyResult } from '../ledger/keys.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
 import { formatUsd } from '../ledger/money.ts';
 import {
   type KeyPolicy,
   type KeyPolicyChanges,
   policyOf,
+  type Rotation,
+  rotationOf,
   termsOf,
   withChanges,
   wrong,
@@ -41,7 +43,7 @@ export interface ApiKeys {
    * Gives a key another secret: id, policy and counters stay. The secret of now works for `overlapMs` longer;
    * one that was still in its own overlap ends at once. Undefined when there is no such key.
    *
-   * @throws {ApiKeyConflictError} when it is revoked
+   * @throws {ApiKeyConflictError} when it is revoked, or was rotated by the same `id`
    */
   rotate(account: string, id: string, options?: RotateOptions): Promise<CreatedApiKey | undefined>;
   /**
@@ -72,6 +74,13 @@ export interface CreateApiKey extends KeyPolicy {
 export interface RotateOptions {
   /** @default 0 */
   readonly overlapMs?: number;
+  /**
+   * The rotation's own id, 1 to 64 of `A-Z a-z 0-9 _ -`: a repetition of the last one that was given an id is found,
+   * and refused.
+   *
+   * @default none: each call makes another secret
+   */
+  readonly id?: string;
 }
 
 export interface ApiKeyInfo extends KeyPolicy {
@@ -109,7 +118,7 @@ export interface CreatedApiKey extends ApiKeyInfo {
 /** A key that can't be made or changed; `code` is stable and says why. */
 export class ApiKeyConflictError extends Error {
   override readonly name = 'ApiKeyConflictError';
-  readonly code: 'key_exists' | 'key_revoked' | 'key_changing';
+  readonly code: 'key_exists' | 'key_revoked' | 'key_changing' | 'already_rotated' | 'rotation_differs';
 
   constructor(code: ApiKeyConflictError['code'], account: string, id: string) {
     super(`key ${id} of account ${account} ${REASONS[code]}`);
@@ -121,6 +130,9 @@ const REASONS: Record<ApiKeyConflictError['code'], string> = {
   key_exists: 'exists already; its secret can not be had again, but it can be rotated',
   key_revoked: 'is revoked, which is for good: make another one',
   key_changing: 'is being changed by others all the time: try again',
+  already_rotated:
+    'was rotated by this id already; that secret can not be had again, but it can be rotated anew',
+  rotation_differs: 'was rotated by this id with another overlap',
 };
 
 /** What has to be told of keys that change. */
@@ -194,21 +206,41 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
           account,
           key: id,
           version: state.version,
-          ...termsOf(withChanges(policyOf(state), changes)),
+          ...termsOf(withChanges(policyOf(state), changes), carriedRotation(state)),
         }),
       );
       return changed?.info;
     },
 
-    async rotate(account, id, { overlapMs = 0 } = {}) {
+    async rotate(account, id, { overlapMs = 0, id: rotationId } = {}) {
       if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MOST_OVERLAP_MS) {
         throw wrong('overlapMs', `an integer from 0 to ${MOST_OVERLAP_MS}`, overlapMs);
       }
+      if (rotationId !== undefined) checkId('id', rotationId);
       const key = newApiKey(id);
       const hash = hashApiKey(key);
-      const rotated = await change(account, id, ({ version }) =>
-        store.rotateKey({ account, key: id, hash, version, overlapMs }),
-      );
+      const rotateFrom = (version: number): Promise<RotateKeyResult> =>
+        store.rotateKey({ account, key: id, hash, version, overlapMs });
+      const rotated = await change(account, id, async (state) => {
+        const known = rotationId === undefined ? undefined : rotationOf(state);
+        if (rotationId === undefined || known?.id === rotationId) {
+          if (known && known.overlapMs !== overlapMs)
+            throw new ApiKeyConflictError('rotation_differs', account, id);
+          if (known && known.version !== state.version)
+            throw new ApiKeyConflictError('already_rotated', account, id);
+          return rotateFrom(state.version);
+        }
+        // Noted first, and made from the version that the note is of: whoever repeats it sees whether it was made.
+        const { version } = state;
+        const rotation = { id: rotationId, overlapMs, version: version + 1 };
+        const noted = await store.updateKey({
+          account,
+          key: id,
+          version,
+          ...termsOf(policyOf(state), rotation),
+        });
+        return noted.code === 'ok' ? rotateFrom(noted.version) : noted;
+      });
       if (rotated?.result.code === 'revoked') throw new ApiKeyConflictError('key_revoked', account, id);
       return rotated && { key, ...rotated.info };
     },
@@ -223,6 +255,13 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
       cache.forget(apiKey);
     },
   };
+}
+
+/** As a change of the policy has to keep it: one that is still to be made is made from the version after it. */
+function carriedRotation(state: KeyRecord): Rotation | undefined {
+  const rotation = rotationOf(state);
+  if (rotation?.version !== state.version) return rotation;
+  return { ...rotation, version: state.version + 1 };
 }
 
 /** A year. */

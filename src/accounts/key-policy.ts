@@ -26,12 +26,20 @@ export interface KeyPolicy {
 /** A KeyPolicy in part: what is `null` is taken away, what isn't there stays as it is. */
 export type KeyPolicyChanges = { readonly [Field in keyof KeyPolicy]?: KeyPolicy[Field] | null };
 
+/** The last rotation that was given an id, which is kept beside the policy so that its repetition is found. */
+export interface Rotation {
+  readonly id: string;
+  readonly overlapMs: number;
+  /** The key's version that it is made from: while that is the key's, it is still to be made. */
+  readonly version: number;
+}
+
 /**
  * A policy as the ledger keeps it.
  *
  * @throws {TypeError} naming the field that can't be right
  */
-export function termsOf(policy: KeyPolicy): KeyTerms {
+export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
   for (const field of Object.keys(policy)) {
     if (!Object.hasOwn(FIELDS, field)) {
       throw new TypeError(
@@ -44,7 +52,7 @@ export function termsOf(policy: KeyPolicy): KeyTerms {
   if (expiresAt !== undefined && !(expiresAt instanceof Date && expiresAt.getTime() >= 0)) {
     throw wrong('expiresAt', 'a Date', expiresAt);
   }
-  const text = policyText(policy);
+  const text = policyText(policy, rotation);
   return {
     name,
     limits: limitsOf(policy),
@@ -72,6 +80,17 @@ export function policyOf({
 
 /** The part of a policy that the ledger keeps without reading it. */
 export function keptPolicy(text: string | undefined): Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> {
+  const { rotation: _, ...policy } = keptTerms(text);
+  return policy;
+}
+
+export function rotationOf({ policy }: KeyRecord): Rotation | undefined {
+  return keptTerms(policy).rotation;
+}
+
+type KeptTerms = Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> & { readonly rotation?: Rotation };
+
+function keptTerms(text: string | undefined): KeptTerms {
   // Ours, written by `termsOf`: what can't be read lets nobody in.
   return text === undefined ? {} : JSON.parse(text);
 }
@@ -97,7 +116,8 @@ const FIELDS: Record<keyof KeyPolicy, true> = {
 
 const PERIODS: readonly unknown[] = ['day', 'week', 'month', 'lifetime'];
 const MOST_PER_MINUTE = 1_000_000_000;
-const MOST_POLICY = 8192;
+/** The ledger keeps 8,192: the rest is for a rotation. */
+const MOST_POLICY = 8000;
 
 function limitsOf(policy: KeyPolicy): KeyLimits {
   const { budget, requestsPerMinute, tokensPerMinute, concurrentRequests } = policy;
@@ -124,16 +144,22 @@ function budgetOf(budget: NonNullable<KeyPolicy['budget']>): NonNullable<KeyLimi
   return { amount, per: budget.per };
 }
 
-function policyText({ metadata, models, markup }: KeyPolicy): string | undefined {
+function policyText(
+  { metadata, models, markup }: KeyPolicy,
+  rotation: Rotation | undefined,
+): string | undefined {
   if (metadata !== undefined) checkMetadata(metadata);
   if (models !== undefined) parseModelPatterns(models, 'models');
   if (markup !== undefined) parseMarkup(markup, 'markup');
-  if (metadata === undefined && models === undefined && markup === undefined) return undefined;
-  const text = JSON.stringify({ metadata, models, markup });
-  if (text.length <= MOST_POLICY) return text;
-  throw new TypeError(
-    `metadata and models must be at most ${MOST_POLICY} characters together, as JSON, got ${text.length}`,
-  );
+  const kept = { metadata, models, markup };
+  const text = JSON.stringify(kept);
+  if (text.length > MOST_POLICY) {
+    throw new TypeError(
+      `metadata and models must be at most ${MOST_POLICY} characters together, as JSON, got ${text.length}`,
+    );
+  }
+  if (rotation) return JSON.stringify({ ...kept, rotation });
+  return text === '{}' ? undefined : text;
 }
 
 function checkMetadata(metadata: Readonly<Record<string, string>>): void {

@@ -87,6 +87,8 @@ export class ConflictError extends RouterError {
   readonly code:
     | 'id_already_used'
     | 'idempotency_key_reused'
+    | 'key_revoked'
+    | 'key_changing'
     | 'balance_too_low'
     | 'balance_too_large'
     | 'too_many_grants';
@@ -133,7 +135,7 @@ export function refusalOf(thrown: unknown): unknown {
     return new AdminStoreUnavailableError(Reflect.get(thrown, 'applied') !== 'no', thrown);
   }
   // The router's own arguments say what is wrong with them: "limit must be an integer from 1 to 1000, got 0".
-  const [, param] = /^([a-zA-Z]+(?:\.[a-zA-Z]+)*) must be /.exec(thrown.message) ?? [];
+  const [, param] = /^([a-zA-Z]+(?:\.[a-zA-Z]+)*)(?:\[.*\]| and \w+)? must be /.exec(thrown.message) ?? [];
   if (thrown.name === 'TypeError' && param !== undefined) {
     const name = snakeCase(param);
     return new InvalidValueError(`${name}${thrown.message.slice(param.length)}.`, name);

@@ -54,6 +54,11 @@ export function flag(): z.ZodType<boolean> {
   return described('true or false', z.boolean({ error: 'true or false' }));
 }
 
+export function oneOf<const Value extends string>(values: readonly Value[]): z.ZodType<Value> {
+  const wanted = values.map((value) => JSON.stringify(value)).join(' or ');
+  return described(wanted, z.enum(values, { error: wanted }));
+}
+
 /** A list in a query, as `day,model`. */
 export function listInQuery<const Value extends string>(
   values: readonly Value[],
@@ -81,6 +86,7 @@ export const paymentId: z.ZodType<string> = text(
 
 const MOST = '9007199.254740991';
 const AMOUNT_WANTED = `a decimal string of USD, more than 0 and at most ${MOST}, with at most 9 decimals, as "25.00"`;
+const LIMIT_WANTED = `a decimal string of USD, at most ${MOST}, with at most 9 decimals, as "5.00"`;
 const POSITIVE = /^\d{1,9}(\.\d{1,9})?$/;
 const DELTA_WANTED = `a decimal string of USD, not 0 and at most ${MOST} up or down, with at most 9 decimals, as "-5.00"`;
 
@@ -88,6 +94,8 @@ const DELTA_WANTED = `a decimal string of USD, not 0 and at most ${MOST} up or d
 export const amount: z.ZodType<string> = money(AMOUNT_WANTED, POSITIVE, 1n, ['25.00']);
 /** A correction, up or down. */
 export const delta: z.ZodType<string> = money(DELTA_WANTED, /^-?\d{1,9}(\.\d{1,9})?$/, 1n, ['-5.00']);
+/** A limit: it may be nothing. */
+export const limit: z.ZodType<string> = money(LIMIT_WANTED, POSITIVE, 0n, ['5.00']);
 /** An amount that is told. */
 export const usd: z.ZodType<string> = described('USD, as a decimal string', z.string(), {
   examples: ['25.00'],

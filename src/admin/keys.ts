@@ -1,39 +1,28 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 
 import type { ApiKeyInfo } from '../accounts/api-keys.ts';
-import { type AdministeredRouter, type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { noAccount, noKey } from './errors.ts';
-import { accountId, at, component, described, keyId, textOf } from './fields.ts';
-
-const apiKey = component(
-  'ApiKey',
-  'An API key, without its secret.',
-  z.object({
-    id: z.string(),
-    account: z.string(),
-    name: z.string(),
-    state: z.enum(['active', 'revoked', 'expired']),
-    created_at: at,
-  }),
-);
-
-const createdApiKey = component(
-  'CreatedApiKey',
-  'An API key and its secret, which can be had this once.',
-  apiKey.extend({ key: described('sk-ccr-…: give it to its user now', z.string()) }),
-);
-
-const apiKeys = component(
-  'ApiKeys',
-  'The keys of an account, revoked ones too.',
-  z.object({ object: z.literal('list'), data: z.array(apiKey) }),
-);
-
-const newApiKey = component(
-  'NewApiKey',
-  'A key for an account, which is made if there is none.',
-  z.strictObject({ name: textOf(0, 200).optional() }),
-);
+import { formatUsd, parseUsd } from '../ledger/money.ts';
+import { type AdministeredRouter, type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
+import { ConflictError, noAccount, noKey } from './errors.ts';
+import { accountId, keyId } from './fields.ts';
+import { keyIdOf, rotationIdOf } from './idempotency.ts';
+import {
+  apiKey,
+  apiKeyChange,
+  apiKeyDetails,
+  apiKeys,
+  changesOf,
+  type CreatedKeyAnswer,
+  createdApiKey,
+  type KeyAnswer,
+  keyAnswer,
+  keyDetailsAnswer,
+  newApiKey,
+  type PolicyBody,
+  policyOf,
+  rotation,
+} from './key-schemas.ts';
 
 const ofAccount = z.strictObject({ account: accountId });
 const ofKey = z.strictObject({ account: accountId, id: keyId });
@@ -66,24 +55,74 @@ export const keyEndpoints: readonly Endpoint[] = [
     bodyIsOptional: true,
     answer: createdApiKey,
     status: 201,
-    change: { action: 'keys.create', repeat: 'Another key is made.' },
-    async run({ params: { account }, body: { name } }, { keys }) {
-      const { key, ...created } = await keys.create({ account, ...(name !== undefined && { name }) });
-      const after = keyAnswer(created);
-      return { answer: { ...after, key }, target: created.id, after };
+    refuses: [409],
+    change: {
+      action: 'keys.create',
+      repeat:
+        '200 with duplicate: true and without the secret, which can not be had again; with another body, or where the key was changed since, 409 idempotency_key_reused (id_already_used, where it had an id of its own).',
+    },
+    async run({ params: { account }, body: { id: own, ...asked }, idempotencyKey }, { keys }) {
+      const { id, isDerived } = keyIdOf(account, own, idempotencyKey);
+      const known = id === undefined ? undefined : await keys.get(account, id);
+      if (known) return repeatedCreation(known, asked, isDerived);
+      try {
+        const created = await keys.create({ account, ...(id !== undefined && { id }), ...policyOf(asked) });
+        const after = keyAnswer(created);
+        return { answer: { ...after, key: created.key, duplicate: false }, target: created.id, after };
+      } catch (error) {
+        // Somebody was faster with the same one.
+        const made = isConflict(error, 'key_exists') && id !== undefined && (await keys.get(account, id));
+        if (made) return repeatedCreation(made, asked, isDerived);
+        throw error;
+      }
+    },
+  }),
+  endpoint({
+    operation: 'getKey',
+    method: 'GET',
+    path: '/accounts/{account}/keys/{id}',
+    summary: 'Say what an API key may do, and how it stands',
+    params: ofKey,
+    query: nothing,
+    body: nothing,
+    answer: apiKeyDetails,
+    refuses: [404],
+    async run({ params: { account, id } }, { keys }) {
+      const found = await keys.get(account, id);
+      if (!found) throw noKey(account, id);
+      return { answer: keyDetailsAnswer(found) };
+    },
+  }),
+  endpoint({
+    operation: 'updateKey',
+    method: 'PATCH',
+    path: '/accounts/{account}/keys/{id}',
+    summary: 'Change what an API key may do',
+    params: ofKey,
+    query: nothing,
+    body: apiKeyChange,
+    answer: apiKey,
+    refuses: [404, 409],
+    change: { action: 'keys.update', repeat: 'the same: the key is as the request says.' },
+    async run({ params: { account, id }, body }, router) {
+      const before = await find(router, account, id);
+      const changed = await attempt(router.keys.update(account, id, changesOf(body)));
+      if (!changed) throw noKey(account, id);
+      const answer = keyAnswer(changed);
+      return { answer, target: id, before, after: answer, repeated: isDeepStrictEqual(before, answer) };
     },
   }),
   endpoint({
     operation: 'revokeKey',
     method: 'DELETE',
     path: '/accounts/{account}/keys/{id}',
-    summary: 'Revoke an API key',
+    summary: 'Revoke an API key, for good',
     params: ofKey,
     query: nothing,
     body: nothing,
     answer: apiKey,
     refuses: [404],
-    change: { action: 'keys.revoke', repeat: 'The same: the key is revoked.' },
+    change: { action: 'keys.revoke', repeat: 'the same: the key is revoked.' },
     async run({ params: { account, id } }, router) {
       const before = await find(router, account, id);
       if (!(await router.keys.revoke(account, id))) throw noKey(account, id);
@@ -91,18 +130,97 @@ export const keyEndpoints: readonly Endpoint[] = [
       return { answer, target: id, before, after: answer, repeated: before.state === 'revoked' };
     },
   }),
+  endpoint({
+    operation: 'rotateKey',
+    method: 'POST',
+    path: '/accounts/{account}/keys/{id}/rotate',
+    summary: 'Give an API key another secret, and show it once',
+    params: ofKey,
+    query: nothing,
+    body: rotation,
+    bodyIsOptional: true,
+    answer: createdApiKey,
+    refuses: [404, 409],
+    change: {
+      action: 'keys.rotate',
+      repeat:
+        'with duplicate: true and without the secret, which can not be had again, as long as no other rotation came between; with another overlap_ms 409 idempotency_key_reused.',
+    },
+    async run({ params: { account, id }, body: { overlap_ms: overlapMs = 0 }, idempotencyKey }, router) {
+      const before = await find(router, account, id);
+      try {
+        const rotated = await attempt(
+          router.keys.rotate(account, id, {
+            overlapMs,
+            ...(idempotencyKey !== undefined && { id: rotationIdOf(idempotencyKey) }),
+          }),
+        );
+        if (!rotated) throw noKey(account, id);
+        const after = keyAnswer(rotated);
+        return { answer: { ...after, key: rotated.key, duplicate: false }, target: id, before, after };
+      } catch (error) {
+        if (!isConflict(error, 'already_rotated')) throw error;
+        const there = await find(router, account, id);
+        return { answer: { ...there, duplicate: true }, target: id, repeated: true };
+      }
+    },
+  }),
 ];
 
-async function find(
-  router: AdministeredRouter,
-  account: string,
-  id: string,
-): Promise<z.output<typeof apiKey>> {
-  const found = (await router.keys.list(account)).find((key) => key.id === id);
+async function find({ keys }: AdministeredRouter, account: string, id: string): Promise<KeyAnswer> {
+  const found = await keys.get(account, id);
   if (!found) throw noKey(account, id);
   return keyAnswer(found);
 }
 
-function keyAnswer({ createdAt, id, account, name, state }: ApiKeyInfo): z.output<typeof apiKey> {
-  return { id, account, name, state, created_at: createdAt.toISOString() };
+/** @throws a 409 where the key that is there isn't the one that was asked for */
+function repeatedCreation(
+  known: ApiKeyInfo,
+  asked: PolicyBody,
+  isDerived: boolean,
+): Result<CreatedKeyAnswer> {
+  const { id, account } = known;
+  const policy = policyOf(asked);
+  const wanted = keyAnswer({
+    ...policy,
+    ...(policy.budget && {
+      budget: { ...policy.budget, amount: formatUsd(parseUsd(policy.budget.amount, 'amount')) },
+    }),
+    name: policy.name ?? '',
+    id,
+    account,
+    state: known.state,
+    createdAt: known.createdAt,
+    ...(known.revokedAt && { revokedAt: known.revokedAt }),
+    ...(known.overlapUntil && { overlapUntil: known.overlapUntil }),
+  });
+  const there = keyAnswer(known);
+  if (!isDeepStrictEqual(there, wanted)) {
+    throw isDerived
+      ? new ConflictError(
+          'idempotency_key_reused',
+          `With this Idempotency-Key the key ${id} was made, by another body or changed since. Nothing was changed now.`,
+        )
+      : new ConflictError('id_already_used', `The account ${account} has another key ${id}.`, 'id');
+  }
+  return { answer: { ...there, duplicate: true }, target: id, repeated: true };
+}
+
+/** @throws a 409 that says why the key can't be changed */
+async function attempt<Change>(change: Promise<Change>): Promise<Change> {
+  return await change.catch((error: unknown) => {
+    if (isConflict(error, 'key_revoked')) throw new ConflictError('key_revoked', `${error.message}.`);
+    if (isConflict(error, 'rotation_differs')) {
+      throw new ConflictError('idempotency_key_reused', `${error.message}. Nothing was changed now.`);
+    }
+    if (isConflict(error, 'key_changing')) throw new ConflictError('key_changing', `${error.message}.`);
+    throw error;
+  });
+}
+
+/** By name: bundlers make a second copy of a class for a second entry. */
+function isConflict(error: unknown, code: string): error is Error {
+  return (
+    error instanceof Error && error.name === 'ApiKeyConflictError' && Reflect.get(error, 'code') === code
+  );
 }
