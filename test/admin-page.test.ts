@@ -33,17 +33,30 @@ describe('the figures of the usage page', () => {
     ['1234.567', '$1,234.57'],
     ['-0.35', '−$0.35'],
     ['0.0042', '$0.0042'],
-    ['0.000009', '<$0.0001'],
+    ['0.00021', '$0.00021'],
+    ['0.000000009', '$0.000000009'],
   ])('write %s dollars as %s', (dollars, written) => {
     expect(figures.money(figures.nanos(dollars))).toBe(written);
   });
 
   it.each([
+    [10.6, ['$0.00', '$2.50', '$5.00', '$7.50', '$10.00', '$12.50']],
+    [140, ['$0', '$50', '$100', '$150']],
+    [0.00021, ['$0.00000', '$0.00005', '$0.00010', '$0.00015', '$0.00020', '$0.00025']],
+    [0.11, ['$0.000', '$0.025', '$0.050', '$0.075', '$0.100', '$0.125']],
+    [5600, ['$0', '$2K', '$4K', '$6K']],
+  ])('write the marks of an axis up to %d dollars so that each is another', (most, written) => {
+    const ticks = figures.ticks(most * 1e9);
+    expect(ticks.map((tick) => figures.axisMoney(tick, ticks[1] ?? 0))).toEqual(written);
+  });
+
+  it.each([
     [0, [0]],
-    [10.6, [0, 2.5, 5, 7.5, 10, 12.5]],
-    [1, [0, 0.2, 0.4, 0.6, 0.8, 1]],
+    [1, [0, 1]],
+    [12, [0, 5, 10, 15]],
+    [106, [0, 25, 50, 75, 100, 125]],
     [873, [0, 200, 400, 600, 800, 1000]],
-  ])('mark an axis that ends at %d evenly', (most, ticks) => {
+  ])('mark an axis that ends at %d evenly, at whole numbers', (most, ticks) => {
     expect(figures.ticks(most)).toEqual(ticks);
   });
 

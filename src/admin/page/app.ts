@@ -42,6 +42,8 @@ export function startPage(browser: Browser, parts: Parts): void {
   /** Counts what was asked for: an answer that comes when more was asked for since is for nobody. */
   let loads = 0;
   let failing = false;
+  /** The accounts that can be chosen. */
+  let options = '';
 
   const clock = (at: number): string => new Date(at).toLocaleTimeString('en-GB');
 
@@ -158,10 +160,13 @@ export function startPage(browser: Browser, parts: Parts): void {
   function drawChoices(): void {
     for (const range of RANGES) get(`days-${range}`).setAttribute('aria-pressed', String(range === days));
     for (const name of UNITS) get(`unit-${name}`).setAttribute('aria-pressed', String(name === unit));
-    const names = new Set(lines.map((line) => line.account));
-    if (account) names.add(account);
-    const options = [...names].sort().map((name) => html('option', { value: name }, name));
-    fill('account', html('option', { value: '' }, 'All accounts'), ...options);
+    const known = [...new Set([...lines.map((line) => line.account), account])].filter(Boolean).sort();
+    // A list that somebody has open is left alone while it is right.
+    if (known.join() !== options) {
+      options = known.join();
+      const all = html('option', { value: '' }, 'All accounts');
+      fill('account', all, ...known.map((name) => html('option', { value: name }, name)));
+    }
     get('account').value = account;
     const chosen = new URLSearchParams({ days: String(days), ...(account && { account }) });
     browser.history.replaceState(null, '', `#${chosen.toString()}`);
@@ -257,7 +262,8 @@ export function startPage(browser: Browser, parts: Parts): void {
   });
   on('sign-out', 'click', () => {
     api.useToken(undefined);
-    askForToken();
+    // Nothing of what was shown stays behind.
+    browser.location.reload();
   });
 
   whileSeen(REPORT_MS, load);

@@ -4,7 +4,12 @@
  */
 export interface Browser {
   readonly document: BrowserDocument;
-  readonly location: { readonly origin: string; readonly pathname: string; readonly hash: string };
+  readonly location: {
+    readonly origin: string;
+    readonly pathname: string;
+    readonly hash: string;
+    reload(): void;
+  };
   readonly history: { replaceState(state: null, unused: string, url: string): void };
   readonly sessionStorage: BrowserStorage;
   readonly localStorage: BrowserStorage;

@@ -4,7 +4,7 @@ import type { UsageRow } from './api.ts';
 export interface Figures {
   /** A decimal string of dollars → nano-dollars, exactly; 0 where there is none. */
   nanos(decimal: string | undefined): bigint;
-  /** Nano-dollars as people read them: cents, and more digits only where cents would be nothing. */
+  /** Nano-dollars as people read them: cents, and more digits only where cents would say too little. */
   money(nanos: bigint): string;
   /** The same for the marks of an axis, all with as many digits as their distance has. */
   axisMoney(nanos: number, distance: number): string;
@@ -19,7 +19,7 @@ export interface Figures {
   longDay(day: string): string;
   /** The last `length` days in UTC, today the last one. */
   days(length: number, now: number): string[];
-  /** Round numbers from 0 to at least `most`, evenly spaced. */
+  /** Round integers from 0 to at least `most`, evenly spaced. */
   ticks(most: number): number[];
   /** Sums of usage rows. */
   sum(rows: readonly UsageRow[]): Sums;
@@ -57,8 +57,8 @@ export function createFigures(): Figures {
     const sign = nanos < 0n ? '−' : '';
     const dollars = Math.abs(Number(nanos)) / 1e9;
     if (dollars === 0) return '$0.00';
-    if (dollars >= 0.1) return `${sign}$${cents.format(dollars)}`;
-    return dollars < 0.0001 ? `${sign}<$0.0001` : `${sign}$${dollars.toFixed(4)}`;
+    const decimals = Math.min(9, Math.max(4, 1 - Math.floor(Math.log10(dollars))));
+    return `${sign}$${dollars < 0.1 ? dollars.toFixed(decimals) : cents.format(dollars)}`;
   }
 
   function nanos(decimal = '0'): bigint {
@@ -94,7 +94,10 @@ export function createFigures(): Figures {
       const dollars = nanos / 1e9;
       if (dollars >= 1000) return `$${compact.format(dollars)}`;
       if (distance % 1e9 === 0) return `$${dollars}`;
-      return `$${dollars.toFixed(distance >= 1e7 ? 2 : 4)}`;
+      const power = Math.floor(Math.log10(distance / 1e9));
+      // Steps of 2.5 have a digit more.
+      const digits = Number.isInteger(Number((distance / 10 ** (power + 9)).toPrecision(3))) ? 0 : 1;
+      return `$${dollars.toFixed(Math.max(2, digits - power))}`;
     },
     count: (value) => plain.format(value),
     short: (value) => (value < 100_000 ? plain.format(value) : compact.format(value)),
@@ -121,10 +124,11 @@ export function createFigures(): Figures {
     ticks(most) {
       if (most <= 0) return [0];
       const rough = most / 5;
-      const power = 10 ** Math.floor(Math.log10(rough));
-      const step = [1, 2, 2.5, 5, 10].map((times) => times * power).find((step) => step >= rough) ?? rough;
+      const power = 10 ** Math.max(0, Math.floor(Math.log10(rough)));
+      const steps = power < 10 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10];
+      const step = (steps.find((times) => times * power >= rough) ?? 10) * power;
       const ticks = [0];
-      while ((ticks.at(-1) ?? 0) < most) ticks.push(Number((ticks.length * step).toPrecision(12)));
+      while ((ticks.at(-1) ?? 0) < most) ticks.push(ticks.length * step);
       return ticks;
     },
   };

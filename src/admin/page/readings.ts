@@ -112,12 +112,14 @@ export function createReadings(api: Api, figures: Figures): Readings {
         }),
       ]);
       await nameKeys(keys.data);
+      // Nobody knows the models of requests that an earlier release had admitted and never ended.
+      const byModel = models.data.map((row) => ({ ...row, model: row.model || 'not known' }));
       return {
         usage: {
           days,
-          models: models.data.filter(({ day = '' }) => day >= from),
+          models: byModel.filter(({ day = '' }) => day >= from),
           keys: keys.data,
-          chargedBefore: figures.sum(models.data.filter(({ day = '' }) => day < from)).charged,
+          chargedBefore: figures.sum(byModel.filter(({ day = '' }) => day < from)).charged,
           keyNames,
         },
         accounts: usedBy(accounts, byAccount.data, days),

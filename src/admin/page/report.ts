@@ -187,27 +187,36 @@ export function createReport(elements: Elements, figures: Figures, plots: Plots)
     readonly name: string;
     readonly detail?: string;
     readonly tone: string;
-    readonly sums: Sums;
+    readonly rows: readonly UsageRow[];
+    /** What is told of it before its usage. */
+    readonly about?: readonly Fact[];
   }
 
-  function rank(id: string, noun: string, ranked: readonly Ranked[], rest: (left: Ranked[]) => Ranked): void {
-    const order = ranked.toSorted(
-      (one, other) =>
-        Number(other.sums.charged - one.sums.charged) || other.sums.requests - one.sums.requests,
-    );
+  /** Draws the dearest ones, or, where nothing was charged, those with most requests; the rest as one. */
+  function rank(id: string, noun: string, ranked: readonly Ranked[]): void {
+    const order = ranked
+      .map((one) => ({ ...one, sums: figures.sum(one.rows) }))
+      .sort(
+        (one, other) =>
+          Number(other.sums.charged - one.sums.charged) || other.sums.requests - one.sums.requests,
+      );
     const left = order.slice(RANKS);
-    const shown = left.length > 1 ? [...order.slice(0, RANKS), rest(left)] : order;
-    const byCharge = shown.some(({ sums }) => sums.charged > 0n);
+    if (left.length > 1) {
+      const rows = left.flatMap(({ rows }) => rows);
+      const rest = { name: `${left.length} others`, tone: 'tone-rest', rows, sums: figures.sum(rows) };
+      order.splice(RANKS, left.length, rest);
+    }
+    const byCharge = order.some(({ sums }) => sums.charged > 0n);
     const size = ({ charged, requests }: Sums): number => (byCharge ? Number(charged) : requests);
-    const most = Math.max(...shown.map(({ sums }) => size(sums)), 1);
-    const ranks = shown.map(({ name, detail, tone, sums }): Rank => ({
+    const most = Math.max(...order.map(({ sums }) => size(sums)), 1);
+    const ranks = order.map(({ name, detail, tone, about = [], sums }): Rank => ({
       name,
       ...(detail !== undefined && { detail }),
       tone,
       share: size(sums) / most,
       value: figures.money(sums.charged),
       note: `${figures.short(sums.requests)} ${sums.requests === 1 ? 'request' : 'requests'}`,
-      told: { headline: figures.money(sums.charged), parts: [], facts: facts(sums, 'charged') },
+      told: { headline: figures.money(sums.charged), parts: about, facts: facts(sums, 'charged') },
     }));
     const first = ranks[0] ? `; the first, ${ranks[0].name}, ${ranks[0].value}` : '';
     plots.ranking(id, `Charged by ${noun}${first}. Arrow keys go from ${noun} to ${noun}.`, ranks);
@@ -225,45 +234,26 @@ export function createReport(elements: Elements, figures: Figures, plots: Plots)
       get('daily-empty').textContent = `No usage in the last ${usage.days.length} days.`;
       showTiles(usage, all);
       if (!nothing) showDays(usage, unit, tones);
-      const others = (left: Ranked[], rows: readonly UsageRow[]): Ranked => ({
-        name: `${left.length} others`,
-        tone: 'tone-rest',
-        sums: figures.sum(rows),
-      });
+
       const models = [...group(usage.models, ({ model = '' }) => model)];
       rank(
         'models',
         'model',
-        models.map(([name, rows]) => ({
-          name,
-          tone: tones.get(name) ?? 'tone-rest',
-          sums: figures.sum(rows),
-        })),
-        (left) => {
-          const names = new Set(left.map(({ name }) => name));
-          return others(
-            left,
-            usage.models.filter(({ model = '' }) => names.has(model)),
-          );
-        },
+        models.map(([name, rows]) => ({ name, tone: tones.get(name) ?? 'tone-rest', rows })),
       );
       const keys = [...group(usage.keys, ({ account, key }) => JSON.stringify([account, key]))];
-      const ranked = keys.map(([id, rows]) => {
-        const { account = '', key = '' } = rows[0] ?? {};
-        const name = usage.keyNames.get(id);
-        return {
-          id,
-          rows,
-          name: name || key,
-          detail: account,
-          tone: 'tone-0',
-          sums: figures.sum(rows),
-        };
-      });
-      rank('keys', 'key', ranked, (left) => {
-        const rows = ranked.filter((key) => left.includes(key)).flatMap(({ rows }) => rows);
-        return others(left, rows);
-      });
+      rank(
+        'keys',
+        'key',
+        keys.map(([id, rows]) => {
+          const { account = '', key = '' } = rows[0] ?? {};
+          const about = [
+            { name: 'Account', value: account },
+            { name: 'Key', value: key },
+          ];
+          return { name: usage.keyNames.get(id) ?? key, detail: account, tone: 'tone-0', rows, about };
+        }),
+      );
     },
   };
 }
