@@ -24,8 +24,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'redis/scripts/account-lua.ts',
-    original: 'books, before = {st = values[11]}, {st = values[11]}',
-    mutant: 'books, before = {st = values[11]}, {st = values[12]}',
+    original: 'books, before = {st = values[11], ver = values[12]}, {st = values[11]}',
+    mutant: 'books, before = {st = values[11], ver = values[12]}, {st = values[12]}',
     because: 'the state is only written once more than needed',
   },
   {
@@ -155,12 +155,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     original: 'if books.nx > now then return end',
     mutant: '',
     because: 'no lot is due then: the loop finds nothing, later',
-  },
-  {
-    file: 'redis/scripts/read-key.ts',
-    original: 'if not values[1] then return {} end',
-    mutant: 'if not values[2] then return {} end',
-    because: 'both fields are written together',
   },
   {
     file: 'redis/scripts/requests-lua.ts',
@@ -330,15 +324,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'only the sign of an order counts',
   },
   {
-    file: 'books/key-limits.ts',
-    original: 'requestBucket: { level: (limits.requestsPerMinute ?? 0) * MINUTE_MS, at: now },',
-    mutant: 'requestBucket: { level: (limits.requestsPerMinute ?? 1) * MINUTE_MS, at: now },',
-    because: 'the bucket of a key without that limit is not looked at',
-  },
-  {
-    file: 'books/key-limits.ts',
-    original: 'tokenBucket: { level: (limits.tokensPerMinute ?? 0) * MINUTE_MS, at: now },',
-    mutant: 'tokenBucket: { level: (limits.tokensPerMinute ?? 1) * MINUTE_MS, at: now },',
+    file: 'books/keys.ts',
+    original: 'return { level: (limit ?? 0) * MINUTE_MS, at: now };',
+    mutant: 'return { level: (limit ?? 1) * MINUTE_MS, at: now };',
     because: 'the bucket of a key without that limit is not looked at',
   },
   {
@@ -394,9 +382,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'redis/scripts/void.ts',
     original:
-      "save_request({id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
     mutant:
-      "save_request({id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 1, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 1, tokens = 0,",
     because: 'nothing is charged to a voided request any more',
   },
 ];

@@ -19,7 +19,13 @@ const CODE = {
   redis: readdirSync(ledger('redis/scripts'))
     .filter((name) => !['define-script.ts', 'key-fields.ts'].includes(name))
     .map((name) => `redis/scripts/${name}`),
-  memory: ['books/account.ts', 'books/lots.ts', 'books/key-limits.ts', 'books/account-rows.ts'],
+  memory: [
+    'books/account.ts',
+    'books/lots.ts',
+    'books/keys.ts',
+    'books/key-limits.ts',
+    'books/account-rows.ts',
+  ],
 } as const;
 
 export type Kind = keyof typeof CODE;
