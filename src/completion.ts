@@ -167,13 +167,18 @@ export async function completion(
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
     const { onBreak, heartbeatMs } = settings;
     const mustMarkEnd = services.endMarks.expectedOf(target);
-    const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
+    const { status } = answer;
+    const lateHeaders = settings.costHeader
+      ? (): Record<string, string> =>
+          hold.costHeader({ ending: 'finished', target, dispatched: true, answer: { status, meter } })
+      : undefined;
+    const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs, lateHeaders };
     const headers = model.lifecycle ? { ...hold.headers, ...model.lifecycle.headers } : hold.headers;
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput, firstByteAt } = end;
     services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;
-    const relayed = { status: answer.status, meter, leftBeforeOutput, delivered, firstByteAt };
+    const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
     outcome = { ending, target, dispatched: true, answer: relayed };
     if (end.error) services.onError(end.error, exchange.id);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') delivery.asked.broke(Date.now());

@@ -44,6 +44,7 @@ export interface Settings {
   readonly onOrphan: OrphanPolicy;
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
+  readonly costHeader: boolean;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
   readonly prices: PriceCatalog | undefined;
@@ -90,6 +91,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   onOrphan: true,
   onBreak: true,
   heartbeatMs: true,
+  costHeader: true,
   timeouts: true,
   retries: true,
   health: true,
@@ -137,6 +139,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
     onBreak,
+    costHeader: resolveCostHeader(options.costHeader ?? false),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
     prices: resolvePrices(options.prices),
@@ -250,6 +253,11 @@ function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowan
     perProcess: amount('perProcess'),
     forMs: milliseconds(given.forMs ?? 300_000, 'offlineAllowance.forMs'),
   };
+}
+
+function resolveCostHeader(wanted: boolean): boolean {
+  if (typeof wanted !== 'boolean') throw wrong('costHeader', 'a boolean', wanted);
+  return wanted;
 }
 
 function resolveJournalDays(days: number): number {

@@ -1,7 +1,7 @@
 import type { Caller } from '../accounts/authenticate.ts';
 import type { Place } from '../in-flight.ts';
 import type { ExtendResult, LedgerStore } from '../ledger/ledger.ts';
-import type { NanoDollars } from '../ledger/money.ts';
+import { formatUsd, type NanoDollars } from '../ledger/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Model, Target } from '../models/catalog.ts';
@@ -29,7 +29,7 @@ export interface HoldKeeper {
   readonly store: LedgerStore;
   readonly leaseMs: number;
   readonly onOrphan: Settings['onOrphan'];
-  /** What a request would be charged that was cut now. */
+  /** What a request would be charged that ended now, and so. */
   priceOf(cut: Outcome, hold: Hold): NanoDollars;
   /** An answer is being delivered for this hold. */
   delivering(hold: Hold): void;
@@ -78,6 +78,11 @@ export class Hold {
   get headers(): Readonly<Record<string, string>> {
     const { outputLimit } = this.terms;
     return outputLimit === undefined ? {} : { 'x-ccr-max-tokens': String(outputLimit) };
+  }
+
+  /** What an answer that has come to its end is charged, for its client. */
+  costHeader(outcome: Outcome): Record<string, string> {
+    return { 'x-ccr-cost': formatUsd(this.#keeper.priceOf(outcome, this)) };
   }
 
   /** From now on this answer is being delivered: its meter is what a crash would be charged by. */

@@ -62,6 +62,8 @@ export interface RelayParts {
   readonly onBreak: 'error' | 'reset';
   /** How long an event stream may be silent, in ms; undefined for ever. */
   readonly heartbeatMs: number | undefined;
+  /** Headers that are known once all of an answer was metered: it is collected before its head goes out, unless it is a stream. */
+  readonly lateHeaders: (() => Readonly<Record<string, string>>) | undefined;
 }
 
 /** The router is closing and waits no longer. */
@@ -72,6 +74,9 @@ export class Closed extends Error {
     super('The router was closed');
   }
 }
+
+/** As much of an answer is collected for the sake of its late headers; of a longer one they aren't sent. */
+const MOST_COLLECTED = 1024 * 1024;
 
 /** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
 const LINGER_MS = 1000;
@@ -110,6 +115,8 @@ class Relay {
   /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
   #unread: 'lingering' | 'draining' | undefined;
   #leftBeforeOutput: boolean | undefined;
+  /** What came of an answer whose head waits for its late headers. */
+  #collected: Buffer[] | undefined;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -119,11 +126,13 @@ class Relay {
     this.#answer = answer;
     this.#parts = parts;
     this.#head = headFor(answer, exchange, parts.filter !== undefined);
+    if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
+      this.#collected = [];
   }
 
   run(): RelayEnd | Promise<RelayEnd> {
-    const { status, body } = this.#answer;
-    this.#response.writeHead(status, this.#head);
+    const { body } = this.#answer;
+    if (!this.#collected) this.#writeHead();
     const whole = this.#client.gone ? undefined : takeWhole(body, this.#head['content-length']);
     if (whole) this.#passWhole(whole);
     if (this.#end) return this.#end;
@@ -133,13 +142,19 @@ class Relay {
     });
   }
 
+  #writeHead(late?: Readonly<Record<string, string>>): void {
+    this.#response.writeHead(this.#answer.status, late ? { ...this.#head, ...late } : this.#head);
+  }
+
   #listen(): void {
     const { body } = this.#answer;
     const { heartbeatMs } = this.#parts;
     // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
-    this.#flushing = setImmediate(() => {
-      this.#response.flushHeaders();
-    });
+    if (!this.#collected) {
+      this.#flushing = setImmediate(() => {
+        this.#response.flushHeaders();
+      });
+    }
     if (heartbeatMs !== undefined && isEventStream(this.#head)) {
       this.#heartbeat = new StreamHeartbeat(
         heartbeatMs,
@@ -185,10 +200,12 @@ class Relay {
     this.#parts.meter.write(bytes);
     try {
       if (!this.#wasCut()) {
+        if (this.#collected) this.#writeHead(this.#takeLateHeaders());
         this.#response.end(bytes);
         this.#finish({ ending: 'finished' });
         return;
       }
+      this.#release();
       this.#response.write(bytes);
     } catch (error) {
       this.#fail(asError(error));
@@ -243,8 +260,37 @@ class Relay {
     if (filter) passed = filter.write(chunk);
     else meter.write(chunk);
     if (this.#unread) return;
-    if (brake && !brake.mayPass()) this.#withhold(passed, brake);
+    if (this.#collected) this.#collect(chunk, this.#collected);
+    else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
+  }
+
+  #collect(chunk: Buffer, collected: Buffer[]): void {
+    collected.push(chunk);
+    if (collected.reduce((size, { length }) => size + length, 0) > MOST_COLLECTED) this.#release();
+  }
+
+  /** Sends the head of what was collected without its late headers, and what came of it. */
+  #release(): void {
+    const collected = this.#collected;
+    if (!collected) return;
+    this.#collected = undefined;
+    this.#sendCollected(collected);
+  }
+
+  #sendCollected(collected: readonly Buffer[], late?: Readonly<Record<string, string>>): void {
+    try {
+      this.#writeHead(late);
+    } catch (error) {
+      this.#fail(asError(error));
+      return;
+    }
+    this.#sendAll(collected);
+  }
+
+  #takeLateHeaders(): Readonly<Record<string, string>> | undefined {
+    this.#parts.meter.end();
+    return this.#parts.lateHeaders?.();
   }
 
   #withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
@@ -283,6 +329,10 @@ class Relay {
       this.#onBroken();
       return;
     }
+    if (this.#collected) {
+      this.#sendCollected(this.#collected, this.#takeLateHeaders());
+      if (this.#isOver) return;
+    }
     this.#response.end();
     this.#finish({ ending: 'finished' });
   }
@@ -299,6 +349,8 @@ class Relay {
       return;
     }
     const end = brokenEnd(error);
+    this.#release();
+    if (this.#isOver) return;
     this.#breakOff(end.shown, this.#parts.onBreak);
     this.#finish({ ending: end.ending, error: end.error });
   }

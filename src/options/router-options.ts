@@ -142,6 +142,13 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly usageDays?: number;
   /**
+   * Tell clients in `x-ccr-cost` what an answer is charged, in USD. An answer that is no stream, up to 1 MiB of it, is
+   * collected before its head goes out; streams and longer answers don't have the header: `GET /generation` tells.
+   *
+   * @default false
+   */
+  readonly costHeader?: boolean;
+  /**
    * What ends an event stream that broke: `error`, an event that official clients throw on, and no `[DONE]`;
    * `reset`, the end of its connection, as where the provider had broken it. What broke inside an event, or in
    * JSON, is always reset.
