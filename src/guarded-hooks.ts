@@ -69,7 +69,10 @@ function asking(hooks: readonly Hooks['upstreamHeaders'][]): AskHeaders | undefi
   return (attempt) =>
     present.map((hook) => {
       try {
-        return hook(attempt) ?? {};
+        const given: unknown = hook(attempt);
+        // Nobody awaits one that is async by mistake, and its rejection must not end the process.
+        if (given instanceof Promise) guard(() => given);
+        return typeof given === 'object' ? { ...given } : {};
       } catch (error) {
         logError(error);
         return {};

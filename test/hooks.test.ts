@@ -365,6 +365,37 @@ describe('upstreamHeaders', () => {
   });
 });
 
+describe('upstreamHeaders that', () => {
+  it.each<[string, unknown]>([
+    ['is async and fails', () => Promise.reject(new Error('boom'))],
+    ['returns no object', () => 'x-name: x'],
+    [
+      'gives what can not be read',
+      () => ({
+        get name(): never {
+          throw new Error('boom');
+        },
+      }),
+    ],
+  ])('%s adds nothing, and breaks no request', async (_fault, upstreamHeaders) => {
+    const error = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const gateway = await startGateway({ hooks: [{ upstreamHeaders: upstreamHeaders as never }] });
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    expect(Object.keys(gateway.provider.received[0]?.headers ?? {}).sort()).toEqual([
+      'accept',
+      'accept-encoding',
+      'authorization',
+      'connection',
+      'content-length',
+      'content-type',
+      'host',
+      'user-agent',
+    ]);
+    await gateway.close();
+    error.mockRestore();
+  });
+});
+
 describe('onRouter', () => {
   it('gives gauges that can be read at any time', async () => {
     let gauges: RouterGauges | undefined;

@@ -157,6 +157,23 @@ describe('spans of a router', () => {
     expect(milliseconds(server.endTime)).toBeLessThan(over + 5);
   });
 
+  it('have the charge also where it was settled before the response was over', async () => {
+    const order: string[] = [];
+    gateway = await startGateway({
+      hooks: [
+        openTelemetryHooks({ tracer }),
+        { onSettled: () => order.push('settled'), onResponse: () => order.push('response') },
+      ],
+      // What is free needs no account, and so no answer of the store.
+      authenticate: () => ({ account: 'nobody' }),
+      models: { 'acme/fast': { targets: ['loopback/upstream-model'], pricing: 'free' } },
+    });
+    await gateway.post(QUESTION);
+    const server = only(await spansOf(2), SpanKind.SERVER);
+    expect(order).toEqual(['settled', 'response']);
+    expect(server.attributes).toMatchObject({ 'ccr.charged_usd': 0, 'ccr.usage_source': 'upstream' });
+  });
+
   it('do not wait for a charge for ever', async () => {
     const store = new LateStore();
     gateway = await startGateway({ hooks: [openTelemetryHooks({ tracer, chargeWaitMs: 30 })], store });

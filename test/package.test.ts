@@ -92,15 +92,15 @@ describe('the packed package', () => {
     expect(run(`${name}.mjs`, source)).toBe(`${exported.join()}\n`);
   });
 
-  it('loads neither what is for tests nor the admin door and its schemas along with the router', () => {
+  it('loads neither what is for tests, nor telemetry, nor the admin door and its schemas along with the router', () => {
     const source = `
       import { registerHooks } from 'node:module';
       const loaded = [];
       registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
       await import('chat-completions-router');
       const has = (part) => loaded.some((url) => url.includes(part));
-      console.log(...['/dist/router', '/dist/testing', '/dist/admin', '/zod/'].map(has));`;
-    expect(run('loaded.mjs', source)).toBe('true false false false\n');
+      console.log(...['/dist/router', '/dist/testing', '/dist/prometheus', 'opentelemetry', '/dist/admin', '/zod/'].map(has));`;
+    expect(run('loaded.mjs', source)).toBe('true false false false false false\n');
   });
 
   it.each(['nodenext', 'bundler'])(

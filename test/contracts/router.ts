@@ -48,6 +48,23 @@ export function describeRouter(name: string, mount: Mount, facts?: MountFacts): 
       expect(told.ended.map(({ requestId }) => requestId)).toEqual(ids);
       await gateway.close();
     });
+
+    it('are told once of a client that left in the middle of its stream', async () => {
+      const told = collectTold();
+      const gateway = await startGateway({ hooks: [told.hooks] }, mount);
+      gateway.provider.script = (response) => {
+        beginStream(response);
+        response.write(text('Hello'));
+      };
+      const controller = new AbortController();
+      const next = told.next();
+      const response = await gateway.post({ ...QUESTION, stream: true }, { signal: controller.signal });
+      await response.body?.getReader().read();
+      controller.abort();
+      expect(await next).toMatchObject({ status: 200, ending: 'client_gone', stream: true });
+      await gateway.close();
+      expect([told.started.length, told.ended.length]).toEqual([1, 1]);
+    });
   });
 }
 
