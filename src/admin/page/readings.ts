@@ -60,9 +60,9 @@ export function createReadings(api: Api, figures: Figures): Readings {
     const unnamed = [...accounts].filter((account) => !namedAccounts.has(account));
     await Promise.allSettled(
       unnamed.map(async (account) => {
-        namedAccounts.add(account);
         const path = `accounts/${encodeURIComponent(account)}/keys`;
         const { data } = await api.list<{ readonly id: string; readonly name?: string }>(path);
+        namedAccounts.add(account);
         for (const { id, name } of data) if (name) keyNames.set(JSON.stringify([account, id]), name);
       }),
     );
