@@ -43,7 +43,7 @@ export class ModelDiscovery {
       const listed = this.#sources.get(provider)?.listed;
       return listed ? discoveredModels(provider, listed, surroundings) : [];
     });
-    return models.length === 0 ? catalog : catalog.with(models);
+    return catalog.with(models);
   }
 
   /** Asks those providers of a catalog that are to be asked, and no longer others. */

@@ -83,7 +83,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'koa.ts': ['adapters'],
   'next.ts': ['adapters'],
   'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
-  config: ['options'],
+  config: ['options', 'prices.ts'],
   init: ['config'],
   serve: ['router.ts', 'admin', 'config', ...LOW],
   check: ['router.ts', 'config', 'models', ...LOW],

@@ -1,6 +1,11 @@
-import { findProvider } from '@pydantic/genai-prices';
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
+import { findProvider } from '@pydantic/genai-prices';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+
+import { loadConfig } from '../src/config/config-file.ts';
 import {
   type ChatCompletionsRouterOptions,
   createChatCompletionsRouter,
@@ -43,6 +48,14 @@ describe('the catalog of prices', () => {
   it('has no fee for searches that no usage tells of: OpenAI', () => {
     const { pricing } = prices.find({ provider: 'openai', url: NOWHERE, model: 'gpt-5' })!;
     expect(pricing).not.toHaveProperty('webSearch');
+  });
+
+  it.each(['02:00', '05:00', '12:00', '20:00'])('gives the dearest price of the day, also at %s', (time) => {
+    vi.useFakeTimers({ now: new Date(`2026-11-21T${time}:00Z`), toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    // Half of it but from 1 to 4 and from 6 to 10
+    const { pricing } = prices.find({ provider: 'deepseek', url: NOWHERE, model: 'deepseek-v4-pro' })!;
+    expect(pricing).toMatchObject({ input: '1.32', output: '3.96' });
   });
 
   it('knows a provider by its address, whatever its name', () => {
@@ -179,5 +192,18 @@ describe("pricing: 'catalog'", () => {
     expect(() => createChatCompletionsRouter(options as ChatCompletionsRouterOptions)).toThrow(
       /^prices must be a price catalog/,
     );
+  });
+
+  it('is there in a config of JSON, which can’t import it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ccr-prices-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'config.json');
+    const models = { x: { targets: ['openai/gpt-4o-mini'], pricing: 'catalog' } };
+    writeFileSync(
+      path,
+      JSON.stringify({ prices: 'catalog', providers: { openai: { apiKey: 'sk' } }, models }),
+    );
+    const config = await loadConfig(path);
+    expect(createCatalog(config, resolveSettings(config)).get('x')?.price.input).toBe(150_000n);
   });
 });

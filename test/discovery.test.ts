@@ -244,6 +244,8 @@ describe('models that a provider lists', () => {
     expect(await ids()).toEqual(['up/acme/fast', 'up/acme/smart']);
     list = listing(SMART);
     await vi.waitFor(async () => expect(await ids()).toEqual(['up/acme/smart']));
+    list = listing();
+    await vi.waitFor(async () => expect(await ids()).toEqual([]));
   });
 
   it('stay while the provider fails, which is told without its key', async () => {
@@ -260,7 +262,6 @@ describe('models that a provider lists', () => {
     ['it answered with status 404', respond(404, '{}')],
     ['its answer is not JSON', respond(200, '<html>')],
     ['its answer is not a list of models', respond(200, '{"data":{}}')],
-    ['fetch failed', respond(302, '', { location: 'http://127.0.0.1:1/' })],
     ['its answer is longer than 16777216 bytes', respond(200, ' '.repeat(17_000_000))],
   ])('are none where there is no good list, and others are served: %s', async (message, script) => {
     list = script;
@@ -270,6 +271,20 @@ describe('models that a provider lists', () => {
     expect(errors.map((error) => error.message)).toEqual([`The models of "up" can't be listed: ${message}`]);
     expect(await ids()).toEqual(['own']);
     expect((await ask('own')).status).toBe(200);
+  });
+
+  it('aren’t looked for where a redirect leads, nor is the key taken there', async () => {
+    list = (response, request) =>
+      (request.url === '/v1/models' ? respond(302, '', { location: '/v1/elsewhere' }) : listing(FAST))(
+        response,
+        request,
+      );
+    await start();
+    expect(await ids()).toEqual([]);
+    expect(provider.requests.map(({ url }) => url)).toEqual(['/v1/models']);
+    expect(errors.map((error) => error.message)).toEqual([
+      'The models of "up" can\'t be listed: fetch failed',
+    ]);
   });
 
   it('are asked for with the next key where one is refused', async () => {

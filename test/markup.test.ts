@@ -54,6 +54,17 @@ describe('a markup', () => {
     expect(withMarkup(PRICE, terms({ fee: '0.1' })).version).not.toBe(PRICE.version);
   });
 
+  it('gives each price a name of its own', () => {
+    const markups = [
+      { factor: '1.1' },
+      { factor: '1.2' },
+      { fee: '0.1' },
+      { fee: '0.2' },
+      { factor: '1.1', fee: '0.1' },
+    ];
+    expect(new Set(markups.map((markup) => withMarkup(PRICE, terms(markup)).version)).size).toBe(5);
+  });
+
   it('is shown to the last digit', () => {
     expect(usdPerToken(150_000n, terms({ factor: '1.333333' }))).toBe('0.00000019999995');
   });

@@ -28,7 +28,7 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
   const config = ending.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
-  if (isConfig(config)) return config;
+  if (isConfig(config)) return await withCatalog(config, path);
   const wanted = ending.startsWith('.json')
     ? 'it must hold an object'
     : 'its default export must be an object';
@@ -37,6 +37,18 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
 
 function isConfig(value: unknown): value is ServerConfig {
   return typeof value === 'object' && value !== null && 'providers' in value && 'models' in value;
+}
+
+/** JSON can't import a catalog: `"prices": "catalog"` stands for that of the package. */
+async function withCatalog(config: ServerConfig, path: string): Promise<ServerConfig> {
+  const prices: unknown = config.prices;
+  if (prices !== 'catalog') return config;
+  try {
+    const { catalogPrices } = await import('../prices.ts');
+    return { ...config, prices: catalogPrices() };
+  } catch {
+    throw new ConfigError(path, "prices is 'catalog', which needs npm install @pydantic/genai-prices");
+  }
 }
 
 let imports = 0;

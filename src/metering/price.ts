@@ -147,7 +147,6 @@ export function outputCovered(
   price: Price,
 ): number | undefined {
   const { markup, request, webSearch } = price;
-  if (money < markup.fee) return undefined;
   const pico = ((money - markup.fee) * 1000n * markup.denominator) / markup.numerator;
   const left = pico - (request + BigInt(webSearches) * webSearch) * 1000n;
   let fewest = coveredBy(left, promptTokens, price);

@@ -136,6 +136,7 @@ export class Catalog {
 
   /** The same with other models beside its own, which win where they have the same ID; of others the first one does. */
   with(discovered: readonly Model[]): Catalog {
+    if (discovered.length === 0 && this.#models.length === this.#own.length) return this;
     return new Catalog(this.providers, this.#own, this.#wildcardEntries, discovered);
   }
 
