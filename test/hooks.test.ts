@@ -150,6 +150,14 @@ describe('onRequest and onResponse', () => {
     expect(ended).not.toHaveProperty('ending');
   });
 
+  it('tell of a limit of the key', async () => {
+    const { key } = await gateway.router.keys.create({ account: 'acct', name: 'slow', requestsPerMinute: 1 });
+    const init = { headers: { authorization: `Bearer ${key}` } };
+    expect(await complete({}, init)).toMatchObject({ status: 200, admitted: true });
+    const refused = { status: 429, errorCode: 'requests_per_minute_exceeded', admitted: false, attempts: [] };
+    expect(await complete({}, init)).toMatchObject(refused);
+  });
+
   it("tell of a provider's refusal with its status, and no code of ours", async () => {
     gateway.provider.script = answerJson('{"error":{"message":"slow down"}}', 429);
     const ended = await complete();
