@@ -10,7 +10,10 @@ export interface Bench {
   /** Other gateways that this machine has. */
   readonly peers: readonly string[];
   readonly rounds: number;
+  /** Of one proxy in one round. */
   readonly seconds: number;
+  /** Of one proxy before its first round: code is compiled by then. */
+  readonly warmSeconds: number;
   readonly isQuick: boolean;
 }
 
@@ -36,18 +39,17 @@ export type Round = Readonly<Record<string, number>>;
 export async function interleave(
   bench: Bench,
   names: readonly string[],
-  measure: (proxy: Proxy) => Promise<Round>,
+  measure: (proxy: Proxy, seconds: number) => Promise<Round>,
   options: Readonly<Record<string, unknown>> = {},
 ): Promise<ReadonlyMap<string, readonly Round[]>> {
   const proxies: Proxy[] = [];
   try {
     for (const name of names) proxies.push(await startProxy(name, bench.surroundings, options));
-    // What was never run is compiled by nobody.
-    for (const proxy of proxies) await measure(proxy);
+    for (const proxy of proxies) await measure(proxy, bench.warmSeconds);
     const rounds = new Map<string, Round[]>(names.map((name) => [name, []]));
     for (let round = 0; round < bench.rounds; round++) {
       const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
-      for (const proxy of turned) rounds.get(proxy.name)?.push(await measure(proxy));
+      for (const proxy of turned) rounds.get(proxy.name)?.push(await measure(proxy, bench.seconds));
     }
     return rounds;
   } finally {

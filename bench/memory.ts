@@ -19,7 +19,7 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
       await settled();
       const after = await proxy.rssBytes();
       const heap = (await proxy.node?.usage())?.heapBytes ?? Number.NaN;
-      await settled(bench.isQuick ? 2000 : 15_000);
+      await settled(bench.isQuick ? 2000 : 10_000);
       const later = await proxy.rssBytes();
       const heapLater = (await proxy.node?.usage())?.heapBytes ?? Number.NaN;
       const target = name === 'router, memory' && { target: '<= 36 KB' };
@@ -32,14 +32,14 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
           ...target,
         },
         {
-          what: `${streams} streams, 15 s later`,
+          what: `${streams} streams, 10 s later`,
           proxy: name,
           value: (later - before) / streams / 1024,
           unit: 'KB',
         },
       );
       if (proxy.node) {
-        figures.push({ what: 'heap 15 s later, to before', proxy: name, value: heapLater / heap, unit: '×' });
+        figures.push({ what: 'heap 10 s later, to before', proxy: name, value: heapLater / heap, unit: '×' });
       }
     } finally {
       await bench.load.ask('release');

@@ -1,9 +1,10 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import * as net from 'node:net';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 import { type Child, pin, startChild } from './child.ts';
 
@@ -37,7 +38,8 @@ export async function startProxy(
   options: Readonly<Record<string, unknown>> = {},
 ): Promise<Proxy> {
   if (name === 'nginx') return startNginx(upstreamPort, folder, core);
-  if (name === 'Portkey') return startPortkey(upstreamPort, core);
+  const gateway = GATEWAYS[name];
+  if (gateway) return startGateway(name, gateway, upstreamPort, core);
   const child = await startChild('proxy.ts', [name, String(upstreamPort), JSON.stringify(options)], {
     core,
     env: { REDIS_URL: redisUrl, SQLITE_FILE: join(folder, 'bench.db') },
@@ -55,32 +57,110 @@ export async function startProxy(
   };
 }
 
-/** Which peers this machine has; for each other a line that says what it lacks. */
-export function findPeers(): { readonly found: readonly string[]; readonly missing: readonly string[] } {
-  const found: string[] = [];
-  const missing: string[] = [];
-  try {
-    execFileSync('nginx', ['-v'], { stdio: 'ignore' });
-    found.push('nginx');
-  } catch {
-    missing.push('nginx is not installed: apt-get install nginx-light');
-  }
-  if (existsSync(PORTKEY)) found.push('Portkey');
-  else missing.push('Portkey is not installed: npm install --prefix .cache/peers @portkey-ai/gateway');
-  return { found, missing };
+export interface Peers {
+  readonly found: readonly string[];
+  /** By name, e.g. `1.15.2`. */
+  readonly versions: Readonly<Record<string, string>>;
+  /** For each other a line that says what it lacks. */
+  readonly missing: readonly string[];
 }
 
-const PORTKEY = join(
-  import.meta.dirname,
-  '../.cache/peers/node_modules/@portkey-ai/gateway/build/start-server.js',
-);
+/** Which peers this machine has; those of npm are installed once, outside of the repository. */
+export async function findPeers(): Promise<Peers> {
+  const versions: Record<string, string> = {};
+  const missing: string[] = [];
+  try {
+    const { stderr } = await execute('nginx', ['-v']);
+    versions['nginx'] = /nginx\/(\S+)/.exec(stderr)?.[1] ?? 'unknown';
+  } catch {
+    missing.push('nginx is left out: it is not installed (apt-get install nginx-light)');
+  }
+  try {
+    await installPeers();
+    for (const [name, { module }] of Object.entries(GATEWAYS)) versions[name] = versionOf(module);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    missing.push(
+      `${Object.keys(GATEWAYS).join(' and ')} are left out: npm could not install them (${reason})`,
+    );
+  }
+  return { found: Object.keys(versions), versions, missing };
+}
 
-async function startPortkey(upstreamPort: number, core: number): Promise<Proxy> {
+const execute = promisify(execFile);
+const PEERS = join(homedir(), '.cache/chat-completions-router/peers');
+
+interface Gateway {
+  readonly module: string;
+  /** The arguments of Node that start it, in the folder of the peers. */
+  readonly args: (port: number) => readonly string[];
+}
+
+/** Gateways of Node's that npm installs. The second is a fork of the first, and comes without a server. */
+const GATEWAYS: Readonly<Record<string, Gateway>> = {
+  Portkey: {
+    module: '@portkey-ai/gateway',
+    args: (port) => [
+      join(PEERS, 'node_modules/@portkey-ai/gateway/build/start-server.js'),
+      `--port=${port}`,
+      '--headless',
+    ],
+  },
+  LLMOps: {
+    module: '@llmops/gateway',
+    args: (port) => [
+      '--input-type=module',
+      '--eval',
+      `import { serve } from '@hono/node-server'; import gateway from '@llmops/gateway'; serve({ fetch: gateway.fetch, port: ${port} });`,
+    ],
+  },
+};
+
+async function installPeers(): Promise<void> {
+  mkdirSync(PEERS, { recursive: true });
+  const manifest = {
+    private: true,
+    dependencies: {
+      '@portkey-ai/gateway': '1.15.2',
+      '@llmops/gateway': '0.6.10',
+      '@hono/node-server': '1.14.1',
+    },
+    // With a later one, Portkey answers every stream with 500: https://github.com/Portkey-AI/gateway/issues/1389
+    overrides: { '@hono/node-server': '1.14.1' },
+  };
+  const path = join(PEERS, 'package.json');
+  const written = `${JSON.stringify(manifest, undefined, 2)}\n`;
+  const isThere = existsSync(path) && readFileSync(path, 'utf8') === written;
+  if (
+    isThere &&
+    Object.values(GATEWAYS).every(({ module }) => existsSync(join(PEERS, 'node_modules', module)))
+  )
+    return;
+  writeFileSync(path, written);
+  const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--omit=dev'];
+  await execute('npm', args, { cwd: PEERS, timeout: 120_000 });
+}
+
+function versionOf(module: string): string {
+  const { version }: { readonly version: string } = JSON.parse(
+    readFileSync(join(PEERS, 'node_modules', module, 'package.json'), 'utf8'),
+  );
+  return version;
+}
+
+async function startGateway(
+  name: string,
+  { args }: Gateway,
+  upstreamPort: number,
+  core: number,
+): Promise<Proxy> {
   const port = await freePort();
-  const child = spawn(process.execPath, [PORTKEY, `--port=${port}`, '--headless'], { stdio: 'ignore' });
-  return foreign('Portkey', child.pid ?? 0, port, core, () => void child.kill('SIGKILL'), {
+  const child = spawn(process.execPath, args(port), { cwd: PEERS, stdio: 'ignore' });
+  return foreign(name, child.pid ?? 0, port, core, () => void child.kill('SIGKILL'), {
     'x-portkey-provider': 'openai',
     'x-portkey-custom-host': `http://127.0.0.1:${upstreamPort}/v1`,
+    'x-llmops-provider': 'openai',
+    'x-llmops-custom-host': `http://127.0.0.1:${upstreamPort}/v1`,
   });
 }
 

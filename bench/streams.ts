@@ -1,18 +1,20 @@
 import { type Bench, doorOf, type Figure, interleave, median, type Round, toFigures } from './figures.ts';
 import type { Chunks } from './processes/load.ts';
+import type { Proxy } from './proxies.ts';
 
 const NAMES = ['bare', 'router, memory', 'router, Redis', 'http-proxy-middleware'];
 
 /** Streams: processor time a chunk, the time added to the first and to each, and how many a core carries. */
 export async function measureStreams(bench: Bench): Promise<readonly Figure[]> {
-  const paced = await interleave(bench, [...NAMES, ...bench.peers], (proxy) =>
-    stream(bench, proxy, 100, 50, 20),
+  const names = [...NAMES, ...bench.peers];
+  const paced = await interleave(bench, names, (proxy, seconds) => steady(bench, proxy, seconds));
+  const full = await interleave(
+    { ...bench, rounds: Math.min(bench.rounds, 3), warmSeconds: 1 },
+    names,
+    (proxy) => stream(bench, proxy, { streams: 500, count: 100, intervalMs: 20, seconds: 1 }),
   );
-  const full = await interleave(bench, [...NAMES, ...bench.peers], (proxy) =>
-    stream(bench, proxy, 500, 500, 20),
-  );
-  const burst = await interleave(bench, [...NAMES, ...bench.peers], (proxy) =>
-    stream(bench, proxy, 32, 200, 0),
+  const burst = await interleave(bench, names, (proxy, seconds) =>
+    stream(bench, proxy, { streams: 32, count: 200, intervalMs: 0, seconds }),
   );
   return [
     ...toFigures(
@@ -46,23 +48,35 @@ export async function measureStreams(bench: Bench): Promise<readonly Figure[]> {
   ];
 }
 
+/** 100 streams at a time that last a second: one begins every 10 ms, so that no two chunks are bound to meet. */
+async function steady(bench: Bench, proxy: Proxy, seconds: number): Promise<Round> {
+  const door = { ...doorOf(proxy), model: 'stream-50-20', bytes: 1024 };
+  const before = await proxy.cpuUs();
+  const done = await bench.load.ask<Chunks>('steady', { ...door, perSecond: 100, seconds: seconds + 1 });
+  return roundOf(done, (await proxy.cpuUs()) - before);
+}
+
+interface Load {
+  readonly streams: number;
+  readonly count: number;
+  readonly intervalMs: number;
+  readonly seconds: number;
+}
+
 async function stream(
   bench: Bench,
-  proxy: Parameters<typeof doorOf>[0],
-  streams: number,
-  count: number,
-  intervalMs: number,
+  proxy: Proxy,
+  { streams, count, intervalMs, seconds }: Load,
 ): Promise<Round> {
+  const door = { ...doorOf(proxy), model: `stream-${count}-${intervalMs}`, bytes: 1024 };
   const before = await proxy.cpuUs();
-  const done = await bench.load.ask<Chunks>('streams', {
-    ...doorOf(proxy),
-    model: `stream-${count}-${intervalMs}`,
-    bytes: 1024,
-    streams,
-    seconds: intervalMs === 0 ? bench.seconds : Math.max(1, bench.seconds - (count * intervalMs) / 1000),
-  });
+  const done = await bench.load.ask<Chunks>('streams', { ...door, streams, seconds });
+  return roundOf(done, (await proxy.cpuUs()) - before);
+}
+
+function roundOf(done: Chunks, cpuUs: number): Round {
   return {
-    cpuUs: ((await proxy.cpuUs()) - before) / done.chunks,
+    cpuUs: cpuUs / done.chunks,
     perSecond: done.chunks / done.seconds,
     firstMs: median(done.firstMs),
     oneWayMs: median(done.oneWayMs),

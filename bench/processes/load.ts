@@ -1,4 +1,5 @@
 /** Clients on raw sockets: they send requests that were built once, and look at no more of an answer than they must. */
+import { once } from 'node:events';
 import * as net from 'node:net';
 
 import { answerParent } from './parent.ts';
@@ -99,33 +100,11 @@ answerParent(undefined, {
   },
 
   streams: async ({ streams, seconds, ...target }: Streams): Promise<Chunks> => {
+    const tally = new ChunkTally();
     const request = requestBytes(target);
-    const beganAt = performance.now();
-    const until = beganAt + seconds * 1000;
-    const counts = { streams: 0, chunks: 0, failed: 0 };
-    const firstMs: number[] = [];
-    const oneWayMs: number[] = [];
+    const until = performance.now() + seconds * 1000;
     const client = async (): Promise<void> => {
-      while (performance.now() < until) {
-        const connection = new Connection(target.port);
-        const from = performance.now();
-        let isFirst = true;
-        const isOk = await connection.ask(request, (bytes) => {
-          if (isFirst) firstMs.push(performance.now() - from);
-          isFirst = false;
-          counts.chunks += countOf(bytes, DATA);
-          const at = bytes.indexOf(TIME);
-          if (at !== -1) {
-            const sentAt = Number(
-              bytes.toString('latin1', at + TIME.length, bytes.indexOf('"', at + TIME.length)),
-            );
-            const late = (Number(process.hrtime.bigint()) - sentAt) / 1e6;
-            if (late < 60_000) oneWayMs.push(late);
-          }
-        });
-        counts[isOk ? 'streams' : 'failed'] += 1;
-        connection.close();
-      }
+      while (performance.now() < until) await tally.stream(target.port, request);
     };
     // Not all in one moment: their ticks would come in one moment too.
     const clients: Promise<void>[] = [];
@@ -134,7 +113,22 @@ answerParent(undefined, {
       if (n % 8 === 7) await new Promise((resolve) => setTimeout(resolve, 1));
     }
     await Promise.all(clients);
-    return { ...counts, seconds: (performance.now() - beganAt) / 1000, firstMs, oneWayMs };
+    return tally.result();
+  },
+
+  steady: async ({ perSecond, seconds, ...target }: OpenLoop): Promise<Chunks> => {
+    const tally = new ChunkTally();
+    const request = requestBytes(target);
+    const running: Promise<void>[] = [];
+    const beganAt = performance.now();
+    const all = perSecond * seconds;
+    while (running.length < all) {
+      const due = Math.min(all, ((performance.now() - beganAt) / 1000) * perSecond);
+      while (running.length < due) running.push(tally.stream(target.port, request));
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await Promise.all(running);
+    return tally.result();
   },
 
   hold: async ({ streams, ...target }: Omit<Streams, 'seconds'>): Promise<number> => {
@@ -159,6 +153,49 @@ const TIME = Buffer.from('"id":"t');
 const HEAD_END = Buffer.from('\r\n\r\n');
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i;
+
+/** What streams were received, and when. */
+class ChunkTally {
+  readonly #beganAt = performance.now();
+  readonly #firstMs: number[] = [];
+  readonly #oneWayMs: number[] = [];
+  #streams = 0;
+  #chunks = 0;
+  #failed = 0;
+
+  /** Asks for one stream, on a connection of its own, and reads it to its end. */
+  async stream(port: number, request: Buffer): Promise<void> {
+    const connection = new Connection(port);
+    await connection.open();
+    const from = performance.now();
+    let isFirst = true;
+    const isOk = await connection.ask(request, (bytes) => {
+      if (isFirst) this.#firstMs.push(performance.now() - from);
+      isFirst = false;
+      this.#chunks += countOf(bytes, DATA);
+      const at = bytes.indexOf(TIME);
+      if (at === -1) return;
+      const start = at + TIME.length;
+      const sentAt = Number(bytes.toString('latin1', start, bytes.indexOf('"', start)));
+      const late = (Number(process.hrtime.bigint()) - sentAt) / 1e6;
+      if (late < 60_000) this.#oneWayMs.push(late);
+    });
+    if (isOk) this.#streams += 1;
+    else this.#failed += 1;
+    connection.close();
+  }
+
+  result(): Chunks {
+    return {
+      streams: this.#streams,
+      chunks: this.#chunks,
+      failed: this.#failed,
+      seconds: (performance.now() - this.#beganAt) / 1000,
+      firstMs: this.#firstMs,
+      oneWayMs: this.#oneWayMs,
+    };
+  }
+}
 
 /** Takes one request at a time; an answer ends by its length, or by its last chunk. */
 class Connection {
@@ -201,6 +238,13 @@ class Connection {
       };
       socket.write(request);
     });
+  }
+
+  /** Connects, so that no request's time is a connection's. */
+  async open(): Promise<void> {
+    const socket = this.#open();
+    if (socket.connecting)
+      await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => {});
   }
 
   close(): void {
