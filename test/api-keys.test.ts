@@ -117,6 +117,9 @@ describe('router.keys', () => {
       createdAt,
     });
     expect(await keys.update('acme', 'nobody', { name: 'x' })).toBeUndefined();
+    await keys.update('acme', 'prod', { name: 'kept' });
+    const undecided: object = { name: undefined };
+    expect(await keys.update('acme', 'prod', undecided)).toMatchObject({ name: 'kept' });
   });
 
   it('loses no change of two that are made at once', async () => {

@@ -177,7 +177,6 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
       const command = { account, key: id, hash: hashApiKey(key), ...terms };
       const { code, now: createdAt } = await store.createKey(command);
       if (code === 'conflict') throw new ApiKeyConflictError('key_exists', account, id);
-      cache.invalidate(account, id);
       const record = {
         ...command,
         limits: terms.limits ?? {},

@@ -96,10 +96,9 @@ function keptTerms(text: string | undefined): KeptTerms {
 }
 
 export function withChanges(policy: KeyPolicy, changes: KeyPolicyChanges): KeyPolicy {
-  const changed = Object.entries({ ...policy, ...changes }).filter(
-    ([, value]) => value !== null && value !== undefined,
-  );
-  return Object.fromEntries(changed);
+  const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const changed = Object.entries({ ...policy, ...Object.fromEntries(given) });
+  return Object.fromEntries(changed.filter(([, value]) => value !== null && value !== undefined));
 }
 
 const FIELDS: Record<keyof KeyPolicy, true> = {
