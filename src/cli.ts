@@ -18,6 +18,7 @@ import { migrateCommand } from './commands/migrate.ts';
 import { nearest } from './commands/nearest.ts';
 import { Progress } from './commands/progress.ts';
 import { serveCommand } from './commands/serve.ts';
+import { usageCommand } from './commands/usage.ts';
 import { ConfigError } from './config/config-error.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import { openStore } from './ledger/open-store.ts';
@@ -32,6 +33,7 @@ const COMMANDS: readonly Command[] = [
   balanceCommand,
   grantCommand,
   adjustCommand,
+  usageCommand,
   journalCommand,
   trimCommand,
   freezeCommand,

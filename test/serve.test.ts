@@ -415,8 +415,12 @@ describe('the commands beside it', () => {
   it.each(['SQLite', 'Redis'])('change what it serves on %s', async (kind) => {
     if (kind === 'Redis') store = `${redis.url}?prefix=beside:`;
     const path = write('c.json', config());
-    const client = await clientOf(await serve(['--config', path]));
+    const served = await serve(['--config', path]);
+    const client = await clientOf(served);
     await client.chat.completions.create(QUESTION);
+    await served.logged('settled');
+    const usage = await runCli(['usage', '--by', 'account,model', '--csv', '--config', path]);
+    expect(usage.stdout.split('\n')[1]).toBe('acme,acme/chat,1,0,0,9,0,12,0,0.000045,0.00');
     expect(await runCli(['freeze', 'acme', '--config', path])).toMatchObject({ code: 0 });
     await expect(client.chat.completions.create(QUESTION)).rejects.toMatchObject({ code: 'account_frozen' });
     await runCli(['unfreeze', 'acme', '--config', path]);
