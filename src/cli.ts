@@ -12,7 +12,14 @@ import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
 import { help, NAME, overview, synopsis } from './commands/help.ts';
 import { initCommand } from './commands/init.ts';
-import { createKeyCommand, listKeysCommand, revokeKeyCommand } from './commands/keys.ts';
+import {
+  createKeyCommand,
+  getKeyCommand,
+  listKeysCommand,
+  revokeKeyCommand,
+  rotateKeyCommand,
+  updateKeyCommand,
+} from './commands/keys.ts';
 import { journalCommand, trimCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { nearest } from './commands/nearest.ts';
@@ -29,6 +36,9 @@ const COMMANDS: readonly Command[] = [
   checkCommand,
   createKeyCommand,
   listKeysCommand,
+  getKeyCommand,
+  updateKeyCommand,
+  rotateKeyCommand,
   revokeKeyCommand,
   balanceCommand,
   grantCommand,

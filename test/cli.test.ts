@@ -252,26 +252,123 @@ describe('journal', () => {
 });
 
 describe('keys', () => {
-  it('are made, shown once, listed, and revoked', async () => {
-    const created = await on('keys', 'create', 'acme', '--name', 'prod');
+  const POLICY = [
+    '--name=prod',
+    '--budget=5.00/month',
+    '--models=openai/*,acme/fast',
+    '--requests-per-minute=60',
+    '--tokens-per-minute=90000',
+    '--concurrent-requests=4',
+    '--markup=1.2',
+    '--metadata=plan=pro,team=search',
+    '--expires=2999-01-01T00:00Z',
+  ];
+
+  it('are made, and shown once', async () => {
+    const created = await on('keys', 'create', 'acme', '--id', 'k1', '--name', 'prod');
     expect(created).toMatchObject({ code: 0, stderr: '' });
-    const [key = '', said = ''] = created.stdout.split('\n');
-    expect(key).toMatch(/^sk-ccr-[0-9A-Za-z]{48}$/);
-    const [, id = ''] = /^acme: key (\w{10}) is made; what stands above is shown only now$/.exec(said) ?? [];
+    const [key, said] = created.stdout.split('\n');
+    expect(key).toMatch(/^sk-ccr-[0-9A-Za-z_-]{40,}$/);
+    expect(said).toBe('acme: key k1 is made; what stands above is shown only now');
     const list = await on('keys', 'list', 'acme');
-    expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED\n/);
-    expect(list.stdout).toContain(`${id}  prod  active  20`);
-    expect(await on('keys', 'revoke', 'acme', id)).toEqual(ok(`acme: key ${id} is revoked`));
-    const [line = ''] = (await on('keys', 'list', 'acme', '--json')).stdout.split('\n');
-    expect(JSON.parse(line)).toMatchObject({ id, name: 'prod', state: 'revoked' });
+    expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED +POLICY\nk1 +prod +active +20\S+Z\n$/);
   });
 
-  it('end with 1 where there is none', async () => {
-    expect(await on('keys', 'revoke', 'acme', 'nope')).toMatchObject({
-      code: 1,
-      stdout: 'There is no key nope of acme\n',
+  it('are made once with one id', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1');
+    const { code, stdout, stderr } = await on('keys', 'create', 'acme', '--id', 'k1');
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('key k1 of account acme exists already');
+  });
+
+  it('get all that limits them, which shows', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', ...POLICY);
+    const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      id: 'k1',
+      name: 'prod',
+      budget: { amount: '5.00', per: 'month' },
+      models: ['openai/*', 'acme/fast'],
+      requestsPerMinute: 60,
+      tokensPerMinute: 90_000,
+      concurrentRequests: 4,
+      markup: { factor: '1.2' },
+      metadata: { plan: 'pro', team: 'search' },
+      expiresAt: '2999-01-01T00:00:00.000Z',
+      spent: '0.00',
+      budgetLeft: '5.00',
     });
-    expect(await on('keys', 'list', 'acme')).toEqual(ok('acme: no keys'));
+    const text = await on('keys', 'get', 'acme', 'k1');
+    expect(text.stdout).toContain(
+      '\npolicy         5.00/month · models openai/*,acme/fast · 60 requests/min · 90000 tokens/min · 4 at a time · × 1.2 · expires 2999-01-01T00:00Z\n',
+    );
+    expect(text.stdout).toMatch(/^budget left {4}5\.00, until \d{4}-\d\d-01T00:00Z$/m);
+  });
+
+  it('are changed in what is said, and keep the rest', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', ...POLICY);
+    const gone = 'models,requests-per-minute,tokens-per-minute,concurrent-requests,markup,expires';
+    expect(await on('keys', 'update', 'acme', 'k1', '--budget', '1/day', '--remove', gone)).toEqual(
+      ok('acme: key k1: 1.00/day'),
+    );
+    const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ name: 'prod', metadata: { plan: 'pro' } });
+    expect(await on('keys', 'update', 'acme', 'k1', '--remove', 'budget')).toEqual(
+      ok('acme: key k1: without limits'),
+    );
+  });
+
+  it('get another secret, and the one before it an end', async () => {
+    const [before] = (await on('keys', 'create', 'acme', '--id', 'k1')).stdout.split('\n');
+    const now = await on('keys', 'rotate', 'acme', 'k1');
+    expect(now.stdout).toContain(
+      '\nacme: key k1 has another secret, shown only now; the one before ends now\n',
+    );
+    expect(now.stdout.split('\n')[0]).not.toBe(before);
+    const later = await on('keys', 'rotate', 'acme', 'k1', '--overlap', '3600');
+    expect(later.stdout).toMatch(/the one before works until 20\S+Z\n$/);
+  });
+
+  it('are revoked for good', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1');
+    expect(await on('keys', 'revoke', 'acme', 'k1')).toEqual(ok('acme: key k1 is revoked'));
+    expect((await on('keys', 'list', 'acme')).stdout).toMatch(/^k1 +revoked /m);
+    const { code, stderr } = await on('keys', 'rotate', 'acme', 'k1');
+    expect(code).toBe(1);
+    expect(stderr).toContain('is revoked, which is for good');
+  });
+
+  it.each(['get', 'rotate', 'revoke'])('that are not there end %s with 1', async (command) => {
+    const ended = await on('keys', command, 'acme', 'nope');
+    expect(ended).toMatchObject({ code: 1, stdout: 'There is no key nope of acme\n' });
+  });
+
+  it.each<[string, string[], string]>([
+    ['a budget without its period', ['--budget', '5.00'], '--budget must be as 5.00/month'],
+    ['a budget of no money', ['--budget', '5.0.0/day'], 'budget.amount must be a decimal string of USD'],
+    ['a limit of nothing', ['--requests-per-minute', '0'], 'requestsPerMinute must be an integer from 1'],
+    ['no date', ['--expires', 'soon'], '--expires must be a date'],
+    ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
+    ['no factor', ['--markup', 'much'], 'markup.factor must be'],
+  ])('are refused with %s, and nothing is made', async (_what, args, message) => {
+    const { code, stderr } = await on('keys', 'create', 'acme', ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect((await on('keys', 'list', 'acme')).stdout).toBe('acme: no keys\n');
+  });
+
+  it.each<[string, string[], string]>([
+    ['no change', [], 'nothing is to be changed: give an option'],
+    ['an option that it has not', ['--remove', 'price'], '--remove takes name, budget, models, expires'],
+    [
+      'an option both ways',
+      ['--budget', '1/day', '--remove', 'budget'],
+      '--budget is given, and to be removed',
+    ],
+  ])('are not changed with %s', async (_what, args, message) => {
+    const { code, stderr } = await on('keys', 'update', 'acme', 'k1', ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
   });
 });
 

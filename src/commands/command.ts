@@ -76,3 +76,12 @@ export function count(text: string, what: string): number {
     throw new UsageError(`${what} must be a whole number, got ${JSON.stringify(text)}`);
   return Number(text);
 }
+
+/** A moment, which begins with its day. @throws {UsageError} when it isn't one */
+export function date(text: string, what: string): Date {
+  const parsed = new Date(text);
+  if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(parsed.getTime())) {
+    throw new UsageError(`${what} must be a date as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
+  }
+  return parsed;
+}

@@ -1,5 +1,5 @@
 import { createCredits, type CreditsChange } from '../ledger/operations/credits.ts';
-import { type StoreCommand, count, type StoreInvocation, required, UsageError } from './command.ts';
+import { count, date, required, type StoreCommand, type StoreInvocation } from './command.ts';
 
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
@@ -20,7 +20,7 @@ export const grantCommand: StoreCommand = {
     const { expires, priority } = options;
     const change = await createCredits(store).grant(account, amount, {
       id: required(invocation, 'id'),
-      ...(expires !== undefined && { expiresAt: date(expires) }),
+      ...(expires !== undefined && { expiresAt: date(expires, '--expires') }),
       ...(priority !== undefined && { priority: count(priority, '--priority') }),
     });
     return report(invocation, account, change);
@@ -74,12 +74,4 @@ function report({ print }: StoreInvocation, account: string, change: CreditsChan
   const unsafe = durable === false ? ' (NOT on as many replicas as was asked for: repeat the command)' : '';
   print(`${account}: ${available} to spend${repeated}${unsafe}`, { account, ...change });
   return durable !== false;
-}
-
-function date(text: string): Date {
-  const parsed = new Date(text);
-  if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(parsed.getTime())) {
-    throw new UsageError(`--expires must be a date as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
-  }
-  return parsed;
 }
