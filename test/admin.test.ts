@@ -489,6 +489,46 @@ describe('what the admin door shows', () => {
     await door.close();
   });
 
+  it('is what each charge was for, to the provider that answered', async () => {
+    const gateway = await startGateway();
+    const door = await startAdmin({ router: gateway.router });
+    const settled = gateway.nextSettled();
+    const response = await gateway.post(QUESTION);
+    await response.text();
+    await settled;
+    const { body } = await door.ask('GET', '/accounts/acct/journal?after=1');
+    expect(body.data).toEqual([
+      {
+        position: 2,
+        type: 'charge',
+        at: expect.stringMatching(/Z$/),
+        id: response.headers.get('x-request-id'),
+        amount: '0.000045',
+        balance: '4.999955',
+        held: expect.any(String),
+        key: expect.any(String),
+        model: 'acme/fast',
+        usage: {
+          prompt_tokens: 9,
+          cached_tokens: 0,
+          completion_tokens: 12,
+          reasoning_tokens: 0,
+          source: 'upstream',
+          price: expect.any(String),
+          ending: 'finished',
+          provider: 'loopback',
+          upstream_model: 'upstream-model',
+          first_byte_ms: expect.any(Number),
+          duration_ms: expect.any(Number),
+          finish_reason: 'stop',
+          streamed: false,
+        },
+      },
+    ]);
+    await door.close();
+    await gateway.close();
+  });
+
   it('is what was used, by what it is asked for', async () => {
     const gateway = await startGateway();
     const door = await startAdmin({ router: gateway.router });

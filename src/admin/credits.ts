@@ -84,6 +84,12 @@ const journalEntry = component(
         cost: usd.optional(),
         price: z.string(),
         ending: z.string(),
+        provider: z.string().optional(),
+        upstream_model: z.string().optional(),
+        first_byte_ms: z.number().optional(),
+        duration_ms: z.number().optional(),
+        finish_reason: z.string().optional(),
+        streamed: z.boolean().optional(),
       })
       .optional(),
     reason: z.string().optional(),
@@ -208,17 +214,28 @@ function entryAnswer(entry: CreditsEntry): z.output<typeof journalEntry> {
     ...same,
     at: entry.at.toISOString(),
     ...(writtenOff !== undefined && { written_off: writtenOff }),
-    ...(usage && {
-      usage: {
-        prompt_tokens: usage.promptTokens,
-        cached_tokens: usage.cachedTokens,
-        completion_tokens: usage.completionTokens,
-        reasoning_tokens: usage.reasoningTokens,
-        source: usage.source,
-        ...(usage.cost !== undefined && { cost: usage.cost }),
-        price: usage.price,
-        ending: usage.ending,
-      },
-    }),
+    ...(usage && { usage: usageAnswer(usage) }),
+  };
+}
+
+function usageAnswer(
+  usage: NonNullable<CreditsEntry['usage']>,
+): NonNullable<z.output<typeof journalEntry>['usage']> {
+  const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
+  return {
+    prompt_tokens: usage.promptTokens,
+    cached_tokens: usage.cachedTokens,
+    completion_tokens: usage.completionTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    source: usage.source,
+    ...(cost !== undefined && { cost }),
+    price: usage.price,
+    ending: usage.ending,
+    ...(provider !== undefined && { provider }),
+    ...(upstreamModel !== undefined && { upstream_model: upstreamModel }),
+    ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
+    ...(durationMs !== undefined && { duration_ms: durationMs }),
+    ...(finishReason !== undefined && { finish_reason: finishReason }),
+    ...(streamed !== undefined && { streamed }),
   };
 }
