@@ -2,9 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { MemoryStore, type RotateKey, type RotateKeyResult, StoreUnavailable } from '../src/index.ts';
+import {
+  type KeyStatus,
+  MemoryStore,
+  type RotateKey,
+  type RotateKeyResult,
+  StoreUnavailable,
+} from '../src/index.ts';
 import { type AdminDoor, type Asked, startAdmin } from './helpers/admin.ts';
 import { startRedis } from './helpers/redis-server.ts';
 
@@ -135,6 +141,37 @@ describe('an Idempotency-Key of a key', () => {
     expect(other.body.error.message).toContain(made.body.id);
     expect(await doors[0].router.keys.list('acme')).toHaveLength(1);
     for (const door of doors) await door.close();
+  });
+
+  it('makes it once where two look for it before either makes it', async () => {
+    class SlowStore extends MemoryStore {
+      #looked: (() => void)[] = [];
+      override async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+        const state = await super.keyState(account, key);
+        if (state) return state;
+        const both = new Promise<void>((resolve) => this.#looked.push(resolve));
+        if (this.#looked.length === 2) for (const resolve of this.#looked) resolve();
+        await both;
+        return state;
+      }
+    }
+    const door = await startAdmin({ store: new SlowStore() });
+    const asked = await Promise.all([1, 2].map(() => door.ask('POST', KEYS, POLICY, NAMED)));
+    expect(asked.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 201]);
+    expect(await door.router.keys.list('acme')).toHaveLength(1);
+    await door.close();
+  });
+
+  it('finds it also once it has expired', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2026, 10, 21) });
+    const door = await startAdmin();
+    const body = { expires_at: '2026-11-22T00:00:00Z' };
+    const made = await door.ask('POST', KEYS, body, NAMED);
+    vi.setSystemTime(Date.UTC(2026, 10, 23));
+    const again = await door.ask('POST', KEYS, body, NAMED);
+    expect([again.status, again.body.id, again.body.state]).toEqual([200, made.body.id, 'expired']);
+    await door.close();
+    vi.useRealTimers();
   });
 
   it('is the account’s own, and without one each is another key', async () => {
