@@ -291,13 +291,17 @@ describe('what an account refuses', () => {
       override grant(): never {
         throw new StoreUnavailable(this.applied);
       }
+      override balance(): never {
+        throw new StoreUnavailable(this.applied);
+      }
     }
     const store = new AwayStore();
     const door = await startAdmin({ store });
     const before = await door.ask('POST', GRANTS, { id: 'g', amount: '1.00' });
     store.applied = 'unknown';
     const after = await door.ask('POST', GRANTS, { id: 'g', amount: '1.00' });
-    for (const { status, body, headers } of [before, after]) {
+    const read = await door.ask('GET', '/accounts/acme');
+    for (const { status, body, headers } of [before, after, read]) {
       expect([status, body.error.code, headers.get('retry-after')]).toEqual([
         503,
         'credit_store_unavailable',
@@ -306,6 +310,7 @@ describe('what an account refuses', () => {
     }
     expect(before.body.error.message).toContain('nothing was changed');
     expect(after.body.error.message).toContain('Send the same request again');
+    expect(read.body.error.message).toContain('nothing was changed');
     expect(door.audits.map(({ outcome }) => outcome)).toEqual(['failed', 'failed']);
     await door.close();
   });

@@ -42,7 +42,7 @@ export async function serve(
         ? { status: 204, headers: { allow: allowOf(place) } }
         : await answerOf(exchange, place, attempt, services);
   } catch (thrown) {
-    const error = errorOf(thrown);
+    const error = errorOf(thrown, endpoint?.change !== undefined);
     if (error.status >= 500) services.onError(error, exchange.id);
     answer = refusalAnswer(error);
     // A browser that navigates can't send a token: the page, which holds no data, asks for one.
@@ -152,8 +152,8 @@ function acceptsPage({ method, headers }: Exchange): boolean {
   return method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-function errorOf(thrown: unknown): RouterError {
-  const refusal = refusalOf(thrown);
+function errorOf(thrown: unknown, isChange: boolean): RouterError {
+  const refusal = refusalOf(thrown, isChange);
   return refusal instanceof RouterError ? refusal : new InternalError(asError(refusal));
 }
 

@@ -129,10 +129,10 @@ export class AdminStoreUnavailableError extends RouterError {
  *
  * By name, not by class: bundlers make a second copy of a class for a second entry.
  */
-export function refusalOf(thrown: unknown): unknown {
+export function refusalOf(thrown: unknown, isChange: boolean): unknown {
   if (!(thrown instanceof Error) || thrown instanceof RouterError) return thrown;
   if (thrown.name === 'StoreUnavailable') {
-    return new AdminStoreUnavailableError(Reflect.get(thrown, 'applied') !== 'no', thrown);
+    return new AdminStoreUnavailableError(isChange && Reflect.get(thrown, 'applied') !== 'no', thrown);
   }
   // The router's own arguments say what is wrong with them: "limit must be an integer from 1 to 1000, got 0".
   const [, param] = /^([a-zA-Z]+(?:\.[a-zA-Z]+)*)(?:\[.*\]| and \w+)? must be /.exec(thrown.message) ?? [];
