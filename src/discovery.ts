@@ -60,14 +60,14 @@ export class ModelDiscovery {
         listModels(provider, this.#keys, this.#closing.signal);
       this.#sources.set(provider, new Source(provider, ask, this.#services));
     }
-    if (this.#started) this.start();
+    if (this.#started) this.#startSources();
   }
 
-  /** Can be called again. */
+  /** Called on every request. */
   start(): void {
+    if (this.#started) return;
     this.#started = true;
-    if (this.#closing.signal.aborted) return;
-    for (const source of this.#sources.values()) source.start();
+    this.#startSources();
   }
 
   /** Resolves once each provider has answered once, or failed; undefined where they all have, which they mostly have. */
@@ -80,6 +80,11 @@ export class ModelDiscovery {
   close(): void {
     this.#closing.abort();
     for (const source of this.#sources.values()) source.stop();
+  }
+
+  #startSources(): void {
+    if (this.#closing.signal.aborted) return;
+    for (const source of this.#sources.values()) source.start();
   }
 }
 

@@ -185,6 +185,20 @@ describe('a request with a markup', () => {
     expect(await charged()).toBe('0.011297');
   });
 
+  it('of its key is charged with it, also once that was changed', async () => {
+    await start({});
+    const { key, id } = await gateway.router.keys.create({ account: 'acct', markup: { factor: '2' } });
+    const ask = async (): Promise<string> => {
+      const settled = gateway.nextSettled();
+      const response = await gateway.post(QUESTION, { headers: { authorization: `Bearer ${key}` } });
+      expect(response.status).toBe(200);
+      return (await settled).charged;
+    };
+    expect(await ask()).toBe('0.00009');
+    await gateway.router.keys.update('acct', id, { markup: { factor: '3' } });
+    expect(await ask()).toBe('0.000135');
+  });
+
   it('has a cost without it', async () => {
     const targets = [{ provider: 'loopback', model: 'upstream-model', cost: PRICING }];
     await start({ markup: { factor: '2' }, models: { 'acme/fast': { ...model, targets } } });
