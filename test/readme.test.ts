@@ -133,7 +133,7 @@ describe('the docs', () => {
       readFileSync(`${ROOT}src/commands/${name}`, 'utf8'),
     );
     const names = cli.flatMap((source) =>
-      [...source.matchAll(/^\s*name: '([a-z ]+)'/gm)].map(([, name]) => name),
+      [...source.matchAll(/^\s*name: '([a-z ]+)',\n\s*summary:/gm)].map(([, name]) => name),
     );
     const shown = [
       ...commandLine.matchAll(/^\$ npx chat-completions-router ((?:credits|keys) \w+|\w+)/gm),
