@@ -221,6 +221,17 @@ describe('check', () => {
     expect(completionsOf(acme)).toHaveLength(1);
   });
 
+  it('asks the targets that are named of a provider that is discovered, too', async () => {
+    const acme = await start(['m', 'other']);
+    const models = { pricing: 'free' };
+    const { code, stdout } = await check({
+      providers: { acme: { baseURL: acme.baseURL, models } },
+      models: serving(['acme/m']),
+    });
+    expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'nothing is wrong']);
+    expect(acme.requests).toHaveLength(2);
+  });
+
   it('asks providers at the same time', async () => {
     const { promise: bothAsked, resolve } = Promise.withResolvers<void>();
     let asked = 0;

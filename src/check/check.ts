@@ -120,7 +120,8 @@ async function askTargets(
 ): Promise<void> {
   const sources = new Map<string, string>();
   const timeouts = { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs };
-  const { timeouts: __, ...asIs } = options;
+  // What it discovers itself isn't asked here, and would want prices that this router has not.
+  const { timeouts: __, models: ___, ...asIs } = options;
   const router: ChatCompletionsRouter = createChatCompletionsRouter({
     store: 'memory:',
     providers: { [label]: asIs },
