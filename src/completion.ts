@@ -80,17 +80,18 @@ export async function completion(
   live.key = caller.key;
 
   const name = idempotencyKeyOf(exchange.headers);
-  const { body, request } = await readChatRequest(exchange, settings);
+  const read = await readChatRequest(exchange, settings);
+  const { request } = read;
   live.model = request.model;
   live.stream = request.stream;
-  const control = readRequestControl(body, request.control, settings.requestControl);
+  const control = readRequestControl(read.body, request.control, settings.requestControl);
   // A process that has just begun may not know the models of its providers yet.
   if (!services.catalog.get(request.model)) await services.discovery.pending;
   const asked = caller.models
     ? await askAgain(caller, { exchange, request, control }, services)
     : askFor(caller, request, control, services);
   observation?.asks(asked.model.id, request.stream);
-  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(body));
+  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();
   const { hold, model, targets, ownKey } = await admit(
@@ -112,7 +113,7 @@ export async function completion(
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
     const splice = (includeUsage: boolean): Pieces =>
-      spliceRequest(body, request, {
+      spliceRequest(read.body, request, {
         ...(target.model !== request.model && { model: target.model }),
         includeUsage,
         ...(hold.outputLimit !== undefined && {
@@ -160,6 +161,7 @@ export async function completion(
       observation?.attemptFailed(error);
     };
     delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain, onFailed });
+    read.body = [];
     const { target, answer } = delivery;
     const meter = new UsageMeter(target.provider.usage);
     hold.watch(target, meter);

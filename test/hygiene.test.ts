@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import * as http from 'node:http';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import { describe, expect, it } from 'vitest';
 
@@ -36,6 +39,55 @@ describe('many requests on one connection', () => {
     expect(gateway.provider.connections()).toBe(1);
     process.off('warning', onWarning);
     agent.destroy();
+    await gateway.close();
+  });
+});
+
+describe('a stream that runs', () => {
+  it('keeps nothing of its prompt', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    // Unlike the provider of other tests, this one keeps no prompt either.
+    const provider = http.createServer((request, response) => {
+      request.resume().on('end', () => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(STREAM[0]);
+      });
+    });
+    await once(provider.listen(0, '127.0.0.1'), 'listening');
+    const address = provider.address();
+    if (typeof address !== 'object' || !address) throw new Error('The provider listens on no port');
+    const gateway = await startGateway({ provider: { baseURL: `http://127.0.0.1:${address.port}/v1` } });
+    const agent = new http.Agent();
+    const { port } = new URL(gateway.baseURL);
+    const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' };
+    const messages = [{ role: 'user', content: 'x'.repeat(1_000_000) }];
+    const body = Buffer.from(JSON.stringify({ ...QUESTION, messages, stream: true }));
+    const open = (): Promise<http.IncomingMessage> =>
+      new Promise((resolve, reject) => {
+        const request = http.request({ port, agent, headers, method: 'POST', path: '/v1/chat/completions' });
+        request.on('error', reject).on('response', (response) => {
+          response.once('data', () => {
+            resolve(response);
+          });
+        });
+        request.end(body);
+      });
+    const streams = [await open()];
+    collect();
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 20; i++) streams.push(await open());
+    // Buffers that one collection finds are freed by the next.
+    for (let i = 0; i < 2; i++) {
+      await sleep(50);
+      collect();
+    }
+    const kept = (process.memoryUsage().arrayBuffers - before) / 20;
+    expect(kept).toBeLessThan(100_000);
+    for (const stream of streams) stream.destroy();
+    agent.destroy();
+    provider.closeAllConnections();
+    provider.close();
     await gateway.close();
   });
 });

@@ -24,7 +24,8 @@ export interface SizeLimits {
 
 /** A chat completion request and its bytes. */
 export interface ReadRequest {
-  readonly body: Pieces;
+  /** Given up once an answer has begun: what runs for minutes keeps no prompt. */
+  body: Pieces;
   readonly request: ChatRequest;
 }
 

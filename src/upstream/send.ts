@@ -130,17 +130,25 @@ class PrivateRequest {
   /** The path stands in the target: what is not here is not parsed again. */
   readonly url = '';
   readonly headers: Readonly<Record<string, string>>;
-  readonly upstream: UpstreamRequest;
+  readonly origin: URL;
+  readonly path: string;
+  readonly agent: Agent;
   readonly attempt: Attempt;
+  /** Until it is written: listeners keep this object for as long as the answer lasts. */
+  #body: Pieces;
 
-  constructor(upstream: UpstreamRequest, attempt: Attempt) {
-    this.upstream = upstream;
+  constructor({ headers, origin, path, agent, body }: UpstreamRequest, attempt: Attempt) {
+    this.headers = headers;
+    this.origin = origin;
+    this.path = path;
+    this.agent = agent;
     this.attempt = attempt;
-    this.headers = upstream.headers;
+    this.#body = body;
   }
 
   pipe(outgoing: Duplex): Duplex {
-    const { body } = this.upstream;
+    const body = this.#body;
+    this.#body = [];
     // All of it is written in this turn, and so leaves in one go with the head.
     for (const piece of body.slice(0, -1)) outgoing.write(piece);
     outgoing.end(body.at(-1));
@@ -182,7 +190,7 @@ class PrivateResponse extends EventEmitter {
 const middleware = createProxyMiddleware({
   pathFilter: () => true,
   router: (request, _response, options) => {
-    const { origin, path, agent } = asPrivate(request).upstream;
+    const { origin, path, agent } = asPrivate(request);
     options.agent = agent;
     const { protocol, hostname, port } = originOf(origin);
     return { protocol, host: hostname, hostname, port, pathname: path };
@@ -192,8 +200,8 @@ const middleware = createProxyMiddleware({
   plugins: [
     (server): void => {
       server.on('proxyReq', (outgoing, request) => {
-        const { attempt, upstream } = asPrivate(request);
-        attempt.onSocket(outgoing, upstream.origin.protocol === 'https:');
+        const { attempt, origin } = asPrivate(request);
+        attempt.onSocket(outgoing, originOf(origin).protocol === 'https:');
       });
       server.on('proxyRes', (message, request) => {
         asPrivate(request).attempt.onAnswer(message);
