@@ -8,7 +8,7 @@ import { resolveProvider } from '../src/models/providers.ts';
 import type { ProviderOptions } from '../src/options/provider-options.ts';
 import { resolveSettings } from '../src/settings.ts';
 
-const README = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+const PROVIDERS = readFileSync(new URL('../docs/providers.md', import.meta.url), 'utf8');
 const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
 
 function provider(name: string, options: ProviderOptions = {}): ReturnType<typeof resolveProvider> {
@@ -20,10 +20,10 @@ function addressOf(baseURL: string, model = 'm', query: Record<string, string> =
   return origin.origin + chatPath(model);
 }
 
-describe('the README’s table of presets', () => {
+describe('the table of presets in docs', () => {
   it('says of each of them what its entry says, and of no other', () => {
     const rows = [
-      ...README.matchAll(/^\| `([\w-]+)` +\| `(https?:[^`]+)` +\| (.*?) +\| `(\w+)` +\| `(\w+)` +\|$/gm),
+      ...PROVIDERS.matchAll(/^\| `([\w-]+)` +\| `(https?:[^`]+)` +\| (.*?) +\| `(\w+)` +\| `(\w+)` +\|$/gm),
     ];
     const told = rows.map(([, ...cells]) => cells);
     expect(told).toEqual(

@@ -50,14 +50,14 @@ describe('the README', () => {
       .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
       .map(([, code = '']) => code);
     expect(declared.length).toBeGreaterThan(25);
-    const table = README.slice(README.indexOf('## Errors'), README.indexOf('## Streaming'));
+    const table = readFileSync(`${ROOT}docs/errors.md`, 'utf8');
     const rows = table.split('\n').filter((line) => /^\| \d{3}/.test(line));
     const documented = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([a-z_]+)`/g)]);
     expect(new Set(documented.map(([, code]) => code))).toEqual(new Set(declared));
   });
 
-  it('names every preset', () => {
-    for (const name of Object.keys(PRESETS)) expect(README).toContain(`\`${name}\``);
+  it('says how many presets there are', () => {
+    expect(README).toContain(`one of ${Object.keys(PRESETS).length} presets`);
   });
 
   it('names only commands and files that exist', () => {
