@@ -387,4 +387,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
       "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 1, tokens = 0,",
     because: 'nothing is charged to a voided request any more',
   },
+  {
+    file: 'redis/scripts/update-key.ts',
+    original: 'if tpm ~= key.tpm then key.tokens = {level = (tpm or 0) * MINUTE, at = now} end',
+    mutant: 'if tpm ~= key.tpm then key.tokens = {level = (tpm or 1) * MINUTE, at = now} end',
+    because: 'the bucket of a key without that limit is not looked at',
+  },
 ];
