@@ -1,12 +1,11 @@
 import type { Server } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** What a process says of itself; times are since it began, but the longest block of its event loop is since it was last asked. */
+/** What a process says of itself since it began. */
 export interface Usage {
   readonly cpuUs: number;
   readonly rssBytes: number;
   readonly heapBytes: number;
-  readonly blockMs: number;
 }
 
 type Answers = Readonly<Record<string, (argument: never) => unknown>>;
@@ -19,11 +18,14 @@ export function answerParent(server: Server | undefined, answers: Answers = {}):
     globalThis.gc?.();
     const { user, system } = process.cpuUsage();
     const { rss, heapUsed } = process.memoryUsage();
-    const blockMs = delay.max / 1e6;
-    delay.reset();
-    return { cpuUs: user + system, rssBytes: rss, heapBytes: heapUsed, blockMs };
+    return { cpuUs: user + system, rssBytes: rss, heapBytes: heapUsed };
   };
-  const block = (): number => delay.max / 1e6;
+  /** The longest time, since it was last asked, in which the event loop did not turn; in ms. */
+  const block = (): number => {
+    const longest = delay.max / 1e6;
+    delay.reset();
+    return longest;
+  };
   const all: Answers = { usage, block, ...answers };
   process.on('message', (message: { readonly question: string; readonly argument: never }) => {
     void Promise.resolve(all[message.question]?.(message.argument)).then((answer) =>
