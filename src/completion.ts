@@ -99,7 +99,7 @@ export async function completion(
     { exchange, request, control, idempotencyKey, startedAt },
     services,
   );
-  observation?.admitted();
+  observation?.admitted(read.body);
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
   let running: Place<Abortable> | undefined;

@@ -2,7 +2,7 @@ import { CreditStoreUnavailableError, InternalError, RouterError } from './error
 import type { HealthChange, Hooks, RouterGauges, Settled } from './hooks.ts';
 import type { LedgerEvent } from './ledger/events.ts';
 import { StoreUnavailable } from './ledger/ledger.ts';
-import { type AskHeaders, Observer } from './observation.ts';
+import { type AskHeaders, type ContentHooks, Observer } from './observation.ts';
 
 /** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
 export interface GuardedHooks {
@@ -24,6 +24,7 @@ export function guardHooks(given: Hooks | readonly Hooks[] = []): GuardedHooks {
   const all: readonly Hooks[] = Array.isArray(given) ? given : [given];
   const onRequest = allOf(all.map((hooks) => hooks.onRequest));
   const onResponse = allOf(all.map((hooks) => hooks.onResponse));
+  const onContent = recording(all);
   const askHeaders = asking(all.map((hooks) => hooks.upstreamHeaders));
   const onSettled = allOf(all.map((hooks) => hooks.onSettled));
   const onHealthChange = allOf(all.map((hooks) => hooks.onHealthChange));
@@ -36,7 +37,9 @@ export function guardHooks(given: Hooks | readonly Hooks[] = []): GuardedHooks {
   const tell = allOf(isHeard('onLedgerEvent') ? ledgerHooks : [...ledgerHooks, logAlarm]);
   let awayToldAt = -Infinity;
   return {
-    observer: (onRequest ?? onResponse ?? askHeaders) && new Observer({ onRequest, onResponse, askHeaders }),
+    observer:
+      (onRequest ?? onResponse ?? onContent ?? askHeaders) &&
+      new Observer({ onRequest, onResponse, onContent, askHeaders }),
     onSettled,
     onError: (error, requestId) => {
       if (error instanceof StoreUnavailable || error instanceof CreditStoreUnavailableError) {
@@ -60,6 +63,22 @@ function allOf<Told extends readonly unknown[]>(
   if (present.length === 0) return undefined;
   return (...told) => {
     for (const hook of present) guard(() => hook(...told));
+  };
+}
+
+/** What those hooks are given of content that have not said how much they want. */
+const CONTENT_BYTES = 65_536;
+
+function recording(all: readonly Hooks[]): ContentHooks | undefined {
+  const present = all.flatMap(({ onContent, maxContentBytes: most = CONTENT_BYTES }) =>
+    onContent ? [{ onContent, most }] : [],
+  );
+  if (present.length === 0) return undefined;
+  return {
+    most: Math.max(...present.map(({ most }) => most)),
+    tell: (completion, content) => {
+      for (const { onContent, most } of present) guard(() => onContent(content.tell(completion, most)));
+    },
   };
 }
 

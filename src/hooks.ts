@@ -2,12 +2,23 @@ import type { LedgerEvent } from './ledger/events.ts';
 import type { Ending } from './ledger/ledger.ts';
 import type { Usage } from './metering/usage-dialects.ts';
 
-/** Told what happens; may be async, can't break a request. None of it holds a key, a prompt or an answer. */
+/** Told what happens; may be async, can't break a request. None of it holds a key; of prompts and answers, `onContent` alone. */
 export interface Hooks {
   /** A request came, to whatever endpoint: nothing of it was checked yet. Called while the host's handler runs. */
   readonly onRequest?: (started: RequestStarted) => unknown;
   /** Its response is over, however it ended. Called once for each `onRequest`. */
   readonly onResponse?: (ended: ResponseEnded) => unknown;
+  /**
+   * What a completion was asked, and what its client got: personal data, recorded only where some hook has this. Called
+   * once for each completion for which money was held, when its answer is over, before `onResponse`.
+   */
+  readonly onContent?: (content: RecordedContent) => unknown;
+  /**
+   * The most of each body that `onContent` of these hooks is given: 1 to 1,048,576.
+   *
+   * @default 65536
+   */
+  readonly maxContentBytes?: number;
   /**
    * A request's charge was posted, or its hold was given back (`charged` is `'0.00'`, `voided` true). Mostly a little after
    * `onResponse`, sometimes before it; while the store is away, much later.
@@ -81,6 +92,24 @@ export interface ResponseEnded extends RequestStarted {
   readonly finishReason?: string;
   /** Money was held: `onSettled` tells, or has told, what was charged. */
   readonly admitted: boolean;
+}
+
+export interface RecordedContent {
+  readonly requestId: string;
+  readonly account: string;
+  /** The key's id. */
+  readonly key: string;
+  /** Its ID as clients know it. */
+  readonly model: string;
+  /** Whose answer it was, or who was asked last. */
+  readonly provider: string;
+  readonly stream: boolean;
+  /** The body as the client sent it, before any edit of ours. */
+  readonly request: Buffer;
+  /** What the client was sent: JSON, an event stream as far as it came, an error; empty where it left before. */
+  readonly response: Buffer;
+  readonly requestTruncated: boolean;
+  readonly responseTruncated: boolean;
 }
 
 /** One request to a provider that is about to be sent. */

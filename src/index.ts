@@ -18,6 +18,7 @@ export type {
   EndpointName,
   HealthChange,
   Hooks,
+  RecordedContent,
   RequestStarted,
   ResponseEnded,
   RouterGauges,

@@ -3,6 +3,7 @@ import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'n
 import { RouterError } from './errors.ts';
 import type { AttemptEnded, AttemptStarted, EndpointName, RequestStarted, ResponseEnded } from './hooks.ts';
 import type { Ending } from './ledger/ledger.ts';
+import { ContentRecorder, type RecordedCompletion } from './recorded-content.ts';
 
 /** Asks the hooks for the headers that they want to add to an attempt. */
 export type AskHeaders = (attempt: AttemptStarted) => readonly Readonly<Record<string, string>>[];
@@ -52,6 +53,8 @@ const LONGEST_PATH = 256;
  */
 export class Observation {
   readonly started: RequestStarted;
+  /** Undefined where no hook wants to have the content of a completion. */
+  readonly content: ContentRecorder | undefined;
   readonly #since = performance.now();
   readonly #askHeaders: AskHeaders | undefined;
   readonly #attempts: ObservedAttempt[] = [];
@@ -68,8 +71,10 @@ export class Observation {
     path: string,
     endpoint: EndpointName | undefined,
     askHeaders: AskHeaders | undefined,
+    content: ContentRecorder | undefined,
   ) {
     this.#askHeaders = askHeaders;
+    this.content = content;
     const { id, method, headers } = request;
     const clientRequestId = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
     const traceparent = inForm(headers['traceparent'], TRACEPARENT);
@@ -98,8 +103,9 @@ export class Observation {
   }
 
   /** Money is held for it. */
-  admitted(): void {
+  admitted(body: readonly Buffer[]): void {
     this.#admitted = true;
+    if (this.content) for (const piece of body) this.content.request.add(piece);
   }
 
   /** A request goes out to a provider now. */
@@ -135,6 +141,16 @@ export class Observation {
   /** The client was refused, or would have been had it waited. */
   refused(error: RouterError): void {
     this.#errorCode = error.code;
+  }
+
+  /** Whose content was recorded; undefined where no money was held. */
+  completion(): RecordedCompletion | undefined {
+    const { account, key } = this.#caller;
+    const provider = this.#outcome?.target.provider.name;
+    if (account === undefined || key === undefined || this.#model === undefined || provider === undefined)
+      return undefined;
+    const { requestId } = this.started;
+    return { requestId, account, key, model: this.#model, provider, stream: this.#stream };
   }
 
   /** The event, once the response is over. */
@@ -280,7 +296,15 @@ export function codeOf(error: Error): string {
 export interface ObserverHooks {
   readonly onRequest: ((started: RequestStarted) => void) | undefined;
   readonly onResponse: ((ended: ResponseEnded) => void) | undefined;
+  readonly onContent: ContentHooks | undefined;
   readonly askHeaders: AskHeaders | undefined;
+}
+
+/** Who wants to have the content of completions. */
+export interface ContentHooks {
+  /** The most that any of them wants, in bytes. */
+  readonly most: number;
+  tell(completion: RecordedCompletion, content: ContentRecorder): void;
 }
 
 /** Notes each request, and tells of its beginning and its end. */
@@ -292,12 +316,17 @@ export class Observer {
   }
 
   begin(request: ObservedRequest, path: string, endpoint: EndpointName | undefined): Observation {
-    const observation = new Observation(request, path, endpoint, this.#hooks.askHeaders);
+    const { askHeaders, onContent } = this.#hooks;
+    const content = onContent && endpoint === 'completions' ? new ContentRecorder(onContent.most) : undefined;
+    const observation = new Observation(request, path, endpoint, askHeaders, content);
     this.#hooks.onRequest?.(observation.started);
     return observation;
   }
 
   end(observation: Observation, response: ObservedResponse): void {
+    const { content } = observation;
+    const completion = content && observation.completion();
+    if (completion) this.#hooks.onContent?.tell(completion, content);
     this.#hooks.onResponse?.(observation.over(response));
   }
 }

@@ -23,6 +23,19 @@ export interface OpenTelemetryOptions {
    * @default 30000
    */
   readonly chargeWaitMs?: number;
+  /**
+   * Whether the span of a request has what was asked and answered, `gen_ai.input.messages` and `gen_ai.output.messages`:
+   * personal data, for everybody who reads your traces.
+   *
+   * @default false
+   */
+  readonly recordContent?: boolean;
+  /**
+   * The longest body that is recorded, in bytes, 1 to 1,048,576; of a longer one the span says `ccr.content.truncated`.
+   *
+   * @default 65536
+   */
+  readonly maxContentBytes?: number;
 }
 
 const NAME = 'chat-completions-router';
@@ -30,14 +43,16 @@ const NAME = 'chat-completions-router';
 /**
  * Hooks that trace and measure by the GenAI semantic conventions.
  *
- * Call it once the SDK is started. Prompts and answers are on no span.
+ * Call it once the SDK is started. Prompts and answers are on no span without `recordContent`.
  *
  * @throws {TypeError} naming the option that can't be right
  */
 export function openTelemetryHooks(options: OpenTelemetryOptions = {}): Hooks {
   const { tracer, meter, propagate = false, chargeWaitMs = 30_000 } = options;
-  if (typeof propagate !== 'boolean')
-    throw new TypeError(`propagate must be a boolean, got ${String(propagate)}`);
+  const { recordContent = false, maxContentBytes } = options;
+  for (const [name, value] of Object.entries({ propagate, recordContent })) {
+    if (typeof value !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${String(value)}`);
+  }
   if (typeof chargeWaitMs !== 'number' || !(chargeWaitMs > 0 && chargeWaitMs < 2 ** 31)) {
     throw new TypeError(`chargeWaitMs must be a number of milliseconds, got ${String(chargeWaitMs)}`);
   }
@@ -47,6 +62,8 @@ export function openTelemetryHooks(options: OpenTelemetryOptions = {}): Hooks {
     measuresOnly: true,
     ...measured,
     ...(traced.upstreamHeaders && { upstreamHeaders: traced.upstreamHeaders }),
+    ...(recordContent && { onContent: traced.onContent }),
+    ...(maxContentBytes !== undefined && { maxContentBytes }),
     onRequest: (started) => {
       measured.onRequest(started);
       traced.onRequest(started);

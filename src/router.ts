@@ -20,6 +20,7 @@ import type { TargetStatus } from './hooks.ts';
 import { ModelDiscovery } from './discovery.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
+import { RecordedResponse } from './http/recorded-response.ts';
 import { CallerMarkups } from './models/caller-markup.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from './models/catalog.ts';
 import type { ChatCompletionsRouterOptions } from './options/router-options.ts';
@@ -165,6 +166,8 @@ export function createPacedRouter(
     housekeeping.start();
     discovery.start();
     const observation = observer?.begin(exchange, ...endpointOf(exchange, settings.basePath));
+    const content = observation?.content;
+    if (content) exchange.response = new RecordedResponse(exchange.response, content.response);
     const live = new LiveRequest(exchange.id, observation);
     const place = open.add(live);
     const handled = route(exchange, services, live);

@@ -162,6 +162,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
 const HOOKS: Record<keyof Hooks, true> = {
   onRequest: true,
   onResponse: true,
+  onContent: true,
+  maxContentBytes: true,
   onSettled: true,
   onError: true,
   onLedgerEvent: true,
@@ -177,11 +179,18 @@ function checkHooks(given: Hooks | readonly Hooks[] = []): void {
   for (const [index, hooks] of all.entries()) {
     const option = several ? `hooks[${index}]` : 'hooks';
     checkRecord(hooks, option, HOOKS);
-    for (const [name, hook] of Object.entries(hooks)) {
+    const { maxContentBytes, ...functions } = hooks;
+    if (maxContentBytes !== undefined) checkContentBytes(maxContentBytes, `${option}.maxContentBytes`);
+    for (const [name, hook] of Object.entries(functions)) {
       const wanted = name === 'measuresOnly' ? 'boolean' : 'function';
       if (hook !== undefined && typeof hook !== wanted) throw wrong(`${option}.${name}`, `a ${wanted}`, hook);
     }
   }
+}
+
+function checkContentBytes(given: number, option: string): void {
+  if (Number.isSafeInteger(given) && given >= 1 && given <= 1_048_576) return;
+  throw wrong(option, 'an integer from 1 to 1,048,576', given);
 }
 
 function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefined {

@@ -26,7 +26,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ledger: ['errors.ts'],
   metering: BOTTOM,
   'hooks.ts': ['metering', 'ledger'],
-  'observation.ts': ['hooks.ts', 'ledger', 'errors.ts'],
+  'recorded-content.ts': ['hooks.ts'],
+  'observation.ts': ['recorded-content.ts', 'hooks.ts', 'ledger', 'errors.ts'],
   'guarded-hooks.ts': ['observation.ts', 'hooks.ts', 'ledger', 'errors.ts'],
   'settings.ts': ['options', 'hooks.ts', 'metering', 'ledger', 'errors.ts'],
   options: ['hooks.ts', 'metering', 'ledger'],
@@ -57,6 +58,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'router.ts': [
     'discovery.ts',
     'guarded-hooks.ts',
+    'recorded-content.ts',
     'routes.ts',
     'adapters',
     'settlement.ts',

@@ -439,11 +439,12 @@ describe('the tables of OpenTelemetry in the docs', () => {
   const read = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
   const page = read('docs/observability.md');
   const tableBelow = (heading: string): string => page.slice(page.indexOf(heading)).split('\n\n', 1)[0] ?? '';
-  const sources = ['spans', 'instruments', 'conventions'].map((name) => read(`src/opentelemetry/${name}.ts`));
-  const [spans = '', instruments = '', conventions = ''] = sources;
+  const names = ['spans', 'instruments', 'conventions', 'content'];
+  const sources = names.map((name) => read(`src/opentelemetry/${name}.ts`));
+  const [spans = '', instruments = '', conventions = '', content = ''] = sources;
 
   it('have each attribute of a span, and no other', () => {
-    const set = [...`${spans} ${conventions}`.matchAll(/'([a-z_]+(?:\.[a-z_]+)+)'\??:/g)].map(
+    const set = [...`${spans} ${conventions} ${content}`.matchAll(/'([a-z_]+(?:\.[a-z_]+)+)'\??:/g)].map(
       ([, name]) => name,
     );
     const told = [...tableBelow('| attribute ').matchAll(/`([a-z_.]+)`/g)].map(([, name]) => name);

@@ -109,7 +109,7 @@ describe('the docs', () => {
     expect(logged.length).toBeGreaterThan(0);
   });
 
-  it('tell of every hook and of every field of a response, and of no other', () => {
+  it('tell of every hook and of every field of a response and of content, and of no other', () => {
     const source = readFileSync(`${ROOT}src/hooks.ts`, 'utf8');
     const observability = readFileSync(`${ROOT}docs/observability.md`, 'utf8');
     const declaredIn = (...names: string[]): string[] =>
@@ -126,6 +126,7 @@ describe('the docs', () => {
     };
     expect(toldBelow('| hook ').sort()).toEqual(declaredIn('Hooks').sort());
     expect(toldBelow('| field ').sort()).toEqual(declaredIn('RequestStarted', 'ResponseEnded').sort());
+    expect(toldBelow('| of `RecordedContent`').sort()).toEqual(declaredIn('RecordedContent').sort());
   });
 
   it('show every command of the CLI, and no other', () => {

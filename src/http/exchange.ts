@@ -15,7 +15,8 @@ export interface Exchange {
   crossOrigin?: Readonly<Record<string, string>>;
   /** And what is left of its key's limits, where it has some and they were asked. */
   rateLimit?: Readonly<Record<string, string>>;
-  readonly response: ClientResponse;
+  /** Another stands before it where what it is sent is recorded. */
+  response: ClientResponse;
 }
 
 /** The request's bytes: still to be read, or what somebody before us read. */

@@ -19,6 +19,7 @@ import type {
   ResponseEnded,
   Settled,
 } from '../hooks.ts';
+import { contentAttributes } from './content.ts';
 import { attemptAttributes, attemptError, providerName, responseError } from './conventions.ts';
 
 export interface SpansOptions {
@@ -59,7 +60,7 @@ export function spans({
   propagate,
   chargeWaitMs,
 }: SpansOptions): Pick<Hooks, 'upstreamHeaders'> &
-  Required<Pick<Hooks, 'onRequest' | 'onResponse' | 'onSettled'>> {
+  Required<Pick<Hooks, 'onRequest' | 'onContent' | 'onResponse' | 'onSettled'>> {
   const running = new Map<string, Traced>();
 
   /** Ends all spans of a request: nothing more is awaited. */
@@ -102,6 +103,10 @@ export function spans({
         parent,
       );
       running.set(started.requestId, { span, context: trace.setSpan(parent, span), attempts: [] });
+    },
+    onContent: (content) => {
+      const span = running.get(content.requestId)?.span;
+      if (span?.isRecording()) span.setAttributes(contentAttributes(content));
     },
     onResponse: (ended) => {
       const traced = running.get(ended.requestId);

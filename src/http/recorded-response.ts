@@ -1,0 +1,59 @@
+import type { ClientResponse } from './exchange.ts';
+
+/** A response that shows each byte of its body that it takes to somebody else as well. */
+export class RecordedResponse implements ClientResponse {
+  readonly #response: ClientResponse;
+  readonly #record: { add(bytes: Uint8Array): void };
+
+  constructor(response: ClientResponse, record: { add(bytes: Uint8Array): void }) {
+    this.#response = response;
+    this.#record = record;
+  }
+
+  get headersSent(): boolean {
+    return this.#response.headersSent;
+  }
+
+  get statusCode(): number {
+    return this.#response.statusCode;
+  }
+
+  get writableEnded(): boolean {
+    return this.#response.writableEnded;
+  }
+
+  get destroyed(): boolean {
+    return this.#response.destroyed;
+  }
+
+  writeHead(status: number, headers: Readonly<Record<string, string>>): void {
+    this.#response.writeHead(status, headers);
+  }
+
+  flushHeaders(): void {
+    this.#response.flushHeaders();
+  }
+
+  write(chunk: Uint8Array): boolean {
+    const mayGoOn = this.#response.write(chunk);
+    this.#record.add(chunk);
+    return mayGoOn;
+  }
+
+  end(chunk?: Uint8Array): void {
+    this.#response.end(chunk);
+    if (chunk) this.#record.add(chunk);
+  }
+
+  destroy(): void {
+    this.#response.destroy();
+  }
+
+  on(event: 'close' | 'drain', listener: () => void): void {
+    this.#response.on(event, listener);
+  }
+
+  off(event: 'close' | 'drain', listener: () => void): void {
+    this.#response.off(event, listener);
+  }
+}
