@@ -88,7 +88,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['options', 'prices.ts'],
   init: ['config'],
   serve: ['router.ts', 'admin', 'config', ...LOW],
-  check: ['router.ts', 'config', 'models', ...LOW],
+  check: ['router.ts', 'config', 'models', 'prices.ts', ...LOW],
   'prices.ts': ['options', 'metering'],
   commands: ['accounts', 'config', 'ledger'],
   'cli.ts': ['commands', 'config', 'ledger'],

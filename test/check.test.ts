@@ -79,13 +79,13 @@ describe('check', () => {
         .replaceAll(/ +/g, ' ')
         .split('\n'),
     ).toEqual([
-      'PROVIDER MODEL LISTED FIRST BYTE USAGE',
+      'PROVIDER MODEL LISTED FIRST BYTE USAGE BILLED PRICE',
       '(store) ok',
       'acme 2 models ok',
-      'acme small yes 1 ms reported ok',
-      'acme large yes 1 ms reported ok',
+      'acme small yes 1 ms reported unknown ok',
+      'acme large yes 1 ms reported unknown ok',
       'zeta 1 model ok',
-      'zeta zeta-1 yes 1 ms reported ok',
+      'zeta zeta-1 yes 1 ms reported unknown ok',
       '',
       'nothing is wrong',
       '',
@@ -115,7 +115,7 @@ describe('check', () => {
     });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^acme +good +yes .* ok$/m);
-    expect(stdout).toMatch(/^acme +bad +no +FAILED$/m);
+    expect(stdout).toMatch(/^acme +bad +no +unknown +FAILED$/m);
     const [, problems = ''] = stdout.split('\n\n');
     expect(problems.split('\n')).toEqual([
       '(store): connect ECONNREFUSED 127.0.0.1:1',
@@ -180,7 +180,7 @@ describe('check', () => {
       '--no-completion',
     );
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^acme +good +yes +not asked$/m);
+    expect(stdout).toMatch(/^acme +good +yes +unknown +not asked$/m);
     expect(stdout).toContain("acme bad: the provider's list of models doesn't have it\n1 problem\n");
     expect(completionsOf(acme)).toEqual([]);
   });
@@ -196,7 +196,7 @@ describe('check', () => {
       models: serving(['acme/m']),
     });
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^acme +m +\d+ ms +estimated +ok$/m);
+    expect(stdout).toMatch(/^acme +m +\d+ ms +estimated +unknown +ok$/m);
   });
 
   it('asks a model again that refuses to write one token', async () => {
@@ -221,15 +221,15 @@ describe('check', () => {
     expect(completionsOf(acme)).toHaveLength(1);
   });
 
-  it('asks the targets that are named of a provider that is discovered, too', async () => {
-    const acme = await start(['m', 'other']);
+  it('asks the targets that are named of a provider that is discovered, and one of the others', async () => {
+    const acme = await start(['m', 'other', 'third']);
     const models = { pricing: 'free' };
     const { code, stdout } = await check({
       providers: { acme: { baseURL: acme.baseURL, models } },
       models: serving(['acme/m']),
     });
     expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'nothing is wrong']);
-    expect(acme.requests).toHaveLength(2);
+    expect(new Set(completionsOf(acme).map(({ json }) => json.model))).toEqual(new Set(['m', 'other']));
   });
 
   it('asks providers at the same time', async () => {

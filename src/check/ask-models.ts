@@ -1,10 +1,18 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
+import type { Json } from '../models/json-value.ts';
+import { type ListedModel, readListedModels } from '../models/listed-models.ts';
 import type { Provider } from '../models/providers.ts';
 
 /** What a provider said when it was asked for its models. */
 export type ModelsAnswer =
-  | { readonly state: 'ok'; readonly ids: ReadonlySet<string>; readonly ms: number }
+  | {
+      readonly state: 'ok';
+      readonly ids: ReadonlySet<string>;
+      /** Those that write text, with what else is said of them. */
+      readonly listed: readonly ListedModel[];
+      readonly ms: number;
+    }
   /** It has no list, which is no fault. */
   | { readonly state: 'none'; readonly ms: number }
   | { readonly state: 'failed'; readonly problem: string };
@@ -47,8 +55,8 @@ export async function askModels(
       return { state: 'failed', problem: `it refuses the key (${status} to GET ${url.pathname})` };
     }
     if (status !== 200) return { state: 'failed', problem: `it answers ${status} to GET ${url.pathname}` };
-    const ids = idsOf(text);
-    return ids ? { state: 'ok', ids, ms: ms() } : { state: 'none', ms: ms() };
+    const models = modelsOf(text);
+    return models ? { state: 'ok', ...models, ms: ms() } : { state: 'none', ms: ms() };
   } catch (error) {
     return { state: 'failed', problem: `it can't be reached: ${causeOf(error)}` };
   } finally {
@@ -75,8 +83,10 @@ async function read(response: Response): Promise<{ readonly status: number; read
 }
 
 /** `{ data: [{ id }] }`, or a bare list of them, as some have it. */
-function idsOf(text: string): ReadonlySet<string> | undefined {
-  let parsed: unknown;
+function modelsOf(
+  text: string,
+): { readonly ids: ReadonlySet<string>; readonly listed: readonly ListedModel[] } | undefined {
+  let parsed: Json;
   try {
     parsed = JSON.parse(text);
   } catch {
@@ -84,9 +94,10 @@ function idsOf(text: string): ReadonlySet<string> | undefined {
   }
   const list: unknown = Array.isArray(parsed) ? parsed : Reflect.get(Object(parsed), 'data');
   if (!Array.isArray(list)) return undefined;
-  return new Set(
-    list.map((each: unknown) => Reflect.get(Object(each), 'id')).filter((id) => typeof id === 'string'),
-  );
+  const ids = list
+    .map((each: unknown): unknown => Reflect.get(Object(each), 'id'))
+    .filter((id) => typeof id === 'string');
+  return { ids: new Set(ids), listed: readListedModels(parsed) };
 }
 
 /** What `fetch` itself says is only that it failed. */

@@ -1,14 +1,26 @@
 import { inConfig } from '../config/in-config.ts';
 import { loadConfig } from '../config/config-file.ts';
-import { PRESETS } from '../models/presets.ts';
+import { createCatalog } from '../models/catalog.ts';
+import type { ListedModel } from '../models/listed-models.ts';
 import { type Provider, resolveProvider } from '../models/providers.ts';
-import type { ApiKeySource, ProviderOptions } from '../options/provider-options.ts';
-import type { ServerConfig } from '../options/server-options.ts';
-import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../router.ts';
+import type { ProviderOptions } from '../options/provider-options.ts';
+import { createChatCompletionsRouter } from '../router.ts';
 import { resolveSettings } from '../settings.ts';
-import { askCompletion, type CompletionAnswer } from './ask-completion.ts';
 import { askModels, type ModelsAnswer } from './ask-models.ts';
 import { storeProblem } from './ask-store.ts';
+import { askTargets, type TargetAnswer } from './ask-targets.ts';
+import {
+  billedFor,
+  type ComparedPrice,
+  comparePrice,
+  installedPrices,
+  type PriceCatalogs,
+  type PriceSource,
+  type ShownRates,
+  shownRates,
+} from './compare-prices.ts';
+import { type Key, readKey, withEachKey } from './keys.ts';
+import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
   readonly path: string;
@@ -26,6 +38,8 @@ export interface CheckRow {
   readonly provider: string;
   /** The model's name there; undefined in the row of the provider itself. */
   readonly model?: string;
+  /** What it is the first listed model of: entries with a star, or `discovered`. */
+  readonly sampleOf?: readonly string[];
   /** Whether the provider's own list has it; undefined where there is no list. */
   readonly listed?: boolean;
   /** How many models the provider's list has. */
@@ -33,131 +47,184 @@ export interface CheckRow {
   readonly firstByteMs?: number;
   /** Whether a stream says what it used: where it doesn't, charges are estimates. */
   readonly usage?: 'reported' | 'estimated';
+  /** What the provider bills; undefined where no source knows it. */
+  readonly billed?: ShownRates & { readonly source: PriceSource };
+  /** Of each model of the config that the target serves. */
+  readonly prices?: readonly ComparedPrice[];
+  /** What may be meant so. */
+  readonly warnings?: readonly string[];
   /** Undefined where nothing was asked, or nothing is to be had. */
   readonly ok?: boolean;
   readonly problem?: string;
 }
 
-/** Models of a provider that are asked at a time. */
-const AT_A_TIME = 4;
-
 /**
- * Asks all that a config names: its store, each provider for its models, and each target for a token.
+ * Asks all that a config names: its store, each provider for its models, and each target for a token; and compares prices.
  *
  * @throws {ConfigError} when the config itself can't be used
  */
 export async function check(options: CheckOptions): Promise<readonly CheckRow[]> {
   const { path, timeoutMs } = options;
   const { server: _, ...config } = await loadConfig(path);
-  const settings = inConfig(path, () => {
-    const { timeouts } = resolveSettings(config);
+  const { settings, catalog } = inConfig(path, () => {
+    const resolved = resolveSettings(config);
     createChatCompletionsRouter({ ...config, store: 'memory:' });
-    return timeouts;
+    return { settings: resolved, catalog: createCatalog(config, resolved) };
   });
-  const names = targetsOf(config);
+  const names = namedTargets(config, catalog);
   const keyed = await Promise.all(
     Object.entries(config.providers).flatMap(([name, given]) =>
       withEachKey(name, given).map(async (each) => ({
         ...each,
-        targets: names.get(name) ?? [],
-        provider: resolveProvider(each.label, each.options, settings),
+        name,
+        named: names.get(name) ?? { targets: [], stars: [] },
+        provider: resolveProvider(each.label, each.options, settings.timeouts),
         key: await readKey(each.options.apiKey),
       })),
     ),
   );
-  const all = keyed.reduce((sum, { targets }) => sum + 1 + (options.completions ? targets.length : 0), 0);
+  const all = keyed.reduce((sum, each) => sum + questionsOf(each, options), 0);
   let asked = 0;
-  const done = (): void => options.onAsked((asked += 1), all);
   const secrets = keyed
     .map(({ key }) => key.secret)
     .filter((secret) => secret !== undefined && secret.length > 3);
+  const context: Context = {
+    options,
+    catalogs: { catalog: settings.prices, package: await installedPrices() },
+    samples: ({ name, named }, listed) =>
+      samplesOf(name, named.stars, listed, (id) => masked(id, secrets) === id, catalog, settings),
+    done: (questions) => options.onAsked((asked += questions), all),
+  };
   const rows = await Promise.all([
     storeProblem(config.store, timeoutMs).then((problem) => [storeRow(problem)]),
-    ...keyed.map((each) => checkProvider(each, options, done)),
+    ...keyed.map((each) => checkProvider(each, context)),
   ]);
   return rows
     .flat()
     .map((row) => (row.problem === undefined ? row : { ...row, problem: masked(row.problem, secrets) }));
 }
 
+/** What all providers are checked with. */
+interface Context {
+  readonly options: CheckOptions;
+  readonly catalogs: PriceCatalogs;
+  readonly samples: (keyed: Keyed, listed: readonly ListedModel[]) => readonly Sample[];
+  /** So many questions are answered, or won't be asked. */
+  readonly done: (questions: number) => void;
+}
+
 /** A provider with one of its keys. */
 interface Keyed {
+  /** In the config. */
+  readonly name: string;
   readonly label: string;
   readonly options: ProviderOptions;
   readonly provider: Provider;
-  readonly targets: readonly string[];
+  readonly named: NamedTargets;
   readonly key: Key;
 }
 
-interface Key {
-  readonly secret?: string;
-  readonly problem?: string;
+/** At most: a model that several entries stand for is asked once. */
+function questionsOf({ named, provider }: Keyed, { completions }: CheckOptions): number {
+  return completions ? 1 + named.targets.length + named.stars.length + (provider.discovery ? 1 : 0) : 1;
 }
 
-async function checkProvider(keyed: Keyed, options: CheckOptions, done: () => void): Promise<CheckRow[]> {
-  const { label, provider, targets, key } = keyed;
+async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]> {
+  const { label, provider, named, key } = keyed;
+  const { options, catalogs, samples, done } = context;
+  let left = questionsOf(keyed, options);
+  const oneDone = (): void => {
+    left -= 1;
+    done(1);
+  };
   if (key.problem !== undefined) {
-    for (let n = 0; n <= (options.completions ? targets.length : 0); n++) done();
+    done(left);
     return [{ provider: label, ok: false, problem: key.problem }];
   }
-  const answers = new Map<string, CompletionAnswer & Pick<CheckRow, 'usage'>>();
-  const list = askModels(provider, key.secret, options.timeoutMs).finally(done);
-  if (options.completions) await askTargets(keyed, options.timeoutMs, answers, done);
-  const models = await list;
+  const ask = async (models: readonly string[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
+    options.completions && models.length > 0
+      ? askTargets(label, keyed.options, provider.outputLimitField, models, options.timeoutMs, oneDone)
+      : new Map();
+  const names = new Set(named.targets.map(({ model }) => model));
+  const sampled = askModels(provider, key.secret, options.timeoutMs).then(async (models) => {
+    oneDone();
+    const found = samples(keyed, models.state === 'ok' ? models.listed : []);
+    const others = new Set(found.flatMap(({ target }) => target?.model ?? []));
+    const rest = [...others].filter((model) => !names.has(model));
+    return { models, found, answers: await ask(rest) };
+  });
+  const [answers, { models, found, answers: ofSamples }] = await Promise.all([ask([...names]), sampled]);
+  done(left);
   const own: CheckRow =
     models.state === 'failed'
       ? { provider: label, ok: false, problem: models.problem }
       : { provider: label, ...(models.state === 'ok' && { models: models.ids.size }), ok: true };
-  return [own, ...targets.map((model) => targetRow(label, model, models, answers.get(model)))];
+  const rows = withSamples(named.targets, found).map(({ sampleOf, ...target }) => ({
+    ...targetRow(label, target.model, models, answers.get(target.model) ?? ofSamples.get(target.model)),
+    ...(sampleOf.length > 0 && { sampleOf }),
+    ...pricesOf(target, models, catalogs),
+  }));
+  const missing = found
+    .filter(({ target }) => !target)
+    .map(({ sampleOf, model }) => ({
+      provider: label,
+      model,
+      sampleOf: [sampleOf],
+      ...(models.state === 'ok' && {
+        warnings: [
+          sampleOf === 'discovered'
+            ? `${keyed.name}: none of its models can be served: its list says no price, or no size, of them`
+            : `${keyed.name} lists no model with a known price that ${sampleOf} takes`,
+        ],
+      }),
+    }));
+  return [own, ...rows, ...missing];
 }
 
-/** Through a router of its own, so that what is asked is what a client's request would be. */
-async function askTargets(
-  { label, options, provider, targets }: Keyed,
-  timeoutMs: number,
-  answers: Map<string, CompletionAnswer & Pick<CheckRow, 'usage'>>,
-  done: () => void,
-): Promise<void> {
-  const sources = new Map<string, string>();
-  const timeouts = { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs };
-  // What it discovers itself isn't asked here, and would want prices that this router has not.
-  const { timeouts: __, models: ___, ...asIs } = options;
-  const router: ChatCompletionsRouter = createChatCompletionsRouter({
-    store: 'memory:',
-    providers: { [label]: asIs },
-    models: Object.fromEntries(
-      targets.map((model, n) => [`m${n}`, { targets: [{ provider: label, model }], pricing: 'free' }]),
-    ),
-    authenticate: () => ({ account: 'check' }),
-    retries: false,
-    health: false,
-    timeouts,
-    // What they are told stands in the answer as well.
-    hooks: { onError: () => {}, onSettled: ({ model, usageSource }) => sources.set(model, usageSource) },
-  });
-  await router.credits.grant('check', '1.00', { id: 'check' });
-  const waiting = targets.entries();
-  const askNext = async (): Promise<void> => {
-    for (const [n, model] of waiting) {
-      const answer = await askCompletion(router, `m${n}`, provider.outputLimitField);
-      answers.set(model, answer);
-      done();
-    }
-  };
-  await Promise.all(Array.from({ length: AT_A_TIME }, askNext));
-  await router.close();
-  for (const [n, model] of targets.entries()) {
-    const answer = answers.get(model);
-    const usage = sources.get(`m${n}`) === 'upstream' ? 'reported' : 'estimated';
-    if (answer?.state === 'ok') answers.set(model, { ...answer, usage });
+/** Each upstream model once, with what it is a sample of. */
+function withSamples(
+  targets: readonly CheckedTarget[],
+  samples: readonly Sample[],
+): readonly (CheckedTarget & { readonly sampleOf: readonly string[] })[] {
+  const all = new Map(targets.map((target) => [target.model, { ...target, sampleOf: [] as string[] }]));
+  for (const { sampleOf, target } of samples) {
+    if (!target) continue;
+    const before = all.get(target.model) ?? { model: target.model, serves: [], sampleOf: [] };
+    all.set(target.model, {
+      ...before,
+      serves: [...before.serves, target],
+      sampleOf: [...before.sampleOf, sampleOf],
+    });
   }
+  return [...all.values()];
+}
+
+function pricesOf(
+  { model, serves }: CheckedTarget,
+  models: ModelsAnswer,
+  catalogs: PriceCatalogs,
+): Pick<CheckRow, 'billed' | 'prices' | 'warnings'> {
+  const [first] = serves;
+  if (!first) return {};
+  const billed = billedFor(
+    first,
+    models.state === 'ok' ? listedAs(models.listed, model) : undefined,
+    catalogs,
+  );
+  const compared = serves.map((target) => comparePrice(target, billed));
+  const warnings = compared.flatMap((each) => each.warnings);
+  return {
+    ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
+    prices: compared.map((each) => each.compared),
+    ...(warnings.length > 0 && { warnings }),
+  };
 }
 
 function targetRow(
   provider: string,
   model: string,
   models: ModelsAnswer,
-  answer: (CompletionAnswer & Pick<CheckRow, 'usage'>) | undefined,
+  answer: TargetAnswer | undefined,
 ): CheckRow {
   const listed = models.state === 'ok' ? isListed(models.ids, model) : undefined;
   const row = { provider, model, ...(listed !== undefined && { listed }) };
@@ -171,6 +238,14 @@ function targetRow(
     : row;
 }
 
+/** By its name, or where only one ends so: of several nobody knows which is asked. */
+function listedAs(listed: readonly ListedModel[], model: string): ListedModel | undefined {
+  const found = listed.find(({ id }) => id === model);
+  if (found) return found;
+  const [first, ...others] = listed.filter(({ id }) => id.endsWith(`/${model}`));
+  return others.length === 0 ? first : undefined;
+}
+
 /** Some say where a model stands before its name: `models/gemini-2.5-flash`. */
 function isListed(ids: ReadonlySet<string>, model: string): boolean {
   return ids.has(model) || [...ids].some((id) => id.endsWith(`/${model}`));
@@ -178,54 +253,6 @@ function isListed(ids: ReadonlySet<string>, model: string): boolean {
 
 function storeRow(problem: string | undefined): CheckRow {
   return { provider: '(store)', ok: problem === undefined, ...(problem !== undefined && { problem }) };
-}
-
-/** The upstream models of each provider, each once; those of a wildcard can't be told. */
-function targetsOf({ models }: ServerConfig): ReadonlyMap<string, readonly string[]> {
-  const found = new Map<string, string[]>();
-  for (const { targets } of Object.values(models)) {
-    for (const target of targets) {
-      const [, provider = '', model = ''] =
-        typeof target === 'string'
-          ? (/^([^/]*)\/(.*)$/s.exec(target) ?? [])
-          : [undefined, target.provider, target.model];
-      const ofProvider = found.get(provider) ?? [];
-      if (!model.includes('*') && !ofProvider.includes(model)) found.set(provider, [...ofProvider, model]);
-    }
-  }
-  return found;
-}
-
-/** Each of several keys can be the one that is dead. */
-function withEachKey(
-  name: string,
-  given: ProviderOptions,
-): { readonly label: string; readonly options: ProviderOptions }[] {
-  const { apiKeys, ...rest } = given;
-  const preset = rest.preset ?? (Object.hasOwn(PRESETS, name) ? name : undefined);
-  if (!apiKeys) return [{ label: name, options: rest }];
-  return apiKeys.map((apiKey, n) => ({
-    label: `${name}#${n + 1}`,
-    options: { ...rest, apiKey, ...(preset !== undefined && { preset }) },
-  }));
-}
-
-async function readKey(source: ApiKeySource | undefined): Promise<Key> {
-  if (source === undefined) return {};
-  try {
-    const secret = typeof source === 'function' ? await source() : source;
-    // eslint-disable-next-line no-control-regex -- a header has none of them
-    if (secret && /^\s|\s$|[\u0000-\u001f\u007f]/.test(secret)) {
-      return {
-        secret,
-        problem: 'its apiKey has blanks or a line end at its ends, as a file has it: trim it',
-      };
-    }
-    if (secret) return { secret };
-    return { problem: 'its apiKey gives no key: is the variable set that it reads?' };
-  } catch (error) {
-    return { problem: `its apiKey failed: ${error instanceof Error ? error.message : String(error)}` };
-  }
 }
 
 function masked(text: string, secrets: readonly (string | undefined)[]): string {

@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 
 import type { CheckRow } from '../check/check.ts';
+import type { ComparedPrice } from '../check/compare-prices.ts';
 import { findConfig } from '../config/config-file.ts';
 import { count, counted, type LoneCommand, UsageError } from './command.ts';
 import { table } from './table.ts';
@@ -9,12 +10,13 @@ const DEFAULT_TIMEOUT_S = 20;
 
 export const checkCommand: LoneCommand = {
   name: 'check',
-  summary: 'Ask all that a config names: store, providers, and each target for one token',
+  summary: 'Ask all that a config names: store, providers, their prices, and each target for one token',
   positionals: '',
   options: {
     config: { value: 'FILE', help: 'that of this folder by default' },
     'no-completion': { help: 'ask no target: it costs a token or two of each' },
     timeout: { value: 'SECONDS', help: `for each question; ${DEFAULT_TIMEOUT_S} by default` },
+    strict: { help: 'end with 1 on a warning as well' },
     json: { help: 'print JSON, an object a line' },
   },
   async run({ options, print, progress }) {
@@ -32,22 +34,29 @@ export const checkCommand: LoneCommand = {
       },
     });
     const failed = rows.filter(({ ok }) => ok === false);
+    const isFine = options['strict'] === undefined || warningsOf(rows).length === 0;
     if (options['json'] === undefined) for (const line of report(rows)) print(line, {});
     else for (const row of rows) print('', row);
-    return failed.length === 0;
+    return failed.length === 0 && isFine;
   },
 };
 
 function report(rows: readonly CheckRow[]): string[] {
   const failed = rows.filter(({ ok }) => ok === false);
   const lines = table(
-    ['PROVIDER', 'MODEL', 'LISTED', 'FIRST BYTE', 'USAGE', ''],
-    rows.map(({ provider, model, models, listed, firstByteMs, usage, ok }) => [
+    ['PROVIDER', 'MODEL', 'LISTED', 'FIRST BYTE', 'USAGE', 'BILLED', 'PRICE', ''],
+    rows.map(({ provider, model, models, sampleOf, listed, firstByteMs, usage, billed, prices, ok }) => [
       provider,
-      model ?? (models === undefined ? '' : counted(models, 'model')),
+      model === undefined
+        ? models === undefined
+          ? ''
+          : counted(models, 'model')
+        : `${model}${sampleOf ? ` (for ${sampleOf.join(', ')})` : ''}`,
       listed === undefined ? '' : listed ? 'yes' : 'no',
       firstByteMs === undefined ? '' : `${firstByteMs} ms`,
       usage ?? '',
+      billed ? `${billed.input} / ${billed.output}` : prices ? 'unknown' : '',
+      worst(prices ?? []),
       ok === undefined ? 'not asked' : ok ? 'ok' : 'FAILED',
     ]),
   );
@@ -55,6 +64,24 @@ function report(rows: readonly CheckRow[]): string[] {
     const what = model === undefined ? provider : `${provider} ${model}`;
     return `${styleText('red', what)}: ${problem}`;
   });
-  const outcome = failed.length === 0 ? 'nothing is wrong' : counted(failed.length, 'problem');
-  return [...lines, '', ...problems, outcome];
+  const found = warningsOf(rows);
+  const warnings = found.map((warning) => `${styleText('yellow', 'warning')}: ${warning}`);
+  const outcomes = [
+    ...(failed.length > 0 ? [counted(failed.length, 'problem')] : []),
+    ...(found.length > 0 ? [counted(found.length, 'warning')] : []),
+  ];
+  return [...lines, '', ...problems, ...warnings, outcomes.join(', ') || 'nothing is wrong'];
+}
+
+/** Each once: a provider's several keys have the same prices. */
+function warningsOf(rows: readonly CheckRow[]): readonly string[] {
+  return [...new Set(rows.flatMap(({ warnings }) => warnings ?? []))];
+}
+
+const VERDICTS = ['loss', 'cost differs', 'free', 'ok'] as const;
+
+/** Of the models that a target serves. */
+function worst(prices: readonly ComparedPrice[]): string {
+  const found = VERDICTS.find((each) => prices.some(({ verdict }) => verdict === each)) ?? '';
+  return found === 'loss' ? 'LOSS' : found;
 }

@@ -185,7 +185,8 @@ function decimal(numerator: bigint, denominator: bigint): string {
   return `${digits.slice(0, -places)}.${digits.slice(-places)}`.replace(/\.?0+$/, '');
 }
 
-function ratesFor(promptTokens: number, price: Price): Rates {
+/** Those of a prompt of so many tokens. */
+export function ratesFor(promptTokens: number, price: Price): Rates {
   let rates: Rates = price;
   for (const tier of price.tiers) {
     if (promptTokens <= tier.above) break;

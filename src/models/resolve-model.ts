@@ -7,6 +7,7 @@ import type {
   Choice,
   ModelOptions,
   PriceCatalog,
+  PriceQuestion,
   PricingOption,
   TargetOptions,
 } from '../options/model-options.ts';
@@ -198,13 +199,18 @@ class Pricer {
       );
     }
     const { model } = given;
-    const url = provider.origin.origin + provider.chatPath(model);
-    const entry = this.#catalog.find({ provider: provider.preset ?? provider.name, url, model });
+    const entry = this.#catalog.find(priceQuestion(provider, model));
     if (entry) return entry;
     throw new UnknownPriceError(
       `${option} is 'catalog', which has no price of ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
     );
   }
+}
+
+/** How a catalog is asked for the price of a model at a provider. */
+export function priceQuestion(provider: Provider, model: string): PriceQuestion {
+  const url = provider.origin.origin + provider.chatPath(model);
+  return { provider: provider.preset ?? provider.name, url, model };
 }
 
 function resolveAliases(given: unknown, option: string): readonly string[] {
