@@ -124,7 +124,7 @@ describe('a primary that sentinels watch', { timeout: 60_000 }, () => {
     expect(performance.now() - began).toBeLessThan(10_000);
 
     // It has come back as the replica, and is what sentinels have left when the other dies.
-    await until(async () => /slave0:.*state=online/.test(await replica.info('replication')));
+    await sentinel.demoted();
     await sentinel.replica.kill();
     expect(await timeUntilServed(store, 'acme')).toBeLessThan(15_000);
     expect(await store.balance('acme')).toMatchObject({ available: 200n });

@@ -13,6 +13,8 @@ export interface SentinelSetup {
   readonly replica: RedisServer;
   /** Makes the replica the primary, though the old one lives, and resolves when it is. */
   failOver(): Promise<void>;
+  /** Resolves when the old primary is a replica, and the sentinel knows that it could take over. */
+  demoted(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -38,6 +40,8 @@ export async function startSentinel({ password = '' } = {}): Promise<SentinelSet
     return [file, '--sentinel'];
   });
   const watcher = new Redis(sentinel.port);
+  // It looks every 10 seconds, and takes as long to make a replica of an old primary.
+  await watcher.call('SENTINEL', 'DEBUG', 'INFO-PERIOD', '500', 'PUBLISH-PERIOD', '500');
   await until(async () => /slaves=1/.test(String(await watcher.call('INFO', 'sentinel'))));
   return {
     url: `redis+sentinel://${password === '' ? '' : `:${password}@`}127.0.0.1:${sentinel.port}/main`,
@@ -56,6 +60,17 @@ export async function startSentinel({ password = '' } = {}): Promise<SentinelSet
         return false;
       });
     },
+    demoted: () =>
+      until(async () => {
+        const replicas = (await watcher.call('SENTINEL', 'REPLICAS', 'main')) as readonly string[][];
+        const [state = []] = replicas;
+        const field = (name: string): string | undefined => state[state.indexOf(name) + 1];
+        return (
+          field('flags') === 'slave' &&
+          field('role-reported') === 'slave' &&
+          field('master-link-status') === 'ok'
+        );
+      }),
     stop: async () => {
       watcher.disconnect();
       await Promise.all([sentinel, primary, replica].map((server) => server.kill()));
