@@ -68,6 +68,24 @@ describe('what an operator does, with a replica', () => {
     expect(await reader.get(`${keyPrefix}ccr:k:${hashOf('k1')}`)).toBe('acme k1');
   });
 
+  it('is answered once the replica has it, where it takes something away', async () => {
+    const keyPrefix = namespace();
+    const store = openStore({ keyPrefix, durability: { timeoutMs: 300 } });
+    await store.createKey({ account: 'acme', key: 'k1', hash: hashOf('k1'), name: '' });
+    freezeReplica();
+    const takers = [
+      () => store.revokeKey('acme', 'k1'),
+      // Repeated, too: whoever did it first may not have waited.
+      () => openStore({ keyPrefix, durability: { timeoutMs: 300 } }).revokeKey('acme', 'k1'),
+      () => store.freeze('acme', true),
+    ];
+    for (const take of takers) {
+      const began = performance.now();
+      expect(await take()).toBe(true);
+      expect(performance.now() - began).toBeGreaterThan(250);
+    }
+  });
+
   it('is repeated until it is durable', async () => {
     const store = openStore({ durability: { timeoutMs: 100 } });
     const grant = () => store.grant({ account: 'acme', id: 'g1', amount: 100n });

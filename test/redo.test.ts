@@ -277,6 +277,19 @@ describe('a store made reliable', () => {
       expect(await store.snapshot('acme')).toMatchObject({ frozen: true });
     });
 
+    it('has no key that was revoked while it was lost', async () => {
+      const { primary, store } = await openAccount(100n);
+      const copied = primary.length;
+      await store.createKey({ account: 'acme', key: 'k1', name: '', hash: hashOf('k1') });
+      await primary.rollBackTo(copied);
+      expect(await store.revokeKey('acme', 'k1')).toBe(true);
+      expect(await store.revokeKey('acme', 'k2')).toBe(false);
+      expect(await store.findKey(hashOf('k1'))).toMatchObject({ state: 'revoked' });
+      await failOver(primary, copied);
+      await pass(50_000);
+      expect(await store.findKey(hashOf('k1'))).toMatchObject({ state: 'revoked' });
+    });
+
     it('has the changes of keys that were lost, and brings back none that somebody else has changed since', async () => {
       const { primary, store, events } = await openAccount(100n);
       const key = { account: 'acme', key: 'k1', name: '' };

@@ -170,7 +170,11 @@ export class RedisApiKeys {
 
   async revokeKey(account: string, key: string): Promise<boolean> {
     checkKeyOf(account, key);
-    return this.#runner.run(revokeKey, this.#of(account), [this.#runner.clock(), key]);
+    const { reply } = await this.#runner.runDurably(revokeKey, this.#of(account), [
+      this.#runner.clock(),
+      key,
+    ]);
+    return reply;
   }
 
   #of(account: string): readonly string[] {

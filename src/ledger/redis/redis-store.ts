@@ -102,7 +102,7 @@ export interface RedisStoreOptions {
    * @default 2000
    */
   readonly timeoutMs?: number;
-  /** What grants, adjustments and new keys wait for. */
+  /** What an operator's changes wait for: grants, adjustments, those of keys, and freezes. */
   readonly durability?: Durability;
 }
 
@@ -338,7 +338,11 @@ export class RedisStore implements LedgerStore {
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
-    return this.#run(freeze, account, [frozen ? 'frozen' : 'open']);
+    const keys = this.#keys.ofAccount(account);
+    const { reply } = await this.#durable.run(this.#timeoutMs, (send) =>
+      freeze.run(send, keys, [frozen ? 'frozen' : 'open']),
+    );
+    return reply;
   }
 
   async *accounts(): AsyncGenerator<string> {

@@ -176,6 +176,14 @@ export class RedoWindow {
     return false;
   }
 
+  /** That this key was made is remembered. */
+  hasMade(account: WatchedAccount, key: string): boolean {
+    for (const change of account.changes.keys()) {
+      if (change.type === 'createKey' && change.command.key === key) return true;
+    }
+    return false;
+  }
+
   hold(account: WatchedAccount, hold: LiveHold): void {
     const { requestId } = hold.admit;
     const before = account.holds.get(requestId);

@@ -71,6 +71,22 @@ export class Redo {
     return this.#listener.ask(account, send, posts);
   }
 
+  /** Sends what says whether there is a key. One that was made, and is lost, is made again first: nobody would tell it later. */
+  async askOfKey(
+    account: WatchedAccount,
+    key: string,
+    send: () => Promise<boolean>,
+  ): Promise<{ readonly known: boolean; readonly mark: Mark }> {
+    let { mark } = account;
+    let known = await this.#listener.hear(send);
+    if (!known && this.#options.window.hasMade(account, key)) {
+      await this.repair(account, account.seq, { isCertain: false });
+      ({ mark } = account);
+      known = await this.#listener.hear(send);
+    }
+    return { known, mark };
+  }
+
   record(account: WatchedAccount, change: Change, mark: Mark, wasMade?: boolean): void {
     this.#begin(account);
     this.#options.window.record(account, change, wasMade);

@@ -236,8 +236,7 @@ export class ReliableStore implements LedgerStore {
   async revokeKey(id: string, key: string): Promise<boolean> {
     this.#allowance?.forbid(id, key);
     const account = this.#window.watch(id);
-    const { mark } = account;
-    const known = await this.#listener.hear(() => this.#store.revokeKey(id, key));
+    const { known, mark } = await this.#redo.askOfKey(account, key, () => this.#store.revokeKey(id, key));
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key }, mark);
     return known;
   }

@@ -16,6 +16,9 @@ if revoked == '-' then
   local version, expires, previous, ends = key_marks(redis.call('HGET', API_KEYS, ARGV[2] .. ':v'))
   redis.call('HSET', API_KEYS, ARGV[2], terms .. ' ' .. text(clock(ARGV[1])),
     ARGV[2] .. ':v', table.concat({text(version + 1), expires, previous, ends}, ' '))
+else
+  -- Written again, so that who repeats it can wait until replicas have it.
+  redis.call('HSET', API_KEYS, ARGV[2], row)
 end
 return {'ok'}
 `,
