@@ -49,6 +49,7 @@ export class ModelDiscovery {
   /** Asks those providers of a catalog that are to be asked, and no longer others. */
   watch({ providers }: Catalog): void {
     const wanted = new Set([...providers.values()].filter(({ discovery }) => discovery !== undefined));
+    const known = new Map([...this.#sources].map(([provider, { listed }]) => [listOf(provider), listed]));
     for (const [provider, source] of this.#sources) {
       if (wanted.has(provider)) continue;
       source.stop();
@@ -58,7 +59,7 @@ export class ModelDiscovery {
       if (this.#sources.has(provider)) continue;
       const ask = (): Promise<readonly ListedModel[]> =>
         listModels(provider, this.#keys, this.#closing.signal);
-      this.#sources.set(provider, new Source(provider, ask, this.#services));
+      this.#sources.set(provider, new Source(provider, ask, this.#services, known.get(listOf(provider))));
     }
     if (this.#started) this.#startSources();
   }
@@ -88,11 +89,16 @@ export class ModelDiscovery {
   }
 }
 
+/** Where a provider has its list: with another key it is still the same one, until it says otherwise. */
+function listOf({ name, origin, modelsPath }: Provider): string {
+  return JSON.stringify([name, origin.href, modelsPath]);
+}
+
 /** One provider's list. */
 class Source {
   /** The last good one. */
   listed: readonly ListedModel[] | undefined;
-  /** While it is asked for the first time. */
+  /** While it is asked for the first time, and there is no list of before. */
   first: Promise<void> | undefined;
   readonly #provider: Provider;
   readonly #ask: () => Promise<readonly ListedModel[]>;
@@ -103,16 +109,24 @@ class Source {
   #failures = 0;
   #shown = '';
 
-  constructor(provider: Provider, ask: () => Promise<readonly ListedModel[]>, services: DiscoveryServices) {
+  constructor(
+    provider: Provider,
+    ask: () => Promise<readonly ListedModel[]>,
+    services: DiscoveryServices,
+    listed: readonly ListedModel[] | undefined,
+  ) {
     this.#provider = provider;
     this.#ask = ask;
     this.#services = services;
+    this.listed = listed;
   }
 
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    this.first = this.#refresh().then(() => {
+    const asked = this.#refresh();
+    if (this.listed) return;
+    this.first = asked.then(() => {
       this.first = undefined;
     });
   }

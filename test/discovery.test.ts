@@ -309,6 +309,35 @@ describe('models that a provider lists', () => {
     expect(await ids()).toEqual([]);
   });
 
+  it('survive a reload with another key while their provider is away, and keep nobody waiting', async () => {
+    await start();
+    await router.ready();
+    const reloaded = (path: string): void => {
+      const up = { baseURL: provider.baseURL.replace('/v1', path), apiKey: () => 'sk-other' };
+      router.reload({ providers: { up: { ...up, models: 'discover' } } });
+    };
+    list = () => {};
+    reloaded('/v1');
+    await router.ready();
+    expect(await ids()).toEqual(['up/acme/fast', 'up/acme/smart']);
+    expect((await ask('up/acme/fast')).status).toBe(200);
+
+    list = respond(503, '{}', JSON_TYPE);
+    const failed = nextError();
+    reloaded('/v1');
+    await failed;
+    expect(await ids()).toEqual(['up/acme/fast', 'up/acme/smart']);
+
+    list = listing(FAST);
+    reloaded('/v1');
+    await vi.waitFor(async () => expect(await ids()).toEqual(['up/acme/fast']));
+
+    // At another address it is another list.
+    list = respond(503, '{}', JSON_TYPE);
+    reloaded('/v2');
+    expect(await ids()).toEqual([]);
+  });
+
   it('aren’t asked for any more once the router is closed', async () => {
     await start({ refreshMs: 20 });
     await router.ready();

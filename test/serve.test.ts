@@ -309,6 +309,24 @@ describe('its admin door', () => {
   });
 });
 
+describe('a log that nobody reads any more', () => {
+  it('ends neither the server nor its streams', async () => {
+    const served = await serve(['--config', write('c.json', config())]);
+    const client = await clientOf(served);
+    const release = holdAnswer();
+    const stream = await client.chat.completions.create({ ...QUESTION, stream: true });
+    served.process.stdout.destroy();
+    for (let i = 0; i < 3; i++) await client.models.list();
+    release();
+    const said: unknown[] = [];
+    for await (const { choices } of stream) said.push(choices[0]?.delta.content);
+    expect(said).toContain('Late.');
+    expect(await served.stop()).toBe(0);
+    const { stdout } = await runCli(['credits', 'balance', 'acme', '--store', store]);
+    expect(stdout).toContain(' 0.00 held, 0.000045 used ');
+  });
+});
+
 describe('a signal', () => {
   it('ends it once the streams have ended, which are charged', async () => {
     const served = await serve(['--config', write('c.json', config())]);

@@ -188,6 +188,14 @@ describe('a catalog', () => {
     expect(catalog.get('a/unknown')).toBeUndefined();
   });
 
+  it('makes no model of a wildcard whose catalog says a price, and nothing that bounds its output', () => {
+    const prices: PriceCatalog = { find: () => ({ pricing: { input: '1', output: '2' } }) };
+    const star: ModelOptions = { targets: ['loopback/*'], pricing: 'catalog' };
+    expect(withModels({ 'a/*': star }, prices).get('a/boundless')).toBeUndefined();
+    const bounded = withModels({ 'a/*': { ...star, maxOutputTokens: 100 } }, prices);
+    expect(bounded.get('a/boundless')).toMatchObject({ maxOutputTokens: 100 });
+  });
+
   it('finds a model as fast among many thousand', () => {
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`acme/${i}`, MODEL]));
     const few = { 'acme/1': MODEL, 'other/*': STAR };

@@ -20,6 +20,8 @@ export const serveCommand: LoneCommand = {
     }
     // What the other commands can do without isn't loaded for them.
     const { createLog, serve } = await import('../serve/serve.ts');
+    // A server outlives whoever reads its log: its streams go on, and are charged.
+    process.stdout.removeAllListeners('error').on('error', () => {});
     const log = createLog(
       process.stdout,
       format ?? (process.stdout.isTTY ? 'text' : 'json'),

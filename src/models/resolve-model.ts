@@ -60,9 +60,6 @@ export interface ModelSurroundings {
   readonly prices: PriceCatalog | undefined;
 }
 
-/** A price catalog doesn't know a model. */
-export class UnknownPriceError extends TypeError {}
-
 /** A target before its prices. */
 interface Place {
   readonly given: TargetOptions;
@@ -201,7 +198,7 @@ class Pricer {
     const { model } = given;
     const entry = this.#catalog.find(priceQuestion(provider, model));
     if (entry) return entry;
-    throw new UnknownPriceError(
+    throw new TypeError(
       `${option} is 'catalog', which has no price of ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
     );
   }

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model-options.ts';
 import type { Model } from './catalog.ts';
 import { isModelId } from './model-id.ts';
-import { type ModelSurroundings, resolveModel, UnknownPriceError } from './resolve-model.ts';
+import { type ModelSurroundings, resolveModel } from './resolve-model.ts';
 
 /** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
 const KEPT_MODELS = 1000;
@@ -66,7 +66,7 @@ export class Wildcard {
     this.#surroundings = surroundings;
   }
 
-  /** Undefined for what can't be an ID, and for what no catalog has a price of. */
+  /** Undefined for what can't be an ID, and for what no catalog has a price of, or none that could be held for. */
   modelOf(id: string): Model | undefined {
     const rest = id.slice(this.prefix.length);
     // Where the base URL has the model in its path, dots would lead out of it.
@@ -86,7 +86,8 @@ export class Wildcard {
       }));
       return first && { ...model, wildcard: this.#pattern, targets: [first, ...others] };
     } catch (error) {
-      if (error instanceof UnknownPriceError) return undefined;
+      // The entry itself was found right: what is wrong is what a catalog says, or doesn't, of this one model.
+      if (error instanceof TypeError) return undefined;
       throw error;
     }
   }
