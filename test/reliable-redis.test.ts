@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../src/ledger/ledger.ts';
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { ReliableStore } from '../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
-import { USAGE } from './contracts/ledger-fixture.ts';
+import { hashOf, USAGE } from './contracts/ledger-fixture.ts';
 import { startReplicatedRedis } from './helpers/replicated-redis.ts';
 import { startRedis } from './helpers/redis-server.ts';
 
@@ -211,3 +211,21 @@ function repairsOf(gateways: readonly Gateway[]): string {
   const seen = types.filter((type) => type === 'rollback').length;
   return seen > 0 && types.filter((type) => type === 'rollback_repaired').length === seen ? 'all' : 'some';
 }
+
+describe('a server that lost the way to a key, and not the key', () => {
+  it('has it again', async () => {
+    const server = await startRedis();
+    onTestFinished(() => server.kill());
+    const { store } = openGateway(server.url);
+    const client = new Redis(server.url);
+    onTestFinished(() => client.disconnect());
+    const hash = hashOf('k1');
+    await store.grant({ account: 'a', id: 'g1', amount: 1n });
+    await store.createKey({ account: 'a', key: 'k1', hash, name: '' });
+    expect(await client.del(`ccr:k:${hash}`)).toBe(1);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await expect
+      .poll(() => store.findKey(hash).catch(() => undefined), { timeout: 15_000 })
+      .toMatchObject({ key: 'k1' });
+  }, 20_000);
+});

@@ -64,8 +64,11 @@ export class Repetitions {
       }
       case 'createKey': {
         // By its id: its hash may have been changed since.
-        const { key } = change.command;
+        const { key, hash } = change.command;
         const state = await this.#listener.hear(() => store.keyState(account.id, key));
+        // What leads from its hash to it may stand on another server, which lost it.
+        const isFound = state?.version !== 1 || (await this.#listener.hear(() => store.findKey(hash)));
+        if (!isFound) return this.repeat(account, change);
         return this.#found(account, state === undefined);
       }
       default:
