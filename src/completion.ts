@@ -90,7 +90,7 @@ export async function completion(
   const asked = caller.models
     ? await askAgain(caller, { exchange, request, control }, services)
     : askFor(caller, request, control, services);
-  observation?.asks(asked.model.id, request.stream);
+  observation?.asks(asked.model, request.stream);
   const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();

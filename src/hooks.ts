@@ -75,6 +75,8 @@ export interface ResponseEnded extends RequestStarted {
   readonly key?: string;
   /** Its ID as clients know it; undefined where the request did not get as far as a model that there is. */
   readonly model?: string;
+  /** The entry with a star that the model comes of: label metrics by it, for clients choose what stands in the star's place. */
+  readonly wildcard?: string;
   /** Whose answer it was, or who was asked last. */
   readonly provider?: string;
   readonly upstreamModel?: string;
@@ -128,6 +130,8 @@ export interface AttemptStarted {
 }
 
 export interface AttemptEnded extends Omit<AttemptStarted, 'requestId' | 'index'> {
+  /** The model's name there as the entry with a star has it that it comes of: label metrics by it. */
+  readonly wildcard?: string;
   /** Of the provider's answer; undefined where it gave none. */
   readonly status?: number;
   /** Why there was no answer, or none that the client could have; `client_gone` if that left. */

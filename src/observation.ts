@@ -26,6 +26,8 @@ interface ObservedTarget {
   readonly provider: { readonly name: string; readonly origin: URL };
   /** The model's name there. */
   readonly model: string;
+  /** The same, with the star of a wildcard. */
+  readonly knownAs: string;
 }
 
 /** What became of a request for which money was held. */
@@ -60,6 +62,7 @@ export class Observation {
   readonly #attempts: ObservedAttempt[] = [];
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
   #model: string | undefined;
+  #wildcard: string | undefined;
   #stream = false;
   #admitted = false;
   #outcome: ObservedOutcome | undefined;
@@ -97,8 +100,12 @@ export class Observation {
   }
 
   /** It is for a model that there is. */
-  asks(model: string, stream: boolean): void {
-    this.#model = model;
+  asks(
+    { id, wildcard }: { readonly id: string; readonly wildcard: string | undefined },
+    stream: boolean,
+  ): void {
+    this.#model = id;
+    this.#wildcard = wildcard;
     this.#stream = stream;
   }
 
@@ -165,6 +172,7 @@ export class Observation {
       ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
       ...this.#caller,
       ...(this.#model !== undefined && { model: this.#model }),
+      ...(this.#wildcard !== undefined && { wildcard: this.#wildcard }),
       ...(target && { provider: target.provider.name, upstreamModel: target.model }),
       ...(last?.upstreamRequestId !== undefined && { upstreamRequestId: last.upstreamRequestId }),
       stream: this.#stream,
@@ -183,6 +191,7 @@ export class ObservedAttempt {
   readonly #started: AttemptStarted;
   readonly #since = performance.now();
   readonly #askHeaders: AskHeaders | undefined;
+  readonly #knownAs: string;
   #status: number | undefined;
   #errorCode: string | undefined;
   #answeredAt: number | undefined;
@@ -190,13 +199,14 @@ export class ObservedAttempt {
   upstreamRequestId: string | undefined;
 
   constructor(
-    { provider, model }: ObservedTarget,
+    { provider, model, knownAs }: ObservedTarget,
     requestId: string,
     index: number,
     askHeaders: AskHeaders | undefined,
   ) {
     const { hostname, port, protocol } = provider.origin;
     this.#askHeaders = askHeaders;
+    this.#knownAs = knownAs;
     this.#started = {
       requestId,
       index,
@@ -247,6 +257,7 @@ export class ObservedAttempt {
       host,
       port,
       startedAt,
+      ...(this.#knownAs !== model && { wildcard: this.#knownAs }),
       ...(this.#status !== undefined && { status: this.#status }),
       ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
       ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),

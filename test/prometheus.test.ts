@@ -40,6 +40,27 @@ describe('metrics of a router', () => {
     await gateway.close();
   });
 
+  it('count the models of a wildcard as one: clients choose their names', async () => {
+    const metrics = createPrometheusMetrics();
+    const gateway = await startGateway({
+      hooks: [metrics.hooks],
+      models: { 'acme/*': { targets: ['loopback/up-*'], pricing: PRICING, maxOutputTokens: 1000 } },
+    });
+    for (const model of ['acme/one', 'acme/two']) {
+      const settled = gateway.nextSettled();
+      await gateway.post({ ...QUESTION, model });
+      await settled;
+    }
+    const read = parsePrometheus(metrics.text());
+    const labels = { model: 'acme/*', provider: 'loopback' };
+    expect(valueOf(read, 'ccr_requests_total', labels)).toBe(2);
+    expect(valueOf(read, 'ccr_request_duration_seconds_count', labels)).toBe(2);
+    expect(valueOf(read, 'ccr_tokens_total', { ...labels, class: 'prompt' })).toBe(18);
+    expect(valueOf(read, 'ccr_charged_usd_total', labels)).toBe(0.00009);
+    expect(valueOf(read, 'ccr_attempts_total', { upstream_model: 'up-*', status: '200' })).toBe(2);
+    await gateway.close();
+  });
+
   it('count refusals by their code, and strangers', async () => {
     const metrics = createPrometheusMetrics();
     const told = collectTold();

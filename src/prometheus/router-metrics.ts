@@ -125,7 +125,8 @@ export function routerMetrics(registry: Registry, customerLabels: readonly Custo
 
   function onResponse(ended: ResponseEnded): void {
     running -= 1;
-    const { model = NONE, provider = NONE, account = NONE, key = NONE } = ended;
+    const { provider = NONE, account = NONE, key = NONE } = ended;
+    const model = ended.wildcard ?? ended.model ?? NONE;
     const endpoint = ended.endpoint ?? NONE;
     const stream = String(ended.stream);
     requests.add(1, {
@@ -143,7 +144,7 @@ export function routerMetrics(registry: Registry, customerLabels: readonly Custo
       firstBytes.observe(ended.firstByteMs / 1000, { model, provider, stream });
     }
     for (const [index, attempt] of ended.attempts.entries()) {
-      const upstream = { provider: attempt.provider, upstream_model: attempt.model };
+      const upstream = { provider: attempt.provider, upstream_model: attempt.wildcard ?? attempt.model };
       const status = attempt.status === undefined ? NONE : String(attempt.status);
       attempts.add(1, { ...upstream, status, code: attempt.errorCode ?? NONE });
       attemptDurations.observe(attempt.durationMs / 1000, upstream);
@@ -156,7 +157,7 @@ export function routerMetrics(registry: Registry, customerLabels: readonly Custo
   }
 
   function onSettled(settled: Settled): void {
-    const { model, provider, account, key, usage } = settled;
+    const { model: id, wildcard: model = id, provider, account, key, usage } = settled;
     const labels = { model, provider, account, key };
     const outcome = settled.voided ? 'voided' : 'charged';
     settlements.add(1, { outcome, ending: settled.ending, usage: settled.usageSource });
