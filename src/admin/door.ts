@@ -4,7 +4,7 @@ import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit.ts';
 import { type AdministeredRouter, type Call, type Endpoint, type Result } from './endpoint.ts';
 import { NotFoundError, refusalOf, UnauthorizedError, WrongMethodError } from './errors.ts';
-import type { AdminRouterOptions } from './options.ts';
+import type { AdminRequest, AdminRouterOptions } from './options.ts';
 import { page } from './page.ts';
 import type { Place, Places } from './places.ts';
 import { readCall } from './request.ts';
@@ -81,7 +81,7 @@ async function answerOf(
 ): Promise<Answer> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
-  const operator = operatorOf(await services.authorize({ headers, method, path }));
+  const operator = await whoAsks({ headers, method, path }, services);
   if (operator === undefined) throw new UnauthorizedError();
   attempt.operator = operator;
   if (!place) throw unknownPath(method, path);
@@ -119,6 +119,15 @@ function pageAnswer(answer: Answer): Answer {
     'content-security-policy': contentSecurityPolicy,
   };
   return { ...answer, body: Buffer.from(html), headers };
+}
+
+/** @throws {InternalError} for whatever `authorize` threw: a stranger reads nothing of it */
+async function whoAsks(request: AdminRequest, { authorize }: DoorServices): Promise<string | undefined> {
+  try {
+    return operatorOf(await authorize(request));
+  } catch (thrown) {
+    throw new InternalError(asError(thrown));
+  }
 }
 
 /** @throws {TypeError} for what is no name: nobody is let in by mistake */
