@@ -28,6 +28,15 @@ describe('createAdminRouter', () => {
 });
 
 describe('who asks the admin door', () => {
+  it('is judged by the path that is served, whatever stands before it', async () => {
+    const door = await startAdmin({
+      authorize: ({ path }) => (/^(\/v\d)?\/usage/.test(path) ? 'viewer' : undefined),
+    });
+    expect((await door.ask('GET', '/v2/usage')).status).toBe(200);
+    const grant = { id: 'g1', amount: '5.00' };
+    expect((await door.ask('POST', '/usage-x/accounts/acme/grants', grant)).status).toBe(401);
+  });
+
   it('is asked of the host with headers, method and path, before anything else', async () => {
     const asked: unknown[] = [];
     const door = await startAdmin({
@@ -46,10 +55,10 @@ describe('who asks the admin door', () => {
       expect([status, body.error.code], path).toEqual([401, 'unauthorized']);
     }
     expect(asked).toEqual([
-      { method: 'GET', path: '/admin/accounts', cookie: 'a=1' },
+      { method: 'GET', path: '/accounts', cookie: 'a=1' },
       { method: 'POST', path: '/admin/nothing', cookie: 'a=1' },
-      { method: 'PUT', path: '/admin/usage', cookie: 'a=1' },
-      { method: 'GET', path: '/admin/', cookie: 'a=1' },
+      { method: 'PUT', path: '/usage', cookie: 'a=1' },
+      { method: 'GET', path: '/', cookie: 'a=1' },
     ]);
     await door.close();
   });

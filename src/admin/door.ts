@@ -81,7 +81,8 @@ async function answerOf(
 ): Promise<Answer> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
-  const operator = await whoAsks({ headers, method, path }, services);
+  // Of the path as it is read here: by what stands before it nobody is let in to something else.
+  const operator = await whoAsks({ headers, method, path: place?.path ?? path }, services);
   if (operator === undefined) throw new UnauthorizedError();
   attempt.operator = operator;
   if (!place) throw unknownPath(method, path);

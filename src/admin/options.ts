@@ -35,7 +35,7 @@ export interface AdminRequest {
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
   readonly method: string;
-  /** As it came, with the mount where the host leaves it there. */
+  /** What is asked, without the mount: `/accounts/acme/grants`; the page is `/`. As it came where nothing is there. */
   readonly path: string;
 }
 

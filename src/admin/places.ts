@@ -3,9 +3,11 @@ import type { Endpoint } from './endpoint.ts';
 
 /** What a path of the admin door stands for. */
 export type Place =
-  | { readonly kind: 'page' | 'description' }
+  | { readonly kind: 'page' | 'description'; readonly path: string }
   | {
       readonly kind: 'resource';
+      /** As it is read, without what stood before it: `/accounts/acme/grants`. */
+      readonly path: string;
       /** By method. */
       readonly endpoints: ReadonlyMap<string, Endpoint>;
       readonly params: Readonly<Record<string, string>>;
@@ -38,12 +40,12 @@ export class Places {
     const inside = path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     const segments = segmentsOf(inside);
     const start = segments.findIndex((segment) => this.#beginnings.has(segment));
-    if (start === -1) return segments.length === 0 || acceptsPage ? { kind: 'page' } : undefined;
+    if (start === -1) return segments.length === 0 || acceptsPage ? { kind: 'page', path: '/' } : undefined;
     const rest = segments.slice(start);
-    if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description' };
+    if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description', path: `/${DESCRIPTION}` };
     for (const { pattern, byMethod } of this.#resources) {
       const params = match(pattern, rest);
-      if (params) return { kind: 'resource', endpoints: byMethod, params };
+      if (params) return { kind: 'resource', path: `/${rest.join('/')}`, endpoints: byMethod, params };
     }
     return undefined;
   }

@@ -31,7 +31,7 @@ describe('a Redis that pauses', { timeout: 30_000 }, () => {
       }
       if (ms > 300) expect(statusesOf(replies)).toEqual({ 503: replies.length });
       // The deadline of 250 ms, and what a busy machine adds to it.
-      expect(tookMs.toSorted((a, b) => a - b)[Math.floor(tookMs.length / 2)]).toBeLessThan(400);
+      expect(tookMs.toSorted((a, b) => a - b)[Math.floor(tookMs.length / 2)]).toBeLessThan(600);
       expect(Math.max(...tookMs)).toBeLessThan(1000);
       await expect.poll(async () => (await ask(gateway)).status, { timeout: 5000 }).toBe(200);
       await gateway.terminate();
