@@ -383,7 +383,8 @@ export class InternalError extends RouterError {
   }
 }
 
-const SERVED = 'Served are GET /models, GET /models/{id}, POST /chat/completions and GET /credits.';
+const SERVED =
+  'Served are GET /models, GET /models/{id}, POST /chat/completions, GET /credits and GET /generation.';
 
 /** Whatever was thrown, as an Error. */
 export function asError(thrown: unknown): Error {
