@@ -158,6 +158,8 @@ export interface Settled {
   readonly wildcard?: string;
   readonly provider: string;
   readonly upstreamModel: string;
+  /** The same as the entry with a star has it. */
+  readonly upstreamWildcard?: string;
   /** USD, as a decimal string. */
   readonly charged: string;
   /** What the charge lacked because the balance ended; USD, as a decimal string. */

@@ -207,7 +207,7 @@ export function createPacedRouter(
     catalog = discovery.extend(next);
   }
 
-  const targets = (): TargetStatus[] => health.statuses(catalog.providers.values());
+  const targets = (): TargetStatus[] => health.statuses(catalog.targets);
   onRouter({
     health: targets,
     waitingCharges: () => (store instanceof ReliableStore ? store.waitingCharges : settlements.waiting),

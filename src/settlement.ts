@@ -296,6 +296,7 @@ export class Settlements {
       ...(target.wildcard !== undefined && { wildcard: target.wildcard }),
       provider: target.provider.name,
       upstreamModel: target.model,
+      ...(target.knownAs !== target.model && { upstreamWildcard: target.knownAs }),
       charged: formatUsd(charged),
       writtenOff: formatUsd(writtenOff),
       ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),

@@ -11,9 +11,9 @@ import { type Ended, runCli } from './helpers/cli.ts';
 const folder = mkdtempSync(join(tmpdir(), 'ccr-usage-'));
 const store = `sqlite:${join(folder, 'credits.db')}`;
 /** Model IDs are what a host says, or a client behind a pattern. */
-const ODD = '=1+1,"x"';
+const [ODD, MINUS] = ['=1+1,"x"', '-1+cmd'] as const;
 
-/** Of acme two answers and a refusal by one model, of zeta an answer by another: 9 tokens of prompt, 12 of completion each. */
+/** Of acme two answers and a refusal by one model, of zeta one by each of two others: 9 tokens of prompt, 12 of completion each. */
 beforeAll(async () => {
   const provider = await startFakeProvider();
   const pricing = { input: '1', output: '3' };
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const router = createChatCompletionsRouter({
     store,
     providers: { p: { baseURL: provider.baseURL } },
-    models: { fast: model, [ODD]: model },
+    models: { fast: model, [ODD]: model, [MINUS]: model },
     retries: false,
   });
   const ask = async (key: string, name: string): Promise<void> => {
@@ -32,10 +32,10 @@ beforeAll(async () => {
     });
     await (await router.fetch(request)).text();
   };
-  provider.answer(completion(), completion(), error(503), completion());
+  provider.answer(completion(), completion(), error(503), completion(), completion());
   for (const [account, models] of [
     ['acme', ['fast', 'fast', 'fast']],
-    ['zeta', [ODD]],
+    ['zeta', [ODD, MINUS]],
   ] as const) {
     const { key } = await router.keys.create({ account });
     await router.credits.grant(account, '1.00', { id: 'g' });
@@ -59,8 +59,9 @@ describe('usage', () => {
       [
         'ACCOUNT  MODEL     REQUESTS  ERRORS  ABORTED  PROMPT  CACHED  COMPLETION  REASONING   CHARGED      COST',
         'acme     fast             3       1        0      18       0          24          0   0.00009   0.00009',
+        'zeta     -1+cmd           1       0        0       9       0          12          0  0.000045  0.000045',
         'zeta     =1+1,"x"         1       0        0       9       0          12          0  0.000045  0.000045',
-        'TOTAL                     4       1        0      27       0          36          0  0.000135  0.000135',
+        'TOTAL                     5       1        0      36       0          48          0   0.00018   0.00018',
         '',
       ].join('\n'),
     );
@@ -71,12 +72,12 @@ describe('usage', () => {
     const today = new Date().toISOString().slice(0, 10);
     expect(stdout.split('\n').map((line) => line.split(/ +/).slice(0, 2))).toEqual([
       ['DAY', 'REQUESTS'],
-      [today, '1'],
+      [today, '2'],
       [''],
     ]);
     expect(await usage('--to', '2020-01-31')).toEqual({ code: 0, stdout: 'nothing was used\n', stderr: '' });
     expect((await usage('--from', '2020-01-01', '--by', 'total', '--json')).stdout).toMatch(
-      /^{"requests":4,/,
+      /^{"requests":5,/,
     );
   });
 
@@ -84,6 +85,7 @@ describe('usage', () => {
     const { stdout } = await usage('--by', 'model', '--csv');
     expect(stdout.split('\n')).toEqual([
       'model,requests,errors,aborted,promptTokens,cachedTokens,completionTokens,reasoningTokens,charged,cost',
+      `'-1+cmd,1,0,0,9,0,12,0,0.000045,0.000045`,
       `"'=1+1,""x""",1,0,0,9,0,12,0,0.000045,0.000045`,
       'fast,3,1,0,18,0,24,0,0.00009,0.00009',
       '',

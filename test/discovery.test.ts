@@ -161,6 +161,8 @@ describe('models that a provider lists', () => {
     ['says none', {}],
     ['says it in numbers, which mean something else everywhere', { pricing: { input: 0.2, output: 0.4 } }],
     ['says what is none', { pricing: { prompt: '-1', completion: '-1' } }],
+    ['has a fee that is none', { pricing: { prompt: '1e-6', completion: '1e-6', request: '-1' } }],
+    ['has a fee in another unit', { pricing: { prompt: '1e-6', completion: '1e-6', web_search: 10 } }],
     [
       'has it change with the hour',
       { pricing: { prompt: '1e-6', completion: '1e-6', overrides: [{ utc_start: '1:00' }] } },

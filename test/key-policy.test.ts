@@ -6,6 +6,7 @@ import { type ChatCompletionsRouterOptions, type CreateApiKey, MemoryStore } fro
 import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerStream, completionBody, STREAM } from './helpers/provider.ts';
 
+const MODEL = { targets: ['loopback/upstream-model'], pricing: PRICING, maxOutputTokens: 1000 };
 let gateway: Gateway;
 
 afterEach(async () => {
@@ -17,9 +18,8 @@ async function startWith(
   policy: Omit<CreateApiKey, 'account'>,
   options: Partial<ChatCompletionsRouterOptions> = {},
 ): Promise<Pick<Gateway, 'key' | 'client' | 'fetch' | 'post'> & { readonly id: string }> {
-  const model = { targets: ['loopback/upstream-model'], pricing: PRICING, maxOutputTokens: 1000 };
   const ids = ['acme/fast', 'acme/slow', 'other/fast', 'other/slow'];
-  const models = Object.fromEntries(ids.map((id) => [id, model]));
+  const models = Object.fromEntries(ids.map((id) => [id, MODEL]));
   gateway = await startGateway({ models, ...options });
   const { key, id } = await gateway.router.keys.create({ account: 'acct', ...policy });
   return { ...clientsOf(gateway.baseURL, key), id };
@@ -54,6 +54,14 @@ describe('a key for some models', () => {
     expect((await fetch('/models/acme/fast')).status).toBe(404);
     const all = (await gateway.client.models.list()).data.map(({ id }) => id);
     expect(all).toEqual(['acme/fast', 'acme/slow', 'other/fast', 'other/slow']);
+  });
+
+  it('is shown a model that it may use by another name', async () => {
+    const models = { 'acme/fast': { ...MODEL, aliases: ['fast'] }, 'acme/slow': MODEL };
+    const { client, post } = await startWith({ models: ['fast'] }, { models });
+    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast']);
+    expect((await post({ ...QUESTION, model: 'fast' })).status).toBe(200);
+    expect((await client.models.retrieve('fast')).id).toBe('acme/fast');
   });
 
   it('is shown an empty list, where there is none of them', async () => {

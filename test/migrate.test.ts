@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { type ApiKeys, createApiKeys } from '../src/accounts/api-keys.ts';
 import type { LedgerStore, RequestRecord } from '../src/ledger/ledger.ts';
 import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
 import { migrate } from '../src/ledger/operations/migrate.ts';
@@ -124,8 +125,9 @@ describe('migrate', () => {
       name: 'first',
       limits,
     });
-    expect(await to.findKey(hashOf('k2'))).toMatchObject({ key: 'k2', name: 'second', state: 'revoked' });
-    const rotated = { key: 'k3', policy: '{"models":["m"]}', expiresAt: NOON + DAY };
+    const revoked = { key: 'k2', name: 'second', state: 'revoked', version: 2 };
+    expect(await to.findKey(hashOf('k2'))).toMatchObject(revoked);
+    const rotated = { key: 'k3', policy: '{"models":["m"]}', expiresAt: NOON + DAY, version: 2 };
     expect(await to.findKey(hashOf('k3'))).toMatchObject(rotated);
     expect(await to.findKey(hashOf('old'))).toMatchObject({ ...rotated, hashUntil: NOON + DAY / 2 });
     expect(await findingsOf(to)).toEqual([]);
@@ -140,6 +142,20 @@ describe('migrate', () => {
     expect(await migrate(from, to)).toMatchObject({ keys: 1, problems: [] });
     expect(await to.findKey(hashOf('old'))).toBeUndefined();
     expect(await to.findKey(hashOf('new'))).toMatchObject({ key: 'k1' });
+  });
+
+  it('rotates no key again whose rotation is repeated', async () => {
+    const [from, to] = [inFile(), inRedis()];
+    const keysIn = (store: LedgerStore): ApiKeys => {
+      return createApiKeys(store, { invalidate: () => {}, forget: () => {} }, now);
+    };
+    const { id } = await keysIn(from).create({ account: 'acme' });
+    const rotation = { id: 'r1', overlapMs: MINUTE };
+    await keysIn(from).rotate('acme', id, rotation);
+    const before = await from.findKey(await hashIn(from, id));
+    expect(await migrate(from, to)).toMatchObject({ keys: 1, problems: [] });
+    await expect(keysIn(to).rotate('acme', id, rotation)).rejects.toMatchObject({ code: 'already_rotated' });
+    expect(await to.findKey(await hashIn(from, id))).toEqual(before);
   });
 
   it('grants no payment again that is announced again', async () => {
@@ -270,6 +286,11 @@ describe('migrate', () => {
     expect(moved).toBe(compared);
   });
 });
+
+async function hashIn(store: LedgerStore, key: string): Promise<string> {
+  const hashes = await store.keyHashes?.('acme');
+  return hashes?.get(key)?.current ?? '';
+}
 
 async function heldRequests(store: LedgerStore): Promise<RequestRecord[]> {
   const held: RequestRecord[] = [];

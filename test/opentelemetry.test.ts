@@ -30,7 +30,7 @@ import { MemoryStore, type ChatCompletionsRouter } from '../src/index.ts';
 import { openTelemetryHooks } from '../src/opentelemetry.ts';
 import { error as refuse } from '../src/testing.ts';
 import { startTwoTargets } from './faults/two-targets.ts';
-import { type Gateway, listen, type Mount, QUESTION, startGateway } from './helpers/gateway.ts';
+import { type Gateway, listen, type Mount, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, answerStream, beginStream, completionBody, STREAM, text } from './helpers/provider.ts';
 import { collectTold } from './helpers/told.ts';
 
@@ -371,14 +371,15 @@ describe('metrics of OpenTelemetry', () => {
   afterAll(() => provider.shutdown());
 
   /** Name → unit and points. */
-  async function read(): Promise<
-    Map<string, { readonly unit: string; readonly points: DataPoint<unknown>[] }>
-  > {
+  async function read(
+    scope = 'test',
+  ): Promise<Map<string, { readonly unit: string; readonly points: DataPoint<unknown>[] }>> {
     metricExporter.reset();
     await reader.forceFlush();
     const metrics = metricExporter
       .getMetrics()
-      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((s) => s.metrics));
+      .flatMap(({ scopeMetrics }) => scopeMetrics.filter((s) => s.scope.name === scope))
+      .flatMap(({ metrics: ofScope }) => ofScope);
     return new Map(
       metrics.map((metric) => [
         metric.descriptor.name,
@@ -386,6 +387,21 @@ describe('metrics of OpenTelemetry', () => {
       ]),
     );
   }
+
+  it('count the models of a wildcard as one: clients choose their names', async () => {
+    const models = { 'acme/*': { targets: ['loopback/up-*'], pricing: PRICING, maxOutputTokens: 1000 } };
+    gateway = await startGateway({
+      hooks: [openTelemetryHooks({ tracer, meter: provider.getMeter('stars') })],
+      models,
+    });
+    const settled = gateway.nextSettled();
+    await gateway.post({ ...QUESTION, model: 'acme/one' });
+    await settled;
+    const labels = [...(await read('stars')).values()].flatMap(({ points }) =>
+      points.flatMap(({ attributes }) => [attributes['ccr.model'], attributes['gen_ai.request.model']]),
+    );
+    expect(new Set(labels)).toEqual(new Set([undefined, 'acme/*', 'up-*']));
+  });
 
   it('are those of the GenAI conventions, and of the money and the ledger', async () => {
     const hooks = openTelemetryHooks({ tracer, meter: provider.getMeter('test') });

@@ -84,11 +84,15 @@ describe('router.reload', () => {
     expect((await gateway.post(QUESTION)).status).toBe(200);
   });
 
-  it('remembers how the targets of a provider do that is the same, and forgets one that is not', async () => {
+  it('remembers how the targets of a provider do that is the same, tells of those that models have, and forgets another provider’s', async () => {
     gateway = await startGateway({ retries: false, health: { failures: 1, coolDownMs: 60_000 } });
     gateway.provider.script = BUSY;
     await gateway.post(QUESTION);
     gateway.router.reload({ providers: provider(), models: { 'acme/fast': DEARER } });
+    expect(gateway.router.health()).toMatchObject([{ provider: 'loopback', state: 'ejected' }]);
+    gateway.router.reload({ models: { 'acme/fast': { ...DEARER, targets: ['loopback/other'] } } });
+    expect(gateway.router.health()).toEqual([]);
+    gateway.router.reload({ models: { 'acme/fast': DEARER } });
     expect(gateway.router.health()).toMatchObject([{ provider: 'loopback', state: 'ejected' }]);
     gateway.router.reload({ providers: provider('sk-another') });
     expect(gateway.router.health()).toEqual([]);

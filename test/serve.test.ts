@@ -230,10 +230,17 @@ describe('its health', () => {
 
   it('is bad while the store is away, and good again', async () => {
     const away = await startRedis();
-    const { origin } = await serve(['--config', write('c.json', config({ store: away.url }))]);
+    const served = await serve(['--config', write('c.json', config({ store: away.url }))]);
+    const { origin } = served;
     expect((await fetch(`${origin}/readyz`)).status).toBe(200);
     await away.stop();
     await expect.poll(async () => (await fetch(`${origin}/readyz`)).status, { timeout: 10_000 }).toBe(503);
+    const problem = 'it can not serve now; its log says why';
+    expect(await (await fetch(`${origin}/readyz`)).json()).toEqual({ status: 'not ready', problem });
+    expect(await served.logged('not_ready')).toMatchObject({
+      level: 'warn',
+      message: expect.stringContaining('store'),
+    });
     expect((await fetch(`${origin}/healthz`)).status).toBe(200);
   });
 });

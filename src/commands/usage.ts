@@ -108,6 +108,6 @@ function cellsOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
 
 /** As RFC 4180 quotes; an apostrophe keeps a spreadsheet from running what a client has called a model. */
 function csvCell(cell: string): string {
-  const text = /^[=+@\t]|^-[^\d.]/.test(cell) ? `'${cell}` : cell;
+  const text = /^[=+@\t\r]|^-(?!\d+(\.\d+)?$)/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -26,6 +26,8 @@ export interface CreateKey extends KeyTerms {
   readonly key: string;
   /** SHA-256 of the whole API key, hex. */
   readonly hash: string;
+  /** That it begins with, for one that comes from another store; 1 by default. */
+  readonly version?: number;
 }
 
 export type CreateKeyResult = At & { readonly code: 'ok' | 'conflict' } & MaybeDurable;
@@ -74,7 +76,7 @@ export interface KeyRecord {
   readonly expiresAt?: number;
   readonly limits: KeyLimits;
   readonly policy?: string;
-  /** Raised by each change of the key, from 1. */
+  /** Raised by each change of the key. */
   readonly version: number;
   /** When its previous secret ends, or ended. */
   readonly overlapUntil?: number;

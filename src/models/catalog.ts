@@ -70,6 +70,8 @@ const KEPT_LISTS = 8;
 /** All that clients can ask for, and where. It never changes: another one takes its place. */
 export class Catalog {
   readonly providers: ReadonlyMap<string, Provider>;
+  /** Of all models, in their order; a wildcard has one for all that it makes. */
+  readonly targets: readonly Target[];
   /** In the order of the options. */
   readonly #models: readonly Model[];
   /** By ID and by alias. A Map: an ID like `__proto__` is an ID. */
@@ -102,8 +104,8 @@ export class Catalog {
     this.#models = models;
     this.#byId = byId;
     this.#wildcards = new Wildcards(wildcards);
-    const targets = [...models, ...this.#wildcards.models].flatMap((model) => model.targets);
-    this.#serving = new Set(targets.map(({ provider }) => provider.name.toLowerCase()));
+    this.targets = [...models, ...this.#wildcards.models].flatMap((model) => model.targets);
+    this.#serving = new Set(this.targets.map(({ provider }) => provider.name.toLowerCase()));
   }
 
   /** The model of an ID or alias; takes the same time however many there are. */

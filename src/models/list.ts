@@ -6,21 +6,23 @@ import { isoDate } from './lifecycle.ts';
 /** `GET /models`, serialised once: the models of a catalog don't change. */
 export class ModelList {
   /** In the order of the catalog. */
-  readonly #records: ReadonlyMap<string, Buffer>;
+  readonly #models: readonly ListedModel[];
   readonly all: Buffer;
   /** Patterns of models -> the list of those. */
   readonly #lists = new Map<string, Buffer>();
 
   constructor(models: Iterable<Model>) {
-    this.#records = new Map([...models].map((model) => [model.id, recordOf(model)]));
-    this.all = listOf([...this.#records.values()]);
+    this.#models = [...models].map((model) => {
+      return { names: [model.id, ...model.aliases], record: recordOf(model) };
+    });
+    this.all = listOf(this.#models);
   }
 
   /** The list of those models alone that somebody may use, made once for all with the same patterns. */
   only(patterns: ModelPatterns): Buffer {
     const known = this.#lists.get(patterns.name);
     if (known) return known;
-    const list = listOf([...this.#records].filter(([id]) => patterns.allows(id)).map(([, record]) => record));
+    const list = listOf(this.#models.filter(({ names }) => names.some((name) => patterns.allows(name))));
     const [oldest] = this.#lists.keys();
     if (this.#lists.size === MOST_LISTS && oldest !== undefined) this.#lists.delete(oldest);
     this.#lists.set(patterns.name, list);
@@ -36,8 +38,14 @@ export function recordOf(model: Model): Buffer {
 /** Different ones that are kept: hosts sell a few sets of models. */
 const MOST_LISTS = 100;
 
-function listOf(records: readonly Buffer[]): Buffer {
-  const pieces = records.flatMap((record, i) => (i === 0 ? [record] : [COMMA, record]));
+interface ListedModel {
+  /** Its ID, and its aliases: who may use it by one of them finds it. */
+  readonly names: readonly string[];
+  readonly record: Buffer;
+}
+
+function listOf(models: readonly ListedModel[]): Buffer {
+  const pieces = models.flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
   return Buffer.concat([LIST_HEAD, ...pieces, LIST_TAIL]);
 }
 

@@ -30,12 +30,13 @@ export function listedPricing(pricing: Json): Pricing | undefined {
   if (tiers.length > MOST_TIERS || tiers.includes(undefined)) return undefined;
   const request = feeOf(pricing['request']);
   // Only OpenRouter's usage tells of searches by its own price for them.
-  const webSearch = 'prompt' in pricing ? feeOf(pricing['web_search']) : undefined;
+  const webSearch = 'prompt' in pricing ? feeOf(pricing['web_search']) : '0';
+  if (request === undefined || webSearch === undefined) return undefined;
   return {
     ...base,
     ...(tiers.length > 0 && { tiers: tiers.filter((tier) => tier !== undefined) }),
-    ...(request !== undefined && { request }),
-    ...(webSearch !== undefined && { webSearch }),
+    ...(request !== '0' && { request }),
+    ...(webSearch !== '0' && { webSearch }),
   };
 }
 
@@ -61,9 +62,10 @@ function perMillion(given: Json): string | undefined {
   return typeof given === 'string' ? shiftDecimal(given, 6, 6) : undefined;
 }
 
+/** USD per call; undefined where it is there and can't be read. */
 function feeOf(given: Json): string | undefined {
-  const fee = typeof given === 'string' ? shiftDecimal(given, 0, 9) : undefined;
-  return fee === '0' ? undefined : fee;
+  if (given === undefined || given === null || given === 0) return '0';
+  return typeof given === 'string' ? shiftDecimal(given, 0, 9) : undefined;
 }
 
 /** `input_tiers: [{ cost, min, max }]`, and so for other rates: from `min` tokens on. */

@@ -78,7 +78,8 @@ export function instruments(
     });
 
   function onResponse(ended: ResponseEnded): void {
-    const { endpoint, status, model, firstByteMs, attempts, provider, upstreamModel } = ended;
+    const { endpoint, status, firstByteMs, attempts, provider, upstreamModel } = ended;
+    const model = ended.wildcard ?? ended.model;
     active.add(-1);
     requests.record(ended.durationMs / 1000, {
       'http.response.status_code': status,
@@ -87,10 +88,12 @@ export function instruments(
       ...errorAttribute(responseError(ended)),
     });
     if (firstByteMs !== undefined && status < 300 && provider !== undefined && upstreamModel !== undefined) {
-      firstTokens.record(firstByteMs / 1000, targetAttributes(provider, upstreamModel));
+      const target = targetAttributes(provider, attempts.at(-1)?.wildcard ?? upstreamModel);
+      firstTokens.record(firstByteMs / 1000, target);
     }
     for (const [index, attempt] of attempts.entries()) {
-      const attributes = { ...attemptAttributes(attempt), ...errorAttribute(attemptError(attempt)) };
+      const labelled = { ...attempt, model: attempt.wildcard ?? attempt.model };
+      const attributes = { ...attemptAttributes(labelled), ...errorAttribute(attemptError(attempt)) };
       operations.record(attempt.durationMs / 1000, attributes);
       const before = attempts[index - 1];
       if (!before || (before.provider === attempt.provider && before.model === attempt.model)) continue;
@@ -103,8 +106,8 @@ export function instruments(
   }
 
   function onSettled(settled: Settled): void {
-    const { model, provider, upstreamModel, usage, usageSource, ending, voided } = settled;
-    const attributes = { 'ccr.model': model, 'gen_ai.provider.name': providerName(provider) };
+    const { wildcard, model, provider, usage, usageSource, ending, voided } = settled;
+    const attributes = { 'ccr.model': wildcard ?? model, 'gen_ai.provider.name': providerName(provider) };
     holds.add(1, {
       ...attributes,
       'ccr.ending': ending,
@@ -116,7 +119,7 @@ export function instruments(
     if (settled.cost !== undefined) cost.add(Number(settled.cost), attributes);
     // What nobody counted is not to be reported as if somebody had.
     if (!usage || usageSource !== 'upstream') return;
-    const target = targetAttributes(provider, upstreamModel);
+    const target = targetAttributes(provider, settled.upstreamWildcard ?? settled.upstreamModel);
     tokens.record(usage.promptTokens, { ...target, 'gen_ai.token.type': 'input' });
     tokens.record(usage.completionTokens, { ...target, 'gen_ai.token.type': 'output' });
   }

@@ -19,7 +19,7 @@ export function changedOptions(before: ServerConfig, after: ServerConfig): reado
 
 function textOf(value: unknown): string | undefined {
   return JSON.stringify(value, (_name, each: unknown) => {
-    if (typeof each === 'function') return String(each);
+    if (typeof each === 'function' || typeof each === 'bigint') return String(each);
     if (typeof each !== 'object' || each === null || Array.isArray(each)) return each;
     return Object.getPrototypeOf(each) === Object.prototype ? each : {};
   });

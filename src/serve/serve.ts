@@ -39,7 +39,7 @@ export async function serve({ path, port, host, admin, log }: ServeOptions): Pro
     own: resolveServer(config.server),
     router: createRouter(config, log),
   }));
-  const readiness = new Readiness(router);
+  const readiness = new Readiness(router, log);
   let gateway;
   let origin;
   try {
@@ -92,11 +92,11 @@ async function reload(
 ): Promise<void> {
   try {
     const after = await loadConfig(path);
+    const others = changedOptions(before, after);
     inConfig(path, () => {
       resolveServer(after.server);
       router.reload({ providers: after.providers, models: after.models });
     });
-    const others = changedOptions(before, after);
     log('info', 'reloaded', { config: path, ...sizeOf(after) });
     if (others.length > 0) log('warn', 'needs_restart', { options: others });
   } catch (error) {

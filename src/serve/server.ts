@@ -7,6 +7,8 @@ import type { Log } from './log.ts';
 
 /** How long an answer to `/readyz` stands: who asks more often asks no store. */
 const READY_FOR_MS = 1000;
+/** Longer than load balancers keep a connection that is idle, usually 60 s: else one may send a request into its end. */
+const KEEP_ALIVE_MS = 65_000;
 /** A store that takes longer than this to answer is none to serve from. */
 const READY_WITHIN_MS = 5000;
 
@@ -16,11 +18,14 @@ export class Readiness {
   #asked: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
   #isClosing = false;
 
-  constructor(router: ChatCompletionsRouter) {
+  readonly #log: Log;
+
+  constructor(router: ChatCompletionsRouter, log: Log) {
     this.#router = router;
+    this.#log = log;
   }
 
-  /** What keeps it from serving; undefined when nothing does. */
+  /** What keeps it from serving; undefined when nothing does. The log says more than a stranger is told. */
   async problem(): Promise<string | undefined> {
     if (this.#isClosing) return 'closing';
     const now = performance.now();
@@ -34,14 +39,16 @@ export class Readiness {
 
   async #ask(): Promise<string | undefined> {
     const { promise: late, resolve } = Promise.withResolvers<string>();
-    const timer = setTimeout(resolve, READY_WITHIN_MS, `the store has not answered in ${READY_WITHIN_MS} ms`);
+    const timer = setTimeout(resolve, READY_WITHIN_MS, `it has not answered in ${READY_WITHIN_MS} ms`);
     const ready = this.#router.ready().then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    const problem = await Promise.race([ready, late]);
+    const message = await Promise.race([ready, late]);
     clearTimeout(timer);
-    return problem;
+    if (message === undefined) return undefined;
+    this.#log('warn', 'not_ready', { message });
+    return 'it can not serve now; its log says why';
   }
 }
 
@@ -57,7 +64,7 @@ interface GatewayParts {
  * is an admin door, `/admin`.
  */
 export function createGateway({ router, readiness, adminDoor, log }: GatewayParts): Server {
-  return createServer((request, response) => {
+  return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') answer(response, 200, { status: 'ok' });
     else if (path === '/readyz') void sayReady(response, readiness);

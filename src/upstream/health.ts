@@ -39,12 +39,13 @@ export class Health {
     return health;
   }
 
-  /** Of every target that these providers were ever asked at. */
-  statuses(providers: Iterable<Provider>): TargetStatus[] {
+  /** Of those of these targets that were ever asked, each once. */
+  statuses(targets: readonly Target[]): TargetStatus[] {
     const now = Date.now();
-    return [...providers].flatMap((provider) =>
-      [...(this.#byProvider.get(provider)?.values() ?? [])].map((health) => health.status(now)),
+    const asked = targets.flatMap(
+      ({ provider, knownAs }) => this.#byProvider.get(provider)?.get(knownAs) ?? [],
     );
+    return [...new Set(asked)].map((health) => health.status(now));
   }
 }
 

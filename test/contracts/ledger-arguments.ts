@@ -125,6 +125,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['hash', () => createKey({ hash: 'a'.repeat(63) })],
       ['hash', () => createKey({ hash: 'A'.repeat(64) })],
       ['hash', () => createKey({ hash: 7 as never })],
+      ['version', () => createKey({ version: 0 })],
       ['name', () => createKey({ name: 'x'.repeat(201) })],
       ['name', () => createKey({ name: 7 as never })],
       ['limits.budget.amount', () => createKey({ limits: { budget: { amount: -1n, per: 'day' } } })],

@@ -68,6 +68,17 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await found('new')).toMatchObject({ version: 4 });
     });
 
+    it('goes on from what it was in another store', async () => {
+      const key = { account: 'acme', key: 'k2', hash: hashOf('k2'), name: '', version: 5 };
+      await ledger.store.createKey(key);
+      expect(await ledger.store.createKey(key)).toMatchObject({ code: 'ok' });
+      expect(await found('k2')).toMatchObject({ version: 5 });
+      await update({ key: 'k2', version: 5 });
+      expect(await found('k2')).toMatchObject({ version: 6 });
+      await ledger.store.createKey({ ...key, key: 'k3', hash: hashOf('k3'), expiresAt: NOON + HOUR });
+      expect(await found('k3')).toMatchObject({ version: 5, expiresAt: NOON + HOUR });
+    });
+
     it('refuses who was judged by another one, and holds nothing', async () => {
       await update({ name: 'other' });
       expect(await admit(1, 1n, { keyVersion: 1 })).toMatchObject({ code: 'changed' });

@@ -110,6 +110,7 @@ export function checkCreateKey(command: CreateKey): void {
   checkAccount(command.account);
   checkKey(command.key);
   checkHash('hash', command.hash);
+  if (command.version !== undefined) checkCount('version', command.version, 1);
   checkTerms(command);
 }
 

@@ -20,7 +20,12 @@ import type {
 
 /** A key of which nothing ran yet; without a hash, the host's label for one. */
 export function newKey(
-  { key, hash, ...terms }: KeyTerms & { readonly key: string; readonly hash?: string },
+  {
+    key,
+    hash,
+    version = 1,
+    ...terms
+  }: KeyTerms & { readonly key: string; readonly hash?: string; readonly version?: number },
   now: number,
 ): KeyRow {
   const { name, limits = {}, expiresAt, policy } = terms;
@@ -31,7 +36,7 @@ export function newKey(
     limits,
     expiresAt,
     policy,
-    version: 1,
+    version,
     previous: undefined,
     createdAt: now,
     revokedAt: undefined,

@@ -147,7 +147,7 @@ async function carryOut(
 
 /** Says whether the store has it durably. A key whose secret before still works is made with that, and rotated. */
 async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Promise<boolean> {
-  const { account, key: id, hash } = command;
+  const { account, key: id, hash, version } = command;
   const known = previous && (await to.keyHashes?.(account))?.get(id);
   if (previous && known?.current === hash) return true;
   const created = await to.createKey(previous ? { ...command, hash: previous.hash } : command);
@@ -156,7 +156,7 @@ async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Prom
   }
   if (!previous) return created.durable !== false;
   const overlapMs = Math.max(0, previous.until - created.now);
-  const rotated = await to.rotateKey({ account, key: id, hash, version: 1, overlapMs });
+  const rotated = await to.rotateKey({ account, key: id, hash, version, overlapMs });
   if (rotated.code !== 'ok') {
     throw new MigrationRefusedError(
       account,

@@ -12,7 +12,7 @@ export interface MigrationPlan {
 }
 
 export interface PlannedKey {
-  readonly command: CreateKey;
+  readonly command: CreateKey & { readonly version: number };
   /** The secret before, where it still works. */
   readonly previous: KeyHashes['previous'];
   readonly isRevoked: boolean;
@@ -87,12 +87,15 @@ async function keysOf(
     const known = hashes?.get(key.key);
     if (known === undefined) return [];
     const { name, state, expiresAt, policy } = key;
+    const isRevoked = state === 'revoked';
+    // Its rotation, and its revocation, will raise it to what it is: what the host has noted of it goes on being true.
+    const version = Math.max(1, key.version - (known.previous ? 1 : 0) - (isRevoked ? 1 : 0));
     const terms = { name, limits: limitsLeft(key), ...(expiresAt !== undefined && { expiresAt }) };
-    const command = { account, key: key.key, hash: known.current, ...terms };
+    const command = { account, key: key.key, hash: known.current, version, ...terms };
     return {
       command: policy === undefined ? command : { ...command, policy },
       previous: known.previous,
-      isRevoked: state === 'revoked',
+      isRevoked,
     };
   });
 }

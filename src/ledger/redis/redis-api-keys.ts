@@ -69,7 +69,7 @@ export class RedisApiKeys {
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
     checkCreateKey(command);
-    const { account, key, hash } = command;
+    const { account, key, hash, version = 1 } = command;
     const own = `${account} ${key}`;
     const holder = await this.#holderOf(hash);
     const { reply: result, durable } = await this.#runner.runDurably(createKey, this.#of(account), [
@@ -77,6 +77,7 @@ export class RedisApiKeys {
       key,
       hash,
       ...termsOf(command),
+      String(version),
       holder === '' || holder === own ? '0' : '1',
     ]);
     if (result.code === 'conflict') return result;

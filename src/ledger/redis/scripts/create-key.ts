@@ -13,6 +13,7 @@ export const createKey: Script<
     name: string,
     expires: string,
     policy: string,
+    version: string,
     hashIsTaken: '0' | '1',
   ],
   CreateKeyResult
@@ -25,7 +26,8 @@ export const createKey: Script<
 -- ARGV[5] name         JSON
 -- ARGV[6] expires      ms, or -
 -- ARGV[7] policy       or empty
--- ARGV[8] taken        1 if another key has the hash
+-- ARGV[8] version      that it begins with
+-- ARGV[9] taken        1 if another key has the hash
 -- returns {code, now, seq}
 ${BOOKS_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
@@ -39,7 +41,7 @@ if known and known[1] then
   if same then redis.call('HSET', API_KEYS, id, known[1]) end
   return reply(now, same and 'ok' or 'conflict')
 end
-if ARGV[8] == '1' then return reply(now, 'conflict') end
+if ARGV[9] == '1' then return reply(now, 'conflict') end
 
 if not books then birth() end
 local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
@@ -47,7 +49,9 @@ local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
 key.window = window_start(key, now)
 key.changed = true
 redis.call('HSET', API_KEYS, id, row .. text(now) .. ' -', id .. ':n', ARGV[5])
-if ARGV[6] ~= '-' then redis.call('HSET', API_KEYS, id .. ':v', '1 ' .. ARGV[6] .. ' - -') end
+if ARGV[6] ~= '-' or ARGV[8] ~= '1' then
+  redis.call('HSET', API_KEYS, id .. ':v', ARGV[8] .. ' ' .. ARGV[6] .. ' - -')
+end
 if ARGV[7] ~= '' then redis.call('HSET', API_KEYS, id .. ':p', ARGV[7]) end
 return reply(now, 'ok')
 `,
