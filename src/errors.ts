@@ -34,7 +34,8 @@ export class InvalidRequestError extends RouterError {
     | 'truncated_body'
     | 'provider_not_found'
     | 'provider_not_available'
-    | 'invalid_idempotency_key';
+    | 'invalid_idempotency_key'
+    | 'content_policy_violation';
   readonly type = 'invalid_request_error';
   override readonly param: string | null;
 

@@ -135,7 +135,7 @@ export class Observation {
   /** What was held for is over; `startedAt` and `firstByteAt` are by the same clock. */
   ended(outcome: ObservedOutcome, startedAt: number, end: ObservedEnd | undefined): void {
     this.#outcome = outcome;
-    if (end?.firstByteAt !== undefined) this.#firstByteMs = end.firstByteAt - startedAt;
+    if (end?.firstByteAt !== undefined) this.#firstByteMs = toMicroseconds(end.firstByteAt - startedAt);
     if (outcome.ending === 'credits_exhausted') this.#errorCode = 'credits_exhausted';
     if (!end?.error) return;
     const { error } = end;
@@ -178,7 +178,7 @@ export class Observation {
       stream: this.#stream,
       attempts: this.#attempts.map((attempt) => attempt.over(attempt === last ? now : undefined)),
       ...(this.#firstByteMs !== undefined && { firstByteMs: this.#firstByteMs }),
-      durationMs: now - this.#since,
+      durationMs: toMicroseconds(now - this.#since),
       ...(ending && { ending }),
       ...(finishReason !== undefined && { finishReason }),
       admitted: this.#admitted,
@@ -261,9 +261,14 @@ export class ObservedAttempt {
       ...(this.#status !== undefined && { status: this.#status }),
       ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
       ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),
-      durationMs: until - this.#since,
+      durationMs: toMicroseconds(until - this.#since),
     };
   }
+}
+
+/** Ms with three decimals: the rest is noise in a log. */
+function toMicroseconds(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
 }
 
 /** What makes a message of its bytes: two opinions of that in one request are an attack. */

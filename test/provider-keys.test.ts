@@ -110,6 +110,38 @@ describe('a provider with several keys', () => {
     expect(used().slice(2)).not.toContain('sk-first-secret');
   });
 
+  it.each([
+    [
+      'OpenRouter',
+      '{"error":{"code":403,"message":"acme/m requires moderation. Your input was flagged for \\"violence\\".",' +
+        '"metadata":{"reasons":["violence"],"flagged_input":"…","provider_name":"Acme"}}}',
+    ],
+    [
+      'xAI (sub2api #5359)',
+      '{"code":"permission-denied","error":"Content violates usage guidelines. Team: t-1, API key ID: k-1, Model: m"}',
+    ],
+  ])('is not set aside for what a client has said: %s', async (_who, body) => {
+    for (const secret of SECRETS) refusals.set(secret, answerJson(body, 403));
+    for (const _ of [1, 2, 3, 4, 5, 6]) {
+      const response = await gateway.post(QUESTION);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toEqual({
+        error: {
+          message: "The model's provider refused this request for what it says (403).",
+          type: 'invalid_request_error',
+          param: null,
+          code: 'content_policy_violation',
+        },
+      });
+    }
+    expect(used()).toEqual([...SECRETS, ...SECRETS]);
+    expect(gateway.router.health()).toMatchObject([{ state: 'healthy', failuresInARow: 0 }]);
+    expect(gateway.errors).toEqual([]);
+    await expect
+      .poll(() => gateway.router.credits.balance('acct'))
+      .toMatchObject({ balance: '5.00', held: '0.00' });
+  });
+
   it('tells its operator which one it was, and never what it is', async () => {
     refusals.set(
       'sk-first-secret',

@@ -4,6 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 
 import {
   asError,
+  InvalidRequestError,
   OwnKeyRefusedError,
   RouterError,
   UpstreamError,
@@ -16,6 +17,8 @@ import { type Answer, Closed } from '../http/relay.ts';
 import { codeOf, type ObservedAttempt } from '../observation.ts';
 import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';
+import { saysContentRefused } from './content-policy.ts';
+import { peek } from './peek.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
 import { isSecret, SecretMask } from './secret-mask.ts';
 import { nominatedHeaders } from './upstream-request.ts';
@@ -117,7 +120,9 @@ export async function attempt(
         clocks.stop();
       });
       if (message.destroyed) clocks.stop();
-      return toAnswer(message, clocks, usesOwnKey, request.apiKey);
+      const answer = toAnswer(message, clocks, usesOwnKey, request.apiKey);
+      if (answer.status === 403) throw await forbidden(answer, client, usesOwnKey);
+      return answer;
     } catch (error) {
       clocks.stop();
       running.abort(asError(error));
@@ -145,8 +150,13 @@ function toAnswer(
   apiKey: string | undefined,
 ): Answer {
   const status = message.statusCode ?? 0;
-  const refusal = refuse(status, usesOwnKey);
-  if (refusal) throw refusal;
+  if (status === 401 || status === 402) throw accountRefused(status, usesOwnKey);
+  if (status < 200 || (status >= 300 && status < 400)) {
+    throw new UpstreamError(
+      'upstream_invalid_response',
+      `The model's provider answered with status ${status}, which no completion has.`,
+    );
+  }
   const headers: Record<string, string> = {};
   const nominated = nominatedHeaders(message.headers);
   for (const name of Object.keys(message.headers)) {
@@ -186,22 +196,23 @@ function errorPage(message: IncomingMessage, status: number, headers: Answer['he
   };
 }
 
-/** Answers that are about an account at the provider or another address, not about the client's request; bodies of the first show keys. */
-function refuse(status: number, usesOwnKey: boolean): RouterError | undefined {
-  if (status === 401 || status === 402 || status === 403) {
-    if (usesOwnKey) return new OwnKeyRefusedError(status);
-    return new UpstreamError(
-      'upstream_refused_credentials',
-      `The model's provider refused this server's own account (${status}). Its operator has been told.`,
-    );
-  }
-  if (status < 200 || (status >= 300 && status < 400)) {
-    return new UpstreamError(
-      'upstream_invalid_response',
-      `The model's provider answered with status ${status}, which no completion has.`,
-    );
-  }
-  return undefined;
+/** What is about an account at the provider, not about the client's request; its body shows keys. */
+function accountRefused(status: 401 | 402 | 403, usesOwnKey: boolean): RouterError {
+  if (usesOwnKey) return new OwnKeyRefusedError(status);
+  return new UpstreamError(
+    'upstream_refused_credentials',
+    `The model's provider refused this server's own account (${status}). Its operator has been told.`,
+  );
+}
+
+/** Some say so of a request's content: that sets no key and no target aside. Their words name the account, too. */
+async function forbidden(answer: Answer, client: Client, usesOwnKey: boolean): Promise<RouterError> {
+  const { text } = await peek(answer, client);
+  if (!saysContentRefused(text)) return accountRefused(403, usesOwnKey);
+  return new InvalidRequestError(
+    'content_policy_violation',
+    "The model's provider refused this request for what it says (403).",
+  );
 }
 
 /** The answer's plain bytes: `identity` was asked for, but some compress all the same. */
