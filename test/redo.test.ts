@@ -308,6 +308,29 @@ describe('a store made reliable', () => {
       expect(events).toEqual([]);
     });
 
+    it('makes the changes of a key in their order, also the second time', async () => {
+      const { primary, store } = await openAccount(100n);
+      const key = { account: 'acme', key: 'k1', name: '' };
+      await store.createKey({ ...key, hash: hashOf('old') });
+      const copied = primary.length;
+      await store.updateKey({ ...key, version: 1, policy: '{"models":[]}' });
+      await store.rotateKey({ ...key, hash: hashOf('new'), version: 2, overlapMs: 0 });
+      const { updateKey } = primary;
+      const unanswered: typeof updateKey = async (update) => {
+        primary.updateKey = updateKey;
+        await updateKey(update);
+        throw new StoreUnavailable('unknown');
+      };
+      primary.updateKey = unanswered;
+      await failOver(primary, copied);
+      await pass(20_000);
+      expect(primary.updateKey).toBe(updateKey);
+      expect(await store.findKey(hashOf('new'))).toMatchObject({ version: 3 });
+      await failOver(primary, copied);
+      await pass(20_000);
+      expect(await store.findKey(hashOf('new'))).toMatchObject({ policy: '{"models":[]}', version: 3 });
+    });
+
     it('takes a key that was rotated for no key that is lost', async () => {
       const { primary, store, events } = await openAccount(100n);
       const key = { account: 'acme', key: 'k1', name: '' };

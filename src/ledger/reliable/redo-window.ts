@@ -55,7 +55,6 @@ export interface Mark {
 }
 
 interface Entry {
-  readonly at: number;
   /** From when its minute counts. */
   since: number;
   readonly account: WatchedAccount;
@@ -153,14 +152,19 @@ export class RedoWindow {
     change: Change,
     wasMade: boolean = !('posted' in change) || change.posted !== undefined,
   ): void {
-    const before = account.changes.get(change);
-    if (before) this.#forget(before);
-    const at = this.#now();
-    const entry: Entry = { at, since: at, account, change, wasMade };
-    account.changes.set(change, entry);
-    this.#entries.add(entry);
     // Of others a repetition doesn't tell whether they were lost.
     const tells = ['grant', 'adjust', 'settle', 'void'].includes(change.type);
+    const at = this.#now();
+    const before = account.changes.get(change);
+    if (before && !tells) {
+      // In its place: what came after it was made from it.
+      before.since = at;
+      return;
+    }
+    if (before) this.#forget(before);
+    const entry: Entry = { since: at, account, change, wasMade };
+    account.changes.set(change, entry);
+    this.#entries.add(entry);
     if (tells && (wasMade || !account.newest)) this.#makeNewest(account, change);
     for (const oldest of this.#entries) {
       if (this.#entries.size <= MOST_ENTRIES) return;

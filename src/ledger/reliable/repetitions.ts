@@ -64,10 +64,10 @@ export class Repetitions {
       }
       case 'createKey': {
         // By its id: its hash may have been changed since.
-        const { key, hash } = change.command;
+        const { key, hash, version = 1 } = change.command;
         const state = await this.#listener.hear(() => store.keyState(account.id, key));
         // What leads from its hash to it may stand on another server, which lost it.
-        const isFound = state?.version !== 1 || (await this.#listener.hear(() => store.findKey(hash)));
+        const isFound = state?.version !== version || (await this.#listener.hear(() => store.findKey(hash)));
         if (!isFound) return this.repeat(account, change);
         return this.#found(account, state === undefined);
       }
