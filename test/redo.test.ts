@@ -315,16 +315,16 @@ describe('a store made reliable', () => {
       const copied = primary.length;
       await store.updateKey({ ...key, version: 1, policy: '{"models":[]}' });
       await store.rotateKey({ ...key, hash: hashOf('new'), version: 2, overlapMs: 0 });
-      const { updateKey } = primary;
-      const unanswered: typeof updateKey = async (update) => {
-        primary.updateKey = updateKey;
-        await updateKey(update);
-        throw new StoreUnavailable('unknown');
+      const updateKey = primary.updateKey.bind(primary);
+      let unanswered = 0;
+      primary.updateKey = async (update) => {
+        const reply = await updateKey(update);
+        if ((unanswered += 1) === 1) throw new StoreUnavailable('unknown');
+        return reply;
       };
-      primary.updateKey = unanswered;
       await failOver(primary, copied);
       await pass(20_000);
-      expect(primary.updateKey).toBe(updateKey);
+      expect(unanswered).toBe(2);
       expect(await store.findKey(hashOf('new'))).toMatchObject({ version: 3 });
       await failOver(primary, copied);
       await pass(20_000);

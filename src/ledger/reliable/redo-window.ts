@@ -55,6 +55,8 @@ export interface Mark {
 }
 
 interface Entry {
+  /** When it was acknowledged last. */
+  at: number;
   /** From when its minute counts. */
   since: number;
   readonly account: WatchedAccount;
@@ -158,11 +160,11 @@ export class RedoWindow {
     const before = account.changes.get(change);
     if (before && !tells) {
       // In its place: what came after it was made from it.
-      before.since = at;
+      before.at = before.since = at;
       return;
     }
     if (before) this.#forget(before);
-    const entry: Entry = { since: at, account, change, wasMade };
+    const entry: Entry = { at, since: at, account, change, wasMade };
     account.changes.set(change, entry);
     this.#entries.add(entry);
     if (tells && (wasMade || !account.newest)) this.#makeNewest(account, change);
