@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
 /** Less than this at once is not worth the preparation. */
-const LEAST_BYTES = 4096;
+const LEAST_BYTES = 1024;
 
 const NO_WORDS: DataView = new DataView(new ArrayBuffer(0));
 const HIGH_BITS = 0x80808080 | 0;

@@ -75,8 +75,11 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await found('k2')).toMatchObject({ version: 5 });
       await update({ key: 'k2', version: 5 });
       expect(await found('k2')).toMatchObject({ version: 6 });
-      await ledger.store.createKey({ ...key, key: 'k3', hash: hashOf('k3'), expiresAt: NOON + HOUR });
-      expect(await found('k3')).toMatchObject({ version: 5, expiresAt: NOON + HOUR });
+      const terms = { expiresAt: NOON + HOUR, policy: '{"models":[]}' };
+      await ledger.store.createKey({ ...key, key: 'k3', hash: hashOf('k3'), ...terms });
+      expect(await found('k3')).toMatchObject({ version: 5, ...terms });
+      const hashes = await ledger.store.keyHashes?.('acme');
+      if (hashes) expect(hashes.get('k3')).toEqual({ current: hashOf('k3') });
     });
 
     it('refuses who was judged by another one, and holds nothing', async () => {
@@ -207,6 +210,13 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       clock.now += 1;
       expect(await found('k1')).toBeUndefined();
       expect(await found('new')).toMatchObject({ overlapUntil: NOON + HOUR });
+    });
+
+    it('lets both secrets work for an overlap of a millisecond', async () => {
+      await rotate('new', { overlapMs: 1 });
+      expect(await found('k1')).toMatchObject({ hashUntil: NOON + 1 });
+      clock.now += 1;
+      expect(await found('k1')).toBeUndefined();
     });
 
     it('keeps id, terms and counters', async () => {

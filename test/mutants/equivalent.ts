@@ -107,6 +107,30 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'shows only where a disk can be waited for, from Redis 7.2 on',
   },
   {
+    file: 'redis/scripts/create-key.ts',
+    original: 'if known and known[1] then',
+    mutant: 'if known and known[2] then',
+    because: 'both fields are written together',
+  },
+  {
+    file: 'redis/scripts/create-key.ts',
+    original: "if ARGV[6] ~= '-' or ARGV[8] ~= '1' then",
+    mutant: "if ARGV[7] ~= '-' or ARGV[8] ~= '1' then",
+    because: 'what is written then is what is taken for it where nothing is',
+  },
+  {
+    file: 'redis/scripts/rotate-key.ts',
+    original: "redis.call('HSET', API_KEYS, id, values[1])",
+    mutant: '',
+    because: 'shows only where a disk can be waited for, from Redis 7.2 on',
+  },
+  {
+    file: 'redis/scripts/requests-lua.ts',
+    original: '{1, 1, 0, 0, 0, 0, 0, 0, 0})',
+    mutant: '{2, 1, 0, 0, 0, 0, 0, 0, 0})',
+    because: 'finish sets the number of requests itself',
+  },
+  {
     file: 'redis/scripts/keys-lua.ts',
     original: 'if not values[1] then return nil end',
     mutant: 'if not values[2] then return nil end',

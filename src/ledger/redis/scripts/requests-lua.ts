@@ -11,16 +11,17 @@ local RETENTION = 86400000
 local changed_requests = {}
 
 -- The state of a request is H held, S settled, V voided or X expired; hashes is '' or two with a space before each.
--- A request that an earlier release has written last has no model, and nothing of it was counted.
+-- A request that an earlier release has written last has no model, and nothing of it was counted. Which line it has in
+-- the journal is not read here: a held one has none, and one that ends gets another.
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
   local state, amount, checkpoint, due, window, tokens, key, rest =
     string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
-  local hashes, model, line = string.match(rest, '^(.-) =(%S*) (%S+)')
+  local hashes, model = string.match(rest, '^(.-) =(%S*) ')
   return {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint), due = tonumber(due),
     window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes or rest, model = model,
-    line = line or '-', ended = ''}
+    line = '-', ended = ''}
 end
 
 local function save_request(request)
