@@ -32,6 +32,12 @@ interface Streams extends Target {
   readonly seconds: number;
 }
 
+/** When the streams that still run are let go. */
+interface Limit {
+  /** @default none */
+  readonly mostSeconds?: number;
+}
+
 export interface Requests {
   readonly answered: number;
   readonly failed: number;
@@ -43,7 +49,10 @@ export interface Requests {
 export interface Chunks {
   readonly streams: number;
   readonly chunks: number;
+  /** Not a 200, or not whole. */
   readonly failed: number;
+  /** Let go, because they still ran at the limit. */
+  readonly late: number;
   readonly seconds: number;
   /** From the request's first byte to the answer's first event. */
   readonly firstMs: readonly number[];
@@ -99,8 +108,8 @@ answerParent(undefined, {
     return { answered: ms.length, failed, seconds: (performance.now() - beganAt) / 1000, ms };
   },
 
-  streams: async ({ streams, seconds, ...target }: Streams): Promise<Chunks> => {
-    const tally = new ChunkTally();
+  streams: async ({ streams, seconds, mostSeconds, ...target }: Streams & Limit): Promise<Chunks> => {
+    const tally = new ChunkTally(mostSeconds);
     const request = requestBytes(target);
     const until = performance.now() + seconds * 1000;
     const client = async (): Promise<void> => {
@@ -116,8 +125,8 @@ answerParent(undefined, {
     return tally.result();
   },
 
-  steady: async ({ perSecond, seconds, ...target }: OpenLoop): Promise<Chunks> => {
-    const tally = new ChunkTally();
+  steady: async ({ perSecond, seconds, mostSeconds, ...target }: OpenLoop & Limit): Promise<Chunks> => {
+    const tally = new ChunkTally(mostSeconds);
     const request = requestBytes(target);
     const running: Promise<void>[] = [];
     const beganAt = performance.now();
@@ -151,6 +160,8 @@ answerParent(undefined, {
 const DATA = Buffer.from('data: ');
 const TIME = Buffer.from('"id":"t');
 const HEAD_END = Buffer.from('\r\n\r\n');
+/** Longer than what follows `[DONE]`. */
+const END_BYTES = 64;
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i;
 
@@ -162,17 +173,32 @@ class ChunkTally {
   #streams = 0;
   #chunks = 0;
   #failed = 0;
+  #late = 0;
+  readonly #endsAt: number;
+
+  constructor(mostSeconds = Infinity) {
+    this.#endsAt = this.#beganAt + mostSeconds * 1000;
+  }
 
   /** Asks for one stream, on a connection of its own, and reads it to its end. */
   async stream(port: number, request: Buffer): Promise<void> {
     const connection = new Connection(port);
     await connection.open();
+    let isLate = false;
+    const letGo = (): void => {
+      isLate = true;
+      connection.close();
+    };
+    const leftMs = this.#endsAt - performance.now();
+    const limit = Number.isFinite(leftMs) ? setTimeout(letGo, leftMs) : undefined;
     const from = performance.now();
     let isFirst = true;
+    let end = '';
     const isOk = await connection.ask(request, (bytes) => {
       if (isFirst) this.#firstMs.push(performance.now() - from);
       isFirst = false;
       this.#chunks += countOf(bytes, DATA);
+      end = (end + bytes.toString('latin1', Math.max(0, bytes.length - END_BYTES))).slice(-END_BYTES);
       const at = bytes.indexOf(TIME);
       if (at === -1) return;
       const start = at + TIME.length;
@@ -180,7 +206,10 @@ class ChunkTally {
       const late = (Number(process.hrtime.bigint()) - sentAt) / 1e6;
       if (late < 60_000) this.#oneWayMs.push(late);
     });
-    if (isOk) this.#streams += 1;
+    clearTimeout(limit);
+    // A gateway that gives up says so in an event, under a 200.
+    if (isOk && end.includes('[DONE]')) this.#streams += 1;
+    else if (isLate) this.#late += 1;
     else this.#failed += 1;
     connection.close();
   }
@@ -190,6 +219,7 @@ class ChunkTally {
       streams: this.#streams,
       chunks: this.#chunks,
       failed: this.#failed,
+      late: this.#late,
       seconds: (performance.now() - this.#beganAt) / 1000,
       firstMs: this.#firstMs,
       oneWayMs: this.#oneWayMs,

@@ -79,7 +79,8 @@ function jsonAnswer(size: number): Buffer {
 
 const STREAM_HEAD =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n';
-const FILLER = 'x'.repeat(40);
+// LiteLLM takes a hundred chunks that are all the same for a model that hangs, and breaks off.
+const FILLERS = ['x'.repeat(40), 'y'.repeat(40)];
 
 /** An interval of 0 sends all chunks at once, as fast as they are read. */
 function stream(socket: net.Socket, count: number, intervalMs: number): void {
@@ -94,7 +95,7 @@ function stream(socket: net.Socket, count: number, intervalMs: number): void {
     sent += 1;
     const isLast = sent === count;
     const head = sent === 1 ? STREAM_HEAD : '';
-    const more = socket.write(head + chunk(event()) + (isLast ? end() : ''));
+    const more = socket.write(head + chunk(event(sent)) + (isLast ? end() : ''));
     if (isLast) {
       streams.open -= 1;
       clearInterval(timer);
@@ -116,10 +117,10 @@ function stream(socket: net.Socket, count: number, intervalMs: number): void {
   if (sent < count) timer = setInterval(next, intervalMs);
 }
 
-function event(): string {
+function event(n: number): string {
   return (
     `data: {"id":"t${process.hrtime.bigint()}","object":"chat.completion.chunk","created":1790000000,"model":"stream",` +
-    `"choices":[{"index":0,"delta":{"content":"${FILLER}"},"logprobs":null,"finish_reason":null}],"usage":null}\n\n`
+    `"choices":[{"index":0,"delta":{"content":"${FILLERS[n % 2]}"},"logprobs":null,"finish_reason":null}],"usage":null}\n\n`
   );
 }
 
