@@ -1,5 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { Child } from './child.ts';
-import { type Proxy, startProxy, type Surroundings } from './proxies.ts';
+import { startProxy } from './proxies.ts';
+import type { Proxy, Surroundings } from './proxy.ts';
 
 /** What every part of the benchmark needs. */
 export interface Bench {
@@ -12,7 +15,7 @@ export interface Bench {
   readonly rounds: number;
   /** Of one proxy in one round. */
   readonly seconds: number;
-  /** Of one proxy before its first round: code is compiled by then. */
+  /** Of one proxy before its first round, where that compiles its code. */
   readonly warmSeconds: number;
   readonly isQuick: boolean;
 }
@@ -45,15 +48,33 @@ export async function interleave(
   const proxies: Proxy[] = [];
   try {
     for (const name of names) proxies.push(await startProxy(name, bench.surroundings, options));
-    for (const proxy of proxies) await measure(proxy, bench.warmSeconds);
+    for (const proxy of proxies) {
+      await measure(proxy, proxy.compilesAsItRuns ? bench.warmSeconds : 1);
+      await idle(proxy);
+    }
     const rounds = new Map<string, Round[]>(names.map((name) => [name, []]));
     for (let round = 0; round < bench.rounds; round++) {
       const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
-      for (const proxy of turned) rounds.get(proxy.name)?.push(await measure(proxy, bench.seconds));
+      for (const proxy of turned) {
+        rounds.get(proxy.name)?.push(await measure(proxy, bench.seconds));
+        await idle(proxy);
+      }
     }
     return rounds;
   } finally {
     for (const proxy of proxies) await proxy.stop();
+  }
+}
+
+/** Waits, for a while, until a foreign process is done: what it has left to do would be done in another's round. */
+async function idle(proxy: Proxy): Promise<void> {
+  if (proxy.node) return;
+  let before = await proxy.cpuUs();
+  for (const until = performance.now() + 5000; performance.now() < until;) {
+    await sleep(50);
+    const now = await proxy.cpuUs();
+    if (now - before <= 10_000) return;
+    before = now;
   }
 }
 

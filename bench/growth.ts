@@ -1,6 +1,7 @@
 import { type Bench, doorOf, type Figure, median } from './figures.ts';
 import type { Chunks, Requests } from './processes/load.ts';
-import { type Proxy, startProxy } from './proxies.ts';
+import { startProxy } from './proxies.ts';
+import type { Proxy } from './proxy.ts';
 
 /** How the cost grows: with bytes and chunks in proportion; with models, keys and streams not at all. */
 export async function measureGrowth(bench: Bench): Promise<readonly Figure[]> {

@@ -1,6 +1,6 @@
 import { type Bench, doorOf, type Figure, interleave, median, type Round, toFigures } from './figures.ts';
 import type { Requests } from './processes/load.ts';
-import type { Proxy } from './proxies.ts';
+import type { Proxy } from './proxy.ts';
 
 const OURS = ['router, memory', 'router, Redis', 'router, SQLite'];
 const EXPRESS = ['router, memory, in Express', 'http-proxy-middleware in Express'];

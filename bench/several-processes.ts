@@ -5,7 +5,8 @@ import { openStore } from '../src/ledger/open-store.ts';
 import { type Child, startChild } from './child.ts';
 import { type Bench, doorOf, type Figure, median } from './figures.ts';
 import type { Requests } from './processes/load.ts';
-import { type Proxy, startProxy } from './proxies.ts';
+import { startProxy } from './proxies.ts';
+import type { Proxy } from './proxy.ts';
 
 /** What an answer of the benchmark's provider costs: 9 tokens at 1,000 and 12 at 3,000 nano-dollars. */
 const COST = 45_000n;

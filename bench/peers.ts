@@ -1,0 +1,79 @@
+import { freePort, runForeign } from './foreign.ts';
+import { bifrost } from './peers/bifrost.ts';
+import { litellm } from './peers/litellm.ts';
+import { nginx } from './peers/nginx.ts';
+import { llmops, portkey } from './peers/node-gateways.ts';
+import type { Peer } from './peers/peer.ts';
+import type { Proxy, Surroundings } from './proxy.ts';
+
+const ALL: readonly Peer[] = [nginx, portkey, llmops, bifrost, litellm];
+
+export interface Peers {
+  readonly found: readonly string[];
+  /** By name, e.g. `1.15.2`. */
+  readonly versions: Readonly<Record<string, string>>;
+  /** For each other a line that says what it lacks. */
+  readonly missing: readonly string[];
+}
+
+/** Which peers this machine has, or can get, and which of them answer. */
+export async function findPeers(surroundings: Surroundings): Promise<Peers> {
+  const versions: Record<string, string> = {};
+  const missing: string[] = [];
+  for (const peer of ALL) {
+    try {
+      const version = await peer.install();
+      await tryOut(peer, surroundings);
+      versions[peer.name] = version;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      missing.push(`${peer.name} is left out: ${reason.split('\n')[0]}`);
+    }
+  }
+  return { found: Object.keys(versions), versions, missing };
+}
+
+export function peerNamed(name: string): Peer | undefined {
+  return ALL.find((peer) => peer.name === name);
+}
+
+export async function startPeer(peer: Peer, { upstreamPort, folder, core }: Surroundings): Promise<Proxy> {
+  const port = await freePort();
+  return runForeign(peer.name, port, peer.program({ port, upstreamPort, folder }), core);
+}
+
+const CHUNKS = 200;
+
+/** @throws where it doesn't answer a request and a stream whole, or can't be measured here */
+async function tryOut(peer: Peer, surroundings: Surroundings): Promise<void> {
+  const proxy = await startPeer(peer, surroundings);
+  try {
+    const json = await ask(proxy, 'json-1200', false);
+    if (!json.includes('"chat.completion"'))
+      throw new Error(`it answers a request with ${json.slice(0, 100)}`);
+    const events = await ask(proxy, `stream-${CHUNKS}-0`, true);
+    const count = events.split('"content":').length - 1;
+    if (count < CHUNKS || !events.includes('data: [DONE]'))
+      throw new Error(`it passes ${count} of a stream's ${CHUNKS} chunks`);
+    if (Number.isNaN(await proxy.cpuUs())) throw new Error('this system does not tell its processor time');
+  } finally {
+    await proxy.stop();
+  }
+}
+
+async function ask({ port, path, key, headers }: Proxy, model: string, stream: boolean): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({
+      model,
+      ...(stream && { stream }),
+      messages: [{ role: 'user', content: 'Hello' }],
+    }),
+    signal: AbortSignal.timeout(20_000),
+  });
+  const text = await response.text();
+  if (response.status !== 200)
+    throw new Error(`it answers ${model} with ${response.status} ${text.slice(0, 200)}`);
+  return text;
+}

@@ -1,0 +1,28 @@
+import type { Child } from './child.ts';
+
+/** A proxy that runs, and what a client must send to be let through. */
+export interface Proxy {
+  readonly name: string;
+  readonly port: number;
+  readonly path: string;
+  readonly key: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether its code is compiled while it runs, so that its first requests are slower than all others. */
+  readonly compilesAsItRuns: boolean;
+  /** How many streams it can hold open in reasonable time, where that is less than the benchmark would like. */
+  readonly mostStreams?: number;
+  /** Of the process so far, in µs. */
+  cpuUs(): Promise<number>;
+  rssBytes(): Promise<number>;
+  /** Where it is a process of Node's: its heap after a collection, and the longest block of its event loop since last asked. */
+  readonly node: Child | undefined;
+  stop(): Promise<void>;
+}
+
+export interface Surroundings {
+  readonly upstreamPort: number;
+  readonly redisUrl: string;
+  readonly folder: string;
+  /** The core that the proxy has to itself; none on a machine with one. */
+  readonly core: number;
+}
