@@ -76,7 +76,11 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       await update({ key: 'k2', version: 5 });
       expect(await found('k2')).toMatchObject({ version: 6 });
       const terms = { expiresAt: NOON + HOUR, policy: '{"models":[]}' };
-      await ledger.store.createKey({ ...key, key: 'k3', hash: hashOf('k3'), ...terms });
+      const other = { ...key, key: 'k3', hash: hashOf('k3'), ...terms };
+      for (const _ of ['made', 'repeated']) {
+        expect(await ledger.store.createKey(other)).toMatchObject({ code: 'ok' });
+      }
+      expect(await ledger.store.createKey({ ...other, policy: '{}' })).toMatchObject({ code: 'conflict' });
       expect(await found('k3')).toMatchObject({ version: 5, ...terms });
       const hashes = await ledger.store.keyHashes?.('acme');
       if (hashes) expect(hashes.get('k3')).toEqual({ current: hashOf('k3') });

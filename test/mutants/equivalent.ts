@@ -119,6 +119,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'what is written then is what is taken for it where nothing is',
   },
   {
+    file: 'redis/scripts/create-key.ts',
+    original: "if ARGV[6] ~= '-' or ARGV[8] ~= '1' then",
+    mutant: "if ARGV[6] ~= '-' or ARGV[9] ~= '1' then",
+    because: 'what is written then is what is taken for it where nothing is',
+  },
+  {
     file: 'redis/scripts/rotate-key.ts',
     original: "redis.call('HSET', API_KEYS, id, values[1])",
     mutant: '',
