@@ -263,6 +263,13 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await rotate('k1', { version: 2 })).toMatchObject({ code: 'conflict' });
     });
 
+    it('leaves the secret that it ended to whoever wants it', async () => {
+      await rotate('new');
+      const other = { account: 'zeta', key: 'k3', hash: hashOf('k1'), name: '' };
+      expect(await ledger.store.createKey(other)).toMatchObject({ code: 'ok' });
+      expect(await found('k1')).toMatchObject({ account: 'zeta' });
+    });
+
     it('takes no hash that another key has', async () => {
       await createKey('k2');
       await ledger.store.createKey({ account: 'zeta', key: 'k3', hash: hashOf('k3'), name: '' });

@@ -137,6 +137,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'finish sets the number of requests itself',
   },
   {
+    file: 'redis/scripts/requests-lua.ts',
+    original: '{1, 1, 0, 0, 0, 0, 0, 0, 0})',
+    mutant: '{1, 1, 0, 0, 0, 0, 0, 1, 0})',
+    because: 'finish sets what was charged itself',
+  },
+  {
+    file: 'redis/scripts/revoke-key.ts',
+    original: "redis.call('HSET', API_KEYS, ARGV[2], row)",
+    mutant: '',
+    because: 'shows only where a disk can be waited for, from Redis 7.2 on',
+  },
+  {
+    file: 'redis/scripts/update-key.ts',
+    original: "redis.call('HSET', API_KEYS, id, values[1])",
+    mutant: '',
+    because: 'shows only where a disk can be waited for, from Redis 7.2 on',
+  },
+  {
     file: 'redis/scripts/keys-lua.ts',
     original: 'if not values[1] then return nil end',
     mutant: 'if not values[2] then return nil end',
