@@ -15,7 +15,7 @@ export interface Bench {
   readonly rounds: number;
   /** Of one proxy in one round. */
   readonly seconds: number;
-  /** Of one proxy before its first round, where that compiles its code. */
+  /** Of one proxy before its first round, where its first requests are slow. */
   readonly warmSeconds: number;
   readonly isQuick: boolean;
 }
@@ -49,7 +49,7 @@ export async function interleave(
   try {
     for (const name of names) proxies.push(await startProxy(name, bench.surroundings, options));
     for (const proxy of proxies) {
-      await measure(proxy, proxy.compilesAsItRuns ? bench.warmSeconds : 1);
+      await measure(proxy, proxy.isSlowAtFirst ? bench.warmSeconds : 1);
       await idle(proxy);
     }
     const rounds = new Map<string, Round[]>(names.map((name) => [name, []]));

@@ -17,7 +17,7 @@ export interface Program {
   readonly path?: string;
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly compilesAsItRuns?: boolean;
+  readonly isSlowAtFirst?: boolean;
   readonly mostStreams?: number;
 }
 
@@ -52,7 +52,7 @@ export async function runForeign(name: string, port: number, program: Program, c
     path: program.path ?? '/v1/chat/completions',
     key: program.key ?? 'none',
     headers: program.headers ?? {},
-    compilesAsItRuns: program.compilesAsItRuns ?? false,
+    isSlowAtFirst: program.isSlowAtFirst ?? false,
     ...(program.mostStreams !== undefined && { mostStreams: program.mostStreams }),
     cpuUs: async () => sumOf(familyOf(pid), cpuUsOf),
     rssBytes: async () => sumOf(familyOf(pid), rssBytesOf),

@@ -25,7 +25,7 @@ export async function startProxy(
     path: '/v1/chat/completions',
     key: await child.ask<string>('key'),
     headers: {},
-    compilesAsItRuns: true,
+    isSlowAtFirst: true,
     cpuUs: async () => (await child.usage()).cpuUs,
     rssBytes: async () => (await child.usage()).rssBytes,
     node: child,

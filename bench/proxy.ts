@@ -7,8 +7,8 @@ export interface Proxy {
   readonly path: string;
   readonly key: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Whether its code is compiled while it runs, so that its first requests are slower than all others. */
-  readonly compilesAsItRuns: boolean;
+  /** Whether its code is compiled or loaded while it runs, so that its first requests are slower than all others. */
+  readonly isSlowAtFirst: boolean;
   /** How many streams it can hold open in reasonable time, where that is less than the benchmark would like. */
   readonly mostStreams?: number;
   /** Of the process so far, in µs. */

@@ -24,7 +24,7 @@ function ofNode(args: readonly string[], prefix: string, { upstreamPort }: Place
     file: process.execPath,
     args,
     folder: folderOf(FOLDER),
-    compilesAsItRuns: true,
+    isSlowAtFirst: true,
     headers: {
       [`x-${prefix}-provider`]: 'openai',
       [`x-${prefix}-custom-host`]: `http://127.0.0.1:${upstreamPort}/v1`,
