@@ -10,7 +10,7 @@ import { type Command, type Invocation, type StoreCommand, UsageError } from './
 import { adjustCommand, balanceCommand, grantCommand } from './commands/credits.ts';
 import { findStore } from './commands/find-store.ts';
 import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
-import { help, NAME, overview, synopsis } from './commands/help.ts';
+import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
 import { initCommand } from './commands/init.ts';
 import {
   createKeyCommand,
@@ -24,6 +24,7 @@ import { journalCommand, trimCommand } from './commands/journal.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { nearest } from './commands/nearest.ts';
 import { Progress } from './commands/progress.ts';
+import { requireNode } from './commands/require-node.ts';
 import { serveCommand } from './commands/serve.ts';
 import { usageCommand } from './commands/usage.ts';
 import { ConfigError } from './config/config-error.ts';
@@ -59,6 +60,7 @@ const progress = new Progress(process.stderr);
 
 async function main(args: readonly string[]): Promise<number> {
   try {
+    requireNode(process.versions.node);
     return await runCommand(args);
   } catch (error) {
     // A TypeError says which argument can't be right, of ours or of a store's.
@@ -76,9 +78,15 @@ async function runCommand(args: readonly string[]): Promise<number> {
     console.log(version());
     return OK;
   }
-  if (word === undefined || ['--help', '-h', 'help'].includes(word)) {
+  if (word === undefined || ['--help', '-h'].includes(word)) {
     console.log(overview(COMMANDS));
     return word === undefined ? MISUSED : OK;
+  }
+  if (word === 'help') return runCommand([...args.slice(1), '--help']);
+  const family = COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
+  if (family.length > 0 && ['--help', '-h'].includes(args[1] ?? '')) {
+    console.log(familyHelp(word, family));
+    return OK;
   }
   const command = findCommand(args);
   const { options, positionals } = parseArguments(command, args.slice(command.name.split(' ').length));

@@ -110,6 +110,7 @@ describe('usage', () => {
 
   it.each<[string, string[], string]>([
     ['an unknown group', ['--by', 'day,week'], '--by takes day, account, key, model, or total, got "week"'],
+    ['a group twice', ['--by', 'day,day'], '--by takes each once, got "day,day"'],
     ['a day that is none', ['--from', '2026-02-30'], 'from must be a day'],
     [
       'days the wrong way round',

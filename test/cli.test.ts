@@ -78,6 +78,28 @@ describe('the command', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: chat-completions-router credits grant ACCOUNT AMOUNT --id ID/);
     expect(stdout).toContain('--store URL');
+    expect((await run(['help', 'credits', 'grant'])).stdout).toBe(stdout);
+  });
+
+  it.each([
+    ['keys', '--help'],
+    ['keys', '-h'],
+    ['help', 'keys'],
+  ])('says which commands begin with one word: %s %s', async (...args) => {
+    const { code, stdout } = await run(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: chat-completions-router keys COMMAND …\n\n  keys create  Make/);
+    expect(stdout).not.toContain('credits');
+  });
+
+  it('says that Node is too old, before anything of it is missed', async () => {
+    const version = "Object.defineProperty(process, 'versions', { value: { node: '20.19.0' } })";
+    const flags = ['--import', `data:text/javascript,${encodeURIComponent(version)}`];
+    expect(await runCli(['--version'], { flags })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'chat-completions-router: Node 22.15 or later is needed, and this is 20.19.0\n',
+    });
   });
 
   it.each<[string, string[], string]>([
@@ -202,6 +224,11 @@ describe('credits', () => {
     ['no amount', ['acme', 'much', '--id', 'p1'], 'amount must be a decimal string of USD'],
     ['no id', ['acme', '1'], '--id is required'],
     ['no date', ['acme', '1', '--id', 'p1', '--expires', 'soon'], '--expires must be a date'],
+    [
+      'a date that is past',
+      ['acme', '1', '--id', 'p1', '--expires', '2020-01-01'],
+      '--expires must be in the',
+    ],
     ['no priority', ['acme', '1', '--id', 'p1', '--priority', '-1'], '--priority must be a whole number'],
   ])('refuses a grant with %s', async (_what, args, message) => {
     const { code, stderr } = await on('credits', 'grant', ...args);
@@ -349,6 +376,7 @@ describe('keys', () => {
     ['a limit of nothing', ['--requests-per-minute', '0'], 'requestsPerMinute must be an integer from 1'],
     ['no date', ['--expires', 'soon'], '--expires must be a date'],
     ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
+    ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each note once'],
     ['no factor', ['--markup', 'much'], 'markup.factor must be'],
   ])('are refused with %s, and nothing is made', async (_what, args, message) => {
     const { code, stderr } = await on('keys', 'create', 'acme', ...args);
@@ -400,6 +428,12 @@ describe('migrate', () => {
     expect((await ledger.snapshot('acme'))?.lots).toMatchObject([{ id: 'import:lot:g1' }]);
     await ledger.close();
     expect((await run(['audit', '--store', to])).code).toBe(0);
+  });
+
+  it('refuses a store that would be gone with it', async () => {
+    const { code, stderr } = await on('migrate', '--to', 'memory:');
+    expect(code).toBe(2);
+    expect(stderr).toContain('--to memory: would be gone');
   });
 
   it('refuses while requests run, and says which', async () => {

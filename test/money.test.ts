@@ -33,6 +33,7 @@ describe('parseUsd', () => {
       /^amount must be at most 9007199.254740991/,
     );
     expect(() => parseUsd('-9007199.254740992', 'amount')).toThrow(/^amount must be at most/);
+    expect(() => parseUsd('10000000000', 'amount')).toThrow(/^amount must be at most/);
   });
 });
 

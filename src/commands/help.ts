@@ -8,9 +8,8 @@ export const NAME = 'chat-completions-router';
 
 /** All commands, a line each. */
 export function overview(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
-  const list = (kind: (command: Command) => boolean): string[] =>
-    commands.filter(kind).map(({ name, summary }) => `  ${bold(name.padEnd(width))}  ${summary}`);
+  const width = widest(commands);
+  const list = (kind: (command: Command) => boolean): string[] => listed(commands.filter(kind), width);
   return [
     `Usage: ${NAME} COMMAND …`,
     '',
@@ -24,6 +23,17 @@ export function overview(commands: readonly Command[]): string {
     '',
     `${bold('--help')} after a command says how it is called; ${bold('--version')} says which this is.`,
     'Ends with 0 if all is well, 1 if something is wrong or failed, 2 if it was called wrongly.',
+  ].join('\n');
+}
+
+/** The commands that begin with one word. */
+export function familyHelp(word: string, commands: readonly Command[]): string {
+  return [
+    `Usage: ${NAME} ${word} COMMAND …`,
+    '',
+    ...listed(commands, widest(commands)),
+    '',
+    `${bold('--help')} after a command says how it is called.`,
   ].join('\n');
 }
 
@@ -46,6 +56,14 @@ export function help(command: Command): string {
 export function synopsis({ name, positionals, options }: Command): string {
   const flags = Object.entries(options).map(([each, option]) => flag(each, option));
   return [name, positionals, ...flags].filter((part) => part !== '').join(' ');
+}
+
+function listed(commands: readonly Command[], width: number): string[] {
+  return commands.map(({ name, summary }) => `  ${bold(name.padEnd(width))}  ${summary}`);
+}
+
+function widest(commands: readonly Command[]): number {
+  return Math.max(...commands.map(({ name }) => name.length));
 }
 
 function flag(name: string, { value }: CommandOption): string {

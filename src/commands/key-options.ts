@@ -100,5 +100,9 @@ function pairsFrom(text: string): Readonly<Record<string, string>> {
     }
     return [name, value.join('=')] as const;
   });
-  return Object.fromEntries(pairs);
+  const notes = Object.fromEntries(pairs);
+  if (Object.keys(notes).length < pairs.length) {
+    throw new UsageError(`--metadata must name each note once, got ${JSON.stringify(text)}`);
+  }
+  return notes;
 }

@@ -1,5 +1,5 @@
 import { migrate } from '../ledger/operations/migrate.ts';
-import { type StoreCommand, counted, required } from './command.ts';
+import { type StoreCommand, counted, required, UsageError } from './command.ts';
 
 export const migrateCommand: StoreCommand = {
   name: 'migrate',
@@ -11,8 +11,10 @@ export const migrateCommand: StoreCommand = {
   },
   async run(invocation) {
     const { store, print, progress, open } = invocation;
+    const to = required(invocation, 'to');
+    if (to === 'memory:') throw new UsageError('--to memory: would be gone with this command');
     const done = { checked: 0, moved: 0, compared: 0 };
-    const { problems, ...moved } = await migrate(store, open(required(invocation, 'to')), {
+    const { problems, ...moved } = await migrate(store, open(to), {
       onAccount: (_account, step) => {
         done[step] += 1;
         const { checked } = done;

@@ -59,10 +59,12 @@ export const usageCommand: StoreCommand = {
 
 function groupsOf(given: string): readonly UsageGroup[] {
   if (given === 'total') return [];
-  return given.split(',').map((name) => {
+  return given.split(',').map((name, n, names) => {
     const group = GROUPS.find((each) => each === name);
-    if (group) return group;
-    throw new UsageError(`--by takes ${GROUPS.join(', ')}, or total, got ${JSON.stringify(name)}`);
+    if (!group)
+      throw new UsageError(`--by takes ${GROUPS.join(', ')}, or total, got ${JSON.stringify(name)}`);
+    if (names.indexOf(name) < n) throw new UsageError(`--by takes each once, got ${JSON.stringify(given)}`);
+    return group;
   });
 }
 

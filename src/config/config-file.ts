@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import { extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -58,6 +57,8 @@ async function importConfig(path: string): Promise<unknown> {
   // A module is evaluated once for each URL: what has changed since needs another.
   if (imports > 0) url.searchParams.set('reload', String(imports));
   imports += 1;
+  // An old Node hasn't got these: imported by name, they would keep the command from saying so.
+  const { registerHooks, stripTypeScriptTypes } = process.getBuiltinModule('node:module');
   const hooks = registerHooks({
     load: (loaded, context, next) => {
       // Whatever the `type` of its package, and also where Node doesn't strip types by itself.

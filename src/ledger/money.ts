@@ -7,7 +7,7 @@ export type NanoDollars = bigint;
 /** The most an amount or a balance may be: 2^53 - 1 nano-dollars, about 9 million USD. */
 export const MAX_AMOUNT: NanoDollars = 2n ** 53n - 1n;
 
-const DECIMAL = /^(-?)(\d{1,9})(?:\.(\d{1,9}))?$/;
+const DECIMAL = /^(-?)(\d{1,15})(?:\.(\d{1,9}))?$/;
 
 /**
  * Reads a decimal string of USD.
