@@ -326,10 +326,18 @@ describe('keys', () => {
       budgetLeft: '5.00',
     });
     const text = await on('keys', 'get', 'acme', 'k1');
+    expect(text.stdout).toContain('\nmetadata       plan=pro,team=search\n');
     expect(text.stdout).toContain(
       '\npolicy         5.00/month · models openai/*,acme/fast · 60 requests/min · 90000 tokens/min · 4 at a time · × 1.2 · expires 2999-01-01T00:00Z\n',
     );
     expect(text.stdout).toMatch(/^budget left {4}5\.00, until \d{4}-\d\d-01T00:00Z$/m);
+  });
+
+  it('have names that steer no terminal, and end no line', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', '--name', 'a\n\u001b[31mb\u009bm\u202e');
+    const shown = String.raw`a\u000a\u001b[31mb\u009bm\u202e`;
+    expect((await on('keys', 'list', 'acme')).stdout).toContain(`k1  ${shown}  active`);
+    expect((await on('keys', 'get', 'acme', 'k1')).stdout).toContain(`\nname           ${shown}\n`);
   });
 
   it('are changed in what is said, and keep the rest', async () => {

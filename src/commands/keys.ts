@@ -8,7 +8,7 @@ import {
 import type { LedgerStore } from '../ledger/ledger.ts';
 import { count, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom, policyText } from './key-options.ts';
-import { table } from './table.ts';
+import { harmless, table } from './table.ts';
 
 export const createKeyCommand: StoreCommand = {
   name: 'keys create',
@@ -144,11 +144,13 @@ function row(key: ApiKeyInfo): readonly string[] {
 }
 
 function details(key: ApiKeyDetails): string {
-  const { budgetLeft, budgetResetsAt, requestsLeft, tokensLeft } = key;
+  const { budgetLeft, budgetResetsAt, requestsLeft, tokensLeft, metadata = {} } = key;
+  const notes = Object.entries(metadata).map((pair) => pair.join('='));
   const facts: readonly (readonly [string, string | number | undefined])[] = [
     ['id', key.id],
     ['account', key.account],
     ['name', key.name || undefined],
+    ['metadata', notes.join(',') || undefined],
     ['state', key.state],
     ['created', time(key.createdAt)],
     ['revoked', key.revokedAt && time(key.revokedAt)],
@@ -165,7 +167,7 @@ function details(key: ApiKeyDetails): string {
   ];
   return facts
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name.padEnd(13)}  ${value}`)
+    .map(([name, value]) => `${name.padEnd(13)}  ${harmless(String(value))}`)
     .join('\n');
 }
 

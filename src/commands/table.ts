@@ -1,5 +1,6 @@
 /** Lines of a table whose columns are as wide as what stands in them; numbers stand to the right. */
-export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string[] {
+export function table(heads: readonly string[], cells: readonly (readonly string[])[]): string[] {
+  const rows = cells.map((row) => row.map(harmless));
   const columns = heads.map((head, n) => ({
     width: Math.max(...[head, ...rows.map((row) => row[n] ?? '')].map(({ length }) => length)),
     isNumber: rows.every((row) => /^(-?[\d.,]+( ?(ms|s))?|-|)$/.test(row[n] ?? '')),
@@ -11,5 +12,13 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
       )
       .join('  ')
       .trimEnd(),
+  );
+}
+
+/** Clients make up names of models: what would steer a terminal, or end a line, is shown by its number. */
+export function harmless(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
