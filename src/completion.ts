@@ -4,6 +4,7 @@ import { quoteRequest } from './admission.ts';
 import type { ModelDiscovery } from './discovery.ts';
 import {
   asError,
+  AuthenticationError,
   CreditStoreUnavailableError,
   ModelNotAllowedError,
   RouterClosingError,
@@ -40,7 +41,7 @@ import type { Health } from './upstream/health.ts';
 import type { Sender } from './upstream/sender.ts';
 
 export interface CompletionServices {
-  readonly authenticator: Pick<Authenticator, 'refresh'>;
+  readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly markups: CallerMarkups;
@@ -266,6 +267,8 @@ async function admit(
     try {
       return { ...asked, hold: await services.settlements.admit(terms) };
     } catch (error) {
+      // What the ledger has refused for its key's sake is not shown anything else meanwhile.
+      if (error instanceof AuthenticationError) services.authenticator.invalidate(caller.account, caller.key);
       if (!(error instanceof KeyChanged)) throw error;
     }
     const anew = await services.authenticator.refresh(exchange.headers, caller);

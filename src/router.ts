@@ -222,7 +222,7 @@ export function createPacedRouter(
       discovery.start();
       await discovery.pending;
     },
-    credits: createCredits(store),
+    credits: createCredits(store, () => clock.now()),
     settled,
     reload,
     accounts: createAccounts(store),

@@ -202,6 +202,14 @@ describe('the admin door, given what can only be a mistake,', () => {
     ],
     [GRANTS, [], 'invalid_type', null, 'the body must be a JSON object.'],
     [GRANTS, '{"id":', 'invalid_json', null, 'not JSON in UTF-8'],
+    [GRANTS, '{"id":"g","amount":"1","amou\\u006et":"2"}', 'ambiguous_parameter', 'amount', 'given twice'],
+    [
+      GRANTS,
+      { id: 'g', amount: '1.00', expires_at: '2020-01-01T00:00:00Z' },
+      'invalid_value',
+      'expires_at',
+      'in the future, got 2020-01-01T00:00:00.000Z',
+    ],
     ['/accounts/a%20b/grants', { id: 'g', amount: '1.00' }, 'invalid_value', 'account', 'got "a b".'],
     [
       '/accounts/acme/adjustments',

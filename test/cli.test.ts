@@ -227,7 +227,7 @@ describe('credits', () => {
     [
       'a date that is past',
       ['acme', '1', '--id', 'p1', '--expires', '2020-01-01'],
-      '--expires must be in the',
+      'expiresAt must be in the future',
     ],
     ['no priority', ['acme', '1', '--id', 'p1', '--priority', '-1'], '--priority must be a whole number'],
   ])('refuses a grant with %s', async (_what, args, message) => {

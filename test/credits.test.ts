@@ -12,7 +12,7 @@ describe('credits', () => {
   beforeEach(() => {
     now = NOON;
     store = new MemoryStore({ now: () => now });
-    credits = createCredits(store);
+    credits = createCredits(store, () => now);
   });
 
   const admit = async (want: bigint): Promise<unknown> =>
@@ -48,6 +48,18 @@ describe('credits', () => {
   it('says that a grant was made before', async () => {
     await credits.grant('acme', '25.00', { id: 'g1' });
     expect(await credits.grant('acme', '25', { id: 'g1' })).toEqual({ available: '25.00', duplicate: true });
+  });
+
+  it('refuses a grant that has expired already, save one that was made before', async () => {
+    const past = { id: 'g1', expiresAt: NOON };
+    await expect(credits.grant('acme', '25', past)).rejects.toThrow(
+      'expiresAt must be in the future, got 2026-03-04T12:00:00.000Z',
+    );
+    expect(await store.balance('acme')).toBeUndefined();
+    await credits.grant('acme', '25', { id: 'g1', expiresAt: NOON + 1 });
+    now += 1;
+    const again = await credits.grant('acme', '25', { id: 'g1', expiresAt: NOON + 1 });
+    expect(again.duplicate).toBe(true);
   });
 
   it('takes a date and a time in ms for the same expiry', async () => {
@@ -202,7 +214,7 @@ describe('an exported journal', () => {
   beforeEach(() => {
     clock.now = NOON;
     store = new MemoryStore({ now: () => clock.now });
-    credits = createCredits(store);
+    credits = createCredits(store, () => clock.now);
   });
 
   async function exported(options?: ExportJournalOptions): Promise<object[]> {

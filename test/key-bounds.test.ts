@@ -142,6 +142,16 @@ describe('a change of a key that another router hammers', () => {
     if (what === 'a revocation') expect(there.errors).toEqual([]);
   });
 
+  it('counts for everything once a completion was refused for it', async () => {
+    const { key, id } = await here.router.keys.create({ account: 'acct' });
+    const { fetch, post } = clientsOf(there.baseURL, key);
+    expect((await post(QUESTION)).status).toBe(200);
+    await here.router.keys.revoke('acct', id);
+    expect((await fetch('/models')).status).toBe(200);
+    expect((await post(QUESTION)).status).toBe(401);
+    expect((await fetch('/models')).status).toBe(401);
+  });
+
   it('is not undone by a look-up that began before it, however slow', async () => {
     const { key, id } = await here.router.keys.create({ account: 'acct' });
     const { fetch, post } = clientsOf(there.baseURL, key);

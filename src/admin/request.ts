@@ -2,6 +2,8 @@ import { idempotencyKeyOf } from '../accounts/idempotency-key.ts';
 import { InvalidRequestError, UnsupportedMediaTypeError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
+import { JsonScanner } from '../json/scanner.ts';
+import { textOf } from '../json/token.ts';
 import { type Call, type Endpoint, nothing, type Sent } from './endpoint.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
@@ -73,9 +75,39 @@ async function readBody(exchange: Exchange): Promise<unknown> {
   if (body.kind === 'lost' && length === '0' && encoding === undefined) return undefined;
   const bytes = await readBytes({ headers, body }, LIMITS);
   if (bytes.length === 0) return undefined;
+  let repeated: string | undefined;
+  let parsed: unknown;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    repeated = repeatedMember(bytes);
+    parsed = JSON.parse(bytes.toString());
   } catch {
     throw new InvalidRequestError('invalid_json', 'The request body is not JSON in UTF-8.');
   }
+  if (repeated === undefined) return parsed;
+  const shown = repeated.slice(0, 100);
+  throw new InvalidRequestError('ambiguous_parameter', `${JSON.stringify(shown)} is given twice.`, shown);
+}
+
+/**
+ * A name that stands twice in one object: parsers differ on which of the two counts.
+ *
+ * @throws {JsonError} if it isn't JSON in UTF-8
+ */
+function repeatedMember(bytes: Uint8Array): string | undefined {
+  const seen = new Set<string>();
+  let containers = 0;
+  let repeated: string | undefined;
+  const scanner = new JsonScanner('', {
+    key: (within, token) => {
+      const name = textOf(token) ?? '';
+      const place = `${within} ${name}`;
+      if (seen.has(place)) repeated ??= name;
+      seen.add(place);
+    },
+    value: () => String((containers += 1)),
+    close: () => {},
+  });
+  scanner.write(bytes);
+  scanner.end();
+  return repeated;
 }

@@ -1,5 +1,5 @@
 import { createCredits, type CreditsChange } from '../ledger/operations/credits.ts';
-import { count, date, required, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
+import { count, date, required, type StoreCommand, type StoreInvocation } from './command.ts';
 
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
@@ -19,9 +19,6 @@ export const grantCommand: StoreCommand = {
     const [account = '', amount = ''] = positionals;
     const { expires, priority } = options;
     const expiresAt = expires === undefined ? undefined : date(expires, '--expires');
-    if (expiresAt && expiresAt.getTime() <= Date.now()) {
-      throw new UsageError(`--expires must be in the future, got ${JSON.stringify(expires)}`);
-    }
     const change = await createCredits(store).grant(account, amount, {
       id: required(invocation, 'id'),
       ...(expiresAt && { expiresAt }),

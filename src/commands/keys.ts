@@ -5,10 +5,11 @@ import {
   type CreatedApiKey,
   createApiKeys,
 } from '../accounts/api-keys.ts';
+import { harmless } from '../harmless.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
 import { count, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom, policyText } from './key-options.ts';
-import { harmless, table } from './table.ts';
+import { table } from './table.ts';
 
 export const createKeyCommand: StoreCommand = {
   name: 'keys create',

@@ -1,3 +1,5 @@
+import { harmless } from '../harmless.ts';
+
 /** Lines of a table whose columns are as wide as what stands in them; numbers stand to the right. */
 export function table(heads: readonly string[], cells: readonly (readonly string[])[]): string[] {
   const rows = cells.map((row) => row.map(harmless));
@@ -12,13 +14,5 @@ export function table(heads: readonly string[], cells: readonly (readonly string
       )
       .join('  ')
       .trimEnd(),
-  );
-}
-
-/** Clients make up names of models: what would steer a terminal, or end a line, is shown by its number. */
-export function harmless(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }

@@ -1,5 +1,7 @@
 import { styleText } from 'node:util';
 
+import { harmless } from '../harmless.ts';
+
 export type Level = 'info' | 'warn' | 'error';
 
 /** Writes a line: what happened, and what belongs to it. */
@@ -29,6 +31,6 @@ function pairs(fields: Readonly<Record<string, unknown>>): string[] {
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => {
       const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
-      return `${name}=${/^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)}`;
+      return harmless(`${name}=${/^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)}`);
     });
 }

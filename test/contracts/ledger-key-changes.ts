@@ -340,6 +340,14 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       });
     });
 
+    it('has the last nano-dollar of its budget left, and then nothing', async () => {
+      await createKey('k2', { budget: { amount: 11n, per: 'lifetime' } });
+      await admit(1, 10n, { key: 'k2' });
+      expect(await status('k2')).toMatchObject({ budgetLeft: 1n });
+      await admit(2, 1n, { key: 'k2' });
+      expect(await status('k2')).toMatchObject({ budgetLeft: 0n });
+    });
+
     it('has neither budget nor rates without limits', async () => {
       await admit(1, 10n);
       await settle(1, 10n);

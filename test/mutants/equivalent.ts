@@ -379,6 +379,30 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'books/key-limits.ts',
+    original: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,",
+    mutant: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'voided'>,",
+    because: 'a type',
+  },
+  {
+    file: 'books/key-limits.ts',
+    original: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,",
+    mutant: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'settled'>,",
+    because: 'a type',
+  },
+  {
+    file: 'books/key-limits.ts',
+    original: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,",
+    mutant: "key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'expired'>,",
+    because: 'a type',
+  },
+  {
+    file: 'books/keys.ts',
+    original: '...(left !== undefined && { budgetLeft: left > 0n ? left : 0n }),',
+    mutant: '...(left !== undefined && { budgetLeft: left >= 0n ? left : 0n }),',
+    because: '0 is 0',
+  },
+  {
+    file: 'books/key-limits.ts',
     original: "return { code: 'budget', left: left > 0n ? left : 0n };",
     mutant: "return { code: 'budget', left: left >= 0n ? left : 0n };",
     because: 'they are the same then',

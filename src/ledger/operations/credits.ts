@@ -127,11 +127,17 @@ const REASONS: Record<CreditsConflictError['code'], string> = {
 
 const MAX_ENTRIES = 1000;
 
-export function createCredits(store: LedgerStore): Credits {
+export function createCredits(store: LedgerStore, now: () => number = Date.now): Credits {
   return {
     async grant(account, amount, { id, expiresAt, priority }) {
       const granted = parseUsd(amount, 'amount');
       if (granted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
+      // One that was made when it was still to come may be repeated for ever.
+      if (Number(expiresAt) <= now() && !(await hasGrant(store, account, id))) {
+        throw new TypeError(
+          `expiresAt must be in the future, got ${new Date(Number(expiresAt)).toISOString()}`,
+        );
+      }
       const result = await store.grant({
         account,
         id,
@@ -184,6 +190,16 @@ export function createCredits(store: LedgerStore): Credits {
 
     accounts: () => store.accounts(),
   };
+}
+
+async function hasGrant(store: LedgerStore, account: string, id: string): Promise<boolean> {
+  for (let after = 0n; ;) {
+    const lines = await store.journal(account, after, MAX_ENTRIES);
+    if (lines.some((line) => line.type === 'g' && line.id === id)) return true;
+    const last = lines.at(-1);
+    if (!last) return false;
+    after = last.seq;
+  }
 }
 
 function checkPosition(name: string, position: number): void {
