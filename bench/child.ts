@@ -3,14 +3,15 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-import type { Usage } from './processes/parent.ts';
+import type { Memory } from './processes/parent.ts';
 
 /** A process of the benchmark that listens on a port and answers questions. */
 export interface Child {
   readonly port: number;
   readonly pid: number;
   ask<T>(question: string, argument?: unknown): Promise<T>;
-  usage(): Promise<Usage>;
+  cpuUs(): Promise<number>;
+  memory(): Promise<Memory>;
   stop(): Promise<void>;
 }
 
@@ -34,7 +35,8 @@ export async function startChild(
     port: await answerOf<number>(child),
     pid,
     ask,
-    usage: () => ask<Usage>('usage'),
+    cpuUs: () => ask<number>('cpuUs'),
+    memory: () => ask<Memory>('memory'),
     stop: async () => {
       const closed = once(child, 'close');
       child.kill('SIGKILL');

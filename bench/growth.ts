@@ -35,7 +35,7 @@ async function grow(
     const figures: Figure[] = [];
     for (const size of sizes) {
       const { value, unit } = await measure(bench, proxy, size);
-      const heap = ((await proxy.node?.usage())?.heapBytes ?? Number.NaN) / 1024 / 1024;
+      const heap = ((await proxy.node?.memory())?.heapBytes ?? Number.NaN) / 1024 / 1024;
       const name = `${size.toLocaleString('en-US')} ${what}`;
       figures.push({ what: name, proxy: proxy.name, value, unit });
       figures.push({ what: `${name}, heap after`, proxy: proxy.name, value: heap, unit: 'MB' });

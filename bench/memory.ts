@@ -18,10 +18,10 @@ export async function measureMemory(bench: Bench): Promise<readonly Figure[]> {
       await hold(streams);
       await settled();
       const after = await proxy.rssBytes();
-      const heap = (await proxy.node?.usage())?.heapBytes ?? Number.NaN;
+      const heap = (await proxy.node?.memory())?.heapBytes ?? Number.NaN;
       await settled(bench.isQuick ? 2000 : 10_000);
       const later = await proxy.rssBytes();
-      const heapLater = (await proxy.node?.usage())?.heapBytes ?? Number.NaN;
+      const heapLater = (await proxy.node?.memory())?.heapBytes ?? Number.NaN;
       const target = name === 'router, memory' && { target: '<= 36 KB' };
       figures.push(
         {

@@ -26,8 +26,8 @@ export async function startProxy(
     key: await child.ask<string>('key'),
     headers: {},
     isSlowAtFirst: true,
-    cpuUs: async () => (await child.usage()).cpuUs,
-    rssBytes: async () => (await child.usage()).rssBytes,
+    cpuUs: () => child.cpuUs(),
+    rssBytes: async () => (await child.memory()).rssBytes,
     node: child,
     stop: () => child.stop(),
   };
