@@ -135,7 +135,8 @@ async function report(): Promise<void> {
 }
 
 async function judge(): Promise<boolean> {
-  const store = new RedisStore(server.url);
+  // It reads hundreds of thousands of requests at once.
+  const store = new RedisStore({ client: server.url, timeoutMs: 60_000 });
   try {
     await until(async () => {
       await store.sweep(1000);
@@ -154,7 +155,11 @@ async function judge(): Promise<boolean> {
       const isSafe = !place.killedAt.some((time) => time > endedAt - 50 && time < endedAt + POSTING_MS);
       return isWhole && isSafe ? charge !== COST : (charge ?? 0n) > COST;
     });
-    const later = new RedisStore({ client: server.url, now: () => Date.now() + DAY_MS + 60_000 });
+    const later = new RedisStore({
+      client: server.url,
+      now: () => Date.now() + DAY_MS + 60_000,
+      timeoutMs: 60_000,
+    });
     while ((await later.sweep(10_000)) > 0);
     const left = (await later.snapshot('acct'))?.requests.length;
     await later.close();

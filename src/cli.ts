@@ -117,12 +117,15 @@ async function runCommand(args: readonly string[]): Promise<number> {
   return isWell ? OK : FAILED;
 }
 
+/** An audit reads all that an account remembers at once, which may be hundreds of thousands of requests. */
+const STORE_TIMEOUT_MS = 30_000;
+
 async function runOnStore(command: StoreCommand, invocation: Invocation): Promise<boolean> {
   const { store: url, config } = invocation.options;
   const found = await findStore({ store: url, config }, command.store === 'may be new');
   const opened: LedgerStore[] = [];
   const open = (where: string | LedgerStore): LedgerStore => {
-    const store = openStore(where);
+    const store = openStore(where, { timeoutMs: STORE_TIMEOUT_MS });
     opened.push(store);
     return store;
   };

@@ -1,6 +1,6 @@
 import type { LedgerStore } from './ledger.ts';
 import { MemoryStore } from './memory/memory-store.ts';
-import { RedisStore } from './redis/redis-store.ts';
+import { RedisStore, type RedisStoreOptions } from './redis/redis-store.ts';
 import { withoutPassword } from './redis/redis-url.ts';
 import { SqliteStore } from './sqlite/sqlite-store.ts';
 
@@ -11,14 +11,18 @@ const DEFAULT_FILE = './credits.db';
  *
  * Touches no network or file: the first command does.
  *
+ * @param options.timeoutMs - how long a command waits for a Redis that is opened now; two seconds by default
  * @throws {TypeError} saying what a store can be
  */
-export function openStore(store: string | LedgerStore | undefined): LedgerStore {
+export function openStore(
+  store: string | LedgerStore | undefined,
+  options: Pick<RedisStoreOptions, 'timeoutMs'> = {},
+): LedgerStore {
   if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: sayWhere });
   if (store === 'memory:') return process.env['NEXT_RUNTIME'] ? sharedMemoryStore() : new MemoryStore();
   if (typeof store === 'string') {
     if (/^sqlite:./.test(store)) return new SqliteStore(store.slice('sqlite:'.length));
-    if (/^rediss?[+:]/.test(store)) return new RedisStore(store);
+    if (/^rediss?[+:]/.test(store)) return new RedisStore({ ...options, client: store });
   }
   if (typeof store === 'object' && store !== null && typeof store.admit === 'function') return store;
   const got = JSON.stringify(typeof store === 'string' ? withoutPassword(store) : typeof store);
