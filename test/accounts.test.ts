@@ -50,7 +50,9 @@ describe('router.accounts', () => {
   it('says what became of every dollar that was granted', async () => {
     let now = Date.UTC(2026, 10, 21);
     const store = new MemoryStore({ now: () => now });
-    const { accounts, credits } = createChatCompletionsRouter({ ...bare, store });
+    const router = createChatCompletionsRouter({ ...bare, store });
+    const { accounts, credits } = router;
+    await router.ready();
     await credits.grant('acme', '7.00', { id: 'for-ever' });
     await credits.grant('acme', '3.00', { id: 'soon', expiresAt: now + 1000 });
     now += 2000;
