@@ -202,6 +202,13 @@ describe('the admin door, given what can only be a mistake,', () => {
     ],
     [GRANTS, [], 'invalid_type', null, 'the body must be a JSON object.'],
     [GRANTS, '{"id":', 'invalid_json', null, 'not JSON in UTF-8'],
+    [
+      GRANTS,
+      { id: 'g', amount: '1.00', ['a'.repeat(2000)]: 1, ['b'.repeat(2000)]: 2 },
+      'unsupported_parameter',
+      'a'.repeat(2000),
+      'Known are id, amount, expires_at, priority.',
+    ],
     [GRANTS, '{"id":"g","amount":"1","amou\\u006et":"2"}', 'ambiguous_parameter', 'amount', 'given twice'],
     [
       GRANTS,

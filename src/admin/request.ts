@@ -99,7 +99,9 @@ function repeatedMember(bytes: Uint8Array): string | undefined {
   let repeated: string | undefined;
   const scanner = new JsonScanner('', {
     key: (within, token) => {
-      const name = textOf(token) ?? '';
+      const name = textOf(token);
+      // Longer than any that an endpoint knows, which refuses it.
+      if (name === undefined) return;
       const place = `${within} ${name}`;
       if (seen.has(place)) repeated ??= name;
       seen.add(place);
