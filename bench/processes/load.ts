@@ -32,6 +32,11 @@ interface Streams extends Target {
   readonly seconds: number;
 }
 
+/** How long those that are held are watched. */
+interface Watch {
+  readonly seconds: number;
+}
+
 /** When the streams that still run are let go. */
 interface Limit {
   /** @default none */
@@ -61,6 +66,7 @@ export interface Chunks {
 }
 
 const held: net.Socket[] = [];
+let heldTally: ChunkTally | undefined;
 
 answerParent(undefined, {
   closed: async ({ connections, seconds, ...target }: ClosedLoop): Promise<Requests> => {
@@ -145,11 +151,20 @@ answerParent(undefined, {
     for (let n = 0; n < streams; n++) {
       const socket = net.connect(target.port, '127.0.0.1');
       socket.on('error', () => {});
+      socket.on('data', (bytes) => heldTally?.read(bytes));
       socket.write(request);
       held.push(socket);
-      await new Promise((resolve) => socket.once('data', resolve));
+      await Promise.race([once(socket, 'data'), once(socket, 'close')]);
     }
     return held.length;
+  },
+
+  watch: async ({ seconds }: Watch): Promise<Chunks> => {
+    const tally = new ChunkTally();
+    heldTally = tally;
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    heldTally = undefined;
+    return { ...tally.result(), failed: held.filter(({ destroyed }) => destroyed).length };
   },
 
   release: () => {
@@ -197,14 +212,8 @@ class ChunkTally {
     const isOk = await connection.ask(request, (bytes) => {
       if (isFirst) this.#firstMs.push(performance.now() - from);
       isFirst = false;
-      this.#chunks += countOf(bytes, DATA);
       end = (end + bytes.toString('latin1', Math.max(0, bytes.length - END_BYTES))).slice(-END_BYTES);
-      const at = bytes.indexOf(TIME);
-      if (at === -1) return;
-      const start = at + TIME.length;
-      const sentAt = Number(bytes.toString('latin1', start, bytes.indexOf('"', start)));
-      const late = (Number(process.hrtime.bigint()) - sentAt) / 1e6;
-      if (late < 60_000) this.#oneWayMs.push(late);
+      this.read(bytes);
     });
     clearTimeout(limit);
     // A gateway that gives up says so in an event, under a 200.
@@ -212,6 +221,17 @@ class ChunkTally {
     else if (isLate) this.#late += 1;
     else this.#failed += 1;
     connection.close();
+  }
+
+  /** Counts the chunks of what came, and looks when the first of them left. */
+  read(bytes: Buffer): void {
+    this.#chunks += countOf(bytes, DATA);
+    const at = bytes.indexOf(TIME);
+    if (at === -1) return;
+    const start = at + TIME.length;
+    const sentAt = Number(bytes.toString('latin1', start, bytes.indexOf('"', start)));
+    const late = (Number(process.hrtime.bigint()) - sentAt) / 1e6;
+    if (late < 60_000) this.#oneWayMs.push(late);
   }
 
   result(): Chunks {

@@ -83,15 +83,13 @@ export class Authenticator {
    */
   async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
     const apiKey = bearer(headers.authorization);
-    const { authenticate } = this.#options;
-    if (!authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
-
     const hash = this.#hashOf(apiKey, headers);
     const known = this.#callers.get(hash);
     if (known) {
       if (this.#isCurrent(known)) return known;
       this.#callers.delete(hash);
     }
+    if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
     const refusal = this.#strangers.get(hash);
     if (refusal) throw refusal;
     return await this.#callers.forceFetch(hash, { context: { apiKey, headers } });
