@@ -1,6 +1,7 @@
 /** Clients on raw sockets: they send requests that were built once, and look at no more of an answer than they must. */
 import { once } from 'node:events';
 import * as net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { answerParent } from './parent.ts';
 
@@ -146,23 +147,36 @@ answerParent(undefined, {
     return tally.result();
   },
 
-  hold: async ({ streams, ...target }: Omit<Streams, 'seconds'>): Promise<number> => {
+  /** Says how many streams stand: fewer than were asked for where their first bytes took too long. */
+  hold: async ({
+    streams,
+    mostSeconds = Infinity,
+    ...target
+  }: Omit<Streams, 'seconds'> & Limit): Promise<number> => {
     const request = requestBytes(target);
-    for (let n = 0; n < streams; n++) {
+    const until = performance.now() + mostSeconds * 1000;
+    let standing = 0;
+    const one = async (): Promise<void> => {
       const socket = net.connect(target.port, '127.0.0.1');
       socket.on('error', () => {});
       socket.on('data', (bytes) => heldTally?.read(bytes));
       socket.write(request);
       held.push(socket);
       await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+    };
+    for (let left = streams; left > 0 && performance.now() < until; left -= AT_ONCE) {
+      const some = Math.min(left, AT_ONCE);
+      const begun = Promise.all(Array.from({ length: some }, one)).then(() => (standing += some));
+      const limit = mostSeconds === Infinity ? [] : [sleep(until - performance.now())];
+      await Promise.race([begun, ...limit]);
     }
-    return held.length;
+    return standing;
   },
 
   watch: async ({ seconds }: Watch): Promise<Chunks> => {
     const tally = new ChunkTally();
     heldTally = tally;
-    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    await sleep(seconds * 1000);
     heldTally = undefined;
     return { ...tally.result(), failed: held.filter(({ destroyed }) => destroyed).length };
   },
@@ -171,6 +185,9 @@ answerParent(undefined, {
     for (const socket of held.splice(0)) socket.destroy();
   },
 });
+
+/** Streams whose beginning is awaited together. */
+const AT_ONCE = 16;
 
 const DATA = Buffer.from('data: ');
 const TIME = Buffer.from('"id":"t');
