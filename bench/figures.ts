@@ -15,7 +15,7 @@ export interface Bench {
   readonly rounds: number;
   /** Of one proxy in one round. */
   readonly seconds: number;
-  /** Of the same before it, which don't count: while others ran, a process has lost its place in the caches. */
+  /** Of the same before it, which don't count: while others ran, a process has lost its place in the caches. 0 for none. */
   readonly leadSeconds: number;
   /** Of one proxy before its first round, where its first requests are slow. */
   readonly warmSeconds: number;
@@ -59,7 +59,7 @@ export async function interleave(
     for (let round = 0; round < bench.rounds; round++) {
       const turned = [...proxies.slice(round % proxies.length), ...proxies.slice(0, round % proxies.length)];
       for (const proxy of turned) {
-        await measure(proxy, bench.leadSeconds);
+        if (bench.leadSeconds > 0) await measure(proxy, bench.leadSeconds);
         rounds.get(proxy.name)?.push(await measure(proxy, bench.seconds));
         await idle(proxy);
       }
