@@ -8,7 +8,7 @@ import type { Proxy } from './proxy.ts';
 const PATIENCE_SECONDS = 6;
 
 /** Who can't begin its streams in this time can't carry them. */
-const MOST_OPENING_SECONDS = 5;
+const MOST_OPENING_SECONDS = 15;
 /** What all of them cost once, a checkpoint with the ledger included, is over by then. */
 const SETTLED_MS = 500;
 /** For each second of a round. */
