@@ -81,7 +81,7 @@ async function compile({ load, warmSeconds }: Bench, proxy: Proxy): Promise<void
 async function idle(proxy: Proxy): Promise<void> {
   if (proxy.node) return;
   let before = await proxy.cpuUs();
-  for (const until = performance.now() + 5000; performance.now() < until;) {
+  for (const until = performance.now() + 8000; performance.now() < until;) {
     await sleep(50);
     const now = await proxy.cpuUs();
     if (now - before <= 10_000) return;

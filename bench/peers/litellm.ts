@@ -8,7 +8,7 @@ const VERSION = '1.106.2';
 const NAME = 'litellm';
 
 /** Those that the benchmark asks for, by name: a wildcard costs it a tenth more of a request. */
-const MODELS = ['json-1200', 'stream-50-20', 'stream-1000000-20', 'stream-200-0', 'stream-1000-2000'];
+const MODELS = ['json-1200', 'stream-50-20', 'stream-500-20', 'stream-200-0', 'stream-1000-2000'];
 
 /** It doesn't start without one. */
 const KEY = `sk-${randomBytes(24).toString('hex')}`;
