@@ -63,7 +63,7 @@ export class Redo {
     posts = false,
   ): Promise<Heard<Reply>> {
     try {
-      if (!this.trusts(account)) await this.trust(account);
+      await this.trust(account);
     } catch (error) {
       // The store may take charges though it takes nothing else, as when its memory is full.
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -114,12 +114,6 @@ export class Redo {
     await this.#repairs.get(account)?.done;
     this.#listener.countLosses();
     if (account.hasTraces && !this.#wasChecked(account)) await this.#check(account);
-  }
-
-  /** The same, where it is known already. */
-  trusts(account: WatchedAccount): boolean {
-    this.#listener.countLosses();
-    return !this.#repairs.has(account) && (!account.hasTraces || this.#wasChecked(account));
   }
 
   /** Applies again what the account may have lost. */

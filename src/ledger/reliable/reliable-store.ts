@@ -341,7 +341,7 @@ export class ReliableStore implements LedgerStore {
 
   /** Waits until an account can be believed after an outage, for as long as an admit may take. */
   async #trust(account: WatchedAccount): Promise<void> {
-    if (!this.#remembers || this.#redo.trusts(account)) return;
+    if (!this.#remembers) return;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => reject(new StoreUnavailable('no')), TRUST_MS);
