@@ -12,7 +12,7 @@ type Ledger = Pick<ChatCompletionsRouter, 'keys' | 'credits'>;
 
 /** A process of `test/e2e/runtimes/app.mjs`, as it is or bundled. */
 export interface AppProcess {
-  /** A gateway of it for an account that is new; ending one leaves the process as it is. */
+  /** A gateway of it for its account, or one that is new; ending one leaves the process as it is. */
   gateway(): Promise<AnyGateway>;
   /** Ends it, and waits until it has ended; gives what it printed on stderr. */
   stop(): Promise<string>;
@@ -25,9 +25,11 @@ export interface App {
   /** As the option `store` wants it. */
   readonly store: string;
   readonly provider: Provider;
+  /** @default a new one for each gateway */
+  readonly account?: string;
 }
 
-export async function startApp({ command, cwd, store, provider }: App): Promise<AppProcess> {
+export async function startApp({ command, cwd, store, provider, account: own }: App): Promise<AppProcess> {
   const [program, ...args] = command;
   const { PATH = '', HOME = '' } = process.env;
   const env = { PATH, HOME, CREDITS_STORE: store, PROVIDER_URL: provider.baseURL, PROVIDER_KEY };
@@ -40,7 +42,7 @@ export async function startApp({ command, cwd, store, provider }: App): Promise<
   let accounts = 0;
   return {
     gateway: async () => {
-      const account = `acct-${++accounts}`;
+      const account = own ?? `acct-${++accounts}`;
       const { key } = await ledger.keys.create({ account, name: 'test' });
       await ledger.credits.grant(account, '5.00', { id: 'welcome' });
       provider.received.length = 0;
@@ -94,7 +96,15 @@ class Said {
   /** Functions of the router in that process, called there. */
   ledger(): Ledger {
     const part = (name: 'keys' | 'credits'): unknown =>
-      new Proxy({}, { get: (_, method) => (...args: unknown[]) => this.#call(name, String(method), args) });
+      new Proxy(
+        {},
+        {
+          get:
+            (_, method) =>
+            (...args: unknown[]) =>
+              this.#call(name, String(method), args),
+        },
+      );
     return { keys: part('keys'), credits: part('credits') } as Ledger;
   }
 

@@ -1,38 +1,73 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { describeGateway } from '../../contracts/router.ts';
+import { createChatCompletionsRouter } from '../../../src/index.ts';
+import { describeGateway, type MountFacts } from '../../contracts/router.ts';
 import { type AppProcess, startApp } from '../../helpers/app-process.ts';
+import { runCli, startServe } from '../../helpers/cli.ts';
+import { clientsOf } from '../../helpers/gateway.ts';
 import { type Provider, startProvider } from '../../helpers/provider.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
-const AREA = import.meta.dirname;
-const node = (version: string): string => join(AREA, `node_modules/node-${version}/bin/node`);
-const BUN = join(AREA, 'node_modules/bun/bin/bun.exe');
-const DENO = join(AREA, 'node_modules/deno/deno');
+interface Runtime {
+  readonly name: string;
+  readonly program: string;
+  /** Before the file that is run. */
+  readonly flags: readonly string[];
+  /** What it can put before a router. */
+  readonly servers: readonly (readonly [name: string, facts?: MountFacts])[];
+}
 
-/** Runtime → program, its arguments before the app, and the servers that it can put before a router. */
-const RUNTIMES: Readonly<Record<string, readonly [string, readonly string[], readonly string[]]>> = {
-  'Node 22.15.0': [node('22.15.0'), [], ['node:http']],
-  'Node 22.23.3': [node('22'), [], ['node:http']],
-  'Node 24.0.0': [node('24.0.0'), [], ['node:http']],
-  'Node 24.21.0': [node('24'), [], ['node:http']],
-  'Node 26.10.0': [node('26'), [], ['node:http']],
-  'Bun 1.4.5': [BUN, [], ['node:http', 'Bun.serve']],
-  'Deno 2.9.6': [DENO, ['run', '--allow-all'], ['node:http', 'Deno.serve']],
-};
+const AREA = import.meta.dirname;
+const { dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(join(AREA, 'package.json'), 'utf8'),
+) as Record<'dependencies' | 'optionalDependencies', Record<string, string>>;
+
+const RUNTIMES: readonly Runtime[] = [
+  ...Object.keys(optionalDependencies).map((folder) => ({
+    name: folder.replace('node-', 'Node '),
+    program: join(AREA, `node_modules/${folder}/bin/node`),
+    flags: [],
+    servers: [['node:http']] as const,
+  })),
+  {
+    name: `Bun ${dependencies['bun']}`,
+    program: join(AREA, 'node_modules/bun/bin/bun.exe'),
+    flags: [],
+    servers: [['node:http'], ['Bun.serve', { keepsHeads: true }]],
+  },
+  {
+    name: `Deno ${dependencies['deno']}`,
+    program: join(AREA, 'node_modules/deno/deno'),
+    flags: ['run', '--allow-all'],
+    servers: [['node:http'], ['Deno.serve']],
+  },
+];
 
 const STORES = ['memory', 'SQLite', 'Redis'] as const;
 
-const temporary = mkdtempSync(join(tmpdir(), 'ccr-runtimes-'));
+/** Out of the project, whose tsconfig.json would lead Bun into `src/`. */
+const folder = mkdtempSync(join(tmpdir(), 'ccr-runtimes-'));
 let provider: Provider;
 let redis: RedisServer;
 let stores = 0;
 
 beforeAll(async () => {
+  copyFileSync(join(AREA, 'app.mjs'), join(folder, 'app.mjs'));
+  writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
+  symlinkSync(join(AREA, 'node_modules'), join(folder, 'node_modules'));
   provider = await startProvider();
   redis = await startRedis();
 });
@@ -40,37 +75,103 @@ beforeAll(async () => {
 afterAll(async () => {
   await redis.stop();
   await provider.close();
-  rmSync(temporary, { recursive: true });
+  rmSync(folder, { recursive: true });
 });
 
 function storeURL(store: (typeof STORES)[number]): string {
   stores += 1;
   if (store === 'memory') return 'memory:';
-  return store === 'SQLite' ? `sqlite:${join(temporary, `${stores}.db`)}` : `${redis.url}?prefix=${stores}:`;
+  return store === 'SQLite' ? `sqlite:${join(folder, `${stores}.db`)}` : `${redis.url}?prefix=${stores}:`;
 }
 
-for (const [runtime, [program, args, servers]] of Object.entries(RUNTIMES)) {
-  if (!existsSync(program)) {
-    console.log(`Skipped: npm has no ${runtime} for ${process.platform} ${process.arch} in ${AREA}.`);
-    describe.skip(runtime, () => {
-      it('is not installed', () => {});
-    });
-    continue;
-  }
-  for (const server of servers) {
-    describe.each(STORES)(`${runtime}, ${server}, %s`, (store) => {
-      let app: AppProcess;
+const installed = RUNTIMES.filter(({ name, program }) => {
+  if (existsSync(program)) return true;
+  console.log(`Skipped: ${name}, which npm installs on 64-bit x86 Linux only.`);
+  describe.skip(name, () => {
+    it('is not installed here', () => {});
+  });
+  return false;
+});
 
-      beforeAll(async () => {
-        const command = [program, ...args, 'app.mjs', server] as const;
-        app = await startApp({ command, cwd: AREA, store: storeURL(store), provider });
+for (const { name, program, flags, servers } of installed) {
+  for (const [server, facts] of servers) {
+    for (const store of STORES) {
+      describe(`${name}, ${server}, ${store}`, () => {
+        let app: AppProcess;
+
+        beforeAll(async () => {
+          const command = [program, ...flags, 'app.mjs', server] as const;
+          app = await startApp({ command, cwd: folder, store: storeURL(store), provider });
+        });
+
+        afterAll(async () => {
+          await app.stop();
+        });
+
+        describeGateway('it', () => app.gateway(), facts);
       });
-
-      afterAll(async () => {
-        await app.stop();
-      });
-
-      describeGateway(`${runtime}, ${server}, ${store}`, () => app.gateway());
-    });
+    }
   }
+
+  it(`${name} runs the command, with a config in TypeScript that is read again`, async ({
+    onTestFinished,
+  }) => {
+    const cwd = mkdtempSync(join(folder, 'command-'));
+    const store = `sqlite:${join(cwd, 'credits.db')}`;
+    const write = (models: readonly string[]): void => {
+      writeFileSync(join(cwd, 'models.mts'), `export const pricing: 'free' = 'free';\n`);
+      writeFileSync(
+        join(cwd, 'chat-completions-router.config.ts'),
+        `import { pricing } from './models.mts';
+         interface Model { targets: string[]; pricing: 'free' }
+         const model: Model = { targets: ['loopback/m'], pricing };
+         export default {
+           store: ${JSON.stringify(store)},
+           providers: { loopback: { baseURL: ${JSON.stringify(provider.baseURL)} } },
+           models: { ${models.map((id) => `'${id}': model`).join()} } as Record<string, Model>,
+         };`,
+      );
+    };
+    write(['acme/fast']);
+    const runtime = { cwd, runtime: program, flags };
+    const made = await runCli(['keys', 'create', 'acme'], runtime);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('sk-ccr-') });
+    const [key = ''] = /sk-ccr-\w+/.exec(made.stdout) ?? [];
+
+    const served = await startServe([], runtime);
+    onTestFinished(async () => {
+      served.process.kill('SIGKILL');
+      if (served.process.exitCode === null && served.process.signalCode === null) {
+        await once(served.process, 'exit');
+      }
+    });
+    const { client } = clientsOf(`${served.origin}/v1`, key);
+    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast']);
+    write(['acme/fast', 'acme/slow']);
+    served.process.kill('SIGHUP');
+    await served.logged('reloaded');
+    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast', 'acme/slow']);
+    expect(await served.stop()).toBe(0);
+  });
 }
+
+it('an outcome that one runtime wrote to a ledger file is read by another', async () => {
+  const store = `sqlite:${join(folder, 'shared.db')}`;
+  for (const { program, flags } of installed) {
+    const command = [program, ...flags, 'app.mjs'] as const;
+    const app = await startApp({ command, cwd: folder, store, provider, account: 'shared' });
+    const gateway = await app.gateway();
+    const settled = gateway.nextSettled();
+    await gateway.client.chat.completions.create({
+      model: 'acme/fast',
+      messages: [{ role: 'user', content: 'Say hello.' }],
+    });
+    await settled;
+    await app.stop();
+  }
+  const router = createChatCompletionsRouter({ store, providers: {}, models: {} });
+  const { totalUsed } = await router.credits.balance('shared');
+  // Each runtime charges 9 × 1,000 + 12 × 3,000 nano-dollars.
+  expect(Math.round(Number(totalUsed) * 1e9)).toBe(installed.length * 45_000);
+  await router.close();
+});
