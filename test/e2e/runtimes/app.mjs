@@ -37,17 +37,24 @@ const SERVERS = {
       .addr.port,
 };
 
-await router.ready();
-tell('listening', `http://127.0.0.1:${await SERVERS[process.argv[2] ?? 'node:http']()}`);
-
-for await (const line of createInterface({ input: process.stdin })) {
-  const { id, part, name, args } = JSON.parse(line);
-  const answer = await router[part][name](...args).then(
-    (result) => ({ result }),
-    (error) => ({ error: error.message }),
-  );
-  tell('called', { id, ...answer });
+// Not at the top level, where a bundle in CommonJS may not wait.
+async function run() {
+  await router.ready();
+  tell('listening', `http://127.0.0.1:${await SERVERS[process.argv[2] ?? 'node:http']()}`);
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { id, part, name, args } = JSON.parse(line);
+    const answer = await router[part][name](...args).then(
+      (result) => ({ result }),
+      (error) => ({ error: error.message }),
+    );
+    tell('called', { id, ...answer });
+  }
+  // The input has ended: so has whoever started this.
+  await router.close();
+  process.exit();
 }
-// The input has ended: so has whoever started this.
-await router.close();
-process.exit();
+
+run().catch((error) => {
+  console.error(error);
+  process.exit(1);
+});
