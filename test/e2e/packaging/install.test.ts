@@ -37,6 +37,7 @@ enableScripts: false
 enableTelemetry: false
 enableImmutableInstalls: false
 enableGlobalCache: false
+npmMinimalAgeGate: 0
 cacheFolder: ${JSON.stringify(join(CACHE, 'yarn'))}
 # Nothing that is built for one machine: it is never run here, and large.
 supportedArchitectures: { os: [none], cpu: [none], libc: [none] }
@@ -53,7 +54,7 @@ const APPS: readonly Readonly<Record<string, string>>[] = [
     react: '18.3.1',
     'react-dom': '18.3.1',
   },
-  { openai: '5.23.2', next: '15.5.29', express: '5.3.0', react: '19.3.1', 'react-dom': '19.3.1' },
+  { openai: '5.23.2', next: '15.5.28', express: '5.3.0', react: '19.3.1', 'react-dom': '19.3.1' },
   {
     openai: '6.49.0',
     next: '16.4.5',
