@@ -1,13 +1,7 @@
-import { readFileSync } from 'node:fs';
-
-interface Manifest {
-  readonly engines: { readonly node: string };
-}
-
-const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as Manifest;
+import manifest from '../package.json' with { type: 'json' };
 
 /** The first version of each range that the package's `engines` names, e.g. `22.15.0`. */
-export const OLDEST_NODES: readonly string[] = engines.node
+export const OLDEST_NODES: readonly string[] = manifest.engines.node
   .split('||')
   .map((range) => range.replace(/[\s^>=]/g, ''));
 

@@ -12,6 +12,15 @@ const BUNDLERS = {
     esbuild({ format: 'esm', splitting: true, outdir: to, outExtension: { '.js': '.mjs' } }),
   'esbuild, minified ESM': () => esbuild({ format: 'esm', minify: true, outfile: join(to, 'app.mjs') }),
   'esbuild, CommonJS': () => esbuild({ format: 'cjs', outfile: join(to, 'app.cjs') }),
+  // For other packages in CommonJS, such as Express; docs/runtimes.md has it.
+  'esbuild, ESM with a banner': () =>
+    esbuild({
+      format: 'esm',
+      outfile: join(to, 'app.mjs'),
+      banner: {
+        js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+      },
+    }),
   rollup: async () => {
     const { rollup } = await import('rollup');
     const { nodeResolve } = await import('@rollup/plugin-node-resolve');

@@ -13,12 +13,13 @@ import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 const AREA = import.meta.dirname;
 const TARBALL = join(AREA, '../../../.cache/e2e/chat-completions-router.tgz');
 
-/** As `bundle.mjs` has them: no option, plugin or banner is there for this package. */
+/** As `bundle.mjs` has them: no option or plugin is there for this package, and the banner for others. */
 const BUNDLERS = [
   'esbuild, ESM',
   'esbuild, ESM in chunks',
   'esbuild, minified ESM',
   'esbuild, CommonJS',
+  'esbuild, ESM with a banner',
   'rollup',
   'rolldown',
   'webpack',
@@ -59,16 +60,13 @@ describe.each(BUNDLERS)('an app bundled by %s, in a folder without node_modules'
     file = readdirSync(bundled).find((name) => /^app\.[cm]js$/.test(name)) ?? '';
   });
 
-  // In CommonJS it is there anyway, of the module itself.
-  if (bundler !== 'esbuild, CommonJS') {
-    it('sees no global require, once it runs', () => {
-      const check = `await import('./${file}'); console.log('global require:', typeof globalThis.require);`;
-      const args = ['--input-type=module', '--eval', check];
-      const env = { PATH: process.env['PATH'], CREDITS_STORE: 'memory:', PROVIDER_URL: provider.baseURL };
-      const said = execFileSync(process.execPath, args, { cwd: bundled, env, input: '', encoding: 'utf8' });
-      expect(said).toContain('global require: undefined\n');
-    });
-  }
+  it('sees no global require, once it runs', () => {
+    const check = `await import('./${file}'); console.log('global require:', typeof globalThis.require);`;
+    const args = ['--input-type=module', '--eval', check];
+    const env = { PATH: process.env['PATH'], CREDITS_STORE: 'memory:', PROVIDER_URL: provider.baseURL };
+    const said = execFileSync(process.execPath, args, { cwd: bundled, env, input: '', encoding: 'utf8' });
+    expect(said).toContain('global require: undefined\n');
+  });
 
   describe.each([
     ['memory', () => 'memory:'],

@@ -84,19 +84,14 @@ function storeURL(store: (typeof STORES)[number]): string {
   return store === 'SQLite' ? `sqlite:${join(folder, `${stores}.db`)}` : `${redis.url}?prefix=${stores}:`;
 }
 
-const installed = RUNTIMES.filter(({ name, program }) => {
-  if (existsSync(program)) return true;
-  console.log(`Skipped: ${name}, which npm installs on 64-bit x86 Linux only.`);
-  describe.skip(name, () => {
-    it('is not installed here', () => {});
-  });
-  return false;
-});
+const isInstalled = ({ program }: Runtime): boolean => existsSync(program);
 
-for (const { name, program, flags, servers } of installed) {
+for (const runtime of RUNTIMES) {
+  const { name, program, flags, servers } = runtime;
+  if (!isInstalled(runtime)) console.log(`Skipped: ${name}, which is installed on 64-bit x86 Linux only.`);
   for (const [server, facts] of servers) {
     for (const store of STORES) {
-      describe(`${name}, ${server}, ${store}`, () => {
+      describe.skipIf(!isInstalled(runtime))(`${name}, ${server}, ${store}`, () => {
         let app: AppProcess;
 
         beforeAll(async () => {
@@ -113,16 +108,16 @@ for (const { name, program, flags, servers } of installed) {
     }
   }
 
-  it(`${name} runs the command, with a config in TypeScript that is read again`, async ({
-    onTestFinished,
-  }) => {
-    const cwd = mkdtempSync(join(folder, 'command-'));
-    const store = `sqlite:${join(cwd, 'credits.db')}`;
-    const write = (models: readonly string[]): void => {
-      writeFileSync(join(cwd, 'models.mts'), `export const pricing: 'free' = 'free';\n`);
-      writeFileSync(
-        join(cwd, 'chat-completions-router.config.ts'),
-        `import { pricing } from './models.mts';
+  it.skipIf(!isInstalled(runtime))(
+    `${name} runs the command, with a config in TypeScript that is read again`,
+    async ({ onTestFinished }) => {
+      const cwd = mkdtempSync(join(folder, 'command-'));
+      const store = `sqlite:${join(cwd, 'credits.db')}`;
+      const write = (models: readonly string[]): void => {
+        writeFileSync(join(cwd, 'models.mts'), `export const pricing: 'free' = 'free';\n`);
+        writeFileSync(
+          join(cwd, 'chat-completions-router.config.ts'),
+          `import { pricing } from './models.mts';
          interface Model { targets: string[]; pricing: 'free' }
          const model: Model = { targets: ['loopback/m'], pricing };
          export default {
@@ -130,33 +125,35 @@ for (const { name, program, flags, servers } of installed) {
            providers: { loopback: { baseURL: ${JSON.stringify(provider.baseURL)} } },
            models: { ${models.map((id) => `'${id}': model`).join()} } as Record<string, Model>,
          };`,
-      );
-    };
-    write(['acme/fast']);
-    const runtime = { cwd, runtime: program, flags };
-    const made = await runCli(['keys', 'create', 'acme'], runtime);
-    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('sk-ccr-') });
-    const [key = ''] = /sk-ccr-\w+/.exec(made.stdout) ?? [];
+        );
+      };
+      write(['acme/fast']);
+      const options = { cwd, runtime: program, flags };
+      const made = await runCli(['keys', 'create', 'acme'], options);
+      expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('sk-ccr-') });
+      const [key = ''] = /sk-ccr-\w+/.exec(made.stdout) ?? [];
 
-    const served = await startServe([], runtime);
-    onTestFinished(async () => {
-      served.process.kill('SIGKILL');
-      if (served.process.exitCode === null && served.process.signalCode === null) {
-        await once(served.process, 'exit');
-      }
-    });
-    const { client } = clientsOf(`${served.origin}/v1`, key);
-    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast']);
-    write(['acme/fast', 'acme/slow']);
-    served.process.kill('SIGHUP');
-    await served.logged('reloaded');
-    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast', 'acme/slow']);
-    expect(await served.stop()).toBe(0);
-  });
+      const served = await startServe([], options);
+      onTestFinished(async () => {
+        served.process.kill('SIGKILL');
+        if (served.process.exitCode === null && served.process.signalCode === null) {
+          await once(served.process, 'exit');
+        }
+      });
+      const { client } = clientsOf(`${served.origin}/v1`, key);
+      expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast']);
+      write(['acme/fast', 'acme/slow']);
+      served.process.kill('SIGHUP');
+      await served.logged('reloaded');
+      expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['acme/fast', 'acme/slow']);
+      expect(await served.stop()).toBe(0);
+    },
+  );
 }
 
 it('an outcome that one runtime wrote to a ledger file is read by another', async () => {
   const store = `sqlite:${join(folder, 'shared.db')}`;
+  const installed = RUNTIMES.filter(isInstalled);
   for (const { program, flags } of installed) {
     const command = [program, ...flags, 'app.mjs'] as const;
     const app = await startApp({ command, cwd: folder, store, provider, account: 'shared' });
