@@ -23,7 +23,7 @@ const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
 const folder = mkdtempSync(join(tmpdir(), 'ccr-sqlite-'));
 /** Every statement that a test of this file has prepared. */
 const prepared = new Set<string>();
-const prepare = DatabaseSync.prototype.prepare;
+const prepare: InstanceType<typeof DatabaseSync>['prepare'] = Reflect.get(DatabaseSync.prototype, 'prepare');
 DatabaseSync.prototype.prepare = function (sql, ...options) {
   prepared.add(sql);
   return prepare.call(this, sql, ...options);

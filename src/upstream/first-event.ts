@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { type Answer, Closed, isEventStream } from '../http/relay.ts';
@@ -124,7 +124,7 @@ function brokenBefore(cause: Error | undefined): UpstreamError {
     'upstream_unreachable',
     "The model's provider closed the connection before its answer had begun.",
   );
-  return cause ? Object.assign(error, { cause }) : error;
+  return cause ? Object.assign(error, { cause: withoutBytes(cause) }) : error;
 }
 
 function errorInside(): UpstreamError {
