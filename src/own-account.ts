@@ -7,6 +7,7 @@ import {
 } from './errors.ts';
 import type { Exchange } from './http/exchange.ts';
 import { sendJson } from './http/respond.ts';
+import { queryOf } from './http/url.ts';
 import type { KeyStatus } from './ledger/keys.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
@@ -91,7 +92,7 @@ export async function sendGeneration(
   { account }: Caller,
   { store, settlements }: GenerationServices,
 ): Promise<void> {
-  const id = new URLSearchParams(/\?([^#]*)/.exec(exchange.url)?.[1]).get('id');
+  const id = queryOf(exchange.url).get('id');
   if (id === null || id === '') {
     throw new InvalidRequestError(
       'missing_required_parameter',
