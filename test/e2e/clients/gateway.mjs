@@ -1,7 +1,7 @@
 /** Vercel's client of its AI Gateway: what it asks of an account. */
 import assert from 'node:assert/strict';
 
-import { createGateway, GatewayAuthenticationError } from '@ai-sdk/gateway';
+import { createGateway } from '@ai-sdk/gateway';
 
 import { API_KEY, BASE_URL, check, MODEL, refusalOf, UNKNOWN_KEY } from './checks.mjs';
 
