@@ -78,6 +78,17 @@ describe('GET /models', () => {
     expect(data[2]).not.toHaveProperty('expiration_date');
   });
 
+  it('says what a model takes and obeys, as far as its host does', async () => {
+    const told = { inputModalities: ['text', 'image'], supportedParameters: ['tools', 'reasoning'] };
+    gateway = await startGateway({
+      models: { tiny: { targets: ['loopback/tiny'], pricing: 'free', ...told } },
+    });
+    expect(await get('/models/tiny')).toMatchObject({
+      architecture: { modality: null, input_modalities: ['text', 'image'], output_modalities: ['text'] },
+      supported_parameters: ['tools', 'reasoning'],
+    });
+  });
+
   it('never names the providers, nor what a model is called there', async () => {
     gateway = await startGateway({ models: MODELS });
     expect(JSON.stringify(await get('/models'))).not.toMatch(/loopback|upstream-model/);

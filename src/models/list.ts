@@ -66,7 +66,6 @@ const COMMA = Buffer.from(',');
 
 /** OpenRouter's records have it; of the router's models nothing is known. */
 const UNKNOWN = {
-  supported_parameters: [],
   default_parameters: null,
   per_request_limits: null,
   supported_voices: null,
@@ -104,8 +103,12 @@ function modelRecord(model: Model): Readonly<Record<string, unknown>> {
     }),
     pricing: pricingRecord(price),
     canonical_slug: model.id,
-    // Chat completions take text and give text; what else a model takes isn't known.
-    architecture: { modality: null, input_modalities: ['text'], output_modalities: ['text'] },
+    architecture: {
+      modality: null,
+      input_modalities: model.inputModalities,
+      output_modalities: ['text'],
+    },
+    supported_parameters: model.supportedParameters,
     top_provider: {
       context_length: contextWindow ?? null,
       max_completion_tokens: maxOutputTokens ?? null,
