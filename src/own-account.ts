@@ -1,3 +1,4 @@
+import { withTimeout } from './async/timeout.ts';
 import type { Caller } from './accounts/authenticate.ts';
 import {
   CreditStoreUnavailableError,
@@ -104,7 +105,7 @@ export async function sendGeneration(
   let generation = isRequestId(id) ? await find() : undefined;
   if (generation?.state === 'running') {
     // Who has read the last word asks at once: its charge is on its way.
-    await atMost(LONGEST_WAIT_MS, settlements.posted(id));
+    await withTimeout(settlements.posted(id), LONGEST_WAIT_MS, () => {});
     generation = await find();
   }
   if (!generation) throw new GenerationNotFoundError(id);
@@ -204,15 +205,6 @@ async function fromStore<T>(ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
   }
-}
-
-async function atMost(ms: number, awaited: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([awaited, timeout]);
-  clearTimeout(timer);
 }
 
 function isoTime(ms: number | undefined): string | null {

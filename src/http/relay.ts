@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 
+import { Timeout } from '../async/timeout.ts';
 import { asError, type RouterError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
@@ -389,10 +390,8 @@ class Relay {
       if (meter.done) this.#finish({ ending: 'finished' });
       // Whoever leaves with the last word pays for it like others: its usage is about to come.
       this.#readOn('lingering');
-      const linger = setTimeout(() => body.destroy(), LINGER_MS);
-      body.once('close', () => {
-        clearTimeout(linger);
-      });
+      const linger = new Timeout(LINGER_MS, () => body.destroy());
+      body.once('close', () => linger.clear());
       return;
     }
     const { ascii, nonAscii } = meter.delivered;
