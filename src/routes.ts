@@ -95,8 +95,8 @@ export function endpointOf(
 /** All of them, whatever `limit` says; OpenRouter's clients then ask by `offset` for a second page, which is empty. */
 function modelsFor(caller: Caller, url: string, { catalog, markups }: RouteServices): Buffer {
   const list = catalog.list(markups.of(caller));
-  const offset = queryOf(url).get('offset');
-  if (offset !== null && /^\d{1,9}$/.test(offset)) return list.from(Number(offset), caller.models);
+  const offset = queryOf(url).get('offset') ?? '';
+  if (/^[1-9]\d{0,8}$/.test(offset)) return list.from(Number(offset), caller.models);
   return caller.models ? list.only(caller.models) : list.all;
 }
 
