@@ -39,7 +39,8 @@ describe("the Nodes that the package's engines name", () => {
     expect(() => requireNode('22.14.0')).toThrow('Node 22.15 or later is needed, and this is 22.14.0');
   });
 
-  it('are those that the README tells of', () => {
+  it('are those that the README and docs/runtimes.md tell of', () => {
     expect(read('README.md')).toContain('Node 22.15, 24 or 26 and later');
+    expect(read('docs/runtimes.md')).toContain(`${OLDEST_NODES.join(', ')}, and the newest of each`);
   });
 });

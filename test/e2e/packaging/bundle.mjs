@@ -1,5 +1,6 @@
 // Bundles `app.mjs` of a folder into another, by the bundler that the first argument names.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, execSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const [bundler, from, to] = process.argv.slice(2);
@@ -7,20 +8,12 @@ const entry = join(from, 'app.mjs');
 const BUILTINS = [/^node:/];
 
 const BUNDLERS = {
-  'esbuild, ESM': () => esbuild({ format: 'esm', outfile: join(to, 'app.mjs') }),
+  'esbuild, ESM': () => runDocumented(0),
+  'esbuild, ESM with a banner': () => runDocumented(1),
   'esbuild, ESM in chunks': () =>
     esbuild({ format: 'esm', splitting: true, outdir: to, outExtension: { '.js': '.mjs' } }),
   'esbuild, minified ESM': () => esbuild({ format: 'esm', minify: true, outfile: join(to, 'app.mjs') }),
   'esbuild, CommonJS': () => esbuild({ format: 'cjs', outfile: join(to, 'app.cjs') }),
-  // For other packages in CommonJS, such as Express; docs/runtimes.md has it.
-  'esbuild, ESM with a banner': () =>
-    esbuild({
-      format: 'esm',
-      outfile: join(to, 'app.mjs'),
-      banner: {
-        js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
-      },
-    }),
   rollup: async () => {
     const { rollup } = await import('rollup');
     const { nodeResolve } = await import('@rollup/plugin-node-resolve');
@@ -77,6 +70,17 @@ async function esbuild(options) {
     ...options,
   });
   if (warnings.length > 0) throw new Error('esbuild warns');
+}
+
+/** A line of docs/runtimes.md, with its files replaced. */
+function runDocumented(index) {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/runtimes.md'), 'utf8');
+  const line = page.match(/^npx esbuild .*$/gm)[index];
+  const program = join(import.meta.dirname, 'node_modules/.bin/esbuild');
+  const command = line
+    .replace('npx esbuild app.ts', `'${program}' '${entry}' --log-level=warning`)
+    .replace('--outfile=dist/app.mjs', `--outfile='${join(to, 'app.mjs')}'`);
+  execSync(command, { cwd: from, stdio: 'inherit' });
 }
 
 await BUNDLERS[bundler]();

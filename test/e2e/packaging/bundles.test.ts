@@ -13,13 +13,13 @@ import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 const AREA = import.meta.dirname;
 const TARBALL = join(AREA, '../../../.cache/e2e/chat-completions-router.tgz');
 
-/** As `bundle.mjs` has them: no option or plugin is there for this package, and the banner for others. */
+/** As `bundle.mjs` has them; the first two are the lines of docs/runtimes.md. No option is there for this package. */
 const BUNDLERS = [
   'esbuild, ESM',
+  'esbuild, ESM with a banner',
   'esbuild, ESM in chunks',
   'esbuild, minified ESM',
   'esbuild, CommonJS',
-  'esbuild, ESM with a banner',
   'rollup',
   'rolldown',
   'webpack',

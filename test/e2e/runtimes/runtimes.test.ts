@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   copyFileSync,
@@ -19,7 +20,7 @@ import { type AppProcess, startApp } from '../../helpers/app-process.ts';
 import { runCli, startServe } from '../../helpers/cli.ts';
 import { clientsOf } from '../../helpers/gateway.ts';
 import { type Provider, startProvider } from '../../helpers/provider.ts';
-import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { freePort, type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
 interface Runtime {
   readonly name: string;
@@ -51,7 +52,7 @@ const RUNTIMES: readonly Runtime[] = [
   {
     name: `Deno ${dependencies['deno']}`,
     program: join(AREA, 'node_modules/deno/deno'),
-    flags: ['run', '--allow-all'],
+    flags: ['run', '--allow-net', '--allow-env', '--allow-read', '--allow-write'],
     servers: [['node:http'], ['Deno.serve']],
   },
 ];
@@ -150,6 +151,39 @@ for (const runtime of RUNTIMES) {
     },
   );
 }
+
+describe('docs/runtimes.md', () => {
+  const page = readFileSync(join(AREA, '../../../docs/runtimes.md'), 'utf8');
+
+  it.each(RUNTIMES.slice(-2))('has lines that serve on $name', async ({ program, flags }) => {
+    const cwd = mkdtempSync(join(folder, 'docs-'));
+    const port = await freePort();
+    const programs = [...page.matchAll(/^```js\n\/\/ (\w+\.js)\n(.*?)^```/gms)];
+    for (const [, file = '', source = ''] of programs) {
+      writeFileSync(join(cwd, file), source.replace('8787', String(port)));
+    }
+    writeFileSync(
+      join(cwd, 'router.js'),
+      `import { createChatCompletionsRouter } from 'chat-completions-router';
+       export const router = createChatCompletionsRouter({ store: 'memory:', providers: {}, models: {} });`,
+    );
+    const file = program.endsWith('deno') ? 'deno.js' : 'bun.js';
+    const child = spawn(program, [...flags, file], { cwd, stdio: 'ignore' });
+    const ask = (): Promise<number> =>
+      fetch(`http://127.0.0.1:${port}/v1/models`).then(
+        ({ status }) => status,
+        () => 0,
+      );
+    await expect.poll(ask, { timeout: 30_000 }).toBe(401);
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  });
+
+  it('names the versions that are tried', () => {
+    for (const version of Object.values(dependencies)) expect(page).toContain(version);
+  });
+});
 
 it('an outcome that one runtime wrote to a ledger file is read by another', async () => {
   const store = `sqlite:${join(folder, 'shared.db')}`;
