@@ -23,7 +23,8 @@ describe('docs/clients.md', () => {
 
   beforeAll(async () => {
     gateway = await startParrotGateway();
-    env = { PATH: process.env['PATH'], ROUTER_API_KEY: gateway.key };
+    const { PATH, NODE_OPTIONS } = process.env;
+    env = { PATH, NODE_OPTIONS, ROUTER_API_KEY: gateway.key };
     rmSync(FOLDER, { recursive: true, force: true });
     mkdirSync(FOLDER, { recursive: true });
   });

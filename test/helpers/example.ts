@@ -2,8 +2,12 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 
-/** Without the variables that would bring real providers in. */
-export const ENV = { PATH: process.env['PATH'], HOME: process.env['HOME'] };
+/** Without the variables that would bring real providers in; an old Node is asked by one to read TypeScript. */
+export const ENV: NodeJS.ProcessEnv = {
+  PATH: process.env['PATH'],
+  HOME: process.env['HOME'],
+  NODE_OPTIONS: process.env['NODE_OPTIONS'],
+};
 
 /** A process of an example. */
 export interface ExampleProcess {
