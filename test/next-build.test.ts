@@ -206,9 +206,9 @@ describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
   it('is an error that names both lengths and that setting, and costs nothing', async () => {
     const gateway = await startAt('/proxied/v1');
     const response = await gateway.post(long);
-    expect(response.status).toBe(400);
+    expect(response.status).toBe(413);
     const { error } = (await response.json()) as { error: { code: string; message: string } };
-    expect(error.code).toBe('truncated_body');
+    expect(error.code).toBe('request_too_large');
     expect(error.message).toMatch(
       new RegExp(`${long.length} bytes, but [1-9]\\d{5,6} reached .*proxyClientMaxBodySize`),
     );
