@@ -5,8 +5,8 @@
  * and the packed library beside them. Arguments choose areas or files: `npm run test:e2e -- clients`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 
 import { provideRedis } from './redis.ts';
 
@@ -36,7 +36,7 @@ function pack(): void {
   execFileSync('mv', [join(CACHE, file), TARBALL]);
 }
 
-/** What the library itself needs is found above the area, in the `node_modules` of the project. */
+/** What the library itself needs is linked below it, as npm would put it there: an area may have other versions. */
 function install(area: string): void {
   const installed = join(area, 'node_modules');
   const marker = join(installed, '.package-lock.json');
@@ -47,4 +47,9 @@ function install(area: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   execFileSync('tar', ['-xzf', TARBALL, '-C', folder, '--strip-components=1']);
+  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: object };
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of Object.keys(dependencies)) {
+    symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
+  }
 }
