@@ -13,6 +13,7 @@ describe('React Router 8 with @react-router/serve', () => {
     return { cwd: folder, args: [bin('@react-router/serve/bin.cjs'), 'build/server/index.js'] };
   });
 
-  describeGateway('React Router 8', () => app.startAt('/v1'));
+  // Express, under @react-router/serve, adds the charset.
+  describeGateway('React Router 8', () => app.startAt('/v1'), { addsCharset: true });
   describeMountEdges('React Router 8', () => app.startAt('/v1'));
 });
