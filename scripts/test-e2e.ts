@@ -5,9 +5,10 @@
  * and the packed library beside them. Arguments choose areas or files: `npm run test:e2e -- clients`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
+import project from '../package.json' with { type: 'json' };
 import { provideRedis } from './redis.ts';
 
 const CACHE = '.cache/e2e';
@@ -47,9 +48,8 @@ function install(area: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   execFileSync('tar', ['-xzf', TARBALL, '-C', folder, '--strip-components=1']);
-  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: object };
   mkdirSync(join(folder, 'node_modules'));
-  for (const name of Object.keys(dependencies)) {
+  for (const name of Object.keys(project.dependencies)) {
     symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
   }
 }

@@ -203,18 +203,21 @@ describe("Next.js's after", () => {
 describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
   const long = JSON.stringify({ ...QUESTION, padding: 'x'.repeat(1_500_000) });
 
-  it('is an error that names both lengths and that setting, and costs nothing', async () => {
-    const gateway = await startAt('/proxied/v1');
-    const response = await gateway.post(long);
-    expect(response.status).toBe(413);
-    const { error } = (await response.json()) as { error: { code: string; message: string } };
-    expect(error.code).toBe('request_too_large');
-    expect(error.message).toMatch(
-      new RegExp(`${long.length} bytes, but [1-9]\\d{5,6} reached .*proxyClientMaxBodySize`),
-    );
-    expect(await router.credits.balance(gateway.account)).toMatchObject({ balance: '5.00', held: '0.00' });
-    expect(gateway.provider.received).toHaveLength(0);
-  });
+  it.each(['/proxied/v1', '/api/proxied/v1'])(
+    'is a 413 at %s that names that setting, and costs nothing',
+    async (path) => {
+      const gateway = await startAt(path);
+      const response = await gateway.post(long);
+      expect(response.status).toBe(413);
+      const { error } = (await response.json()) as { error: { code: string; message: string } };
+      expect(error.code).toBe('request_too_large');
+      expect(error.message).toMatch(
+        new RegExp(`${long.length} bytes, but [1-9]\\d{5,6} reached .*proxyClientMaxBodySize`),
+      );
+      expect(await router.credits.balance(gateway.account)).toMatchObject({ balance: '5.00', held: '0.00' });
+      expect(gateway.provider.received).toHaveLength(0);
+    },
+  );
 
   it('is one that names the setting as well where the client gave no length', async () => {
     const gateway = await startAt('/proxied/v1');
@@ -227,9 +230,15 @@ describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
     expect(gateway.provider.received).toHaveLength(0);
   });
 
-  it('goes through where nothing copies it first', async () => {
-    const gateway = await startAt('/v1');
+  it.each(['/v1', '/api/v1'])('goes through at %s, where nothing copies it first', async (path) => {
+    const gateway = await startAt(path);
     expect((await gateway.post(long)).status).toBe(200);
+  });
+
+  it("is Next.js's own 413 behind the body parser of the Pages Router, which takes 1 MB", async () => {
+    const gateway = await startAt('/api/parsed/v1');
+    const response = await gateway.post(long);
+    expect([response.status, await response.text()]).toEqual([413, 'Body exceeded 1mb limit']);
   });
 });
 
