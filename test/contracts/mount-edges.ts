@@ -12,15 +12,13 @@ export interface EdgeFacts {
   readonly longBodyStatus?: number;
   /** A parser before the router answers what isn't JSON. @default false */
   readonly parsesBodies?: boolean;
-  /** Something before the router compresses what it shouldn't. @default false */
-  readonly compressesStreams?: boolean;
 }
 
 /** What an adapter can break beside what `describeGateway` asks: methods, long bodies, connections. */
 export function describeMountEdges(
   name: string,
   start: () => Promise<AnyGateway>,
-  { ownAnswers = {}, longBodyStatus = 200, parsesBodies = false, compressesStreams = false }: EdgeFacts = {},
+  { ownAnswers = {}, longBodyStatus = 200, parsesBodies = false }: EdgeFacts = {},
 ): void {
   describe(`the edges of ${name}`, () => {
     let gateway: AnyGateway;
@@ -55,12 +53,13 @@ export function describeMountEdges(
       await get.text();
     });
 
-    it.skipIf(parsesBodies)('says what is wrong with a body that is not JSON', async () => {
+    it('refuses a body that is not JSON', async () => {
       const response = await gateway.post('{"model": "acme/fast", "messages": [}');
       expect(response.status).toBe(400);
-      expect(await response.json()).toMatchObject({
-        error: { code: 'invalid_json', type: 'invalid_request_error' },
-      });
+      const refusal = { error: { code: 'invalid_json', type: 'invalid_request_error' } };
+      if (parsesBodies) expect(await response.text()).not.toContain('invalid_json');
+      else expect(await response.json()).toMatchObject(refusal);
+      expect(gateway.provider.received).toHaveLength(0);
     });
 
     it(`answers a body of 2 MB with ${longBodyStatus}`, async () => {
@@ -74,7 +73,7 @@ export function describeMountEdges(
       expect(received === body.replace('acme/fast', 'upstream-model')).toBe(true);
     });
 
-    it.skipIf(compressesStreams)('hands streams to a client that takes gzip as they are', async () => {
+    it('hands streams to a client that takes gzip as they are', async () => {
       let heard: () => void = () => {};
       gateway.provider.script = async (response) => {
         beginStream(response);
