@@ -49,5 +49,7 @@ describe('SvelteKit 3 without BODY_SIZE_LIMIT', () => {
       error: { code: 'request_too_large', message: expect.stringContaining('BODY_SIZE_LIMIT') },
     });
     expect(gateway.provider.received).toHaveLength(0);
+    // And the connection goes on.
+    expect((await gateway.fetch('/models')).status).toBe(200);
   });
 });
