@@ -41,7 +41,7 @@ function bodyOf(request: Request): RequestBody {
   if (request.bodyUsed || body?.locked) return { kind: 'lost', remedy: REMEDY };
   if (!body) return { kind: 'bytes', bytes: Buffer.alloc(0), exact: true };
   const stream = Readable.fromWeb(body);
-  // It may be destroyed when nobody reads any more, or not yet; then its error is nobody's.
+  // It may be destroyed while it isn't read: an error without a listener would end the process.
   stream.on('error', () => {});
   return { kind: 'stream', stream };
 }

@@ -183,7 +183,7 @@ function brokenByLimit(error: unknown): RequestTooLargeError | undefined {
   if (!isLimit) return undefined;
   return new RequestTooLargeError(
     "The server before this router takes no body of this size. Its limit is BODY_SIZE_LIMIT in SvelteKit's " +
-      'adapter-node, bodySizeLimit in @astrojs/node, maxRequestBodySize in h3 and srvx.',
+      'adapter-node, bodySizeLimit in @astrojs/node, maxRequestBodySize in srvx (h3, Nitro).',
   );
 }
 
