@@ -107,11 +107,11 @@ describe('a provider with several keys', () => {
     expect(used()).toEqual([...SECRETS, 'sk-first-secret']);
   });
 
-  it.each([
+  it.each<[string, Script]>([
     ['401', answerJson('{"error":{"message":"Incorrect API key: sk-first"}}', 401)],
     ['402', answerJson('{"error":{"message":"Insufficient Balance"}}', 402)],
     ['403', answerJson('{}', 403)],
-    ...REFUSED_WITH_400.map(([who, body]) => [`a 400 of ${who}`, answerJson(body, 400)] as const),
+    ...REFUSED_WITH_400.map(([who, body]): [string, Script] => [`a 400 of ${who}`, answerJson(body, 400)]),
     [
       'a 429 of a spent quota',
       answerJson('{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}', 429),
