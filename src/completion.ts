@@ -8,6 +8,7 @@ import {
   CreditStoreUnavailableError,
   ModelNotAllowedError,
   RouterClosingError,
+  UpstreamError,
   UpstreamTimeoutError,
 } from './errors.ts';
 import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
@@ -106,6 +107,7 @@ export async function completion(
   let running: Place<Abortable> | undefined;
   let drain: Drain | undefined;
   let asksUsage = false;
+  let attempts = 0;
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
     const { provider } = target;
@@ -132,6 +134,7 @@ export async function completion(
         drain,
         startedAt,
         onAttempt: (attempted) => {
+          attempts += 1;
           if (running) services.running.delete(running);
           running = services.running.add(attempted);
           outcome = { ...outcome, dispatched: true };
@@ -183,9 +186,11 @@ export async function completion(
     const delivered = end.withheld ? brake?.delivered : undefined;
     const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
     outcome = { ending, target, dispatched: true, answer: relayed };
+    blame(end.error, target, attempts);
     if (end.error) services.onError(end.error, exchange.id);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') delivery.asked.broke(Date.now());
   } catch (error) {
+    blame(error, outcome.target, attempts);
     outcome = { ...outcome, ending: endingOf(error) };
     // Whatever threw, and wherever: no paid call runs on for nobody.
     running?.value.abort(asError(error));
@@ -290,6 +295,12 @@ const MOST_CHANGES = 5;
 
 function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
   return { ...answer, headers: { ...answer.headers, ...headers } };
+}
+
+/** Notes on a provider's failure which provider it was, for `onError`. */
+function blame(error: unknown, { provider, model }: Target, attempt: number): void {
+  if (!(error instanceof UpstreamError || error instanceof UpstreamTimeoutError)) return;
+  Object.assign(error, { provider: provider.name, model, attempt });
 }
 
 function endingOf(error: unknown): Ending {

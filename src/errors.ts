@@ -392,6 +392,12 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
+/** A system error as a cause that may be kept and shown: a parser's own holds the bytes of the answer. */
+export function withoutBytes(error: Error): Error {
+  const code = 'code' in error ? { code: error.code } : {};
+  return Object.assign(new Error(error.message), code);
+}
+
 function withOriginal({ error }: ErrorBody, original_request_id: string): ErrorBody {
   return { error: { ...error, original_request_id } };
 }

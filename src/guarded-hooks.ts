@@ -121,10 +121,16 @@ function logAlarm(event: LedgerEvent): void {
   if (ALARMS.includes(event.type)) console.error('chat-completions-router:', '-', JSON.stringify(event));
 }
 
+/** What went wrong, why, and where. */
+function lineOf({ code, message, cause, provider, model, attempt }: RouterError): string {
+  const because = cause instanceof Error ? ` (${cause.message})` : '';
+  const where = model === undefined ? '' : ` [${provider}/${model}, attempt ${attempt}]`;
+  return `${code}: ${message}${because}${where}`;
+}
+
 /** Without an `onError` of the host's, errors go to stderr: a line for what we foresaw, all of it for what we did not. */
 function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
   const foreseen = error instanceof RouterError && !(error instanceof InternalError);
-  const because = foreseen && error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  const shown = foreseen ? `${error.code}: ${error.message}${because}` : error;
+  const shown = foreseen ? lineOf(error) : error;
   console.error('chat-completions-router:', context.requestId ?? '-', shown);
 }

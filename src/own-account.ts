@@ -1,3 +1,4 @@
+import { withTimeout } from './async/timeout.ts';
 import type { Caller } from './accounts/authenticate.ts';
 import {
   CreditStoreUnavailableError,
@@ -7,6 +8,7 @@ import {
 } from './errors.ts';
 import type { Exchange } from './http/exchange.ts';
 import { sendJson } from './http/respond.ts';
+import { queryOf } from './http/url.ts';
 import type { KeyStatus } from './ledger/keys.ts';
 import { type LedgerStore, StoreUnavailable } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
@@ -91,7 +93,7 @@ export async function sendGeneration(
   { account }: Caller,
   { store, settlements }: GenerationServices,
 ): Promise<void> {
-  const id = new URLSearchParams(/\?([^#]*)/.exec(exchange.url)?.[1]).get('id');
+  const id = queryOf(exchange.url).get('id');
   if (id === null || id === '') {
     throw new InvalidRequestError(
       'missing_required_parameter',
@@ -103,7 +105,7 @@ export async function sendGeneration(
   let generation = isRequestId(id) ? await find() : undefined;
   if (generation?.state === 'running') {
     // Who has read the last word asks at once: its charge is on its way.
-    await atMost(LONGEST_WAIT_MS, settlements.posted(id));
+    await withTimeout(settlements.posted(id), LONGEST_WAIT_MS, () => {});
     generation = await find();
   }
   if (!generation) throw new GenerationNotFoundError(id);
@@ -111,26 +113,38 @@ export async function sendGeneration(
   send(exchange, { data: generationBody(generation) });
 }
 
-/** Not what the provider bills: that is between the operator and the provider. */
+/**
+ * As OpenRouter's and Vercel's clients have it: they refuse a body in which a member of theirs is missing.
+ *
+ * Not what the provider bills: that is between the operator and the provider.
+ */
 function generationBody(generation: Generation): object {
   const { id, state, createdAt, model, provider, streamed, ending, finishReason, charged, usage } =
     generation;
   const { firstByteMs, durationMs } = generation;
-  const { promptTokens = 0, cachedTokens = 0, completionTokens = 0, reasoningTokens = 0 } = usage ?? {};
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source } = usage ?? NOTHING_USED;
+  const { cacheWriteTokens, webSearches } = usage ?? NOTHING_USED;
   const isCancelled = ending === 'client_gone';
-  const isWell = isCancelled || (ending === 'finished' && state === 'settled');
+  const isWell = ending === 'finished' && state === 'settled';
+  // With no answer there is no key that it was got with.
+  const isOwnKey = generation.ownKey ?? (state === 'voided' ? false : undefined);
   return {
     id,
     created_at: createdAt.toISOString(),
+    api_type: 'completions',
     model: model ?? null,
     provider_name: provider ?? null,
+    is_byok: isOwnKey ?? null,
     streamed: streamed ?? null,
     cancelled: isCancelled,
-    finish_reason: finishReason ?? (isWell ? null : 'error'),
+    finish_reason: finishReason ?? (isCancelled ? 'cancelled' : isWell ? 'unknown' : 'error'),
+    native_finish_reason: finishReason ?? null,
     ending: ending ?? null,
     total_cost: Number(charged),
     usage: Number(charged),
     charged,
+    // What a provider bills for the client's own key, only the client can know.
+    upstream_inference_cost: isOwnKey === false ? 0 : null,
     latency: firstByteMs ?? null,
     generation_time: durationMs ?? null,
     tokens_prompt: promptTokens,
@@ -139,9 +153,47 @@ function generationBody(generation: Generation): object {
     native_tokens_completion: completionTokens,
     native_tokens_reasoning: reasoningTokens,
     native_tokens_cached: cachedTokens,
-    usage_source: usage?.source ?? 'none',
+    native_tokens_cache_creation: cacheWriteTokens ?? null,
+    billable_web_search_calls: webSearches ?? null,
+    usage_source: source,
+    ...NOT_KEPT,
   };
 }
+
+const NOTHING_USED: NonNullable<Generation['usage']> = {
+  promptTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  webSearches: 0,
+  source: 'none',
+};
+
+/** What OpenRouter tells of a request, and no ledger here keeps; the two that must be text say so. */
+const NOT_KEPT = {
+  data_region: 'unknown',
+  origin: '',
+  app_id: null,
+  cache_discount: null,
+  external_user: null,
+  http_referer: null,
+  moderation_latency: null,
+  native_tokens_completion_images: null,
+  num_fetches: null,
+  num_input_audio_prompt: null,
+  num_media_completion: null,
+  num_media_prompt: null,
+  num_search_results: null,
+  preset_id: null,
+  provider_responses: null,
+  router: null,
+  service_tier: null,
+  upstream_id: null,
+  user_agent: null,
+  web_search_engine: null,
+  workspace_id: null,
+};
 
 function send(exchange: Exchange, body: object): void {
   sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
@@ -153,15 +205,6 @@ async function fromStore<T>(ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
   }
-}
-
-async function atMost(ms: number, awaited: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([awaited, timeout]);
-  clearTimeout(timer);
 }
 
 function isoTime(ms: number | undefined): string | null {

@@ -1,3 +1,4 @@
+import { withTimeout } from './async/timeout.ts';
 import { type ApiKeys, createApiKeys } from './accounts/api-keys.ts';
 import { Authenticator } from './accounts/authenticate.ts';
 import { createNodeHandler, type NodeHandler } from './adapters/node.ts';
@@ -184,11 +185,15 @@ export function createPacedRouter(
     const { closeTimeoutMs } = settings;
     drains.close();
     discovery.close();
-    await within(closeTimeoutMs, Promise.allSettled(open.values().map(({ handled }) => handled)));
+    await withTimeout(
+      Promise.allSettled(open.values().map(({ handled }) => handled)),
+      closeTimeoutMs,
+      () => {},
+    );
     running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
-    await within(ABORT_MS, Promise.allSettled(open.values().map(({ handled }) => handled)));
-    await within(closeTimeoutMs, Promise.all([housekeeping.close(), settlements.drain()]));
+    await withTimeout(Promise.allSettled(open.values().map(({ handled }) => handled)), ABORT_MS, () => {});
+    await withTimeout(Promise.all([housekeeping.close(), settlements.drain()]), closeTimeoutMs, () => {});
     const waiting = settlements.abandon();
     agents.close();
     await store.close();
@@ -240,17 +245,6 @@ export type ReloadOptions = Partial<CatalogOptions>;
 const REQUEST_ID = Symbol('chat-completions-router.request-id');
 
 const ABORT_MS = 1000;
-
-/** Waits for something, but not for ever: says whether it came in time. */
-async function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, ms, false);
-  });
-  const inTime = await Promise.race([awaited.then(() => true), timeout]);
-  clearTimeout(timer);
-  return inTime;
-}
 
 /** A store that can be away or go back in time is made good for that; one in this process or machine is used as it is. */
 function makeReliable(

@@ -10,7 +10,7 @@ import type { EndpointName } from './hooks.ts';
 import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
-import { decodeOnce, pathOf } from './http/url.ts';
+import { decodeOnce, pathOf, queryOf } from './http/url.ts';
 import { Closed } from './http/relay.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
@@ -28,7 +28,12 @@ export interface RouteServices extends CompletionServices {
 /** What a path stands for. */
 export type Endpoint =
   | { readonly name: 'models' | 'credits' | 'generation' | 'completions' }
-  | { readonly name: 'model'; readonly id: string };
+  | {
+      readonly name: 'model';
+      readonly id: string;
+      /** The record is in `data`, as OpenRouter's `GET /model/{author}/{slug}` has it. */
+      readonly inData?: true;
+    };
 
 /**
  * Answers a request: whose key, which endpoint, and the endpoint itself. Never rejects.
@@ -58,11 +63,11 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         return;
       case 'models':
         await services.discovery.pending;
-        sendJson(exchange, 200, modelsFor(caller, services));
+        sendJson(exchange, 200, modelsFor(caller, exchange.url, services));
         return;
       case 'model':
         if (!services.catalog.get(endpoint.id)) await services.discovery.pending;
-        sendModel(exchange, endpoint.id, caller, services);
+        sendModel(exchange, endpoint, caller, services);
         return;
       case 'credits':
         await sendCredits(exchange, caller, services.store);
@@ -87,13 +92,21 @@ export function endpointOf(
   return [pathOf(url), findEndpoint(url, basePath)?.name];
 }
 
-function modelsFor(caller: Caller, { catalog, markups }: RouteServices): Buffer {
+/** All of them, whatever `limit` says; OpenRouter's clients then ask by `offset` for a second page, which is empty. */
+function modelsFor(caller: Caller, url: string, { catalog, markups }: RouteServices): Buffer {
   const list = catalog.list(markups.of(caller));
+  const offset = queryOf(url).get('offset') ?? '';
+  if (/^[1-9]\d{0,8}$/.test(offset)) return list.from(Number(offset), caller.models);
   return caller.models ? list.only(caller.models) : list.all;
 }
 
 /** The model with what this caller pays. */
-function sendModel(exchange: Exchange, id: string, caller: Caller, services: RouteServices): void {
+function sendModel(
+  exchange: Exchange,
+  { id, inData }: Extract<Endpoint, { name: 'model' }>,
+  caller: Caller,
+  services: RouteServices,
+): void {
   const { catalog } = services;
   const isAllowed = !caller.models || mayUse(caller.models, id, catalog);
   const model = isAllowed ? catalog.get(id) : undefined;
@@ -101,13 +114,18 @@ function sendModel(exchange: Exchange, id: string, caller: Caller, services: Rou
   assertServed(model);
   const markup = services.markups.of(caller);
   const record = recordOf(markup ? withCallerMarkup(model, markup) : model);
-  sendJson(exchange, 200, record, model.lifecycle?.headers);
+  const body = inData ? Buffer.concat([DATA_HEAD, record, DATA_TAIL]) : record;
+  sendJson(exchange, 200, body, model.lifecycle?.headers);
 }
+
+const DATA_HEAD = Buffer.from('{"data":');
+const DATA_TAIL = Buffer.from('}');
 
 /**
  * Which endpoint a path stands for, whatever the mount: the leftmost segments that name one decide.
  *
- * Everything after `models/` is the model's ID, decoded once.
+ * Everything after `models/` is the model's ID, decoded once. So are the two segments after `model` at the end of
+ * a path that stands for nothing else: a mount may have that word in it.
  */
 export function findEndpoint(url: string, basePath: string): Endpoint | undefined {
   const path = pathOf(url);
@@ -128,7 +146,9 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
       return endsAt(segments, i + 1) ? { name: 'completions' } : undefined;
     }
   }
-  return undefined;
+  const [word, author = '', slug = ''] = segments.slice(-3);
+  if (word !== 'model' || author === '' || slug === '') return undefined;
+  return { name: 'model', id: decodeOnce(`${author}/${slug}`), inData: true };
 }
 
 /** What almost every request asks for, as almost every client writes it. */

@@ -234,6 +234,8 @@ export class Settlements {
         cachedTokens: usage.cachedTokens,
         completionTokens: usage.completionTokens,
         reasoningTokens: usage.reasoningTokens,
+        cacheWriteTokens: usage.cacheWriteTokens,
+        webSearches: usage.webSearches,
         source,
         ...(cost !== undefined && { cost }),
         price: outcome.target.price.version,
@@ -347,18 +349,19 @@ export class Settlements {
 
 type Answered = Pick<
   SettledUsage,
-  'provider' | 'upstreamModel' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
+  'provider' | 'upstreamModel' | 'ownKey' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
 >;
 
 /** Who answered a request, how and how fast, for the journal. */
 function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: number): Answered {
-  const { modelId, model, provider } = target;
+  const { modelId, model, provider, usesOwnKey } = target;
   const { startedAt, stream } = terms;
   const firstByteAt = answer?.firstByteAt;
   const finishReason = answer?.meter.failed === true ? 'error' : answer?.meter.finishReason;
   return {
     provider: provider.name,
     ...(model !== modelId && { upstreamModel: model }),
+    ownKey: usesOwnKey,
     ...(firstByteAt !== undefined && { firstByteMs: Math.round(firstByteAt - startedAt) }),
     durationMs: Math.round(endedAt - startedAt),
     ...(finishReason !== undefined && { finishReason }),

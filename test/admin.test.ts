@@ -555,6 +555,9 @@ describe('what the admin door shows', () => {
           duration_ms: expect.any(Number),
           finish_reason: 'stop',
           streamed: false,
+          cache_write_tokens: 0,
+          web_searches: 0,
+          own_key: false,
         },
       },
     ]);

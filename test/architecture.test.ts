@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 const SRC = new URL('../src', import.meta.url).pathname;
 
-const BOTTOM = ['errors.ts', 'in-flight.ts', 'json', 'ledger'];
+const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'json', 'ledger'];
 const LOW = [
   'metering',
   'settings.ts',
@@ -20,10 +20,11 @@ const LOW = [
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'errors.ts': ['errors'],
   errors: [],
+  async: [],
   'in-flight.ts': [],
   'live-request.ts': ['observation.ts', 'ledger'],
   json: [],
-  ledger: ['errors.ts'],
+  ledger: ['async', 'errors.ts'],
   metering: BOTTOM,
   'hooks.ts': ['metering', 'ledger'],
   'recorded-content.ts': ['hooks.ts'],
@@ -31,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'guarded-hooks.ts': ['observation.ts', 'hooks.ts', 'ledger', 'errors.ts'],
   'settings.ts': ['options', 'hooks.ts', 'metering', 'ledger', 'errors.ts'],
   options: ['hooks.ts', 'metering', 'ledger'],
-  http: ['metering', 'settings.ts', 'json', 'errors.ts'],
+  http: ['async', 'metering', 'settings.ts', 'json', 'errors.ts'],
   accounts: ['http', 'metering', 'options', 'ledger', 'errors.ts'],
   models: ['http', ...LOW],
   upstream: ['http', 'models', ...LOW],
@@ -52,7 +53,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'http',
     ...LOW,
   ],
-  'own-account.ts': ['accounts', 'http', 'ledger', 'errors.ts'],
+  'own-account.ts': ['async', 'accounts', 'http', 'ledger', 'errors.ts'],
   'routes.ts': ['discovery.ts', 'completion.ts', 'own-account.ts', 'accounts', 'models', 'http', ...LOW],
   adapters: ['http'],
   'router.ts': [
@@ -112,6 +113,28 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   'next/server.js': ['next.ts'],
   'node:sqlite': ['ledger/sqlite/sqlite-store.ts'],
   zod: ['admin/'],
+};
+
+/** The files with timers of their own, and what those are for. A wait for another process is a `Timeout` of `async/`. */
+const TIMERS: Readonly<Record<string, string>> = {
+  'admin/page/app.ts': 'refreshes the page',
+  'async/timeout.ts': 'the wait itself',
+  'discovery.ts': 'asks for the lists again',
+  'holds/growth.ts': 'pauses between two tries',
+  'holds/heartbeat.ts': 'renews leases',
+  'http/stream-heartbeat.ts': 'breaks the silence of a stream',
+  'ledger/operations/housekeeping.ts': 'runs what is due',
+  'ledger/redis/redis-connection.ts': 'pauses between two tries',
+  'ledger/redis/redis-durability.ts': 'closes an idle connection',
+  'ledger/reliable/deliveries.ts': 'pauses between two tries',
+  'ledger/reliable/outbox.ts': 'writes and syncs its file',
+  'ledger/reliable/redo.ts': 'looks after accounts',
+  'ledger/reliable/store-health.ts': 'tells that the store is back',
+  'ledger/sqlite/sqlite-session.ts': 'pauses between two tries',
+  'opentelemetry/spans.ts': 'ends a span without its charge',
+  'settlement.ts': 'pauses between two tries',
+  'testing/script.ts': 'pauses of a fake provider',
+  'upstream/failover.ts': 'pauses between two tries',
 };
 
 /** Loaded by the command that wants it, when it does, types aside: the ledger's commands start without the router. */
@@ -180,6 +203,11 @@ describe('src', () => {
 
   it.each(files)('%s can be read in one sitting, and says what it is by its name', (file) => {
     expect(wrongShape(file, read(file))).toEqual([]);
+  });
+
+  it('has timers only where they wait for nobody: a busy process runs those before it reads its sockets', () => {
+    const isTimer = /\bset(Timeout|Interval)\b|\bAbortSignal\.timeout\b/;
+    expect(files.filter((file) => isTimer.test(read(file))).toSorted()).toEqual(Object.keys(TIMERS));
   });
 
   it('has a rule for each of its parts', () => {

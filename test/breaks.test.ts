@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import * as net from 'node:net';
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import type { ChatCompletionsRouterOptions, ProviderOptions } from '../src/index.ts';
+import type { ChatCompletionsRouterOptions, Hooks, ProviderOptions } from '../src/index.ts';
 import {
   drip,
   DONE,
@@ -97,6 +97,46 @@ describe('a stream that ends before it is over', () => {
     const response = await gateway.post(STREAMED);
     await expect(response.text()).rejects.toThrow('terminated');
     expect(await settled).toMatchObject({ ending: 'upstream_cut', charged: '0.000022' });
+  });
+
+  it.each(cuts)('tells onError which provider, model and attempt it was: %s', async (_, cut) => {
+    await start(cut, { provider: { marksEnd: true } });
+    await hear();
+    expect(gateway.errors).toHaveLength(1);
+    const [error] = gateway.errors;
+    expect(error).toMatchObject({
+      name: 'UpstreamError',
+      code: 'upstream_cut',
+      provider: 'loopback',
+      model: 'upstream-model',
+      attempt: 1,
+    });
+    // What ended well at the level of HTTP has no other cause.
+    const isReset = ['FIN before', 'by a reset', 'short'].some((part) => _.includes(part));
+    expect(error?.cause).toEqual(isReset ? expect.objectContaining({ code: 'ECONNRESET' }) : undefined);
+  });
+
+  it('tells nothing of that to the client', async () => {
+    await start(stream(...WORDS, pause(20), reset));
+    const body = await (await gateway.post(STREAMED)).text();
+    expect(body).toContain('upstream_cut');
+    expect(body).not.toMatch(/loopback|upstream-model"?,? ?attempt|attempt|ECONNRESET/);
+  });
+
+  it('is a line on stderr with all of it, where the host has no onError', async () => {
+    const written = vi.spyOn(console, 'error').mockImplementation(() => {});
+    await start(stream(...WORDS, pause(20), reset), {
+      hooks: { onError: undefined as unknown as Hooks['onError'] & object },
+    });
+    await hear();
+    expect(written.mock.calls).toEqual([
+      [
+        'chat-completions-router:',
+        expect.stringMatching(/^[\da-z]{19}$/),
+        'upstream_cut: The provider closed the connection before its answer was complete. (read ECONNRESET) [loopback/upstream-model, attempt 1]',
+      ],
+    ]);
+    written.mockRestore();
   });
 
   it('is told from a whole one by what its target did before, where nobody said what it does', async () => {

@@ -140,6 +140,29 @@ describe('models that a provider lists', () => {
     });
   });
 
+  it('take and obey what the list says, where it does', async () => {
+    list = listing(
+      {
+        ...FAST,
+        architecture: { input_modalities: ['text', 'image', 7, 'x'.repeat(65)], output_modalities: ['text'] },
+        supported_parameters: ['tools', 'reasoning'],
+      },
+      { ...SMART, architecture: { input_modalities: 'text' }, supported_parameters: [] },
+    );
+    await start();
+    const { data } = (await (await gateway.fetch('/models')).json()) as { data: object[] };
+    expect(data).toMatchObject([
+      {
+        architecture: { input_modalities: ['text', 'image'], output_modalities: ['text'] },
+        supported_parameters: ['tools', 'reasoning'],
+      },
+      {
+        architecture: { input_modalities: ['text'], output_modalities: ['text'] },
+        supported_parameters: [],
+      },
+    ]);
+  });
+
   it('come after entries of one’s own, and before wildcards', async () => {
     const own = { targets: ['up/own'], pricing: PRICING, maxOutputTokens: 10 };
     await start('discover', { models: { 'up/acme/fast': own, 'up/*': { ...own, targets: ['up/wild'] } } });

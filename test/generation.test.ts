@@ -10,6 +10,7 @@ import {
   type Script,
   STREAM,
   text,
+  USAGE,
 } from './helpers/provider.ts';
 
 let gateway: Gateway;
@@ -51,15 +52,19 @@ describe('GET /generation', () => {
       data: {
         id,
         created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+        api_type: 'completions',
         model: 'acme/fast',
         provider_name: 'loopback',
+        is_byok: false,
         streamed: false,
         cancelled: false,
         finish_reason: 'stop',
+        native_finish_reason: 'stop',
         ending: 'finished',
         total_cost: 0.000045,
         usage: 0.000045,
         charged: '0.000045',
+        upstream_inference_cost: 0,
         latency: expect.any(Number),
         generation_time: expect.any(Number),
         tokens_prompt: 9,
@@ -68,7 +73,30 @@ describe('GET /generation', () => {
         native_tokens_completion: 12,
         native_tokens_reasoning: 0,
         native_tokens_cached: 0,
+        native_tokens_cache_creation: 0,
+        billable_web_search_calls: 0,
         usage_source: 'upstream',
+        data_region: 'unknown',
+        origin: '',
+        app_id: null,
+        cache_discount: null,
+        external_user: null,
+        http_referer: null,
+        moderation_latency: null,
+        native_tokens_completion_images: null,
+        num_fetches: null,
+        num_input_audio_prompt: null,
+        num_media_completion: null,
+        num_media_prompt: null,
+        num_search_results: null,
+        preset_id: null,
+        provider_responses: null,
+        router: null,
+        service_tier: null,
+        upstream_id: null,
+        user_agent: null,
+        web_search_engine: null,
+        workspace_id: null,
       },
     });
     const { latency, generation_time } = body.data;
@@ -107,6 +135,8 @@ describe('GET /generation', () => {
     expect((await lookUp(id)).body.data).toMatchObject({
       model: 'acme/fast',
       finish_reason: 'error',
+      native_finish_reason: null,
+      is_byok: false,
       total_cost: 0,
       tokens_prompt: 0,
       usage_source: 'none',
@@ -125,8 +155,46 @@ describe('GET /generation', () => {
     leaving.abort();
     await settled;
     const { body } = await lookUp(response.headers.get('x-request-id') ?? '');
-    expect(body.data).toMatchObject({ cancelled: true, ending: 'client_gone', usage_source: 'estimated' });
+    expect(body.data).toMatchObject({
+      cancelled: true,
+      ending: 'client_gone',
+      finish_reason: 'cancelled',
+      usage_source: 'estimated',
+    });
     expect(body.data['total_cost']).toBeGreaterThan(0);
+  });
+
+  it('tells of tokens that were written to a cache, and of searches', async () => {
+    const usage = {
+      ...USAGE,
+      prompt_tokens_details: { cached_tokens: 2, cache_write_tokens: 5 },
+      server_tool_use: { web_search_requests: 3 },
+    };
+    const id = await ask(answerJson(completionBody({ usage })));
+    expect((await lookUp(id)).body.data).toMatchObject({
+      tokens_prompt: 9,
+      native_tokens_cached: 2,
+      native_tokens_cache_creation: 5,
+      billable_web_search_calls: 3,
+    });
+  });
+
+  it('says that the key was the client’s own, and not what the provider bills for that', async () => {
+    await gateway.close();
+    gateway = await startGateway({
+      authenticate: () => ({ account: 'acct', upstreamKeys: { loopback: 'sk-own' } }),
+    });
+    const id = await ask(answerJson(completionBody()));
+    expect((await lookUp(id)).body.data).toMatchObject({ is_byok: true, upstream_inference_cost: null });
+  });
+
+  it('says that a reason to finish is unknown, where the provider gave none', async () => {
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'Hello there.' } }];
+    const id = await ask(answerJson(completionBody({ choices })));
+    expect((await lookUp(id)).body.data).toMatchObject({
+      finish_reason: 'unknown',
+      native_finish_reason: null,
+    });
   });
 
   it('says of a request that runs that it does, and that asking again helps', async () => {
@@ -237,6 +305,7 @@ describe('router.usage.generation', () => {
       provider: 'loopback',
       upstreamModel: 'upstream-model',
       streamed: false,
+      ownKey: false,
       ending: 'finished',
       finishReason: 'stop',
       firstByteMs: expect.any(Number),
@@ -244,8 +313,10 @@ describe('router.usage.generation', () => {
       usage: {
         promptTokens: 9,
         cachedTokens: 0,
+        cacheWriteTokens: 0,
         completionTokens: 12,
         reasoningTokens: 0,
+        webSearches: 0,
         source: 'upstream',
       },
       charged: '0.000045',

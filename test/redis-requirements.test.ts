@@ -104,6 +104,34 @@ describe('router.ready', () => {
   });
 });
 
+describe('ready() of a RedisStore', () => {
+  it('rejects where Redis has no memory left, as an admit would', async () => {
+    const store = openStore();
+    await redis.config('SET', 'maxmemory', '1');
+    await expect(store.ready()).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+      cause: { message: expect.stringMatching(/^OOM/) },
+    });
+    await redis.config('SET', 'maxmemory', '0');
+    await expect(store.ready()).resolves.toBeUndefined();
+  });
+
+  it('rejects where its user may run no scripts', async () => {
+    await redis.call('ACL', 'SETUSER', 'bob', 'on', '>right', '~*', '+@all', '-@scripting');
+    const store = new RedisStore(`redis://bob:right@127.0.0.1:${server.port}`);
+    onTestFinished(() => store.close());
+    await expect(store.ready()).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/^NOPERM/) },
+    });
+  });
+
+  it('leaves no key behind', async () => {
+    const before = await redis.dbsize();
+    await openStore().ready();
+    expect(await redis.dbsize()).toBe(before);
+  });
+});
+
 describe('RedisStore', () => {
   it('gives no command to a Redis that may evict credits, and does once it may not', async () => {
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');

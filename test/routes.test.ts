@@ -36,6 +36,22 @@ describe('a path', () => {
   });
 
   it.each([
+    ['/model/openai/gpt-4o', 'openai/gpt-4o'],
+    ['/v1/model/openai/gpt-4o?x=1', 'openai/gpt-4o'],
+    ['/v1/model/openrouter/meta%2Fllama', 'openrouter/meta/llama'],
+  ])('%s stands for the model %s as OpenRouter answers it', (url, id) => {
+    expect(findEndpoint(url, '')).toEqual({ name: 'model', id, inData: true });
+  });
+
+  it.each([
+    ['/model/v1/models', 'models'],
+    ['/model/acme/credits', 'credits'],
+    ['/model/v1/chat/completions', 'completions'],
+  ])('%s stands for %s: a mount may have the word "model" in it', (url, name) => {
+    expect(findEndpoint(url, '')).toEqual({ name });
+  });
+
+  it.each([
     '/',
     '',
     '*',
@@ -49,6 +65,10 @@ describe('a path', () => {
     '/v1/chat%2Fcompletions',
     '/v1/chat/./completions',
     '/v1/embeddings',
+    '/v1/model',
+    '/v1/model/gpt',
+    '/v1/model/openai/',
+    '/v1/model/openai/gpt-4o/endpoints',
   ])('%s stands for nothing', (url) => {
     expect(findEndpoint(url, '')).toBeUndefined();
   });

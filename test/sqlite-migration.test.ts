@@ -86,7 +86,7 @@ describe('a ledger file of version 1', () => {
     await store.close();
   });
 
-  it.each([1, 2] as const)('%s becomes in all what a new file is', async (version) => {
+  it.each([1, 2, 4] as const)('%s becomes in all what a new file is', async (version) => {
     const [old, made] = [fileOfVersion(version), newFile()];
     for (const file of [old, made]) {
       const store = new SqliteStore(file);
@@ -94,7 +94,7 @@ describe('a ledger file of version 1', () => {
       await store.close();
     }
     expect(shape(old)).toEqual(shape(made));
-    expect(shape(old).version).toBe(4);
+    expect(shape(old).version).toBe(5);
   });
 
   it('stays as it was when it can not be brought up', async () => {
@@ -116,7 +116,7 @@ describe('a ledger file of version 1', () => {
     other.close();
     expect(await balance).toMatchObject({ available: 78n });
     await store.close();
-    expect(shape(file).version).toBe(4);
+    expect(shape(file).version).toBe(5);
   });
 });
 
@@ -189,6 +189,27 @@ describe('a ledger file of version 3', () => {
   });
 });
 
+describe('a ledger file of version 4', () => {
+  it('knows of charges from now on what was written to a cache, searched, and whose key it was', async () => {
+    const store = new SqliteStore(fileOfVersion(4), { now: () => NOON });
+    const more = { cacheWriteTokens: 4, webSearches: 2, ownKey: true };
+    await store.settle({ ...settlement(2, 9n), usage: { ...USAGE, ...more } });
+    const [, before, after] = await store.journal('acme', 0n, 9);
+    expect(before?.usage).toEqual({
+      ...USAGE,
+      provider: 'openai',
+      upstreamModel: 'gpt',
+      firstByteMs: 412,
+      durationMs: 1830,
+      finishReason: 'stop',
+      streamed: true,
+    });
+    expect(after?.usage).toEqual({ ...USAGE, ...more });
+    expect(await findingsOf(store)).toEqual([]);
+    await store.close();
+  });
+});
+
 describe('a ledger file without a version', () => {
   it('is refused though it says that it is a ledger', async () => {
     const file = fileOfVersion(1, 'PRAGMA user_version = 0');
@@ -202,7 +223,7 @@ describe('a ledger file without a version', () => {
 });
 
 /** A file as that version of the schema was written, and then `changed`. */
-function fileOfVersion(version: 1 | 2 | 3, changed = ''): string {
+function fileOfVersion(version: 1 | 2 | 3 | 4, changed = ''): string {
   const file = newFile();
   expect(existsSync(file)).toBe(false);
   const database = new DatabaseSync(file);

@@ -21,6 +21,13 @@ import { describeLedgerStore } from './contracts/ledger-store.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
 const folder = mkdtempSync(join(tmpdir(), 'ccr-sqlite-'));
+/** Every statement that a test of this file has prepared. */
+const prepared = new Set<string>();
+const prepare: InstanceType<typeof DatabaseSync>['prepare'] = Reflect.get(DatabaseSync.prototype, 'prepare');
+DatabaseSync.prototype.prepare = function (sql, ...options) {
+  prepared.add(sql);
+  return prepare.call(this, sql, ...options);
+};
 afterAll(() => rmSync(folder, { recursive: true }));
 
 let files = 0;
@@ -187,9 +194,9 @@ describe('a file that can not be used', () => {
     await store.balance('acme');
     await store.close();
     const database = new DatabaseSync(file);
-    database.exec('PRAGMA user_version = 5');
+    database.exec('PRAGMA user_version = 6');
     database.close();
-    await refuses(file, /version 5, and this release only knows those up to 4/);
+    await refuses(file, /version 6, and this release only knows those up to 5/);
   });
 
   it('is refused wherever it was cut off', async () => {
@@ -413,6 +420,67 @@ async function hasAll(file: string, acknowledged: readonly string[]): Promise<vo
 function sum(amounts: readonly { readonly amount: bigint }[]): bigint {
   return amounts.reduce((total, { amount }) => total + amount, 0n);
 }
+
+describe('ready() of a SqliteStore', () => {
+  it('has run every statement that a command can run', async () => {
+    const before = [...prepared];
+    prepared.clear();
+    const store = new SqliteStore(newFile());
+    await store.ready();
+    await store.close();
+    // All tests above have run commands: what only they prepared is what ready() left out.
+    const isOurs = (sql: string): boolean => /^\s*(SELECT|INSERT|UPDATE|DELETE)/.test(sql);
+    expect(before.filter((sql) => isOurs(sql) && !prepared.has(sql))).toEqual([]);
+    expect([...prepared].filter(isOurs).length).toBeGreaterThan(25);
+  });
+
+  it('has no statement with numbered parameters, which Node before 22.20 and 24.7 binds by name only', async () => {
+    const store = new SqliteStore(newFile());
+    await store.ready();
+    await store.close();
+    expect([...prepared].filter((sql) => /\?\d/.test(sql))).toEqual([]);
+  });
+
+  it('leaves nothing in the file', async () => {
+    const store = new SqliteStore(newFile(), { now: () => NOON });
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    const before = await store.snapshot('acme');
+    await store.ready();
+    await store.ready();
+    const names: string[] = [];
+    for await (const name of store.accounts()) names.push(name);
+    expect(names).toEqual(['acme']);
+    expect(await store.snapshot('acme')).toEqual(before);
+    await store.close();
+  });
+
+  it('finds a file that opens and cannot serve', async () => {
+    const file = newFile();
+    const before = new SqliteStore(file);
+    await before.ready();
+    await before.close();
+    const database = new DatabaseSync(file);
+    database.exec('DROP TABLE usage');
+    database.close();
+    const store = new SqliteStore(file);
+    expect(await store.balance('acme')).toBeUndefined();
+    await expect(store.ready()).rejects.toThrow(unavailable('no', 'no such table: usage'));
+    await store.close();
+  });
+
+  it('waits for another process that has the file, as every command does', async () => {
+    const file = newFile();
+    const store = new SqliteStore(file);
+    await store.ready();
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    const ready = store.ready();
+    other.exec('ROLLBACK');
+    await ready;
+    other.close();
+    await store.close();
+  });
+});
 
 /** Every command of a new store on this file is refused, by its path. */
 async function refuses(file: string, reason: RegExp, what?: string): Promise<void> {

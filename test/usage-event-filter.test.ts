@@ -4,7 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { UsageEventFilter } from '../src/metering/usage-event-filter.ts';
 import { UsageMeter } from '../src/metering/usage-meter.ts';
 
-const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":null}\n\n';
+const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n';
+/** As providers write it where they were asked for usage. */
+const TEXT_WITH_NULL = TEXT.replace(']}', '],"usage":null}');
+const END = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
 const USAGE = 'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12}}\n\n';
 const DONE = 'data: [DONE]\n\n';
 const LINE_ENDS = [
@@ -65,10 +68,109 @@ describe('the usage event', () => {
   });
 });
 
+describe('the usage event of LiteLLM', () => {
+  const LITELLM = USAGE.replace('[]', '[{"index":0,"delta":{}}]');
+
+  it.each([
+    ['with an empty delta', LITELLM],
+    [
+      'with null members',
+      USAGE.replace('[]', '[{"delta":{"content":null},"finish_reason":null,"logprobs":null}]'),
+    ],
+  ])('is dropped after the reason of the end: %s', (_form, event) => {
+    expect(filtered([Buffer.from(TEXT + END + event + DONE)])).toBe(TEXT + END + DONE);
+    expect(filtered(byteByByte(Buffer.from(TEXT + END + event + DONE)))).toBe(TEXT + END + DONE);
+  });
+
+  it.each([
+    ['before it', LITELLM + TEXT + END + DONE],
+    ['with a logprob', END + LITELLM.replace('{}}', '{},"logprobs":{"content":[]}}') + DONE],
+    ['with a member that is not known', END + LITELLM.replace('{}}', '{},"x":1}') + DONE],
+    ['with a word', END + LITELLM.replace('{}', '{"role":"assistant"}') + DONE],
+    ['with a choice that is no object', END + LITELLM.replace('{"index":0,"delta":{}}', '0') + DONE],
+  ])('stays %s', (_form, stream) => {
+    expect(filtered([Buffer.from(stream)])).toBe(stream);
+  });
+});
+
+describe('usage: null', () => {
+  it.each([
+    [
+      'at the end',
+      '{"choices":[{"delta":{"content":"Hi"}}],"usage":null}',
+      '{"choices":[{"delta":{"content":"Hi"}}]}',
+    ],
+    ['in the middle', '{"choices":[],"usage":null,"id":"1"}', '{"choices":[],"id":"1"}'],
+    ['at the beginning', '{"usage":null,"choices":[]}', '{"choices":[]}'],
+    ['alone', '{"usage":null}', '{}'],
+    ['between blanks', '{ "choices": [] , "usage" :\tnull }', '{ "choices": []  }'],
+    ['first, between blanks', '{ "usage" : null , "choices": [] }', '{  "choices": [] }'],
+    ['with its key written as an escape', '{"choices":[],"us\\u0061ge":null}', '{"choices":[]}'],
+    [
+      'beside others that are deeper',
+      '{"x":{"usage":null},"usage":null,"y":"\\"usage\\":null"}',
+      '{"x":{"usage":null},"y":"\\"usage\\":null"}',
+    ],
+    [
+      'after letters of several bytes',
+      '{"choices":[{"delta":{"content":"é😀"}}],"usage":null}',
+      '{"choices":[{"delta":{"content":"é😀"}}]}',
+    ],
+  ])('is taken out of each event, wherever the stream is cut: %s', (_place, data, left) => {
+    for (const [, lineEnd] of LINE_ENDS) {
+      const stream = (json: string): string =>
+        withLineEnd(`: hello\n\nevent: x\ndata: ${json}\n\ndata:${json}\n\n${USAGE}${DONE}`, lineEnd);
+      const expected = stream(left).replace(withLineEnd(USAGE, lineEnd), '');
+      const bytes = Buffer.from(stream(data));
+      for (let cut = 0; cut <= bytes.length; cut++) {
+        expect(filtered([bytes.subarray(0, cut), bytes.subarray(cut)]), `cut at byte ${cut}`).toBe(expected);
+      }
+      expect(filtered(byteByByte(bytes))).toBe(expected);
+    }
+  });
+
+  it('is taken out where one line end is all that stands between events', () => {
+    const lines = [TEXT_WITH_NULL, TEXT_WITH_NULL, END, DONE].map((event) => event.slice(0, -1)).join('');
+    const expected = [TEXT, TEXT, END, DONE].map((event) => event.slice(0, -1)).join('');
+    expect(filtered([Buffer.from(lines)])).toBe(expected);
+    expect(filtered(byteByByte(Buffer.from(lines)))).toBe(expected);
+  });
+
+  it('leaves the bytes of the provider alone, which may be read again', () => {
+    const chunk = Buffer.from(TEXT_WITH_NULL);
+    expect(filtered([chunk])).toBe(TEXT);
+    expect(String(chunk)).toBe(TEXT_WITH_NULL);
+  });
+
+  it('is taken out of an event of over 64 KiB, where its chunk is still here', () => {
+    const event = `data: {"choices":[],"x":"${'x'.repeat(100_000)}","usage":null}\n\n`;
+    const bytes = Buffer.from(event);
+    const expected = event.replace(',"usage":null', '');
+    expect(filtered([bytes.subarray(0, 70_000), bytes.subarray(70_000)])).toBe(expected);
+    // Its comma has gone on with the piece before it.
+    const comma = event.indexOf(',"usage"') + 1;
+    expect(filtered([bytes.subarray(0, comma), bytes.subarray(comma)])).toBe(event);
+  });
+
+  it('stays where the client asked for usage', () => {
+    const filter = new UsageEventFilter(new UsageMeter(), false);
+    const chunk = Buffer.from(TEXT_WITH_NULL + USAGE + DONE);
+    expect(sameBuffers(write(filter, chunk), [chunk])).toBe(true);
+  });
+});
+
 describe('the filter leaves', () => {
   it.each([
     ['usage on a chunk with choices', '{"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":9}}'],
-    ['usage: null', '{"choices":[],"usage":null}'],
+    ['usage on a chunk with text', '{"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":9}}'],
+    [
+      'usage on the last chunk',
+      '{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}',
+    ],
+    ['usage: null of a choice', '{"choices":[{"usage":null,"delta":{}}]}'],
+    ['usage: null in deeper places', '{"x":{"usage":null},"choices":[],"x_groq":{"usage":null}}'],
+    ['usage: null in a string', JSON.stringify({ choices: [], text: '{"a":1,"usage":null}' })],
+    ['usage: null over several lines of data', '{"choices":[],\ndata: "usage":null}'],
     ['usage that is no object', '{"choices":[],"usage":[1]}'],
     ['a chunk without usage', '{"choices":[],"prompt_filter_results":[]}'],
     ['a chunk without choices', '{"usage":{"prompt_tokens":9}}'],
@@ -99,25 +201,30 @@ describe('the filter leaves', () => {
     expect(filter.end()).toEqual([]);
   });
 
-  it('everything but the one event, however the bytes come', () => {
+  it('everything but the one event and usage: null, however the bytes come', () => {
+    const same = (event: string): [sent: string, kept: string] => [event, event];
     const event = fc.constantFrom(
-      TEXT,
-      ': ping\n\n',
-      ': ping\n',
-      'id: 1\n\n',
-      '\n',
-      'event: x\ndata: {"choices":[],"usage":null}\n\n',
-      'data: {"broken\n\n',
-      `data: ${JSON.stringify({ choices: [{ delta: { content: `{"choices":[]}é😀${USAGE}` } }] })}\n\n`,
+      same(TEXT),
+      same(END),
+      same(': ping\n\n'),
+      same(': ping\n'),
+      same('id: 1\n\n'),
+      same('\n'),
+      same('data: {"broken\n\n'),
+      same(`data: ${JSON.stringify({ choices: [{ delta: { content: `{"choices":[]}é😀${USAGE}` } }] })}\n\n`),
+      [TEXT_WITH_NULL, TEXT],
+      ['event: x\ndata: {"usage":null,"choices":[]}\n\n', 'event: x\ndata: {"choices":[]}\n\n'],
     );
     const events = fc.array(event, { maxLength: 6 });
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(events, events, lineEnd, sizes, (before, after, end, lengths) => {
-        const kept = [withLineEnd(before.join(''), end), withLineEnd(after.join('') + DONE, end)];
-        const bytes = Buffer.from(kept.join(withLineEnd(USAGE, end)));
-        expect(filtered(inPieces(bytes, lengths))).toBe(kept.join(''));
+        const [sent, kept] = [0, 1].map((side) => {
+          const text = (list: typeof before): string => list.map((pair) => pair[side]).join('');
+          return withLineEnd(text(before) + (side === 0 ? USAGE : '') + text(after) + DONE, end);
+        });
+        expect(filtered(inPieces(Buffer.from(sent!), lengths))).toBe(kept);
       }),
       { numRuns: 500 },
     );

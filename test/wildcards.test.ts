@@ -156,6 +156,14 @@ describe('a catalog', () => {
     ['models["a/*"].pricing.input must be', { 'a/*': { ...STAR, pricing: { input: 'x', output: '1' } } }],
     ['models["a/*"].targets[0].provider must be one of', { 'a/*': { ...STAR, targets: ['nobody/*'] } }],
     ['models["a"].aliases must be a list', { a: { ...MODEL, aliases: 'b' as unknown as string[] } }],
+    [
+      'models["a"].inputModalities must be a list of names',
+      { a: { ...MODEL, inputModalities: 'text' as unknown as string[] } },
+    ],
+    [
+      'models["a"].supportedParameters must be a list of names',
+      { a: { ...MODEL, supportedParameters: [7] as unknown as string[] } },
+    ],
     ['models["a"].aliases has " ": a model ID has', { a: { ...MODEL, aliases: [' '] } }],
     ['models["b"].aliases has "a", which is "a" already', { a: MODEL, b: { ...MODEL, aliases: ['a'] } }],
     [

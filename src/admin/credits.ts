@@ -90,6 +90,9 @@ const journalEntry = component(
         duration_ms: z.number().optional(),
         finish_reason: z.string().optional(),
         streamed: z.boolean().optional(),
+        cache_write_tokens: z.int().optional(),
+        web_searches: z.int().optional(),
+        own_key: z.boolean().optional(),
       })
       .optional(),
     reason: z.string().optional(),
@@ -222,6 +225,7 @@ function usageAnswer(
   usage: NonNullable<CreditsEntry['usage']>,
 ): NonNullable<z.output<typeof journalEntry>['usage']> {
   const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
+  const { cacheWriteTokens, webSearches, ownKey } = usage;
   return {
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
@@ -237,5 +241,8 @@ function usageAnswer(
     ...(durationMs !== undefined && { duration_ms: durationMs }),
     ...(finishReason !== undefined && { finish_reason: finishReason }),
     ...(streamed !== undefined && { streamed }),
+    ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
+    ...(webSearches !== undefined && { web_searches: webSearches }),
+    ...(ownKey !== undefined && { own_key: ownKey }),
   };
 }

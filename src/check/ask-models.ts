@@ -1,5 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
-
+import { withTimeout } from '../async/timeout.ts';
 import type { Json } from '../models/json-value.ts';
 import { type ListedModel, readListedModels } from '../models/listed-models.ts';
 import type { Provider } from '../models/providers.ts';
@@ -37,17 +36,10 @@ export async function askModels(
     ...(apiKey !== undefined && { [provider.authHeader]: provider.authPrefix + apiKey }),
   };
   const controller = new AbortController();
-  const late = wait(timeoutMs, undefined, { signal: controller.signal, ref: false }).then(
-    () => {
-      controller.abort();
-      return undefined;
-    },
-    () => undefined,
-  );
   try {
     const asked = fetch(url, { headers, redirect: 'manual', signal: controller.signal }).then(read);
     asked.catch(() => {});
-    const answer = await Promise.race([asked, late]);
+    const answer = await withTimeout(asked, timeoutMs, () => undefined);
     if (!answer) return { state: 'failed', problem: `it gave no list of models in ${timeoutMs} ms` };
     const { status, text } = answer;
     if (status === 404 || status === 405 || status === 501) return { state: 'none', ms: ms() };

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 
+import { withTimeout } from '../async/timeout.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
 import { openStore } from '../ledger/open-store.ts';
 
@@ -11,8 +12,6 @@ export async function storeProblem(
   const file = /^sqlite:(.+)/s.exec(typeof given === 'string' ? given : 'sqlite:./credits.db')?.[1];
   if (typeof given !== 'object' && file !== undefined && !existsSync(file)) return undefined;
   const store = openStore(given);
-  const { promise: late, resolve } = Promise.withResolvers<string>();
-  const timer = setTimeout(resolve, timeoutMs, `it has not answered in ${timeoutMs} ms`);
   const asked = async (): Promise<string | undefined> => {
     try {
       await store.ready?.();
@@ -23,8 +22,7 @@ export async function storeProblem(
       return cause instanceof Error ? cause.message : String(cause);
     }
   };
-  const problem = await Promise.race([asked(), late]);
-  clearTimeout(timer);
+  const problem = await withTimeout(asked(), timeoutMs, () => `it has not answered in ${timeoutMs} ms`);
   await store.close().catch(() => {});
   return problem;
 }

@@ -16,6 +16,12 @@ export abstract class RouterError extends Error {
   abstract readonly code: string;
   /** OpenAI's coarse class of the error, e.g. `invalid_request_error`. */
   abstract readonly type: string;
+  /** The provider that failed, by its name in `providers`: for `onError`, never sent to the client. */
+  declare readonly provider?: string;
+  /** The provider's own name of the model that was asked: for `onError`. */
+  declare readonly model?: string;
+  /** Which attempt of the request failed, from 1: for `onError`. */
+  declare readonly attempt?: number;
   /** Request field at fault (`'model'`), or null when none is. */
   readonly param: string | null = null;
   /** Whether sending the same request again can help; official clients obey it (`x-should-retry`). */

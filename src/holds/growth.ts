@@ -1,3 +1,4 @@
+import { withTimeout } from '../async/timeout.ts';
 import { asError, CreditsExhaustedError, CreditStoreUnavailableError, type RouterError } from '../errors.ts';
 import type { Brake } from '../http/relay.ts';
 import { StoreUnavailable } from '../ledger/ledger.ts';
@@ -76,19 +77,16 @@ export class Growth implements Brake {
   }
 
   async untilPassable(): Promise<RouterError | undefined> {
-    let giveUp: NodeJS.Timeout | undefined;
-    const tooLong = new Promise<'away'>((resolve) => {
-      giveUp = setTimeout(resolve, GROWTH_WAIT_MS, 'away');
-    });
-    try {
-      for (;;) {
-        const answer = await Promise.race([(this.#growing ??= this.#grow()), tooLong]);
-        if (this.mayPass()) return undefined;
-        if (answer === 'away') return new CreditStoreUnavailableError();
-        if (answer === 'refused') return new CreditsExhaustedError();
-      }
-    } finally {
-      clearTimeout(giveUp);
+    return withTimeout(this.#untilGrown(), GROWTH_WAIT_MS, () =>
+      this.mayPass() ? undefined : new CreditStoreUnavailableError(),
+    );
+  }
+
+  async #untilGrown(): Promise<RouterError | undefined> {
+    for (;;) {
+      const answer = await (this.#growing ??= this.#grow());
+      if (this.mayPass()) return undefined;
+      if (answer === 'refused') return new CreditsExhaustedError();
     }
   }
 

@@ -1,3 +1,4 @@
+import { Timeout } from '../async/timeout.ts';
 import { ClientGone } from './exchange.ts';
 
 /** So many answers are drained at a time. */
@@ -32,7 +33,7 @@ export class Drains {
 export class Drain {
   readonly #drains: Drains;
   #abort: ((reason: Error) => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timeout: Timeout | undefined;
 
   constructor(drains: Drains) {
     this.#drains = drains;
@@ -44,12 +45,10 @@ export class Drain {
    * Said again, of the same answer, nothing changes.
    */
   begin(abort: (reason: Error) => void): boolean {
-    if (this.#timer) return true;
+    if (this.#timeout) return true;
     if (!this.#drains.enter(this)) return false;
     this.#abort = abort;
-    this.#timer = setTimeout(() => {
-      this.abort();
-    }, DRAIN_MS);
+    this.#timeout = new Timeout(DRAIN_MS, () => this.abort());
     return true;
   }
 
@@ -59,7 +58,7 @@ export class Drain {
 
   /** The answer is over. Called for every request, drained or not. */
   end(): void {
-    clearTimeout(this.#timer);
+    this.#timeout?.clear();
     this.#drains.leave(this);
   }
 }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 
+import { Timeout } from '../async/timeout.ts';
 import {
   asError,
   InvalidRequestError,
@@ -99,14 +100,14 @@ function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScan
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const timer = setTimeout(() => {
+    const timeout = new Timeout(limits.bodyTimeoutMs, () => {
       settle(() => {
         reject(new RequestTimeoutError(length, limits.bodyTimeoutMs));
       });
-    }, limits.bodyTimeoutMs);
+    });
 
     function settle(outcome: () => void): void {
-      clearTimeout(timer);
+      timeout.clear();
       stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
       // What is still to come is read and forgotten, so that the client gets to read our answer.
       if (!stream.readableEnded && !stream.destroyed) stream.on('error', ignore).resume();

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 
-import { asError, type RouterError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { Timeout } from '../async/timeout.ts';
+import { asError, type RouterError, UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Drain } from './drains.ts';
@@ -165,7 +166,7 @@ class Relay {
       );
     }
     const onBroken = (error?: Error): void => {
-      this.#onBroken(error);
+      this.#onBroken(error ?? body.errored ?? undefined);
     };
     body.on('data', (chunk: Buffer) => {
       this.#onData(chunk);
@@ -181,7 +182,7 @@ class Relay {
     // Whoever looked at its first event has paused it.
     body.resume();
     // It may have broken in the very packet that its head came in, before anybody listened.
-    if (body.destroyed) onBroken(body.errored ?? undefined);
+    if (body.destroyed) onBroken();
   }
 
   #finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt'>): void {
@@ -389,10 +390,8 @@ class Relay {
       if (meter.done) this.#finish({ ending: 'finished' });
       // Whoever leaves with the last word pays for it like others: its usage is about to come.
       this.#readOn('lingering');
-      const linger = setTimeout(() => body.destroy(), LINGER_MS);
-      body.once('close', () => {
-        clearTimeout(linger);
-      });
+      const linger = new Timeout(LINGER_MS, () => body.destroy());
+      body.once('close', () => linger.clear());
       return;
     }
     const { ascii, nonAscii } = meter.delivered;
@@ -443,11 +442,17 @@ function brokenEnd(error: Error | undefined): {
   readonly shown: Error;
 } {
   if (error instanceof UpstreamTimeoutError) return { ending: 'timeout', error, shown: error };
-  const shown = new UpstreamError(
+  if (error instanceof Closed) {
+    const shown = new UpstreamError(
+      'upstream_cut',
+      'This server was shut down before the answer was complete.',
+    );
+    return { ending: 'closed', error, shown };
+  }
+  const cut = new UpstreamError(
     'upstream_cut',
-    error instanceof Closed
-      ? 'This server was shut down before the answer was complete.'
-      : 'The provider closed the connection before its answer was complete.',
+    'The provider closed the connection before its answer was complete.',
   );
-  return { ending: error instanceof Closed ? 'closed' : 'upstream_cut', error: error ?? shown, shown };
+  if (error) Object.assign(cut, { cause: withoutBytes(error) });
+  return { ending: 'upstream_cut', error: cut, shown: cut };
 }

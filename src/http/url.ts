@@ -5,6 +5,11 @@ export function pathOf(url: string): string {
   return end === -1 ? path : path.slice(0, end);
 }
 
+/** What stands after the question mark. */
+export function queryOf(url: string): URLSearchParams {
+  return new URLSearchParams(/\?([^#]*)/.exec(url)?.[1]);
+}
+
 /** A piece of a path that can't be decoded stands for itself, and so for nothing that there is. */
 export function decodeOnce(piece: string): string {
   try {

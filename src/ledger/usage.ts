@@ -24,6 +24,12 @@ export interface SettledUsage {
   /** As the provider said it, e.g. `stop`; `error` where the answer said that it is one. */
   readonly finishReason?: string;
   readonly streamed?: boolean;
+  /** Among `promptTokens`. */
+  readonly cacheWriteTokens?: number;
+  /** Searches of the Web. */
+  readonly webSearches?: number;
+  /** The provider was asked with the client's own key. */
+  readonly ownKey?: boolean;
 }
 
 /** How a request ended. */

@@ -134,6 +134,9 @@ export class ChunkReader implements JsonListener<Place> {
   #isAnswer = false;
   #hasUsage = false;
   #saysMore = false;
+  #choicesSay = false;
+  #usageKeyFrom = 0;
+  #nullUsage: { readonly from: number; readonly to: number } | undefined;
   #hasChoices = false;
   #choices = 0;
   #choice = 0;
@@ -156,9 +159,18 @@ export class ChunkReader implements JsonListener<Place> {
     return this.#isAnswer;
   }
 
-  /** Whether the chunk that was just read has usage and nothing else to say. */
+  /**
+   * Whether the chunk that was just read has usage and nothing else to say. LiteLLM's has a choice with an empty delta,
+   * after the one that gave the reason of the end.
+   */
   get isUsageOnly(): boolean {
-    return this.#hasUsage && this.#hasChoices && this.#choices === 0 && !this.#saysMore;
+    if (!this.#hasUsage || !this.#hasChoices || this.#saysMore) return false;
+    return this.#choices === 0 || (this.finished && !this.#choicesSay);
+  }
+
+  /** Where the chunk's own `"usage": null` stands in it, if it has one: key and value. */
+  get nullUsage(): { readonly from: number; readonly to: number } | undefined {
+    return this.#nullUsage;
   }
 
   usage(): Usage | undefined {
@@ -171,6 +183,8 @@ export class ChunkReader implements JsonListener<Place> {
     this.#isAnswer = false;
     this.#hasUsage = false;
     this.#saysMore = false;
+    this.#choicesSay = false;
+    this.#nullUsage = undefined;
     this.#hasChoices = false;
     this.#choices = 0;
     this.#choice = 0;
@@ -199,6 +213,7 @@ export class ChunkReader implements JsonListener<Place> {
   key(within: Place, token: JsonToken): void {
     const match = KEYS[within].find(token);
     this.#key = match?.exact ? match.role : undefined;
+    if (this.#key === 'usage') this.#usageKeyFrom = token.start;
   }
 
   value(within: Place, kind: JsonKind, token: JsonToken): Place {
@@ -212,10 +227,13 @@ export class ChunkReader implements JsonListener<Place> {
       case 'choices':
         this.#choice = this.#choices;
         this.#choices += 1;
-        return kind === 'object' ? 'choice' : 'elsewhere';
+        if (kind === 'object') return 'choice';
+        this.#choicesSay = true;
+        return 'elsewhere';
       case 'choice':
         return this.#inChoice(kind, token);
       case 'delta':
+        if (kind !== 'null') this.#choicesSay = true;
         if (this.#key === 'silent') return 'elsewhere';
         if (kind === 'string') {
           this.ascii += token.asciiChars;
@@ -267,6 +285,7 @@ export class ChunkReader implements JsonListener<Place> {
         this.#hasChoices = kind === 'array';
         return kind === 'array' ? 'choices' : 'elsewhere';
       case 'usage':
+        if (kind === 'null') this.#nullUsage = { from: this.#usageKeyFrom, to: token.end };
         if (kind !== 'object') return 'elsewhere';
         this.#hasUsage = true;
         return this.#beginUsage('answer');
@@ -291,12 +310,15 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   #inChoice(kind: JsonKind, token: JsonToken): Place {
+    if (kind !== 'null' && this.#key !== 'index' && this.#key !== 'delta') this.#choicesSay = true;
     switch (this.#key) {
       case 'index':
         if (kind === 'number') this.#choice = numberOf(token);
         return 'elsewhere';
       case 'delta':
-        return kind === 'object' ? 'delta' : 'elsewhere';
+        if (kind === 'object') return 'delta';
+        this.#choicesSay = true;
+        return 'elsewhere';
       case 'finish_reason':
         if (kind === 'string' && token.to > token.from) {
           const reason = textOf(token) ?? '';

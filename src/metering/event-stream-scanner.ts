@@ -50,6 +50,11 @@ export class EventStreamScanner {
   #hasData = false;
   /** No blank line stood before the event under way. */
   #isJoined = false;
+  /** How much of the event under way stood in earlier chunks, and how long the chunk is that was written last. */
+  #eventBytes = 0;
+  #chunkLength = 0;
+  /** Where the data of the event under way begins, from the event's first byte; -1 if it has several lines. */
+  #dataAt = -1;
   /** The last byte was a CR: an LF now belongs to it. */
   #afterCr = false;
   /** Where the next of each stands in the current chunk, as far as it was looked for. */
@@ -76,10 +81,22 @@ export class EventStreamScanner {
     return this.#eventFrom;
   }
 
+  /**
+   * Where the data of the event that ended last began in the chunk that is being written: before index 0 if in an
+   * earlier one. Undefined if it has several lines.
+   */
+  dataFrom(eventFrom: number): number | undefined {
+    return this.#dataAt === -1 ? undefined : eventFrom + this.#dataAt - this.#eventBytes;
+  }
+
   write(chunk: Uint8Array, from = 0): void {
     const { length } = chunk;
     let i = from;
-    if (this.#eventFrom > 0) this.#eventFrom = 0;
+    if (this.#eventFrom >= 0) {
+      this.#eventBytes += this.#chunkLength - this.#eventFrom;
+      this.#eventFrom = 0;
+    }
+    this.#chunkLength = length;
     this.#nextLf = -1;
     this.#nextCr = -1;
     if (this.#afterCr && i < length) {
@@ -122,7 +139,10 @@ export class EventStreamScanner {
       this.#place = NAME;
       this.#matched = 0;
       this.#lineLength = 0;
-      if (byte !== COLON && this.#eventFrom === -1) this.#eventFrom = i;
+      if (byte !== COLON && this.#eventFrom === -1) {
+        this.#eventFrom = i;
+        this.#eventBytes = 0;
+      }
     }
     if (byte === DATA_TEXT[this.#matched]) {
       this.#matched += 1;
@@ -140,6 +160,7 @@ export class EventStreamScanner {
   #beginData(byte: number, i: number): number {
     if (byte === 0x20) return i + 1;
     const isFirst = !this.#hasData;
+    this.#dataAt = isFirst ? this.#eventBytes + i - this.#eventFrom : -1;
     if (!isFirst) this.#listener.data(NEWLINE, 0, 1);
     this.#hasData = true;
     this.#matched = 0;

@@ -1,15 +1,15 @@
-import type { UsageMeter } from './usage-meter.ts';
+import type { EventEnd, UsageMeter } from './usage-meter.ts';
 
 /** An unfinished event longer than this is let go: the usage event has a few hundred bytes. */
 const LONGEST_HELD_BACK = 64 * 1024;
 
 /**
- * Takes the usage event out of a stream to which we added `include_usage`, and nothing else.
+ * Takes out of a stream what our `include_usage` has brought into it, and nothing else.
  *
- * That is the first event with `choices: []`, an object `usage` and no `moderation`, from its first field to its
- * blank line, or to the next event where none stands between; comments before it stay. An event that has
- * begun is held back until it is complete, because only then is it known; everything else goes on
- * at once, in the very buffers it came in.
+ * That is the first event with an object `usage` and nothing else to say, from its first field to its blank line, or to the
+ * next event where none stands between; comments before it stay. And it is the member `"usage":null` of
+ * every other event, with one comma. An event that has begun is held back until it is complete, because only then
+ * is it known; everything else goes on at once, in the very buffers it came in.
  */
 export class UsageEventFilter {
   readonly #meter: UsageMeter;
@@ -21,38 +21,41 @@ export class UsageEventFilter {
   #letGo = false;
   /** The dropped event's last byte so far is a CR, whose LF may come. */
   #afterCr = false;
-  /** An event that stays has ended in the chunk that is being written, at its first byte even where no blank line stood. */
+  /** An event has ended in the chunk that is being written, at its first byte even where no blank line stood. */
   #ended = false;
-  /** Where the dropped event begins and ends in the chunk that is being written. */
-  #dropFrom = -1;
-  #dropTo = -1;
+  #chunk: Buffer = NOTHING;
+  /** What is taken out: where each piece begins and ends in the chunk; what is held back stands before index 0. */
+  #cuts: number[] = [];
 
   /** @param drops - false where the client asked for its usage: then events are only kept whole */
   constructor(meter: UsageMeter, drops = true) {
     this.#meter = meter;
-    meter.onEvent = (from, end, isUsageOnly) => {
-      if (drops && isUsageOnly && !this.#dropped && !this.#letGo) {
-        this.#dropped = true;
-        this.#dropFrom = from;
-        this.#dropTo = end;
-      } else if (this.#dropFrom === -1) this.#ended = true;
+    meter.onEvent = (event) => {
+      if (drops) this.#cutFrom(event);
+      this.#ended = true;
       this.#letGo = false;
     };
   }
 
   /** Shows a chunk to the meter, and says what may go on now: mostly the chunk itself, without a list made for it. */
   write(chunk: Buffer): Buffer | readonly Buffer[] {
-    const inert = this.#dropped && !this.#afterCr;
-    this.#dropFrom = -1;
+    this.#chunk = chunk;
     this.#ended = false;
+    if (this.#cuts.length > 0) this.#cuts = [];
+    const wasAfterCr = this.#afterCr;
+    if (chunk.length > 0) this.#afterCr = false;
     this.#meter.write(chunk);
-    if (inert) return chunk;
-    if (this.#afterCr && chunk.length > 0) {
-      this.#afterCr = false;
-      return chunk[0] === LF ? nonEmpty(chunk.subarray(1)) : chunk;
-    }
-    if (this.#dropFrom >= 0) return this.#without(chunk);
-    return this.#holdBack(chunk);
+    if (wasAfterCr && chunk[0] === LF) this.#cuts.unshift(0, 1);
+
+    const from = this.#meter.eventFrom;
+    if (this.#letGo) return chunk;
+    if (from === -1) return this.#take(chunk.length);
+    const go = from === 0 && !this.#ended ? [] : this.#take(from);
+    this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
+    this.#heldBytes += chunk.length - from;
+    if (this.#heldBytes <= LONGEST_HELD_BACK) return go;
+    this.#letGo = true;
+    return [go, this.#release()].flat();
   }
 
   /** The answer is over: what was held back. */
@@ -60,34 +63,50 @@ export class UsageEventFilter {
     return this.#release();
   }
 
-  #without(chunk: Buffer): readonly Buffer[] {
-    const before = this.#isUnderWay(this.#dropFrom) ? [] : this.#upTo(chunk, this.#dropFrom);
-    this.#heldBack = [];
-    this.#heldBytes = 0;
-    this.#afterCr = this.#dropTo === chunk.length && chunk[this.#dropTo - 1] === CR;
-    return [...before, ...nonEmpty(chunk.subarray(this.#dropTo))];
+  #cutFrom({ from, end, isUsageOnly, nullUsage }: EventEnd): void {
+    if (isUsageOnly && !this.#dropped && !this.#letGo) {
+      this.#dropped = true;
+      this.#cuts.push(from === 0 && !this.#ended ? -this.#heldBytes : from, end);
+      this.#afterCr = end === this.#chunk.length && this.#chunk[end - 1] === CR;
+    } else if (nullUsage) this.#cutMember(nullUsage.from, nullUsage.to);
   }
 
-  #holdBack(chunk: Buffer): Buffer | readonly Buffer[] {
-    const from = this.#meter.eventFrom;
-    if (this.#letGo) return chunk;
-    if (from === -1) return this.#heldBytes === 0 ? chunk : [...this.#release(), chunk];
-
-    const go = this.#isUnderWay(from) ? [] : this.#upTo(chunk, from);
-    this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
-    this.#heldBytes += chunk.length - from;
-    if (this.#heldBytes <= LONGEST_HELD_BACK) return go;
-    this.#letGo = true;
-    return [...go, ...this.#release()];
+  /** Cuts a member, and the comma before it; that after it, if it is the first. */
+  #cutMember(from: number, to: number): void {
+    let before = from - 1;
+    while (isBlank(this.#byteAt(before))) before -= 1;
+    if (this.#byteAt(before) === COMMA) {
+      this.#cuts.push(before, to);
+      return;
+    }
+    let after = to;
+    while (isBlank(this.#byteAt(after))) after += 1;
+    if (this.#byteAt(before) === BRACE) this.#cuts.push(from, this.#byteAt(after) === COMMA ? after + 1 : to);
   }
 
-  /** Whether what is held back is the beginning of the event at `from`, and not of one that ended in this chunk. */
-  #isUnderWay(from: number): boolean {
-    return from === 0 && !this.#ended;
+  /** A byte of the chunk, or of what is held back before it; -1 where that has gone on already. */
+  #byteAt(index: number): number {
+    if (index >= 0) return this.#chunk[index] ?? -1;
+    let end = 0;
+    for (let i = this.#heldBack.length - 1; i >= 0; i--) {
+      const piece = this.#heldBack[i] ?? NOTHING;
+      if (index >= end - piece.length) return piece[index - end + piece.length] ?? -1;
+      end -= piece.length;
+    }
+    return -1;
   }
 
-  #upTo(chunk: Buffer, from: number): readonly Buffer[] {
-    return [...this.#release(), ...nonEmpty(chunk.subarray(0, from))];
+  /** What is held back and the chunk up to an index, without what is cut out. */
+  #take(to: number): Buffer | readonly Buffer[] {
+    const chunk = to === this.#chunk.length ? this.#chunk : this.#chunk.subarray(0, to);
+    const before = this.#heldBytes;
+    if (this.#cuts.length === 0) {
+      if (before === 0) return chunk.length > 0 ? chunk : [];
+      return [...this.#release(), ...(chunk.length > 0 ? [chunk] : [])];
+    }
+    const all = before === 0 ? chunk : Buffer.concat([...this.#release(), chunk]);
+    const left = without(all, this.#cuts, before);
+    return left.length > 0 ? left : [];
   }
 
   #release(): readonly Buffer[] {
@@ -98,9 +117,26 @@ export class UsageEventFilter {
   }
 }
 
+const NOTHING = Buffer.alloc(0);
 const LF = 0x0a;
 const CR = 0x0d;
+const COMMA = 0x2c;
+const BRACE = 0x7b;
 
-function nonEmpty(chunk: Buffer): readonly Buffer[] {
-  return chunk.length > 0 ? [chunk] : [];
+/** As JSON has it. */
+function isBlank(byte: number): boolean {
+  return byte === 0x20 || byte === LF || byte === CR || byte === 0x09;
+}
+
+/** A copy of what is left: the buffer may be another's. */
+function without(bytes: Buffer, cuts: readonly number[], shift: number): Buffer {
+  const left = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
+  let at = 0;
+  for (let i = 0; i < cuts.length; i += 2) {
+    length += bytes.copy(left, length, at, (cuts[i] ?? 0) + shift);
+    at = (cuts[i + 1] ?? 0) + shift;
+  }
+  length += bytes.copy(left, length, at);
+  return left.subarray(0, length);
 }

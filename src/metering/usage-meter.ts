@@ -4,6 +4,18 @@ import type { DeliveredText } from './estimate.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
 import type { Usage, UsageDialect } from './usage-dialects.ts';
 
+/** An event of a stream that is over, by indices of the chunk that is being written. */
+export interface EventEnd {
+  /** Where it begins; 0 if in an earlier chunk. */
+  readonly from: number;
+  /** The index after its last byte. */
+  readonly end: number;
+  /** It has usage and nothing else to say. */
+  readonly isUsageOnly: boolean;
+  /** Where its member `"usage": null` stands, if it has one; what stands in earlier chunks is before index 0. */
+  readonly nullUsage: { readonly from: number; readonly to: number } | undefined;
+}
+
 /**
  * Reads usage out of an answer as its bytes pass, and keeps none of them.
  *
@@ -25,11 +37,8 @@ export class UsageMeter {
   #glued = 0;
   #over = false;
   #bom = 0;
-  /**
-   * Called when an event of a stream is over: where it stands in the chunk that is being written
-   * (from 0 if it began in an earlier one), and whether it has usage and nothing else to say.
-   */
-  onEvent: ((from: number, end: number, isUsageOnly: boolean) => void) | undefined;
+  /** Called when an event of a stream is over. */
+  onEvent: ((event: EventEnd) => void) | undefined;
 
   /** @param dialect - of the provider, where its numbers alone don't show it */
   constructor(dialect?: UsageDialect) {
@@ -188,16 +197,25 @@ export class UsageMeter {
   }
 
   #endEvent(from: number, end: number, hasData: boolean, sharesEnd: boolean): void {
-    const isAlone = !sharesEnd && this.#glued === 0 && this.#glue === NO_GLUE;
+    const isOne = hasData && this.#glued === 0 && this.#glue === NO_GLUE && this.#isAnswer;
     const saysDone = this.#stream?.saysDone === true;
-    const isUsageOnly = hasData && isAlone && !saysDone && this.#reader.isUsageOnly && this.#isAnswer;
+    const isUsageOnly = isOne && !sharesEnd && !saysDone && this.#reader.isUsageOnly;
+    const nullUsage = isOne ? this.#nullUsage(from) : undefined;
     if (hasData) {
       this.#nextDocument();
       this.#broken = false;
       this.#glue = NO_GLUE;
       this.#glued = 0;
     }
-    this.onEvent?.(from, end, isUsageOnly);
+    this.onEvent?.({ from, end, isUsageOnly, nullUsage });
+  }
+
+  /** Where the answer's member `"usage": null` stands in an event that begins there. */
+  #nullUsage(eventFrom: number): EventEnd['nullUsage'] {
+    const { nullUsage } = this.#reader;
+    const dataFrom = this.#stream?.dataFrom(eventFrom);
+    if (!nullUsage || dataFrom === undefined) return undefined;
+    return { from: dataFrom + nullUsage.from, to: dataFrom + nullUsage.to };
   }
 
   /** Whether the current chunk is an object, and all there. */

@@ -36,6 +36,9 @@ export interface Model {
   readonly tokenBudgets: TokenBudgets;
   readonly name: string;
   readonly description: string | undefined;
+  readonly inputModalities: readonly string[];
+  /** Empty where nobody said. */
+  readonly supportedParameters: readonly string[];
   /** Unix seconds; 0 when nobody said. */
   readonly created: number;
   readonly ownedBy: string;

@@ -103,7 +103,7 @@ function optionsOf(
   listed: ListedModel,
   pricing: ModelOptions['pricing'],
 ): ModelOptions {
-  const { name, description, created, ownedBy } = listed;
+  const { name, description, created, ownedBy, inputModalities, supportedParameters } = listed;
   const window = listed.contextWindow ?? contextWindow;
   const most = listed.maxOutputTokens ?? maxOutputTokens ?? window;
   return {
@@ -116,6 +116,8 @@ function optionsOf(
     ...(description !== undefined && { description }),
     ...(created !== undefined && { created }),
     ...(ownedBy !== undefined && { ownedBy }),
+    ...(inputModalities && { inputModalities }),
+    ...(supportedParameters && { supportedParameters }),
   };
 }
 

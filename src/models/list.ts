@@ -7,6 +7,7 @@ import { isoDate } from './lifecycle.ts';
 export class ModelList {
   /** In the order of the catalog. */
   readonly #models: readonly ListedModel[];
+  /** The list from the first model on. */
   readonly all: Buffer;
   /** Patterns of models -> the list of those. */
   readonly #lists = new Map<string, Buffer>();
@@ -22,11 +23,20 @@ export class ModelList {
   only(patterns: ModelPatterns): Buffer {
     const known = this.#lists.get(patterns.name);
     if (known) return known;
-    const list = listOf(this.#models.filter(({ names }) => names.some((name) => patterns.allows(name))));
+    const list = listOf(this.#allowed(patterns));
     const [oldest] = this.#lists.keys();
     if (this.#lists.size === MOST_LISTS && oldest !== undefined) this.#lists.delete(oldest);
     this.#lists.set(patterns.name, list);
     return list;
+  }
+
+  /** The list without its first models, as clients ask for that take it for the first of several pages. */
+  from(offset: number, patterns: ModelPatterns | undefined): Buffer {
+    return listOf(patterns ? this.#allowed(patterns) : this.#models, offset);
+  }
+
+  #allowed(patterns: ModelPatterns): readonly ListedModel[] {
+    return this.#models.filter(({ names }) => names.some((name) => patterns.allows(name)));
   }
 }
 
@@ -44,18 +54,28 @@ interface ListedModel {
   readonly record: Buffer;
 }
 
-function listOf(models: readonly ListedModel[]): Buffer {
-  const pieces = models.flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
-  return Buffer.concat([LIST_HEAD, ...pieces, LIST_TAIL]);
+/** OpenAI's list, with what OpenRouter's clients want beside it: it has one page, and so many models in all. */
+function listOf(models: readonly ListedModel[], offset = 0): Buffer {
+  const pieces = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
+  const tail = Buffer.from(`],"links":{"next":null},"total_count":${models.length}}`);
+  return Buffer.concat([LIST_HEAD, ...pieces, tail]);
 }
 
 const LIST_HEAD = Buffer.from('{"object":"list","data":[');
 const COMMA = Buffer.from(',');
-const LIST_TAIL = Buffer.from(']}');
+
+/** OpenRouter's records have it; of the router's models nothing is known. */
+const UNKNOWN = {
+  default_parameters: null,
+  per_request_limits: null,
+  supported_voices: null,
+};
 
 /**
  * OpenAI's record with the names beside it that clients look for: Vercel's (`context_window`,
  * `pricing.input`), OpenRouter's (`context_length`, `pricing.prompt`) and vLLM's (`max_model_len`).
+ *
+ * OpenRouter's clients refuse a list in which a member of theirs is missing: what isn't known is null or empty.
  */
 function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   const { price, contextWindow, maxOutputTokens } = model;
@@ -70,18 +90,34 @@ function modelRecord(model: Model): Readonly<Record<string, unknown>> {
     type: 'language',
     ...(model.aliases.length > 0 && { aliases: model.aliases }),
     ...(deprecatedAt !== undefined && { deprecated_at: isoDate(deprecatedAt) }),
-    ...(shutdownAt !== undefined && { shutdown_date: isoDate(shutdownAt) }),
-    ...(replacement !== undefined && { replacement }),
-    ...(contextWindow !== undefined && {
-      context_window: contextWindow,
-      context_length: contextWindow,
-      max_model_len: contextWindow,
+    ...(shutdownAt !== undefined && {
+      shutdown_date: isoDate(shutdownAt),
+      expiration_date: isoDate(shutdownAt),
     }),
+    ...(replacement !== undefined && { replacement }),
+    context_length: contextWindow ?? null,
+    ...(contextWindow !== undefined && { context_window: contextWindow, max_model_len: contextWindow }),
     ...(maxOutputTokens !== undefined && {
       max_tokens: maxOutputTokens,
       max_completion_tokens: maxOutputTokens,
     }),
     pricing: pricingRecord(price),
+    canonical_slug: model.id,
+    architecture: {
+      modality: null,
+      input_modalities: model.inputModalities,
+      output_modalities: ['text'],
+    },
+    supported_parameters: model.supportedParameters,
+    top_provider: {
+      context_length: contextWindow ?? null,
+      max_completion_tokens: maxOutputTokens ?? null,
+      // The router moderates nothing.
+      is_moderated: false,
+    },
+    // Relative to the base URL.
+    links: { details: `models/${encodeURIComponent(model.id)}` },
+    ...UNKNOWN,
   };
 }
 

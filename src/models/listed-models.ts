@@ -10,6 +10,8 @@ export interface ListedModel {
   readonly description: string | undefined;
   readonly created: number | undefined;
   readonly ownedBy: string | undefined;
+  readonly inputModalities: readonly string[] | undefined;
+  readonly supportedParameters: readonly string[] | undefined;
   readonly contextWindow: number | undefined;
   readonly maxOutputTokens: number | undefined;
   /** Undefined where the list doesn't say it, or not so that we could charge it. */
@@ -19,6 +21,9 @@ export interface ListedModel {
 /** More than any provider has; a list may grow longer, and the rest of it isn't read. */
 const MOST_MODELS = 5000;
 const LONGEST_TEXT = 2000;
+/** Of modalities, or parameters. */
+const MOST_NAMES = 64;
+const LONGEST_NAME = 64;
 
 /**
  * The models of a provider's `GET /models` that write text: `{ data: [...] }` as OpenAI has it, or a bare list.
@@ -35,6 +40,7 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
   const { id } = entry;
   if (typeof id !== 'string' || !isModelId(id) || !writesText(entry)) return [];
   const top = isRecord(entry['top_provider']) ? entry['top_provider'] : {};
+  const architecture = isRecord(entry['architecture']) ? entry['architecture'] : {};
   return [
     {
       id,
@@ -42,6 +48,8 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
       description: text(entry['description']),
       created: count(entry['created']),
       ownedBy: text(entry['owned_by']),
+      inputModalities: namesOf(architecture['input_modalities']),
+      supportedParameters: namesOf(entry['supported_parameters']),
       contextWindow: count(
         entry['context_window'] ?? entry['context_length'] ?? entry['max_model_len'] ?? top['context_length'],
       ),
@@ -63,6 +71,15 @@ function writesText(entry: Readonly<Record<string, Json>>): boolean {
 
 function text(given: Json): string | undefined {
   return typeof given === 'string' && given !== '' ? given.slice(0, LONGEST_TEXT) : undefined;
+}
+
+/** Undefined where the list says nothing of them. */
+function namesOf(given: Json): readonly string[] | undefined {
+  if (!Array.isArray(given) || given.length === 0) return undefined;
+  return given
+    .filter((name: Json) => typeof name === 'string')
+    .filter((name) => name.length <= LONGEST_NAME)
+    .slice(0, MOST_NAMES);
 }
 
 function count(given: Json): number | undefined {

@@ -35,6 +35,8 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   replacement: true,
   name: true,
   description: true,
+  inputModalities: true,
+  supportedParameters: true,
   created: true,
   ownedBy: true,
 };
@@ -116,6 +118,8 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,
+    inputModalities: names(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
+    supportedParameters: names(given.supportedParameters, `${option}.supportedParameters`) ?? [],
     created: given.created ?? 0,
     ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
   };
@@ -218,6 +222,12 @@ function resolveAliases(given: unknown, option: string): readonly string[] {
     checkModelId(alias, `${option} has ${JSON.stringify(alias)}`);
     return alias;
   });
+}
+
+function names(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
+  if (given === undefined) return undefined;
+  if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
+  throw wrong(option, 'a list of names', given);
 }
 
 function weightOf(given: number | undefined, option: string): number {

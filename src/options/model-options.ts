@@ -63,6 +63,19 @@ export interface ModelOptions {
   readonly name?: string;
   readonly description?: string;
   /**
+   * What it takes, as OpenRouter's list names it: `text`, `image`, `file`, `audio`, `video`. Told to clients, and no more.
+   *
+   * @default ['text']
+   */
+  readonly inputModalities?: readonly string[];
+  /**
+   * Parameters that it obeys, as OpenRouter's list names them: `tools`, `reasoning`, `structured_outputs` and so on. Told
+   * to clients, some of which offer no others; nothing is refused for it.
+   *
+   * @default [], which says nothing of them
+   */
+  readonly supportedParameters?: readonly string[];
+  /**
    * When the model was made, in Unix seconds.
    *
    * @default 0

@@ -12,11 +12,21 @@ export function logHooks(log: Log): Hooks {
       log('info', 'settled', { ...settled, ...usage });
     },
     onError: (error, { requestId }) => {
-      const code = error instanceof RouterError ? error.code : undefined;
+      const { code, provider, model, attempt }: Partial<RouterError> =
+        error instanceof RouterError ? error : {};
       const cause = error.cause instanceof Error ? error.cause.message : undefined;
       // Where nobody foresaw it, the place where it happened is what helps.
       const stack = code === undefined || code === 'internal_error' ? error.stack : undefined;
-      log('error', 'error', { requestId, code, message: error.message, cause, stack });
+      log('error', 'error', {
+        requestId,
+        code,
+        message: error.message,
+        cause,
+        provider,
+        model,
+        attempt,
+        stack,
+      });
     },
     onLedgerEvent: ({ type, ...event }) => {
       log('warn', type, event);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 
+import { withTimeout } from '../async/timeout.ts';
 import type { AdminRouter } from '../admin/admin-router.ts';
 import type { ChatCompletionsRouter } from '../router.ts';
 import type { Log } from './log.ts';
@@ -38,14 +39,12 @@ export class Readiness {
   }
 
   async #ask(): Promise<string | undefined> {
-    const { promise: late, resolve } = Promise.withResolvers<string>();
-    const timer = setTimeout(resolve, READY_WITHIN_MS, `it has not answered in ${READY_WITHIN_MS} ms`);
     const ready = this.#router.ready().then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    const message = await Promise.race([ready, late]);
-    clearTimeout(timer);
+    const late = (): string => `it has not answered in ${READY_WITHIN_MS} ms`;
+    const message = await withTimeout(ready, READY_WITHIN_MS, late);
     if (message === undefined) return undefined;
     this.#log('warn', 'not_ready', { message });
     return 'it can not serve now; its log says why';

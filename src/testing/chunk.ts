@@ -3,7 +3,7 @@ export const FAKE_MODEL = 'fake-model';
 
 /** What chunks and completions begin with. */
 export function headOf(object: string, model: string = FAKE_MODEL): object {
-  return { id: 'chatcmpl-fake', object, created: 1_700_000_000, model };
+  return { id: 'chatcmpl-fake', object, created: 1_700_000_000, model, system_fingerprint: 'fp_fake' };
 }
 
 /** The event that ends a stream. */

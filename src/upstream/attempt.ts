@@ -9,6 +9,7 @@ import {
   RouterError,
   UpstreamError,
   UpstreamErrorPageError,
+  withoutBytes,
 } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { InFlight, type Place } from '../in-flight.ts';
@@ -272,6 +273,5 @@ function toUpstreamError(error: Error): Error {
         'upstream_unreachable',
         `The model's provider could not be reached, or closed the connection before it answered (${code}).`,
       );
-  // Not the error itself: a parser's holds the bytes of the answer.
-  return Object.assign(upstreamError, { cause: Object.assign(new Error(error.message), { code }) });
+  return Object.assign(upstreamError, { cause: withoutBytes(error) });
 }

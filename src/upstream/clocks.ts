@@ -1,3 +1,4 @@
+import { Timeout } from '../async/timeout.ts';
 import { UpstreamTimeoutError } from '../errors.ts';
 import type { Timeouts } from '../settings.ts';
 
@@ -7,9 +8,9 @@ import type { Timeouts } from '../settings.ts';
  * At most one of the first three runs at a time, beside the total. Whichever
  * runs out calls `onTimeout` once, with its own error.
  *
- * One timer serves them all. It is set for the deadline that comes first, and
- * stays when that moves away, as it does with each chunk: when it goes off it
- * looks again, and so most requests set one timer in all.
+ * One timeout serves them all. It is set for the deadline that comes first, and
+ * stays when that moves away, as it does with each chunk: when it is over it
+ * looks again, and so most requests set one in all.
  */
 export class Clocks {
   readonly #timeouts: Timeouts;
@@ -19,10 +20,9 @@ export class Clocks {
   readonly #totalAt: number;
   #clock: 'connect' | 'first_byte' | 'idle' = 'connect';
   #clockAt = NEVER;
-  /** When the timer goes off. */
-  #timerAt = NEVER;
-  #timer: NodeJS.Timeout | undefined;
-  #verdict: NodeJS.Immediate | undefined;
+  /** When the timeout is over, unless this process stalls. */
+  #timeoutAt = NEVER;
+  #timeout: Timeout | undefined;
   #over = false;
 
   /** @param spentMs - what is gone of the total already: all attempts of a request share it */
@@ -31,7 +31,7 @@ export class Clocks {
     this.#onTimeout = onTimeout;
     this.#totalAt = Math.max(0, Math.ceil(timeouts.totalMs - spentMs));
     this.#clockAt = Math.ceil(timeouts.connectMs);
-    this.#setTimer(0);
+    this.#wait(0);
   }
 
   /** The connection stands; the wait for the answer's head goes on. */
@@ -56,8 +56,7 @@ export class Clocks {
 
   stop(): void {
     this.#over = true;
-    clearTimeout(this.#timer);
-    clearImmediate(this.#verdict);
+    this.#timeout?.clear();
   }
 
   #start(clock: 'first_byte' | 'idle', ms: number): void {
@@ -65,7 +64,7 @@ export class Clocks {
     const now = this.#now();
     this.#clock = clock;
     this.#clockAt = now + Math.ceil(ms);
-    if (this.#clockAt < this.#timerAt) this.#setTimer(now);
+    if (this.#clockAt < this.#timeoutAt) this.#wait(now);
   }
 
   /** Rounded down, so that no clock runs out early. */
@@ -73,24 +72,17 @@ export class Clocks {
     return Math.trunc(performance.now() - this.#startedAt);
   }
 
-  #setTimer(now: number): void {
-    clearTimeout(this.#timer);
-    this.#timerAt = Math.min(this.#clockAt, this.#totalAt);
-    this.#timer = setTimeout(this.#look, this.#timerAt - now);
+  #wait(now: number): void {
+    this.#timeout?.clear();
+    this.#timeoutAt = Math.min(this.#clockAt, this.#totalAt);
+    this.#timeout = new Timeout(this.#timeoutAt - now, this.#judge);
   }
-
-  readonly #look = (): void => {
-    const now = this.#now();
-    if (now < this.#clockAt && now < this.#totalAt) this.#setTimer(now);
-    // What came while this process was busy is read first: its own stall is not the provider's silence.
-    else this.#verdict = setImmediate(this.#judge);
-  };
 
   readonly #judge = (): void => {
     const now = this.#now();
     if (now >= this.#clockAt) this.#runOut(this.#clock);
     else if (now >= this.#totalAt) this.#runOut('total');
-    else this.#setTimer(now);
+    else this.#wait(now);
   };
 
   #runOut(clock: 'connect' | 'first_byte' | 'idle' | 'total'): void {

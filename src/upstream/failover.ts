@@ -1,3 +1,4 @@
+import { Timeout } from '../async/timeout.ts';
 import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
@@ -167,10 +168,8 @@ function discard({ answer, asked }: Delivery): void {
   const { body } = answer;
   asked.over();
   body.on('error', () => {});
-  const timer = setTimeout(() => body.destroy(), DISCARD_MS);
-  body.once('close', () => {
-    clearTimeout(timer);
-  });
+  const timeout = new Timeout(DISCARD_MS, () => body.destroy());
+  body.once('close', () => timeout.clear());
   body.resume();
 }
 

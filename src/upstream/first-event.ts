@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 
-import { UpstreamError, UpstreamTimeoutError } from '../errors.ts';
+import { Timeout } from '../async/timeout.ts';
+import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { type Answer, Closed, isEventStream } from '../http/relay.ts';
@@ -43,16 +44,13 @@ export function afterFirstEvent(
 
   return new Promise((resolve, reject) => {
     const tooLate = firstByteMs < waitMs;
-    const timer = setTimeout(
-      () => {
-        if (tooLate) fail(new UpstreamTimeoutError('first_byte', firstByteMs));
-        else pass();
-      },
-      Math.min(waitMs, firstByteMs),
-    );
+    const timeout = new Timeout(Math.min(waitMs, firstByteMs), () => {
+      if (tooLate) fail(new UpstreamTimeoutError('first_byte', firstByteMs));
+      else pass();
+    });
 
     function stop(): void {
-      clearTimeout(timer);
+      timeout.clear();
       body.off('data', onData);
       body.off('end', onEnd);
       body.off('error', onBroken);
@@ -126,7 +124,7 @@ function brokenBefore(cause: Error | undefined): UpstreamError {
     'upstream_unreachable',
     "The model's provider closed the connection before its answer had begun.",
   );
-  return cause ? Object.assign(error, { cause }) : error;
+  return cause ? Object.assign(error, { cause: withoutBytes(cause) }) : error;
 }
 
 function errorInside(): UpstreamError {

@@ -1,3 +1,4 @@
+import { Timeout } from '../async/timeout.ts';
 import type { Json } from '../models/json-value.ts';
 import { type ListedModel, readListedModels } from '../models/listed-models.ts';
 import type { Provider } from '../models/providers.ts';
@@ -18,7 +19,22 @@ export async function listModels(
   keys: ProviderKeys,
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
-  const timeout = AbortSignal.timeout(LONGEST_MS);
+  const late = new AbortController();
+  const timeout = new Timeout(LONGEST_MS, () => {
+    late.abort(new Error(`it gave no list of models in ${LONGEST_MS} ms`));
+  });
+  try {
+    return await ask(provider, keys, AbortSignal.any([signal, late.signal]));
+  } finally {
+    timeout.clear();
+  }
+}
+
+async function ask(
+  provider: Provider,
+  keys: ProviderKeys,
+  signal: AbortSignal,
+): Promise<readonly ListedModel[]> {
   const turn = keys.turn(provider);
   let failure = new Error('it was not asked');
   for (const key of turn.length > 0 ? turn : [undefined]) {
@@ -32,7 +48,7 @@ export async function listModels(
       // A redirect would take the key elsewhere, and a framework's fetch may cache.
       redirect: 'error' as const,
       cache: 'no-store',
-      signal: AbortSignal.any([signal, timeout]),
+      signal,
     };
     const response = await fetch(new URL(provider.modelsPath, provider.origin), request);
     if (response.ok) return readListedModels(parse(await readBounded(response)));

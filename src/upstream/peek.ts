@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 
+import { Timeout } from '../async/timeout.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 
@@ -24,10 +25,10 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
   let size = 0;
 
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(onEnough, WAIT_MS);
+    const timeout = new Timeout(WAIT_MS, onEnough);
 
     function stop(): void {
-      clearTimeout(timer);
+      timeout.clear();
       body.off('data', onData);
       body.off('end', onEnd);
       body.off('error', onBroken);

@@ -1,3 +1,4 @@
+import { withTimeout } from '../async/timeout.ts';
 import { UpstreamError } from '../errors.ts';
 import type { Provider } from '../models/providers.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
@@ -95,7 +96,10 @@ class RingKey implements ProviderKey {
   async #waitFor(reading: Promise<string | undefined>): Promise<string> {
     let key: string | undefined;
     try {
-      key = await inTime(reading, this.#provider.timeouts.connectMs);
+      const { connectMs } = this.#provider.timeouts;
+      key = await withTimeout(reading, connectMs, () => {
+        throw new Error(`apiKey did not resolve in ${connectMs} ms`);
+      });
     } catch (cause) {
       throw this.#missing(cause);
     }
@@ -113,20 +117,6 @@ class RingKey implements ProviderKey {
 
   setAside(): void {
     this.failedAt = this.#now();
-  }
-}
-
-async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`apiKey did not resolve in ${ms} ms`));
-    }, ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

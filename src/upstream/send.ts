@@ -84,6 +84,8 @@ class Attempt implements Sending {
   }
 
   fail(error: Error): void {
+    // Before the middleware ends the request: then its answer would close without a reason.
+    this.#message?.destroy(error);
     this.response.close();
     this.#reject(this.#aborted ?? error);
   }

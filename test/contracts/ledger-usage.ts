@@ -228,13 +228,17 @@ export function describeUsage(ledger: LedgerFixture): void {
         durationMs: 1830,
         finishReason: 'stop',
         streamed: true,
+        cacheWriteTokens: 3,
+        webSearches: 1,
+        ownKey: true,
       };
+      const none = { streamed: false, cacheWriteTokens: 0, webSearches: 0, ownKey: false };
       await settle(1, 1n, { force: true, usage: { ...USAGE, ...answer } });
-      await settle(2, 1n, { force: true, usage: { ...USAGE, ...answer, streamed: false } });
+      await settle(2, 1n, { force: true, usage: { ...USAGE, ...answer, ...none } });
       await settle(3, 1n, { force: true });
       const [, first, second, third] = await ledger.lines();
       expect(first?.usage).toEqual({ ...USAGE, ...answer });
-      expect(second?.usage).toEqual({ ...USAGE, ...answer, streamed: false });
+      expect(second?.usage).toEqual({ ...USAGE, ...answer, ...none });
       expect(third?.usage).toEqual(USAGE);
     });
 

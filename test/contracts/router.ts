@@ -14,6 +14,7 @@ import {
   text,
   USAGE,
   USAGE_EVENT,
+  withNullUsage,
 } from '../helpers/provider.ts';
 import { collectTold } from '../helpers/told.ts';
 
@@ -159,9 +160,9 @@ export function describeGateway(
       });
     });
 
-    it('passes a stream byte for byte, without the one event that the client did not ask for', async () => {
+    it('passes a stream byte for byte, without the usage that the client did not ask for', async () => {
       const stream = [': hello\r\n\r\n', ...STREAM.slice(0, -1), ': bye\n\n', DONE];
-      gateway.provider.script = answerStream(stream);
+      gateway.provider.script = answerStream(withNullUsage(stream));
       const response = await gateway.post({ ...QUESTION, stream: true });
       expect(await response.text()).toBe(stream.filter((piece) => piece !== USAGE_EVENT).join(''));
     });

@@ -4,7 +4,18 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import OpenAI from 'openai';
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { chunk, DONE, error, hang, pause, reset, type Script, stream } from '../../src/testing.ts';
+import {
+  chunk,
+  DONE,
+  error,
+  hang,
+  head,
+  pause,
+  reset,
+  type Script,
+  sequence,
+  stream,
+} from '../../src/testing.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../helpers/gateway.ts';
 import {
   ANSWER,
@@ -28,6 +39,41 @@ async function start(options?: TwoTargetsOptions): Promise<void> {
 afterEach(async () => {
   expect(await two.books()).toMatchObject({ held: '0.00' });
   await two.close();
+});
+
+describe('a last target that cuts its answer before the client has any of it', () => {
+  it('is named to onError with the attempt and the cause, and not to the client', async () => {
+    await start();
+    const headOnly = head(200, { 'content-type': 'application/json', 'content-length': 900 });
+    two.primary.answer(reset);
+    two.fallback.answer(sequence(headOnly, '{"id":', pause(20), reset));
+    const response = await two.gateway.post(QUESTION).catch((failure: Error) => failure);
+    // The last target's head was passed on: the connection is all that is left to break.
+    expect(response instanceof Response && (await response.text().catch(() => 'reset'))).toBe('reset');
+    expect(two.gateway.errors).toHaveLength(1);
+    expect(two.gateway.errors[0]).toMatchObject({
+      code: 'upstream_cut',
+      provider: 'fallback',
+      model: 'other-model',
+      attempt: 2,
+      cause: { message: 'read ECONNRESET', code: 'ECONNRESET' },
+    });
+  });
+
+  it('is named where it gave no head', async () => {
+    await start();
+    two.primary.answer(reset);
+    two.fallback.answer(reset);
+    const response = await two.gateway.post(QUESTION);
+    expect(response.status).toBe(502);
+    expect(await response.text()).not.toMatch(/fallback|other-model|attempt/);
+    expect(two.gateway.errors[0]).toMatchObject({
+      code: 'upstream_unreachable',
+      provider: 'fallback',
+      model: 'other-model',
+      attempt: 2,
+    });
+  });
 });
 
 describe('E1, E2 four clocks, each with its own code', () => {

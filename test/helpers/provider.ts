@@ -59,23 +59,27 @@ export function event(fields: Record<string, unknown>): string {
 }
 
 export function text(content: string, finishReason: string | null = null): string {
-  return event({ choices: [{ index: 0, delta: { content }, finish_reason: finishReason }], usage: null });
+  return event({ choices: [{ index: 0, delta: { content }, finish_reason: finishReason }] });
 }
 
 export const USAGE_EVENT: string = event({ choices: [], usage: USAGE });
 
-/** A whole stream that OpenAI could have sent. */
+/** A whole stream that a provider could have sent. */
 export const STREAM: readonly string[] = [
-  event({
-    choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }],
-    usage: null,
-  }),
+  event({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] }),
   text('Hello'),
   text(' there'),
   text('.', 'stop'),
   USAGE_EVENT,
   DONE,
 ];
+
+/** What OpenAI sends of a stream where it was asked for usage: each chunk has a `usage`, of null until the last. */
+export function withNullUsage(events: readonly string[]): string[] {
+  return events.map((each) =>
+    each.includes('"usage":') ? each : each.replace(/}\n\n$/, ',"usage":null}\n\n'),
+  );
+}
 
 export function answerJson(body: string, status = 200, headers: OutgoingHttpHeaders = {}): Script {
   return respond(status, body, { 'content-type': 'application/json', ...headers });

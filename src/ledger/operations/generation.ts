@@ -20,6 +20,8 @@ export interface Generation {
   /** The provider's name for the model, where it isn't the model's ID. */
   readonly upstreamModel?: string;
   readonly streamed?: boolean;
+  /** The provider was asked with the client's own key. */
+  readonly ownKey?: boolean;
   readonly ending?: Ending;
   /** As the provider said it, e.g. `stop`; `error` where the answer said that it is one. */
   readonly finishReason?: string;
@@ -29,7 +31,13 @@ export interface Generation {
   readonly durationMs?: number;
   readonly usage?: Pick<
     SettledUsage,
-    'promptTokens' | 'cachedTokens' | 'completionTokens' | 'reasoningTokens' | 'source'
+    | 'promptTokens'
+    | 'cachedTokens'
+    | 'cacheWriteTokens'
+    | 'completionTokens'
+    | 'reasoningTokens'
+    | 'webSearches'
+    | 'source'
   >;
   readonly charged: string;
   /** What is held for it while it runs. */
@@ -50,7 +58,9 @@ export async function findGeneration(
   const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
   const { usage: settled } = line?.id === id ? line : {};
   const { promptTokens = 0, cachedTokens = 0, completionTokens = 0, reasoningTokens = 0 } = settled ?? {};
-  const { source, cost, upstreamModel, streamed, finishReason, firstByteMs, durationMs } = settled ?? {};
+  const { source, cost, upstreamModel, ownKey, streamed, finishReason, firstByteMs, durationMs } =
+    settled ?? {};
+  const { cacheWriteTokens, webSearches } = settled ?? {};
   const { model } = record;
   const { ending, provider } = settled ?? record;
   return {
@@ -63,11 +73,22 @@ export async function findGeneration(
     ...(provider !== undefined && { provider }),
     ...(upstreamModel !== undefined && { upstreamModel }),
     ...(streamed !== undefined && { streamed }),
+    ...(ownKey !== undefined && { ownKey }),
     ...(ending && { ending }),
     ...(finishReason !== undefined && { finishReason }),
     ...(firstByteMs !== undefined && { firstByteMs }),
     ...(durationMs !== undefined && { durationMs }),
-    ...(source && { usage: { promptTokens, cachedTokens, completionTokens, reasoningTokens, source } }),
+    ...(source && {
+      usage: {
+        promptTokens,
+        cachedTokens,
+        ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),
+        completionTokens,
+        reasoningTokens,
+        ...(webSearches !== undefined && { webSearches }),
+        source,
+      },
+    }),
     charged: formatUsd(state === 'held' ? 0n : amount),
     ...(state === 'held' && { held: formatUsd(amount) }),
     ...(cost !== undefined && { cost: formatUsd(cost) }),

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { withTimeout } from '../../async/timeout.ts';
 import { StoreUnavailable } from '../ledger.ts';
 import type { RedisClient } from './redis-client.ts';
 import { readServerFacts, type ServerFacts } from './redis-requirements.ts';
@@ -96,21 +97,17 @@ export class RedisConnection {
         await pause(RETRY_MS);
       }
     };
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        givenUp = true;
-        reject(new StoreUnavailable(pending ? 'unknown' : 'no', because(refusal ?? this.#failure)));
-      }, timeoutMs);
-    });
+    const giveUp = (): never => {
+      givenUp = true;
+      throw new StoreUnavailable(pending ? 'unknown' : 'no', because(refusal ?? this.#failure));
+    };
     this.#running += 1;
     try {
-      return await Promise.race([attempt(), timeout]);
+      return await withTimeout(attempt(), timeoutMs, giveUp);
     } catch (error) {
       if (error instanceof StoreUnavailable) throw error;
       throw new StoreUnavailable(pending ? 'unknown' : 'no', { cause: error });
     } finally {
-      clearTimeout(timer);
       this.#running -= 1;
       if (this.#running === 0) this.#whenIdle?.();
     }
@@ -251,7 +248,5 @@ async function factsOf(client: RedisClient): Promise<ServerFacts | undefined> {
       (info) => readServerFacts(String(info)),
       (error: unknown) => (matches(/^NOPERM|unknown command/, error) ? readServerFacts('') : undefined),
     );
-  const timer = new AbortController();
-  const late = pause(INFO_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-  return Promise.race([answer, late]).finally(() => timer.abort());
+  return withTimeout(answer, INFO_MS, () => undefined);
 }

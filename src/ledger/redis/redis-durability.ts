@@ -1,5 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
-
+import { withTimeout } from '../../async/timeout.ts';
 import { StoreUnavailable } from '../ledger.ts';
 import { duplicateClient, type RedisClient } from './redis-client.ts';
 import { type Primary, RedisConnection } from './redis-connection.ts';
@@ -66,7 +65,7 @@ export class DurableWrites {
    */
   async run<Reply>(timeoutMs: number, work: (send: Send) => Promise<Reply>): Promise<DurableReply<Reply>> {
     const primaries = await this.#main.within(timeoutMs, () => this.#main.primaries());
-    const deadline = Date.now() + this.#timeoutMs;
+    const deadline = performance.now() + this.#timeoutMs;
     let primary = primaries.some((each) => this.#needOf(each)) ? primaries[0] : undefined;
     const waits = primary !== undefined;
     // The first of a cluster may tell where the account is, and that one that it has moved meanwhile.
@@ -148,7 +147,7 @@ class Line {
   }
 
   async #await({ replicas, disk }: Need, deadline: number): Promise<boolean> {
-    const left = (): number => Math.max(1, deadline - Date.now());
+    const left = (): number => Math.ceil(leftUntil(deadline));
     try {
       return await this.#connection.within(left() + SLACK_MS, async (send) => {
         if (replicas > 0) {
@@ -171,17 +170,19 @@ class Line {
 }
 
 const MAX_WAIT_MS = 60_000;
+const MIN_WAIT_MS = 100;
 const IDLE_MS = 5000;
 /** WAIT is answered a little after its time, when it is in vain. */
 const SLACK_MS = 500;
 
 /** The outcome, if it comes in time. */
 async function by<T>(deadline: number, outcome: Promise<T>): Promise<T | undefined> {
-  const timer = new AbortController();
-  const late = pause(Math.max(0, deadline - Date.now()), undefined, { signal: timer.signal }).catch(
-    () => undefined,
-  );
-  return Promise.race([outcome, late]).finally(() => timer.abort());
+  return withTimeout(outcome, leftUntil(deadline), () => undefined);
+}
+
+/** In ms; enough for an answer where this process was busy until the deadline. */
+function leftUntil(deadline: number): number {
+  return Math.max(MIN_WAIT_MS, deadline - performance.now());
 }
 
 /** The primary that a refusal says has the slot. */

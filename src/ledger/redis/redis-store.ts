@@ -45,6 +45,7 @@ import type {
   UpdateKey,
   UpdateKeyResult,
 } from '../keys.ts';
+import { RequestIds } from '../request-ids.ts';
 import { afterwards, RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
@@ -161,12 +162,21 @@ export class RedisStore implements LedgerStore {
   }
 
   /**
-   * Resolves once Redis answers and may keep money: 7.0 or later, `maxmemory-policy` noeviction.
+   * Resolves once Redis may keep money (7.0 or later, `maxmemory-policy` noeviction) and takes the commands of a request.
+   *
+   * Those are sent for an account that doesn't exist, so they change nothing: a server that is out of memory, read-only
+   * or denies scripts refuses them like any other.
    *
    * @throws an Error that says what to change, or StoreUnavailable
    */
   async ready(): Promise<void> {
     await this.#connection.ready(this.#timeoutMs);
+    const id = { account: MISSING, requestId: new RequestIds().next() };
+    const [key, leaseMs] = [MISSING, 1];
+    await this.admit({ ...id, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
+    await this.extend({ ...id, hold: 0n, leaseMs, checkpoint: 0n });
+    await this.void(id);
+    await this.balance(MISSING);
   }
 
   get losses(): number {
@@ -454,3 +464,6 @@ function scanned(reply: unknown): [string, string[]] {
   const fields = new ReplyReader(reply);
   return [fields.text(), fields.nested().texts()];
 }
+
+/** An account that `ready` asks for. */
+const MISSING = 'missing';

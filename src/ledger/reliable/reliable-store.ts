@@ -1,3 +1,4 @@
+import { withTimeout } from '../../async/timeout.ts';
 import { Deliveries } from './deliveries.ts';
 import type { LedgerEvent } from '../events.ts';
 import {
@@ -342,17 +343,13 @@ export class ReliableStore implements LedgerStore {
   /** Waits until an account can be believed after an outage, for as long as an admit may take. */
   async #trust(account: WatchedAccount): Promise<void> {
     if (!this.#remembers) return;
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new StoreUnavailable('no')), TRUST_MS);
-    });
     try {
-      await Promise.race([this.#redo.trust(account), timeout]);
+      await withTimeout(this.#redo.trust(account), TRUST_MS, () => {
+        throw new StoreUnavailable('no');
+      });
     } catch (error) {
       // Nothing was admitted, whatever the check came to.
       throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 

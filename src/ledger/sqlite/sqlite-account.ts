@@ -154,7 +154,7 @@ export class SqliteAccount implements AccountRows {
 
   foldUsage(beforeDay: string): void {
     if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
-    this.#sql(ADD_FOLDED_USAGE).run(this.#id, beforeDay);
+    this.#sql(ADD_FOLDED_USAGE).run(this.#id, beforeDay, this.#id);
     this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
   }
 
@@ -238,25 +238,25 @@ export function accountNames(sql: Sql, after: string): string[] {
 /** As `accountNames`, of those that a sweep would change. */
 export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
   return sql(OVERDUE_NAMES)
-    .all(after, now)
+    .all(after, now, now)
     .map((row) => text(row, 'name'));
 }
 
 export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefined {
-  const row = sql(KEY_BY_HASH).get(hash);
+  const row = sql(KEY_BY_HASH).get(hash, hash);
   return row && foundKey(text(row, 'account_name'), keyOf(row), hash, now);
 }
 
 /** Whether a secret has the hash, or had it last. */
 export function isHashTaken(sql: Sql, hash: string): boolean {
-  return sql(KEY_BY_HASH).get(hash) !== undefined;
+  return sql(KEY_BY_HASH).get(hash, hash) !== undefined;
 }
 
 const NAMES = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT 500';
 const OVERDUE_NAMES = `
-  SELECT name FROM accounts WHERE name > ?1 AND (
-    next_expiry <= ?2
-    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND due <= ?2)
+  SELECT name FROM accounts WHERE name > ? AND (
+    next_expiry <= ?
+    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND due <= ?)
     OR (granted <> available + held + spent + expired AND NOT frozen)
   ) ORDER BY name LIMIT 500`;
 
@@ -277,7 +277,7 @@ const KEYS = `SELECT ${KEY.join(', ')} FROM keys WHERE account = ?`;
 const KEY_BY_ID = `${KEYS} AND id = ?`;
 const KEY_BY_HASH = `
   SELECT accounts.name AS account_name, ${KEY.map((column) => `keys.${column}`).join(', ')}
-  FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ?1 OR previous_hash = ?1`;
+  FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ? OR previous_hash = ?`;
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
 const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
@@ -312,8 +312,8 @@ const USAGE = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
 const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
 const ADD_FOLDED_USAGE = `
   UPDATE accounts SET usage_folded = usage_folded
-    + coalesce((SELECT sum(charged) FROM usage WHERE account = ?1 AND day < ?2), 0)
-  WHERE id = ?1`;
+    + coalesce((SELECT sum(charged) FROM usage WHERE account = ? AND day < ?), 0)
+  WHERE id = ?`;
 const DELETE_USAGE = 'DELETE FROM usage WHERE account = ? AND day < ?';
 
 function insert(table: string, columns: readonly string[]): string {

@@ -51,9 +51,9 @@ export function leaveFile(file: SqliteFile): void {
 /**
  * How much a transaction is worth. `write` survives the death of the process at
  * any moment, and is on the disk by the next checkpoint; `durable` is on the
- * disk when it returns, and all before it with it.
+ * disk when it returns, and all before it with it; a `rehearsal` is a write that is rolled back.
  */
-export type Mode = 'read' | 'write' | 'durable';
+export type Mode = 'read' | 'write' | 'durable' | 'rehearsal';
 
 /**
  * Runs `work` in one transaction, from begin to commit without a turn of the event loop.
@@ -76,7 +76,7 @@ export function transact<T>({ database, sql }: SqliteFile, mode: Mode, work: (sq
       throw error;
     }
     try {
-      sql('COMMIT').run();
+      sql(mode === 'rehearsal' ? 'ROLLBACK' : 'COMMIT').run();
     } catch (cause) {
       rollBack(sql);
       throw new StoreUnavailable(mode === 'read' ? 'no' : 'unknown', { cause });

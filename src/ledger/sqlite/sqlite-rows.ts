@@ -259,6 +259,9 @@ export const LINE: readonly string[] = [
   'duration_ms',
   'finish_reason',
   'streamed',
+  'cache_write_tokens',
+  'web_searches',
+  'own_key',
 ];
 
 export function lineValues(line: JournalLine): SqlValue[] {
@@ -289,6 +292,9 @@ export function lineValues(line: JournalLine): SqlValue[] {
     usage?.durationMs ?? null,
     usage?.finishReason ?? null,
     usage?.streamed === undefined ? null : Number(usage.streamed),
+    usage?.cacheWriteTokens ?? null,
+    usage?.webSearches ?? null,
+    usage?.ownKey === undefined ? null : Number(usage.ownKey),
   ];
 }
 
@@ -323,6 +329,9 @@ function usageOf(row: Row): SettledUsage {
   const durationMs = unless(row, 'duration_ms', number);
   const finishReason = unless(row, 'finish_reason', text);
   const streamed = unless(row, 'streamed', number);
+  const cacheWriteTokens = unless(row, 'cache_write_tokens', number);
+  const webSearches = unless(row, 'web_searches', number);
+  const ownKey = unless(row, 'own_key', number);
   return {
     promptTokens: number(row, 'prompt_tokens'),
     cachedTokens: number(row, 'cached_tokens'),
@@ -338,6 +347,9 @@ function usageOf(row: Row): SettledUsage {
     ...(durationMs !== undefined && { durationMs }),
     ...(finishReason !== undefined && { finishReason }),
     ...(streamed !== undefined && { streamed: streamed !== 0 }),
+    ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),
+    ...(webSearches !== undefined && { webSearches }),
+    ...(ownKey !== undefined && { ownKey: ownKey !== 0 }),
   };
 }
 

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 4n;
+export const SCHEMA_VERSION = 5n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -150,6 +150,9 @@ CREATE TABLE journal (
   duration_ms        INTEGER,
   finish_reason      TEXT,
   streamed           INTEGER,
+  cache_write_tokens INTEGER,
+  web_searches       INTEGER,
+  own_key            INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -223,5 +226,11 @@ CREATE TABLE usage (
   PRIMARY KEY (account, day, api_key, model)
 ) STRICT, WITHOUT ROWID;
 PRAGMA user_version = 4;
+`,
+  `
+ALTER TABLE journal ADD COLUMN cache_write_tokens INTEGER;
+ALTER TABLE journal ADD COLUMN web_searches INTEGER;
+ALTER TABLE journal ADD COLUMN own_key INTEGER;
+PRAGMA user_version = 5;
 `,
 ];

@@ -3,7 +3,7 @@ import { StoreUnavailable } from '../ledger.ts';
 import { isBusy, joinFile, leaveFile, type Mode, type SqliteFile, transact } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 
-/** How long a command waits for other processes. */
+/** How long a command waits for other processes, counted in its pauses: this process may have been busy in between. */
 const PATIENCE_MS = 250;
 const LONGEST_PAUSE_MS = 16;
 
@@ -57,13 +57,14 @@ export class SqliteSession {
 
   /** Pauses ever longer, and never as long as another who waits. */
   async #tryAgain<T>(mode: Mode, work: (sql: Sql) => T): Promise<T> {
-    const deadline = performance.now() + PATIENCE_MS;
+    let left = PATIENCE_MS;
     for (let pause = 1; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+      left -= pause;
       await setTimeout(pause * (0.5 + Math.random()));
       try {
         return this.#try(mode, work);
       } catch (error) {
-        if (!isBusy(error) || performance.now() > deadline) throw this.#unavailable(error);
+        if (!isBusy(error) || left <= 0) throw this.#unavailable(error);
       }
     }
   }

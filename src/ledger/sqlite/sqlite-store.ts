@@ -68,6 +68,7 @@ import type {
 import { adjust, expireLots, grant } from '../books/lots.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { Mode } from './sqlite-file.ts';
+import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
@@ -116,9 +117,9 @@ export class SqliteStore implements LedgerStore {
     this.#now = now;
   }
 
-  /** Opens the file. */
+  /** Opens the file, and makes one command of each kind in a transaction that is rolled back. */
   async ready(): Promise<void> {
-    await this.#session.run('read', () => {});
+    await this.#session.run('rehearsal', (sql) => rehearse(sql, this.#now()));
   }
 
   async admit(command: Admit): Promise<AdmitResult> {

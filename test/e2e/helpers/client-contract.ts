@@ -77,7 +77,8 @@ export function describeClient(client: ClientProgram): void {
     });
 
     it.each(client.checks)('%s', (check) => {
-      expect(run.checked.get(check), `\n${run.noise}`).toMatchObject({ check, ok: true });
+      const result = run.checked.get(check);
+      expect(result, `\n${result?.detail ?? run.noise}`).toMatchObject({ check, ok: true });
     });
 
     it('prints no other checks, and ends well', () => {

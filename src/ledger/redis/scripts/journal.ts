@@ -23,6 +23,7 @@ export function settleDetails(model: string, usage: SettledUsage): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
   const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
+  const { cacheWriteTokens, webSearches, ownKey } = usage;
   const counts = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
   const answer = [
     provider,
@@ -30,10 +31,17 @@ export function settleDetails(model: string, usage: SettledUsage): string {
     firstByteMs,
     durationMs,
     finishReason,
-    streamed === undefined ? undefined : Number(streamed),
+    flag(streamed),
+    cacheWriteTokens,
+    webSearches,
+    flag(ownKey),
   ];
   const details = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
   return JSON.stringify(details.map((each) => each ?? null));
+}
+
+function flag(given: boolean | undefined): number | undefined {
+  return given === undefined ? undefined : Number(given);
 }
 
 /** An adjustment's reason, as its line keeps it. */
@@ -83,6 +91,9 @@ type Details = [
   durationMs?: number | null,
   finishReason?: string | null,
   streamed?: 0 | 1 | null,
+  cacheWriteTokens?: number | null,
+  webSearches?: number | null,
+  ownKey?: 0 | 1 | null,
 ];
 
 function parseDetails(
@@ -96,8 +107,8 @@ function parseDetails(
   const details: Details = JSON.parse(rest);
   const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending] =
     details;
-  const [, , , , , , , , , provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed] =
-    details;
+  const [, , , , , , , , , provider, upstreamModel, firstByteMs, durationMs, finishReason, ...last] = details;
+  const [streamed, cacheWriteTokens, webSearches, ownKey] = last;
   return {
     model,
     usage: {
@@ -115,6 +126,9 @@ function parseDetails(
       ...(durationMs != null && { durationMs }),
       ...(finishReason != null && { finishReason }),
       ...(streamed != null && { streamed: streamed === 1 }),
+      ...(cacheWriteTokens != null && { cacheWriteTokens }),
+      ...(webSearches != null && { webSearches }),
+      ...(ownKey != null && { ownKey: ownKey === 1 }),
     },
   };
 }
