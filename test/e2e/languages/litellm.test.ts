@@ -7,6 +7,7 @@ import { type Gateway, PRICING } from '../../helpers/gateway.ts';
 import { costOf, describeClient, MODEL, startScriptedGateway } from '../helpers/client-contract.ts';
 import { type ScriptedProvider, type Served, startScriptedProvider } from '../helpers/scripted-provider.ts';
 import { type LiteLLMProxy, MASTER_KEY, startLiteLLMProxy } from './litellm-proxy.ts';
+import { describeShownProgram } from './shown-program.ts';
 import { python } from './toolchains.ts';
 
 const LITELLM = python('litellm', 'litellm_client.py');
@@ -38,6 +39,8 @@ describeClient({
   env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
   checks: ['openai', 'openrouter'].flatMap((prefix) => CHECKS.map((check) => `${prefix}/ ${check}`)),
 });
+
+describeShownProgram('LiteLLM', LITELLM);
 
 const WEATHER = {
   type: 'function' as const,
