@@ -19,7 +19,8 @@ step('build', 'npm', 'run', '--silent', 'build');
 if (step('pack', 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', packed)) {
   const tarball = join(packed, readdirSync(packed)[0] ?? '');
   step('package', 'publint', '--strict', tarball);
-  step('its types', 'attw', '--profile', 'esm-only', tarball);
+  // `require()` of an ES module works on each Node that the package supports: what it ignores is an older TypeScript's rule.
+  step('its types', 'attw', '--ignore-rules', 'cjs-resolves-to-esm', '--', tarball);
 }
 step('architecture', 'vitest', 'run', 'test/architecture.test.ts');
 

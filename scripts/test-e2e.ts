@@ -42,7 +42,10 @@ function install(area: string): void {
   const installed = join(area, 'node_modules');
   const marker = join(installed, '.package-lock.json');
   if (!existsSync(marker) || statSync(marker).mtimeMs < statSync(join(area, 'package-lock.json')).mtimeMs) {
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--silent'], { cwd: area, stdio: 'inherit' });
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+      cwd: area,
+      stdio: 'inherit',
+    });
   }
   const folder = join(installed, 'chat-completions-router');
   rmSync(folder, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
 
-import { after } from 'next/server.js';
+import * as server from 'next/server.js';
 
 import type { NodeHandler } from './adapters/node.ts';
 import type { WebHandler } from './adapters/web.ts';
@@ -49,10 +49,10 @@ export function toNextHandlers(router: NextRouter): NextHandlers {
   };
 }
 
-/** Asks Next.js, and the host below it, not to stop this process before. */
+/** Asks Next.js from 15.1 on, and the host below it, not to stop this process before. */
 function stayUntil(work: Promise<void>): void {
   try {
-    after(work);
+    server.after?.(work);
   } catch {
     // Called by something else than Next.js.
   }

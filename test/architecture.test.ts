@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 const SRC = new URL('../src', import.meta.url).pathname;
 
-const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'json', 'ledger'];
+const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'lend-require.ts', 'json', 'ledger'];
 const LOW = [
   'metering',
   'settings.ts',
@@ -22,9 +22,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   async: [],
   'in-flight.ts': [],
+  'lend-require.ts': [],
   'live-request.ts': ['observation.ts', 'ledger'],
   json: [],
-  ledger: ['async', 'errors.ts'],
+  ledger: ['async', 'errors.ts', 'lend-require.ts'],
   metering: BOTTOM,
   'hooks.ts': ['metering', 'ledger'],
   'recorded-content.ts': ['hooks.ts'],
@@ -107,7 +108,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const DOOR: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['opentelemetry.ts', 'opentelemetry/spans.ts', 'opentelemetry/instruments.ts'],
   'http-proxy-middleware': ['upstream/send.ts'],
-  ioredis: ['ledger/redis/redis-client.ts'],
+  ioredis: ['ledger/redis/ioredis.ts'],
   'lru-cache': ['accounts/authenticate.ts', 'models/wildcards.ts'],
   '@pydantic/genai-prices': ['prices.ts'],
   'next/server.js': ['next.ts'],

@@ -175,6 +175,35 @@ describe('the packed package', () => {
     expect(Object.keys(peerDependencies)).toEqual(expect.arrayContaining(peers));
   });
 
+  it('refuses no app for its version of something that an entry of ours is for', () => {
+    const { peerDependencies, peerDependenciesMeta } = JSON.parse(
+      readFileSync(join(installed, 'package.json'), 'utf8'),
+    ) as {
+      peerDependencies: Record<string, string>;
+      peerDependenciesMeta: Record<string, { optional?: boolean }>;
+    };
+    expect(peerDependencies).toEqual({ '@opentelemetry/api': '*', '@pydantic/genai-prices': '*', next: '*' });
+    for (const peer of Object.keys(peerDependencies)) {
+      expect(peerDependenciesMeta[peer]).toEqual({ optional: true });
+    }
+  });
+
+  it('tells a TypeScript that reads no exports of the same types, entry by entry', () => {
+    const { exports, main, types, typesVersions } = JSON.parse(
+      readFileSync(join(installed, 'package.json'), 'utf8'),
+    ) as {
+      exports: Record<string, { types: string; default: string }>;
+      main: string;
+      types: string;
+      typesVersions: Record<'*', Record<string, string[]>>;
+    };
+    const { '.': root, './package.json': _manifest, ...entries } = exports;
+    expect({ types, default: main }).toEqual(root);
+    expect(typesVersions).toEqual({
+      '*': Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name.slice(2), [entry.types]])),
+    });
+  });
+
   const bare = { PATH: process.env['PATH'] };
 
   /** What an import may leave behind, and a script that tells of it. */

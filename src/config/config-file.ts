@@ -57,6 +57,19 @@ async function importConfig(path: string): Promise<unknown> {
   // A module is evaluated once for each URL: what has changed since needs another.
   if (imports > 0) url.searchParams.set('reload', String(imports));
   imports += 1;
+  try {
+    const module: unknown =
+      process.versions['bun'] === undefined
+        ? await importByNode(path, url)
+        : // Reads TypeScript by itself, and takes a path with a query for another module, but no such URL.
+          await import(resolve(path) + url.search);
+    return typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
+  } catch (error) {
+    throw new ConfigError(path, error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+async function importByNode(path: string, url: URL): Promise<unknown> {
   // An old Node hasn't got these: imported by name, they would keep the command from saying so.
   const { registerHooks, stripTypeScriptTypes } = process.getBuiltinModule('node:module');
   const hooks = registerHooks({
@@ -70,10 +83,7 @@ async function importConfig(path: string): Promise<unknown> {
     },
   });
   try {
-    const module: unknown = await import(url.href);
-    return typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
-  } catch (error) {
-    throw new ConfigError(path, error instanceof Error ? error.message : String(error), { cause: error });
+    return await import(url.href);
   } finally {
     hooks.deregister();
   }

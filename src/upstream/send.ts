@@ -3,10 +3,14 @@ import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from 'node
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
+// Imported in this order: see `lendRequire`.
+import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
 import { asError, UpstreamError } from '../errors.ts';
 import type { Pieces } from '../http/pieces.ts';
+
+takeBackRequire();
 
 /** Everything of a request that goes to a provider, exactly as it goes. */
 export interface UpstreamRequest {

@@ -17,13 +17,15 @@ export interface RunOptions {
   readonly cwd?: string;
   /** Of Node's own. */
   readonly flags?: readonly string[];
+  /** What runs the command. @default this Node */
+  readonly runtime?: string;
 }
 
 function start(
   args: readonly string[],
-  { env, cwd, flags = [] }: RunOptions,
+  { env, cwd, flags = [], runtime = process.execPath }: RunOptions,
 ): ChildProcessByStdio<null, Readable, Readable> {
-  return spawn(process.execPath, [...flags, CLI, ...args], {
+  return spawn(runtime, [...flags, CLI, ...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

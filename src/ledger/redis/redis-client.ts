@@ -26,10 +26,7 @@ export interface RedisClient {
 
 /** Makes a client by a URL. ioredis is loaded now, so whoever has no such URL never loads it. */
 export async function createClient(url: RedisUrl): Promise<RedisClient> {
-  const loaded = await import('ioredis');
-  // webpack finds no names in a CommonJS package that is a function, only the function that they are on.
-  const { Cluster, Redis } =
-    'Redis' in loaded ? loaded : (loaded as { readonly default: typeof loaded }).default;
+  const { Cluster, Redis } = (await import('./ioredis.ts')).ioredis;
   const { hosts, username, password, db, primary } = url;
   const login = {
     ...(username !== undefined && { username }),
