@@ -5,9 +5,10 @@
  * and the packed library beside them. Arguments choose areas or files: `npm run test:e2e -- clients`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, globSync, mkdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 
+import project from '../package.json' with { type: 'json' };
 import { provideRedis } from './redis.ts';
 
 const CACHE = '.cache/e2e';
@@ -36,15 +37,22 @@ function pack(): void {
   execFileSync('mv', [join(CACHE, file), TARBALL]);
 }
 
-/** What the library itself needs is found above the area, in the `node_modules` of the project. */
+/** What the library itself needs is linked below it, as npm would put it there: an area may have other versions. */
 function install(area: string): void {
   const installed = join(area, 'node_modules');
   const marker = join(installed, '.package-lock.json');
   if (!existsSync(marker) || statSync(marker).mtimeMs < statSync(join(area, 'package-lock.json')).mtimeMs) {
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: area, stdio: 'inherit' });
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+      cwd: area,
+      stdio: 'inherit',
+    });
   }
   const folder = join(installed, 'chat-completions-router');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   execFileSync('tar', ['-xzf', TARBALL, '-C', folder, '--strip-components=1']);
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of Object.keys(project.dependencies)) {
+    symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
+  }
 }

@@ -63,9 +63,11 @@ export class RequestTooLargeError extends RouterError {
   readonly code = 'request_too_large';
   readonly type = 'invalid_request_error';
 
-  /** @param limit - the largest body accepted, in bytes */
-  constructor(limit: number) {
-    super(`The request body is larger than the ${limit} bytes accepted here.`);
+  /** @param limit - the largest body accepted, in bytes; or a message that names whose limit it was */
+  constructor(limit: number | string) {
+    super(
+      typeof limit === 'string' ? limit : `The request body is larger than the ${limit} bytes accepted here.`,
+    );
   }
 }
 

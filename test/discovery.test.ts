@@ -312,10 +312,13 @@ describe('models that a provider lists', () => {
     ]);
   });
 
-  it('are asked for with the next key where one is refused', async () => {
+  it.each([
+    [401, '{}'],
+    [400, '{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}'],
+  ])('are asked for with the next key where one is refused: %i', async (status, body) => {
     const keys = { baseURL: provider.baseURL, apiKeys: ['sk-dead', 'sk-good'], models: 'discover' as const };
     list = (response, request) =>
-      (request.headers.authorization === 'Bearer sk-good' ? listing(SMART) : respond(401, '{}'))(
+      (request.headers.authorization === 'Bearer sk-good' ? listing(SMART) : respond(status, body))(
         response,
         request,
       );

@@ -85,6 +85,7 @@ describe('when the first target fails before its answer began', () => {
     ['does not know the model', answerJson('{}', 404)],
     ['refuses our key', answerJson('{}', 401)],
     ['refuses our account', answerJson('{}', 402)],
+    ['refuses our key with a 400', answerJson('{"error":{"type":"no_db_connection"}}', 400)],
     ['redirects', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
     ['resets the connection', (response) => response.socket?.resetAndDestroy()],
     ['closes the connection', (response) => response.socket?.end()],

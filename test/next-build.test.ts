@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import * as http from 'node:http';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -203,18 +204,21 @@ describe("Next.js's after", () => {
 describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
   const long = JSON.stringify({ ...QUESTION, padding: 'x'.repeat(1_500_000) });
 
-  it('is an error that names both lengths and that setting, and costs nothing', async () => {
-    const gateway = await startAt('/proxied/v1');
-    const response = await gateway.post(long);
-    expect(response.status).toBe(400);
-    const { error } = (await response.json()) as { error: { code: string; message: string } };
-    expect(error.code).toBe('truncated_body');
-    expect(error.message).toMatch(
-      new RegExp(`${long.length} bytes, but [1-9]\\d{5,6} reached .*proxyClientMaxBodySize`),
-    );
-    expect(await router.credits.balance(gateway.account)).toMatchObject({ balance: '5.00', held: '0.00' });
-    expect(gateway.provider.received).toHaveLength(0);
-  });
+  it.each(['/proxied/v1', '/api/proxied/v1'])(
+    'is a 413 at %s that names that setting, and costs nothing',
+    async (path) => {
+      const gateway = await startAt(path);
+      const response = await gateway.post(long);
+      expect(response.status).toBe(413);
+      const { error } = (await response.json()) as { error: { code: string; message: string } };
+      expect(error.code).toBe('request_too_large');
+      expect(error.message).toMatch(
+        new RegExp(`${long.length} bytes, but [1-9]\\d{5,6} reached .*proxyClientMaxBodySize`),
+      );
+      expect(await router.credits.balance(gateway.account)).toMatchObject({ balance: '5.00', held: '0.00' });
+      expect(gateway.provider.received).toHaveLength(0);
+    },
+  );
 
   it('is one that names the setting as well where the client gave no length', async () => {
     const gateway = await startAt('/proxied/v1');
@@ -227,9 +231,25 @@ describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
     expect(gateway.provider.received).toHaveLength(0);
   });
 
-  it('goes through where nothing copies it first', async () => {
-    const gateway = await startAt('/v1');
+  it.each(['/v1', '/api/v1'])('goes through at %s, where nothing copies it first', async (path) => {
+    const gateway = await startAt(path);
     expect((await gateway.post(long)).status).toBe(200);
+  });
+
+  it("is Next.js's own 413 behind the body parser of the Pages Router, which takes 1 MB", async () => {
+    const gateway = await startAt('/api/parsed/v1');
+    // It leaves the rest of the body unread, and so the connection of no use.
+    const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' };
+    const request = http.request(`${gateway.baseURL}/chat/completions`, {
+      method: 'POST',
+      headers,
+      agent: false,
+    });
+    request.on('error', () => {}).end(long);
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    const [body] = (await once(response, 'data')) as [Buffer];
+    expect([response.statusCode, String(body)]).toEqual([413, 'Body exceeded 1mb limit']);
+    request.destroy();
   });
 });
 

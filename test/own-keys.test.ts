@@ -137,6 +137,17 @@ describe('a client with a key of its own', () => {
     },
   );
 
+  it('is told of a 400 that is about the key as of a 401', async () => {
+    await start();
+    provider.script = answerJson('{"error":{"message":"No connected db.","type":"no_db_connection"}}', 400);
+    const response = await ask();
+    expect([response.status, await response.json()]).toMatchObject([
+      401,
+      { error: { code: 'own_key_refused' } },
+    ]);
+    expect(used()).toEqual([OWN_KEY]);
+  });
+
   it('can’t set a target aside for others, by keys that are refused or spent', async () => {
     await start(undefined, { targets: ['first/m'] });
     for (const status of [401, 403, 429]) {

@@ -8,6 +8,26 @@ import { answerJson, completionBody, type Script } from './helpers/provider.ts';
 
 const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
 
+/** What some say of a key with a 400. */
+const REFUSED_WITH_400 = [
+  [
+    'LiteLLM 1.83 without a database',
+    '{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}',
+  ],
+  [
+    'Gemini',
+    '[{\n  "error": {\n    "code": 400,\n    "message": "API key not valid. Please pass a valid API key.",\n' +
+      '    "status": "INVALID_ARGUMENT",\n    "details": [\n      {\n' +
+      '        "@type": "type.googleapis.com/google.rpc.ErrorInfo",\n        "reason": "API_KEY_INVALID",\n' +
+      '        "domain": "googleapis.com"\n      }\n    ]\n  }\n}\n]',
+  ],
+  [
+    'xAI',
+    '{"code":"Client specified an invalid argument","error":"Incorrect API key provided: sk***et. ' +
+      'You can obtain an API key from https://console.x.ai."}',
+  ],
+] as const;
+
 describe('the keys of a provider', () => {
   const provider = resolveProvider('groq', { apiKeys: ['sk-1', async () => 'sk-2', () => 'sk-3'] }, timeouts);
   let now = 0;
@@ -87,10 +107,11 @@ describe('a provider with several keys', () => {
     expect(used()).toEqual([...SECRETS, 'sk-first-secret']);
   });
 
-  it.each([
+  it.each<[string, Script]>([
     ['401', answerJson('{"error":{"message":"Incorrect API key: sk-first"}}', 401)],
     ['402', answerJson('{"error":{"message":"Insufficient Balance"}}', 402)],
     ['403', answerJson('{}', 403)],
+    ...REFUSED_WITH_400.map(([who, body]): [string, Script] => [`a 400 of ${who}`, answerJson(body, 400)]),
     [
       'a 429 of a spent quota',
       answerJson('{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}', 429),
@@ -167,6 +188,21 @@ describe('a provider with several keys', () => {
     expect(used().slice(3)).toEqual(['sk-first-secret']);
   });
 
+  it.each(REFUSED_WITH_400)('is as one without a key where a 400 says so of all: %s', async (_who, body) => {
+    for (const secret of SECRETS) refusals.set(secret, answerJson(body, 400));
+    const response = await gateway.post({ ...QUESTION, stream: true });
+    expect(response.status).toBe(502);
+    expect(await response.json()).toEqual({
+      error: {
+        message: "The model's provider refused this server's own account (400). Its operator has been told.",
+        type: 'upstream_error',
+        param: null,
+        code: 'upstream_refused_credentials',
+      },
+    });
+    expect(used()).toEqual(SECRETS);
+  });
+
   it('shows the client the last one’s 429 where all quotas are spent', async () => {
     const body = '{"error":{"code":"insufficient_quota"}}';
     for (const secret of SECRETS) refusals.set(secret, answerJson(body, 429, { 'retry-after': '60' }));
@@ -178,6 +214,17 @@ describe('a provider with several keys', () => {
   it.each([
     ['429 for haste', 429, '{"error":{"code":"rate_limit_exceeded"}}'],
     ['400', 400, '{"error":{"code":"insufficient_quota"}}'],
+    [
+      'a 400 that repeats what its client has said',
+      400,
+      JSON.stringify({
+        error: {
+          message: `Invalid messages: ${REFUSED_WITH_400.map(([, body]) => body).join()}`,
+          type: 'invalid_request_error',
+          param: '"type":"no_db_connection"',
+        },
+      }),
+    ],
   ])('keeps a key that was answered %s', async (_status, status, body) => {
     refusals.set('sk-first-secret', answerJson(body, status, { 'retry-after': '60' }));
     const response = await gateway.post(QUESTION);

@@ -72,7 +72,10 @@ describe('the Web door', () => {
       if (how === 'bodyUsed') await request.json();
       else request.body?.getReader();
       const response = await gateway.router.fetch(request);
-      expect([response.status, await code(response)]).toEqual([400, 'truncated_body']);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({
+        error: { code: 'truncated_body', message: expect.stringContaining('read a clone() of it') },
+      });
     });
 
     it('refuses a POST without one', async () => {
@@ -86,7 +89,7 @@ describe('the Web door', () => {
       );
       expect(response.status).toBe(413);
       const short = await gateway.router.fetch(post(QUESTION, { headers: { 'content-length': '500000' } }));
-      expect(short.status).toBe(400);
+      expect(short.status).toBe(413);
       expect(await short.text()).toContain('proxyClientMaxBodySize');
       expect(await settledHolds()).toBe('0.00');
       expect(gateway.provider.received).toHaveLength(0);
@@ -124,6 +127,29 @@ describe('the Web door', () => {
       const response = await gateway.router.fetch(post(broken));
       expect([response.status, await code(response)]).toEqual([400, 'truncated_body']);
     });
+
+    it.each([
+      [
+        'SvelteKit',
+        Object.assign(new Error('request body size exceeded'), { status: 413 }),
+        'BODY_SIZE_LIMIT',
+      ],
+      ['Astro', new Error('Body size limit exceeded: received more than 9 bytes'), 'bodySizeLimit'],
+    ])(
+      "refuses one that is longer than %s takes, and names the host's setting",
+      async (_host, error, setting) => {
+        const broken = new ReadableStream({
+          start: (controller) => {
+            controller.error(error);
+          },
+        });
+        const response = await gateway.router.fetch(post(broken));
+        expect(response.status).toBe(413);
+        expect(await response.json()).toMatchObject({
+          error: { code: 'request_too_large', message: expect.stringContaining(setting) },
+        });
+      },
+    );
 
     it("leaves a stranger's body alone", async () => {
       const request = post(QUESTION, { headers: { authorization: 'Bearer sk-nobody' } });

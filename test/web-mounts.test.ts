@@ -1,6 +1,7 @@
 import type { WebHandler } from '../src/index.ts';
+import { describeMountEdges } from './contracts/mount-edges.ts';
 import { describeRouter } from './contracts/router.ts';
-import { listen } from './helpers/gateway.ts';
+import { listen, mountOnNode, startGateway } from './helpers/gateway.ts';
 import { createWebServer } from './helpers/web-server.ts';
 
 /** What a route of Astro, SvelteKit or React Router is given: an object with the request in it, and more. */
@@ -20,3 +21,7 @@ describeRouter('routes that are given an event with the request', (router) => {
   };
   return listen(createWebServer(serve), '/v1');
 });
+describeMountEdges('the Web door', () =>
+  startGateway({}, (router) => listen(createWebServer(router.fetch), '/v1')),
+);
+describeMountEdges('the Node door', () => startGateway({}, mountOnNode));

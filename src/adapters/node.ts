@@ -80,6 +80,11 @@ export function handOver(request: IncomingMessage, { rawBody, body }: ParsedRequ
   if (request.readableDidRead) Object.assign(request, { rawBody, body });
 }
 
+/** What to do behind a parser that keeps the body on a request of its framework's own (Hapi, Adonis). */
+const REMEDY =
+  'Mount the router before body parsers, or set what they read on the Node request that the router is given: ' +
+  'req.rawBody to its bytes or text, or req.body to its JSON.';
+
 /**
  * The unread stream, or what a parser before us made of it: the raw bytes where it kept them,
  * else its text, else its object written as JSON again.
@@ -100,5 +105,5 @@ function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
   } catch {
     // A parser of its own kind left what JSON can't say, e.g. a bigint.
   }
-  return { kind: 'lost' };
+  return { kind: 'lost', remedy: REMEDY };
 }

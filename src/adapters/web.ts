@@ -18,6 +18,7 @@ export function createWebHandler(
   return (request) =>
     new Promise((resolve, reject) => {
       const id = newId();
+      const response = new WebResponse(request, id, resolve);
       const exchange: Exchange = {
         id,
         method: request.method,
@@ -25,9 +26,11 @@ export function createWebHandler(
         headers: Object.fromEntries(request.headers),
         // Taken only when somebody wants it: one that nobody reads stays the host's, to discard as it likes.
         get body() {
-          return bodyOf(request);
+          const body = bodyOf(request);
+          if (body.kind === 'stream') response.reads(body.stream);
+          return body;
         },
-        response: new WebResponse(request, id, resolve),
+        response,
       };
       handle(exchange, request).catch(reject);
     });
@@ -35,14 +38,32 @@ export function createWebHandler(
 
 function bodyOf(request: Request): RequestBody {
   const { body } = request;
-  if (request.bodyUsed || body?.locked) return { kind: 'lost' };
+  if (request.bodyUsed || body?.locked) return { kind: 'lost', remedy: REMEDY };
   if (!body) return { kind: 'bytes', bytes: Buffer.alloc(0), exact: true };
-  const stream = Readable.fromWeb(body, { signal: request.signal });
-  // The signal may fire when nobody reads any more, or not yet; then its error is nobody's.
+  const stream = Readable.fromWeb(body);
+  // It may be destroyed while it isn't read: an error without a listener would end the process.
   stream.on('error', () => {});
   return { kind: 'stream', stream };
 }
 
+/** What h3, Nitro and others on srvx keep beside a request: the Node response that their answer is written to. */
+interface NodeRuntime {
+  readonly runtime?: { readonly node?: { readonly res?: unknown } | undefined } | undefined;
+}
+
+/** The host's own response, where the request brings one; HTTP/2's knows only by its stream that it is destroyed. */
+function hostResponseOf(request: Request & NodeRuntime): HostResponse | undefined {
+  const response = request.runtime?.node?.res;
+  return response instanceof EventEmitter ? response : undefined;
+}
+
+type HostResponse = EventEmitter & {
+  readonly destroyed?: boolean;
+  readonly stream?: { readonly destroyed?: boolean };
+};
+
+/** What to do where somebody reads the body first. */
+const REMEDY = 'Give the router the request before anything reads its body, or read a clone() of it.';
 /** How much waits for a slow reader before the provider is stopped, in bytes. */
 const HIGH_WATER_MARK = 65_536;
 /** What nginx logs for a client that closed its connection before it was answered. */
@@ -56,6 +77,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   readonly #request: Request;
   readonly #id: string;
   readonly #answer: (response: Response) => void;
+  #requestBody: Readable | undefined;
   #head: { readonly status: number; readonly headers: Headers } | undefined;
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
   #answered = false;
@@ -86,6 +108,12 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   get destroyed(): boolean {
     return this.#destroyed;
+  }
+
+  /** Tells of the request's body, which is read no further once its client has left. */
+  reads(body: Readable): void {
+    this.#requestBody = body;
+    if (this.#destroyed) body.destroy();
   }
 
   writeHead(status: number, headers: Readonly<Record<string, string>>): void {
@@ -167,11 +195,33 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     this.#answer(new Response(body, this.#head ?? gone));
   }
 
+  /**
+   * Some hosts (srvx 0.8 under Nitro 3.0.0, adapters that listen for `close` of Node's request) fire the signal as
+   * soon as the body was read. So the host's response is asked, where there is one. Where there is none, a body that
+   * ends well just then tells it: who leaves while it is read never ends it.
+   */
   readonly #onAbort = (): void => {
+    const hostResponse = hostResponseOf(this.#request);
+    const body = this.#requestBody;
+    if (hostResponse) {
+      if (hostResponse.destroyed ?? hostResponse.stream?.destroyed ?? true) this.#leave();
+      else hostResponse.once('close', this.#leave);
+    } else if (body && !body.readableEnded && !body.destroyed) {
+      setImmediate(() => {
+        if (!body.readableEnded) this.#leave();
+      });
+    } else {
+      this.#leave();
+    }
+  };
+
+  readonly #leave = (): void => {
+    if (this.#destroyed || this.#ended) return;
     if (!this.#answered) {
       this.#head = undefined;
       this.#respond(null);
     }
+    this.#requestBody?.destroy();
     this.#close();
     // A host that hears of it as well cancels the body now. Only one that doesn't needs an error: hosts log those.
     setImmediate(() => this.#stream?.error(this.#request.signal.reason));

@@ -79,8 +79,7 @@ function takeBytes(
   if (body.kind === 'lost') {
     throw new InvalidRequestError(
       'truncated_body',
-      'The request body was read before it reached this router and nothing of it was kept. ' +
-        'Mount the router before body parsers, or let the parser keep what it read.',
+      `The request body was read before it reached this router, which found nothing of it. ${body.remedy}`,
     );
   }
   const { bytes, exact } = body;
@@ -133,9 +132,12 @@ function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScan
       });
     }
 
-    function onCut(): void {
+    function onCut(error?: unknown): void {
       settle(() => {
-        reject(new InvalidRequestError('truncated_body', `The request body was cut after ${length} bytes.`));
+        reject(
+          brokenByLimit(error) ??
+            new InvalidRequestError('truncated_body', `The request body was cut after ${length} bytes.`),
+        );
       });
     }
 
@@ -173,12 +175,27 @@ function checkContentEncoding(header: string | undefined): void {
   );
 }
 
+/** Hosts break a body off that is longer than they take: SvelteKit and srvx with a 413, Astro with words. */
+function brokenByLimit(error: unknown): RequestTooLargeError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const isLimit =
+    ('status' in error && error.status === 413) || error.message.startsWith('Body size limit exceeded');
+  if (!isLimit) return undefined;
+  return new RequestTooLargeError(
+    "The server before this router takes no body of this size. Its limit is BODY_SIZE_LIMIT in SvelteKit's " +
+      'adapter-node, bodySizeLimit in @astrojs/node, maxRequestBodySize in srvx (h3, Nitro).',
+  );
+}
+
 /** Some hosts (Next.js beyond its proxyClientMaxBodySize) end a long body early without saying so. */
 function checkComplete(received: number, contentLength: string | undefined): void {
   if (contentLength === undefined || Number(contentLength) === received) return;
-  throw new InvalidRequestError(
-    'truncated_body',
-    `The request body should have ${contentLength} bytes, but ${received} reached the router: ` +
-      'something before it cut the rest (in Next.js, proxyClientMaxBodySize).',
-  );
+  const counts = `The request body should have ${contentLength} bytes, but ${received} reached the router`;
+  if (received > 0 && received < Number(contentLength)) {
+    throw new RequestTooLargeError(
+      `${counts}: something before it cut the rest. In Next.js behind a proxy.ts or middleware.ts, ` +
+        'the limit is experimental.proxyClientMaxBodySize.',
+    );
+  }
+  throw new InvalidRequestError('truncated_body', `${counts}.`);
 }

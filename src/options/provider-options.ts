@@ -15,9 +15,10 @@ export interface ProviderOptions {
   readonly variables?: Readonly<Record<string, string>>;
   readonly apiKey?: ApiKeySource;
   /**
-   * Several keys instead of one, used in turn. One that the provider refuses (401, 402, 403, or a 429 that tells
-   * of a spent quota) is set aside for a minute, and the request goes out again with the next; when all of them
-   * are, the one that failed longest ago is used. `hooks.onError` is told which it was, by its place in the list.
+   * Several keys instead of one, used in turn. One that the provider refuses (401, 402, 403, a 400 that says so,
+   * or a 429 that tells of a spent quota) is set aside for a minute, and the request goes out again with the next;
+   * when all of them are, the one that failed longest ago is used. `hooks.onError` is told which it was, by its
+   * place in the list.
    */
   readonly apiKeys?: readonly ApiKeySource[];
   /**

@@ -20,6 +20,7 @@ import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';
 import { saysContentRefused } from './content-policy.ts';
 import { peek } from './peek.ts';
+import { saysKeyRefused } from './refused-key.ts';
 import { type Sending, send, type UpstreamRequest } from './send.ts';
 import { isSecret, SecretMask } from './secret-mask.ts';
 import { nominatedHeaders } from './upstream-request.ts';
@@ -123,7 +124,7 @@ export async function attempt(
       if (message.destroyed) clocks.stop();
       const answer = toAnswer(message, clocks, usesOwnKey, request.apiKey);
       if (answer.status === 403) throw await forbidden(answer, client, usesOwnKey);
-      return answer;
+      return answer.status === 400 ? await unlessKeyRefused(answer, client, usesOwnKey) : answer;
     } catch (error) {
       clocks.stop();
       running.abort(asError(error));
@@ -198,12 +199,20 @@ function errorPage(message: IncomingMessage, status: number, headers: Answer['he
 }
 
 /** What is about an account at the provider, not about the client's request; its body shows keys. */
-function accountRefused(status: 401 | 402 | 403, usesOwnKey: boolean): RouterError {
-  if (usesOwnKey) return new OwnKeyRefusedError(status);
+function accountRefused(status: 400 | 401 | 402 | 403, usesOwnKey: boolean): RouterError {
+  // A 400 would tell the client that its request is at fault.
+  if (usesOwnKey) return new OwnKeyRefusedError(status === 400 ? 401 : status);
   return new UpstreamError(
     'upstream_refused_credentials',
     `The model's provider refused this server's own account (${status}). Its operator has been told.`,
   );
+}
+
+/** Some say of a key with a 400 what others say with a 401. */
+async function unlessKeyRefused(answer: Answer, client: Client, usesOwnKey: boolean): Promise<Answer> {
+  const peeked = await peek(answer, client);
+  if (saysKeyRefused(peeked.text)) throw accountRefused(400, usesOwnKey);
+  return peeked.answer;
 }
 
 /** Some say so of a request's content: that sets no key and no target aside. Their words name the account, too. */

@@ -3,6 +3,7 @@ import type { Json } from '../models/json-value.ts';
 import { type ListedModel, readListedModels } from '../models/listed-models.ts';
 import type { Provider } from '../models/providers.ts';
 import type { ProviderKeys } from './provider-keys.ts';
+import { saysKeyRefused } from './refused-key.ts';
 
 /** A list of models may be so long; OpenRouter's has less than one megabyte. */
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -51,12 +52,18 @@ async function ask(
     };
     const response = await fetch(new URL(provider.modelsPath, provider.origin), request);
     if (response.ok) return readListedModels(parse(await readBounded(response)));
-    await response.body?.cancel();
     failure = new Error(`it answered with status ${response.status}`);
-    if (![401, 402, 403, 429].includes(response.status)) break;
+    if (!(await isKeysFault(response))) break;
     key?.setAside();
   }
   throw failure;
+}
+
+/** Whether another key may get an answer. */
+async function isKeysFault(response: Response): Promise<boolean> {
+  if (response.status === 400) return saysKeyRefused(await readBounded(response));
+  await response.body?.cancel();
+  return [401, 402, 403, 429].includes(response.status);
 }
 
 async function readBounded({ body }: Response): Promise<string> {

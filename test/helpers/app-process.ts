@@ -1,141 +1,165 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Readable, Writable } from 'node:stream';
 
-import { type ChatCompletionsRouter, createChatCompletionsRouter, type Settled } from '../../src/index.ts';
+import { afterAll, beforeAll } from 'vitest';
+
+import { createChatCompletionsRouter, type Settled } from '../../src/index.ts';
 import { type AnyGateway, clientsOf, PROVIDER_KEY } from './gateway.ts';
-import { answerJson, completionBody, type Provider } from './provider.ts';
+import { answerJson, completionBody, startProvider } from './provider.ts';
 
-/** The parts of a router that a test uses beside its address. */
-type Ledger = Pick<ChatCompletionsRouter, 'keys' | 'credits'>;
-
-/** A process of `test/e2e/runtimes/app.mjs`, as it is or bundled. */
+/** An app in a process of its own whose router shares a ledger file and a provider with the test. */
 export interface AppProcess {
-  /** A gateway of it for its account, or one that is new; ending one leaves the process as it is. */
-  gateway(): Promise<AnyGateway>;
-  /** Ends it, and waits until it has ended; gives what it printed on stderr. */
-  stop(): Promise<string>;
+  readonly origin: string;
+  /** The app at one of its mounts, for an account that is new, with $5.00. */
+  startAt(path: string): Promise<AnyGateway>;
+  /** All that it printed, on stdout and stderr. */
+  output(): string;
+  stop(): Promise<void>;
 }
 
-export interface App {
-  /** What is run, and its arguments, e.g. `['node', 'app.mjs', 'node:http']`. */
-  readonly command: readonly [string, ...string[]];
+export interface AppOptions {
+  /** What Node is given: the program, and its arguments. */
+  readonly args: readonly string[];
   readonly cwd: string;
-  /** As the option `store` wants it. */
-  readonly store: string;
-  readonly provider: Provider;
-  /** @default a new one for each gateway */
-  readonly account?: string;
+  /** Beside `PATH`, `HOME`, `PORT`, `HOST` and what its router needs. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
-export async function startApp({ command, cwd, store, provider, account: own }: App): Promise<AppProcess> {
-  const [program, ...args] = command;
-  const { PATH = '', HOME = '' } = process.env;
-  const env = { PATH, HOME, CREDITS_STORE: store, PROVIDER_URL: provider.baseURL, PROVIDER_KEY };
-  const child = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
-  const said = new Said(child);
-  const origin = await said.listening;
-  // Another user of the same credits, save where they are in the memory of that process.
+/** Starts it and waits until its port, which `PORT` tells it, takes connections. */
+export async function startApp({ args, cwd, env = {} }: AppOptions): Promise<AppProcess> {
+  const temporary = mkdtempSync(join(tmpdir(), 'ccr-app-'));
+  const store = `sqlite:${join(temporary, 'credits.db')}`;
+  const provider = await startProvider();
   const router = createChatCompletionsRouter({ store, providers: {}, models: {} });
-  const ledger = store === 'memory:' ? said.ledger() : router;
+  const port = await freePort();
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, args, {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH,
+      HOME,
+      NODE_ENV: 'production',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      CREDITS_STORE: store,
+      PROVIDER_URL: provider.baseURL,
+      PROVIDER_KEY,
+      ...env,
+    },
+  });
+  const exited = once(child, 'exit');
+  const settled = new EventEmitter<{ settled: [Settled] }>().setMaxListeners(0);
+  const output = collect(child);
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (line.startsWith('settled ')) settled.emit('settled', JSON.parse(line.slice(8)) as Settled);
+  });
+  await Promise.race([
+    accepts(port),
+    exited.then(() => {
+      throw new Error(`${args.join(' ')} ended:\n${output()}`);
+    }),
+  ]);
+  const origin = `http://127.0.0.1:${port}`;
   let accounts = 0;
   return {
-    gateway: async () => {
-      const account = own ?? `acct-${++accounts}`;
-      const { key } = await ledger.keys.create({ account, name: 'test' });
-      await ledger.credits.grant(account, '5.00', { id: 'welcome' });
+    origin,
+    output,
+    startAt: async (path) => {
+      const account = `acct-${++accounts}`;
+      const { key } = await router.keys.create({ account, name: 'test' });
+      await router.credits.grant(account, '5.00', { id: 'welcome' });
       provider.received.length = 0;
       provider.script = answerJson(completionBody());
       return {
         provider,
-        router: { ...router, ...ledger } as ChatCompletionsRouter,
+        router,
         account,
-        ...clientsOf(`${origin}/v1`, key),
-        nextSettled: () => said.nextSettled(account),
+        ...clientsOf(origin + path, key),
+        nextSettled: () =>
+          new Promise((resolve) => {
+            const listener = (event: Settled): void => {
+              if (event.account !== account) return;
+              settled.off('settled', listener);
+              resolve(event);
+            };
+            settled.on('settled', listener);
+          }),
         close: async () => {},
       };
     },
     stop: async () => {
+      await provider.close();
+      child.kill('SIGKILL');
+      await exited;
       await router.close();
-      return said.end();
+      rmSync(temporary, { recursive: true });
     },
   };
 }
 
-/** What is said between the app and the test, in lines of its output and its input. */
-class Said {
-  readonly listening: Promise<string>;
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
-  readonly #lines = new EventEmitter().setMaxListeners(0);
-  readonly #exited: Promise<unknown>;
-  #complaints = '';
-  #calls = 0;
+/** The same for all tests of a file. @param prepare - builds it, where that is needed */
+export function useApp(prepare: () => AppOptions | Promise<AppOptions>): Pick<AppProcess, 'startAt'> {
+  let app: AppProcess | undefined;
+  beforeAll(async () => {
+    app = await startApp(await prepare());
+  }, 300_000);
+  afterAll(async () => {
+    await app?.stop();
+  });
+  return {
+    startAt: (path) => {
+      if (!app) throw new Error('The app has not started');
+      return app.startAt(path);
+    },
+  };
+}
 
-  constructor(child: ChildProcessByStdio<Writable, Readable, Readable>) {
-    this.#child = child;
-    this.#exited = once(child, 'close');
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (this.#complaints += chunk));
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const [, name = '', about = ''] = /^(\w+) (.*)$/.exec(line) ?? [];
-      if (name) this.#lines.emit(name, JSON.parse(about));
-      else this.#complaints += `${line}\n`;
+/** Runs a build in its folder. @throws an Error with all that it printed, if it fails */
+export async function runBuild(cwd: string, args: readonly string[]): Promise<void> {
+  const { PATH = '', HOME = '' } = process.env;
+  const env = { PATH, HOME, NODE_ENV: 'production', CI: '1', NO_COLOR: '1' };
+  const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = collect(child);
+  const [status] = (await once(child, 'exit')) as [number | null];
+  if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}:\n${output()}`);
+}
+
+function collect(child: ChildProcess): () => string {
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)));
+  return () => output;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Programs say in words of their own that they listen, if they do: only the port says it alike. */
+async function accepts(port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const isOpen = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => {
+        resolve(true);
+      });
+      socket.once('error', () => {
+        setTimeout(() => {
+          resolve(false);
+        }, 50);
+      });
     });
-    this.listening = Promise.race([
-      this.#next('listening', (origin): origin is string => typeof origin === 'string'),
-      this.#exited.then(() => {
-        throw new Error(`The app ended:\n${this.#complaints}`);
-      }),
-    ]);
-  }
-
-  nextSettled(account: string): Promise<Settled> {
-    return this.#next('settled', (about): about is Settled => (about as Settled).account === account);
-  }
-
-  /** Functions of the router in that process, called there. */
-  ledger(): Ledger {
-    const part = (name: 'keys' | 'credits'): unknown =>
-      new Proxy(
-        {},
-        {
-          get:
-            (_, method) =>
-            (...args: unknown[]) =>
-              this.#call(name, String(method), args),
-        },
-      );
-    return { keys: part('keys'), credits: part('credits') } as Ledger;
-  }
-
-  async end(): Promise<string> {
-    this.#child.stdin.end();
-    await this.#exited;
-    return this.#complaints;
-  }
-
-  async #call(part: string, name: string, args: readonly unknown[]): Promise<unknown> {
-    const id = ++this.#calls;
-    interface Called {
-      readonly id: number;
-      readonly result?: unknown;
-      readonly error?: string;
-    }
-    const called = this.#next('called', (about): about is Called => (about as Called).id === id);
-    this.#child.stdin.write(`${JSON.stringify({ id, part, name, args })}\n`);
-    const { result, error } = await called;
-    if (error !== undefined) throw new Error(error);
-    return result;
-  }
-
-  #next<T>(name: string, isWanted: (about: unknown) => about is T): Promise<T> {
-    return new Promise((resolve) => {
-      const listener = (about: unknown): void => {
-        if (!isWanted(about)) return;
-        this.#lines.off(name, listener);
-        resolve(about);
-      };
-      this.#lines.on(name, listener);
-    });
+    socket.destroy();
+    if (isOpen) return;
   }
 }

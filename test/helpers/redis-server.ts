@@ -21,17 +21,21 @@ export interface RedisServer {
   thaw(): void;
 }
 
-/** @param args - further options for redis-server, e.g. `['--appendonly', 'yes']` */
-export async function startRedis(args: readonly string[] = []): Promise<RedisServer> {
-  return startRedisWithConfig(() => ['--save', '', '--appendonly', 'no', ...args]);
+/**
+ * @param args - further options for redis-server, e.g. `['--appendonly', 'yes']`
+ * @param parent - where its directory is made
+ */
+export async function startRedis(args: readonly string[] = [], parent?: string): Promise<RedisServer> {
+  return startRedisWithConfig(() => ['--save', '', '--appendonly', 'no', ...args], parent);
 }
 
 /** @param configure - the options, of which the first may be a file, by the directory that is the server's own */
 export async function startRedisWithConfig(
   configure: (directory: string) => readonly string[],
+  parent: string = tmpdir(),
 ): Promise<RedisServer> {
   const port = await freePort();
-  const directory = mkdtempSync(join(tmpdir(), 'ccr-redis-'));
+  const directory = mkdtempSync(join(parent, 'ccr-redis-'));
   const options = [
     ...configure(directory),
     '--port',

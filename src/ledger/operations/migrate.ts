@@ -2,7 +2,7 @@ import { audit } from './audit.ts';
 import type { AccountState, LedgerStore, Lot } from '../ledger.ts';
 import type { KeyHashes, KeyState } from '../keys.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
-import { formatUsd } from '../money.ts';
+import { formatUsd, MAX_AMOUNT } from '../money.ts';
 
 export interface MigrationReport {
   readonly accounts: number;
@@ -88,7 +88,8 @@ async function prepare(
       `request ${held.id} holds ${formatUsd(held.amount)} until ${until}; stop the router, which settles what runs, or wait until then`,
     );
   }
-  if (state.available < 0n || state.floor !== 0n) {
+  // More than a grant can be comes of charges that were given back.
+  if (state.available < 0n || state.available > MAX_AMOUNT || state.floor !== 0n) {
     const [available, floor] = [formatUsd(state.available), formatUsd(state.floor)];
     throw new MigrationRefusedError(
       account,

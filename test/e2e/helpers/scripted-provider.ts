@@ -39,6 +39,7 @@ export interface ToldUsage {
  * | `silent` | nothing, until the client has left |
  * | `untold` | text without any usage |
  * | `cut` | a stream of three words, then the connection is reset |
+ * | `failing` | a stream of three words, then an error event |
  * | `busy` | 429 to the first request of each kind and text, then as without a scenario |
  * | `broken` | 500 |
  * | `too-long` | 400 `context_length_exceeded` |
@@ -50,6 +51,7 @@ export type Scenario =
   | 'silent'
   | 'untold'
   | 'cut'
+  | 'failing'
   | 'busy'
   | 'broken'
   | 'too-long';
@@ -178,6 +180,11 @@ function scriptOf(served: Served, usage: ToldUsage, { gates, wereBusy }: Stage):
       return completion({ ...answerTo(fields), usage: null });
     case 'cut':
       return stream(...words('cut', 'off', 'here'), pause(WORD_MS), reset);
+    case 'failing':
+      return stream(
+        ...words('not', 'to', 'last'),
+        'data: {"error":{"message":"Overloaded.","code":null}}\n\n',
+      );
     case 'busy': {
       const kind = `${fields.stream === true} ${JSON.stringify(fields.messages)}`;
       if (wereBusy.has(kind)) return answered;

@@ -62,19 +62,20 @@ export function python(name: string, file: string): Toolchain {
   };
 }
 
-/** A Go module, built. */
+/** A Go module, built without optimization: that halves the time. */
 export function go(): Toolchain {
+  const flags = '-gcflags=all=-N -l';
   const binary = join(CACHE, 'go/client');
   return {
     missing: lacking('go', ['version'], '1.26', /go1\.(2[6-9]|[3-9]\d)/),
-    prepare: () => build('go', ['build', '-o', binary, '.'], join(HERE, 'go')),
+    prepare: () => build('go', ['build', flags, '-o', binary, '.'], join(HERE, 'go')),
     command: [binary],
     cwd: HERE,
     program: async (source) => {
       const file = write('go-program', 'main.go', source);
       for (const name of ['go.mod', 'go.sum']) cpSync(join(HERE, 'go', name), join(file, '..', name));
       const other = join(CACHE, 'go/program');
-      await build('go', ['build', '-o', other, '.'], join(file, '..'));
+      await build('go', ['build', flags, '-o', other, '.'], join(file, '..'));
       return [other];
     },
   };

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { describeGateway } from '../../contracts/router.ts';
-import { type AppProcess, startApp } from '../../helpers/app-process.ts';
+import { type RuntimeProcess, startRuntime } from '../../helpers/runtime-process.ts';
 import { type Provider, startProvider } from '../../helpers/provider.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
@@ -73,10 +73,10 @@ describe.each(BUNDLERS)('an app bundled by %s, in a folder without node_modules'
     ['SQLite', () => `sqlite:${join(bundled, 'credits.db')}`],
     ['Redis', () => `${redis.url}?prefix=${++stores}:`],
   ])('on %s', (_name, store) => {
-    let app: AppProcess;
+    let app: RuntimeProcess;
 
     beforeAll(async () => {
-      app = await startApp({ command: [process.execPath, file], cwd: bundled, store: store(), provider });
+      app = await startRuntime({ command: [process.execPath, file], cwd: bundled, store: store(), provider });
     });
 
     afterAll(async () => {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 
 import { describeGateway } from '../../contracts/router.ts';
-import { type AppProcess, startApp } from '../../helpers/app-process.ts';
+import { type RuntimeProcess, startRuntime } from '../../helpers/runtime-process.ts';
 import { type Provider, startProvider } from '../../helpers/provider.ts';
 
 const AREA = import.meta.dirname;
@@ -85,12 +85,12 @@ describe.each(VERSIONS)('Next.js %s, built', (version, react) => {
     ['App Router', ''],
     ['Pages Router', '/api'],
   ])('%s', (_name, parent) => {
-    let started: AppProcess;
+    let started: RuntimeProcess;
 
     beforeAll(async () => {
       const command = [process.execPath, 'next-start.mjs', parent] as const;
       const store = `sqlite:${join(app, `credits${parent.length}.db`)}`;
-      started = await startApp({ command, cwd: app, store, provider });
+      started = await startRuntime({ command, cwd: app, store, provider });
     });
 
     afterAll(async () => {

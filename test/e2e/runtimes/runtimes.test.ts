@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
 import { describeGateway, type MountFacts } from '../../contracts/router.ts';
-import { type AppProcess, startApp } from '../../helpers/app-process.ts';
+import { type RuntimeProcess, startRuntime } from '../../helpers/runtime-process.ts';
 import { runCli, startServe } from '../../helpers/cli.ts';
 import { clientsOf } from '../../helpers/gateway.ts';
 import { type Provider, startProvider } from '../../helpers/provider.ts';
@@ -93,11 +93,11 @@ for (const runtime of RUNTIMES) {
   for (const [server, facts] of servers) {
     for (const store of STORES) {
       describe.skipIf(!isInstalled(runtime))(`${name}, ${server}, ${store}`, () => {
-        let app: AppProcess;
+        let app: RuntimeProcess;
 
         beforeAll(async () => {
           const command = [program, ...flags, 'app.mjs', server] as const;
-          app = await startApp({ command, cwd: folder, store: storeURL(store), provider });
+          app = await startRuntime({ command, cwd: folder, store: storeURL(store), provider });
         });
 
         afterAll(async () => {
@@ -190,7 +190,7 @@ it('an outcome that one runtime wrote to a ledger file is read by another', asyn
   const installed = RUNTIMES.filter(isInstalled);
   for (const { program, flags } of installed) {
     const command = [program, ...flags, 'app.mjs'] as const;
-    const app = await startApp({ command, cwd: folder, store, provider, account: 'shared' });
+    const app = await startRuntime({ command, cwd: folder, store, provider, account: 'shared' });
     const gateway = await app.gateway();
     const settled = gateway.nextSettled();
     await gateway.client.chat.completions.create({

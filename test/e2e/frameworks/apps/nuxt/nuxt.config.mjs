@@ -1,0 +1,1 @@
+export default { telemetry: false, compatibilityDate: '2026-01-01', typescript: { typeCheck: false } };
