@@ -20,14 +20,10 @@ const COMPILERS: Readonly<Record<string, string>> = {
 /** Compiler, `module`, `moduleResolution`, and the file: `.mts` is an ES module, `.cts` is CommonJS. */
 const CASES: readonly [string, string, string, string][] = [
   ['5.4', 'commonjs', 'node10', 'use.cts'],
-  ['5.4', 'esnext', 'node10', 'use.mts'],
   ['5.4', 'esnext', 'bundler', 'use.mts'],
   ['5.4', 'node16', 'node16', 'use.mts'],
-  ['5.4', 'nodenext', 'nodenext', 'use.mts'],
   ['5.9', 'commonjs', 'node10', 'use.cts'],
-  ['5.9', 'esnext', 'node10', 'use.mts'],
   ['5.9', 'esnext', 'bundler', 'use.mts'],
-  ['5.9', 'node16', 'node16', 'use.mts'],
   ['5.9', 'nodenext', 'nodenext', 'use.mts'],
   ['5.9', 'nodenext', 'nodenext', 'use.cts'],
   ['6.0', 'esnext', 'bundler', 'use.mts'],
