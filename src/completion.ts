@@ -137,6 +137,8 @@ export async function completion(
           attempts += 1;
           if (running) services.running.delete(running);
           running = services.running.add(attempted);
+        },
+        onSent: () => {
           outcome = { ...outcome, dispatched: true };
         },
         onRefused: () => {

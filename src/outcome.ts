@@ -12,7 +12,7 @@ import type { Settings } from './settings.ts';
 export interface Outcome {
   readonly ending: Ending;
   readonly target: Target;
-  /** It is out with a provider, who has not refused it. */
+  /** Its head was written to a connected socket, and the provider has not refused it. */
   readonly dispatched: boolean;
   /** The answer that was relayed, whole or in part. */
   readonly answer?: RelayedAnswer;

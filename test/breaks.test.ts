@@ -183,11 +183,57 @@ describe('a JSON answer', () => {
       'where a FIN is its end',
       sequence(raw(`HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n${completionBody().slice(0, 40)}`), hangUp),
     ],
-  ])('that stops in the middle is reset, and costs nothing: %s', async (_, script) => {
+  ])('that stops before its text is reset, and costs nothing: %s', async (_, script) => {
     await start(script);
     const settled = gateway.nextSettled();
     const asked = gateway.post(QUESTION).then((response) => response.text());
     await expect(asked).rejects.toThrow('terminated');
+    expect(await settled).toMatchObject({ ending: 'upstream_cut', voided: true });
+  });
+});
+
+describe('a JSON answer that is cut in the middle of its text', () => {
+  const BODY = completionBody({
+    choices: [{ index: 0, message: { role: 'assistant', content: 'Hello there, dear reader. '.repeat(8) } }],
+  });
+  const HALF = BODY.slice(0, BODY.indexOf('Hello') + 104);
+
+  it.each<[string, Script]>([
+    ['by a reset', sequence(head(200, { 'content-type': 'application/json' }), HALF, pause(20), reset)],
+    ['by a good end', sequence(head(200, { 'content-type': 'application/json' }), HALF, pause(20), end)],
+  ])('costs the prompt and the half that was delivered, as in a stream: %s', async (_, script) => {
+    await start(script);
+    const settled = gateway.nextSettled();
+    const asked = gateway.post(QUESTION).then((response) => response.text());
+    await expect(asked).rejects.toThrow('terminated');
+    // 13 tokens of prompt at 1,000 nano-dollars, and 104 characters, so 26 tokens, at 3,000: all by estimate.
+    expect(await settled).toMatchObject({
+      ending: 'upstream_cut',
+      charged: '0.000091',
+      usageSource: 'estimated',
+      voided: false,
+    });
+  });
+
+  it('costs the same where its client leaves', async () => {
+    await start(sequence(head(200, { 'content-type': 'application/json' }), HALF, hang), {
+      disconnect: { beforeOutput: 'free' },
+    });
+    const settled = gateway.nextSettled();
+    const controller = new AbortController();
+    const response = await gateway.post(QUESTION, { signal: controller.signal });
+    let seen = 0;
+    const reader = response.body!.getReader();
+    while (seen < HALF.length) seen += (await reader.read()).value?.length ?? 0;
+    controller.abort();
+    expect(await settled).toMatchObject({ ending: 'client_gone', charged: '0.000091', voided: false });
+  });
+
+  it('costs nothing of a label, which is no text', async () => {
+    const body = BODY.replace('"assistant"', `"${'assistant'.repeat(50)}"`);
+    await start(sequence(head(200), body.slice(0, body.indexOf('assistant') + 90), pause(20), reset));
+    const settled = gateway.nextSettled();
+    await expect(gateway.post(QUESTION).then((response) => response.text())).rejects.toThrow('terminated');
     expect(await settled).toMatchObject({ ending: 'upstream_cut', voided: true });
   });
 });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { type ClusterNode, type RedisCluster, startCluster, until } from './helpers/redis-cluster.ts';
 import { admission, namespace, settlement } from './helpers/redis-ledger.ts';
+import { startRelay } from './helpers/redis-relay.ts';
 import { type SentinelSetup, startSentinel } from './helpers/redis-sentinel.ts';
 
 /** Asks until there is an answer, and says how long that took, in ms. */
@@ -136,6 +137,29 @@ describe('a primary that sentinels watch', { timeout: 60_000 }, () => {
     onTestFinished(() => store.close());
     return { store, keyPrefix };
   }
+
+  it('is found again where its sentinel is slow to say who it is, by every gateway', async () => {
+    const own = await startSentinel();
+    const { port } = new URL(own.url.replace('redis+sentinel', 'http'));
+    // It is still asked when it tells of the failover by itself: ioredis then ends the client for good.
+    const relay = await startRelay(Number(port), 400);
+    onTestFinished(async () => {
+      await relay.close();
+      await own.stop();
+    });
+    const stores = Array.from({ length: 6 }, () => {
+      const store = new RedisStore(own.url.replace(port, String(relay.port)));
+      onTestFinished(() => store.close());
+      return store;
+    });
+    await stores[0]!.grant({ account: 'acme', id: 'g1', amount: 100n });
+    await Promise.all(stores.map((store) => store.ready()));
+    await own.primary.kill();
+    for (const store of stores) {
+      expect(await timeUntilServed(store, 'acme')).toBeLessThan(15_000);
+      expect(await store.balance('acme')).toMatchObject({ available: 100n });
+    }
+  });
 
   it('is not waited for when no sentinel answers', async () => {
     const own = await startSentinel();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
+import * as net from 'node:net';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
@@ -519,5 +520,43 @@ describe('the price', () => {
       return answerStream(STREAM)(response, request);
     });
     expect(line?.charge).toBe(45_000n);
+  });
+});
+
+describe('a client that leaves before its request went out', () => {
+  it('pays nothing: the provider was being connected to, and had none of it', async () => {
+    // A TLS handshake that is never answered: the connection doesn't come about.
+    const silent = net.createServer();
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as net.AddressInfo;
+    await start({ provider: { baseURL: `https://127.0.0.1:${port}/v1` } });
+    const controller = new AbortController();
+    const settled = gateway.nextSettled();
+    const connected = once(silent, 'connection') as Promise<[net.Socket]>;
+    const asked = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
+    const [socket] = await connected;
+    controller.abort();
+    expect(await asked).toBe('left');
+    const { told, line } = await posted(settled);
+    expect(told).toMatchObject({ ending: 'client_gone', voided: true, charged: '0.00' });
+    expect(line).toBeUndefined();
+    socket.destroy();
+    silent.close();
+  });
+
+  it('pays for its prompt once the provider has its request, also on a connection that was kept', async () => {
+    await start();
+    gateway.provider.script = answerJson(completionBody());
+    await (await gateway.post(QUESTION)).text();
+    gateway.provider.script = () => {};
+    const controller = new AbortController();
+    const arrived = gateway.provider.next();
+    const asked = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
+    await arrived;
+    const settled = gateway.nextSettled();
+    controller.abort();
+    expect(await asked).toBe('left');
+    expect(await settled).toMatchObject({ ending: 'client_gone', voided: false, charged: '0.000013' });
   });
 });

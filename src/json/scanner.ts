@@ -127,6 +127,13 @@ export class JsonScanner<Mark extends string> {
     return this.#next === COMMA && this.#marks.length === 0;
   }
 
+  /** The string value that has begun and not ended: what it is in, and its characters so far. */
+  get openString(): { readonly within: Mark; readonly ascii: number; readonly nonAscii: number } | undefined {
+    if (this.#next !== IN_STRING || this.#isKey) return undefined;
+    const { asciiChars: ascii, nonAsciiChars: nonAscii } = this.#string;
+    return { within: this.#mark, ascii, nonAscii };
+  }
+
   /** @throws {JsonError} if the document isn't complete */
   end(): void {
     if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');

@@ -270,6 +270,11 @@ export class ChunkReader implements JsonListener<Place> {
     }
   }
 
+  /** Whether the string value that is being read, directly in that, is delivered text. */
+  isText(within: Place): boolean {
+    return within === 'delta' && this.#key !== 'silent';
+  }
+
   close(place: Place): void {
     if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
     if (place !== 'choice') return;

@@ -67,7 +67,11 @@ export class UsageMeter {
 
   /** The answer's text so far, in characters. */
   get delivered(): DeliveredText {
-    return { ascii: this.#reader.ascii, nonAscii: this.#reader.nonAscii };
+    const { ascii, nonAscii } = this.#reader;
+    // What a JSON answer has of a string so far is delivered. An event that is cut isn't: clients don't read it.
+    const open = this.#format === 'json' && !this.#broken ? this.#json.openString : undefined;
+    if (!open || !this.#reader.isText(open.within)) return { ascii, nonAscii };
+    return { ascii: ascii + open.ascii, nonAscii: nonAscii + open.nonAscii };
   }
 
   /** Completion tokens as the provider counted them last; 0 until it did. */

@@ -77,6 +77,8 @@ export interface AttemptTerms {
   /** The request carries the client's own key: what the provider says of it is the client's matter. */
   readonly usesOwnKey: boolean;
   readonly observed: ObservedAttempt | undefined;
+  /** The head of the request is being written to a connected socket: the provider may have it from now on. */
+  readonly onSent: () => void;
 }
 
 /** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
@@ -94,7 +96,7 @@ const STALE_WITHIN_MS = 1000;
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, drain, usesOwnKey, observed }: AttemptTerms,
+  { timeouts, spentMs, client, drain, usesOwnKey, observed, onSent }: AttemptTerms,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
@@ -104,6 +106,7 @@ export async function attempt(
     const clocks = new Clocks(timeouts, spentMs, (error) => sending?.abort(error));
     sending = send(request, () => {
       clocks.connected();
+      onSent();
     });
     const running = sending;
     const sentAt = performance.now();

@@ -30,6 +30,8 @@ export interface Parcel {
   readonly startedAt: number;
   /** Given what can abort the attempt that begins, up to the last byte of its answer. */
   readonly onAttempt: (running: Abortable) => void;
+  /** Called when an attempt's request goes out, on a socket that is connected. */
+  readonly onSent: () => void;
   /** The provider refused the attempt that ran: until another begins, it has nothing to bill. */
   readonly onRefused: () => void;
   /** Told of a key that was set aside. */
@@ -126,6 +128,7 @@ export class Sender {
       drain,
       usesOwnKey: ownKey !== undefined,
       observed,
+      onSent: parcel.onSent,
     };
     return attempt(request, terms, parcel.onAttempt);
   }

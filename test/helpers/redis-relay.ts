@@ -11,8 +11,12 @@ export interface Relay {
   close(): Promise<void>;
 }
 
-/** Stands between a client and Redis. */
-export async function startRelay(port: number): Promise<Relay> {
+/**
+ * Stands between a client and Redis.
+ *
+ * @param delayMs - how much later its answers come
+ */
+export async function startRelay(port: number, delayMs = 0): Promise<Relay> {
   const sockets = new Set<Socket>();
   const silent = new WeakSet<Socket>();
   let swallowed: (() => void) | undefined;
@@ -32,7 +36,8 @@ export async function startRelay(port: number): Promise<Relay> {
       if (!silent.has(client)) upstream.write(bytes);
     });
     upstream.on('data', (bytes) => {
-      if (!swallowed || untouched > 0) client.write(bytes);
+      if (delayMs > 0) setTimeout(() => client.write(bytes), delayMs);
+      else if (!swallowed || untouched > 0) client.write(bytes);
       else swallowed();
       untouched -= 1;
     });

@@ -39,6 +39,8 @@ export class RedisConnection {
   #running = 0;
   #whenIdle: (() => void) | undefined;
   #closed = false;
+  /** When the last client of ours ended, by `performance.now()`. */
+  #endedAt = -Infinity;
 
   /**
    * @param source - a client, which stays its owner's, or how to make one, which is closed by `close`
@@ -144,6 +146,18 @@ export class RedisConnection {
   }
 
   readonly #countLoss = (): void => void (this.#losses += 1);
+  /**
+   * A client of ours that has ended never connects again: the next command makes another. ioredis ends one whose
+   * sentinel announces a failover while it is still being asked for the primary.
+   */
+  readonly #replace = (): void => {
+    if (!this.#isOurs || !this.#judges || this.#closed) return;
+    for (const [event, listener] of this.#listeners) this.#client?.off(event, listener);
+    this.#stopWaiting?.();
+    this.#client = undefined;
+    this.#opening = undefined;
+    this.#endedAt = performance.now();
+  };
   /** Another connection may be to another server. */
   readonly #judgeAgain = (): void => {
     this.#failure = undefined;
@@ -154,6 +168,7 @@ export class RedisConnection {
     ['-node', this.#countLoss],
     ['ready', this.#judgeAgain],
     ['+node', this.#judgeAgain],
+    ['end', this.#replace],
   ];
 
   #use(client: RedisClient): RedisClient {
@@ -169,6 +184,9 @@ export class RedisConnection {
   }
 
   async #becomeUsable(): Promise<void> {
+    if (!this.#client && performance.now() - this.#endedAt < REOPEN_MS) {
+      throw new StoreUnavailable('no', because(this.#failure));
+    }
     this.#opening ??= this.#client
       ? Promise.resolve(this.#client)
       : this.#open().then((made) => this.#use(made));
@@ -230,6 +248,8 @@ const RETRY_MS = 25;
 /** For so long a server with a fault isn't asked again whether it still has it. */
 const FAULT_LASTS_MS = 1000;
 const INFO_MS = 1000;
+/** How long after the end of a client another one is made, so that one that always ends isn't made by every command. */
+const REOPEN_MS = 100;
 
 function matches(pattern: RegExp, error: unknown): boolean {
   return error instanceof Error && pattern.test(error.message);
