@@ -58,9 +58,10 @@ export class SqliteSession {
   /** Pauses ever longer, and never as long as another who waits. */
   async #tryAgain<T>(mode: Mode, work: (sql: Sql) => T): Promise<T> {
     let left = PATIENCE_MS;
-    for (let pause = 1; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    for (let longest = 1; ; longest = Math.min(2 * longest, LONGEST_PAUSE_MS)) {
+      const pause = longest * (0.5 + Math.random());
       left -= pause;
-      await setTimeout(pause * (0.5 + Math.random()));
+      await setTimeout(pause);
       try {
         return this.#try(mode, work);
       } catch (error) {
