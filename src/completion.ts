@@ -108,10 +108,13 @@ export async function completion(
   let drain: Drain | undefined;
   let asksUsage = false;
   let attempts = 0;
+  /** Which of them the target is in that is being asked; undefined while nothing was sent to it. */
+  let attempt: number | undefined;
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
     const { provider } = target;
     live.provider = provider.name;
+    attempt = undefined;
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
@@ -134,7 +137,7 @@ export async function completion(
         drain,
         startedAt,
         onAttempt: (attempted) => {
-          attempts += 1;
+          attempt = attempts += 1;
           if (running) services.running.delete(running);
           running = services.running.add(attempted);
         },
@@ -188,11 +191,11 @@ export async function completion(
     const delivered = end.withheld ? brake?.delivered : undefined;
     const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
     outcome = { ending, target, dispatched: true, answer: relayed };
-    blame(end.error, target, attempts);
+    blame(end.error, target, attempt);
     if (end.error) services.onError(end.error, exchange.id);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') delivery.asked.broke(Date.now());
   } catch (error) {
-    blame(error, outcome.target, attempts);
+    blame(error, outcome.target, attempt);
     outcome = { ...outcome, ending: endingOf(error) };
     // Whatever threw, and wherever: no paid call runs on for nobody.
     running?.value.abort(asError(error));
@@ -300,9 +303,9 @@ function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>):
 }
 
 /** Notes on a provider's failure which provider it was, for `onError`. */
-function blame(error: unknown, { provider, model }: Target, attempt: number): void {
+function blame(error: unknown, { provider, model }: Target, attempt: number | undefined): void {
   if (!(error instanceof UpstreamError || error instanceof UpstreamTimeoutError)) return;
-  Object.assign(error, { provider: provider.name, model, attempt });
+  Object.assign(error, { provider: provider.name, model, ...(attempt !== undefined && { attempt }) });
 }
 
 function endingOf(error: unknown): Ending {

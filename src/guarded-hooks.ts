@@ -124,7 +124,8 @@ function logAlarm(event: LedgerEvent): void {
 /** What went wrong, why, and where. */
 function lineOf({ code, message, cause, provider, model, attempt }: RouterError): string {
   const because = cause instanceof Error ? ` (${cause.message})` : '';
-  const where = model === undefined ? '' : ` [${provider}/${model}, attempt ${attempt}]`;
+  const which = attempt === undefined ? '' : `, attempt ${attempt}`;
+  const where = model === undefined ? '' : ` [${provider}/${model}${which}]`;
   return `${code}: ${message}${because}${where}`;
 }
 

@@ -10,7 +10,7 @@ import type { EndpointName } from './hooks.ts';
 import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
-import { decodeOnce, pathOf, queryOf } from './http/url.ts';
+import { decodeOnce, pathOf, queryOf, trimSlashes } from './http/url.ts';
 import { Closed } from './http/relay.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
@@ -53,7 +53,9 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
     const caller = await services.authenticator.authenticate(exchange.headers);
     live.observation?.from(caller);
     const endpoint = findEndpoint(exchange.url, services.settings.basePath);
-    if (!endpoint) throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
+    if (!endpoint || (isGuess(endpoint) && !TO_READ.includes(exchange.method))) {
+      throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
+    }
     const allow = allowedMethods(endpoint);
     if (!allow.includes(exchange.method)) throw new MethodNotAllowedError(exchange.method, allow.join(', '));
 
@@ -134,10 +136,7 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   const segments = inside.split('/');
   for (let i = 0; i < segments.length; i++) {
     if (segments[i] === 'models') {
-      const id = segments
-        .slice(i + 1)
-        .join('/')
-        .replace(/\/+$/, '');
+      const id = trimSlashes(segments.slice(i + 1).join('/'));
       return id === '' ? { name: 'models' } : { name: 'model', id: decodeOnce(id) };
     }
     if (segments[i] === 'credits') return endsAt(segments, i) ? { name: 'credits' } : undefined;
@@ -146,9 +145,14 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
       return endsAt(segments, i + 1) ? { name: 'completions' } : undefined;
     }
   }
-  const [word, author = '', slug = ''] = segments.slice(-3);
+  const [word, author = '', slug = ''] = trimSlashes(inside).split('/').slice(-3);
   if (word !== 'model' || author === '' || slug === '') return undefined;
   return { name: 'model', id: decodeOnce(`${author}/${slug}`), inData: true };
+}
+
+/** Whether the path may as well be another under a mount with `model` in it. */
+function isGuess(endpoint: Endpoint): boolean {
+  return endpoint.name === 'model' && endpoint.inData === true;
 }
 
 /** What almost every request asks for, as almost every client writes it. */

@@ -206,7 +206,7 @@ describe('src', () => {
     expect(wrongShape(file, read(file))).toEqual([]);
   });
 
-  it('has timers only where they wait for nobody: a busy process runs those before it reads its sockets', () => {
+  it('has timers only where no other process is waited for: a busy one runs those before it reads its sockets', () => {
     const isTimer = /\bset(Timeout|Interval)\b|\bAbortSignal\.timeout\b/;
     expect(files.filter((file) => isTimer.test(read(file))).toSorted()).toEqual(Object.keys(TIMERS));
   });

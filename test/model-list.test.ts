@@ -64,7 +64,7 @@ describe('GET /models', () => {
     });
   });
 
-  it('says null of limits that nobody gave, and the day on which a model ends', async () => {
+  it('says null of limits that are not set, and the day on which a model ends', async () => {
     gateway = await startGateway({ models: MODELS });
     const { data } = (await get('/models')) as List;
     expect(data[1]).toMatchObject({ shutdown_date: '2099-03-01', expiration_date: '2099-03-01' });

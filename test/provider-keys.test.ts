@@ -225,6 +225,19 @@ describe('a provider with several keys', () => {
         },
       }),
     ],
+    [
+      'a 400 that repeats what its client has sent as the JSON that it was',
+      400,
+      JSON.stringify({
+        detail: [
+          {
+            loc: ['body', 'tools'],
+            input: { error: 'Incorrect API key provided', type: 'no_db_connection' },
+          },
+        ],
+        error: { message: 'invalid', input: { type: 'no_db_connection', reason: 'API_KEY_INVALID' } },
+      }),
+    ],
   ])('keeps a key that was answered %s', async (_status, status, body) => {
     refusals.set('sk-first-secret', answerJson(body, status, { 'retry-after': '60' }));
     const response = await gateway.post(QUESTION);

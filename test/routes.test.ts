@@ -39,6 +39,7 @@ describe('a path', () => {
     ['/model/openai/gpt-4o', 'openai/gpt-4o'],
     ['/v1/model/openai/gpt-4o?x=1', 'openai/gpt-4o'],
     ['/v1/model/openrouter/meta%2Fllama', 'openrouter/meta/llama'],
+    ['/v1/model/openai/gpt-4o/', 'openai/gpt-4o'],
   ])('%s stands for the model %s as OpenRouter answers it', (url, id) => {
     expect(findEndpoint(url, '')).toEqual({ name: 'model', id, inData: true });
   });
@@ -110,6 +111,16 @@ describe('whatever shape a request has', () => {
     }
     expect(gateway.provider.received).toHaveLength(0);
     expect(await gateway.router.credits.balance('acct')).toMatchObject({ balance: '5.00', held: '0.00' });
+    await gateway.close();
+  });
+
+  it('is unknown, and no model of the wrong method, under a mount with the word "model" in it', async () => {
+    const gateway = await startGateway();
+    const { origin } = new URL(gateway.baseURL);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    const response = await fetch(`${origin}/api/model/v1/embeddings`, { method: 'POST', headers });
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { code: 'unknown_endpoint' } });
     await gateway.close();
   });
 

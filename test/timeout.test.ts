@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import * as net from 'node:net';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { Timeout, withTimeout } from '../src/async/timeout.ts';
 
@@ -64,6 +64,21 @@ describe('a timeout', () => {
     expect(performance.now() - from).toBeGreaterThan(99);
   });
 
+  it.each([
+    ['nothing', [0, 0, 0, 0], 4000],
+    ['40 ms in its second slice', [0, 40, 0, 0, 0], 4080],
+    ['300 ms in each slice', [300, 0, 300, 0, 300, 0, 300, 0], 4000 + 4 * 600],
+    ['a minute in its first slice', [60_000, 0, 0, 0, 0], 65_000],
+    ['300 ms each time', Array.from({ length: 9 }, () => 300), 4000 + 4 * 300 + 9 * 300],
+  ])('waits again for what a stall took, and no longer: %s', (_stall, lateness, ms) => {
+    const clock = startVirtualClock(lateness);
+    let isOver = false;
+    new Timeout(4000, () => (isOver = true));
+    clock.run();
+    expect(isOver).toBe(true);
+    expect(clock.now()).toBe(ms);
+  });
+
   it('is over in the end where the process is always busy', async () => {
     let blocks = 0;
     let isOver = false;
@@ -100,3 +115,27 @@ describe('a timeout', () => {
     expect(calls).toBe(0);
   });
 });
+
+/** Timers of a process that comes to each of them so many ms late. */
+function startVirtualClock(lateness: readonly number[]): { run(): void; now(): number } {
+  let now = 0;
+  let due: { readonly at: number; readonly call: () => void } | undefined;
+  let fired = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+  vi.stubGlobal('setTimeout', (call: () => void, ms: number) => (due = { at: now + ms, call }));
+  vi.stubGlobal('setImmediate', (call: () => void) => (due = { at: now, call }));
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllGlobals();
+  });
+  return {
+    now: () => now,
+    run: () => {
+      for (let timer = due; timer; timer = due) {
+        due = undefined;
+        now = timer.at + (lateness[fired++] ?? 0);
+        timer.call();
+      }
+    },
+  };
+}

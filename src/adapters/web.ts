@@ -62,7 +62,7 @@ type HostResponse = EventEmitter & {
   readonly stream?: { readonly destroyed?: boolean };
 };
 
-/** What to do where somebody reads the body first. */
+/** What to do where the body is read before the router gets it. */
 const REMEDY = 'Give the router the request before anything reads its body, or read a clone() of it.';
 /** How much waits for a slow reader before the provider is stopped, in bytes. */
 const HIGH_WATER_MARK = 65_536;

@@ -2,27 +2,26 @@
  * A timeout for what another process may be too slow, or too dead, to say.
  *
  * An event loop that was busy runs its timers before it reads its sockets: a plain timer takes this process's own stall
- * for the other's silence. So the time is waited for in slices, of which those that came late don't count, and when it
- * is over the sockets are read once more before `onTimeout` is called.
+ * for the other's silence. So the time is waited for in slices, what a slice came late by is waited for again, and when
+ * the time is over the sockets are read once more before `onTimeout` is called.
  */
 export class Timeout {
   readonly #onTimeout: () => void;
   readonly #sliceMs: number;
   #slices: number;
-  /** Late slices that may still be repeated: a process that always comes late must give up in the end, too. */
+  /** How often lost time may still be waited for again: a process that always comes late must give up in the end, too. */
   #repeats: number;
-  #sliceEndsAt: number;
-  #timer: NodeJS.Timeout;
+  #sliceEndsAt = 0;
+  #timer: NodeJS.Timeout | undefined;
   #verdict: NodeJS.Immediate | undefined;
 
-  /** @param ms - how long to wait, not counting the time in which this process could not read */
+  /** @param ms - how long to wait; at most twice as long where this process stalls, and what the last stall takes */
   constructor(ms: number, onTimeout: () => void) {
     this.#onTimeout = onTimeout;
     this.#slices = ms < SHORT_MS ? 1 : SLICES;
     this.#repeats = this.#slices;
     this.#sliceMs = ms / this.#slices;
-    this.#sliceEndsAt = performance.now() + this.#sliceMs;
-    this.#timer = setTimeout(this.#endSlice, this.#sliceMs);
+    this.#wait(performance.now(), this.#sliceMs);
   }
 
   clear(): void {
@@ -32,13 +31,21 @@ export class Timeout {
 
   readonly #endSlice = (): void => {
     const now = performance.now();
-    if (now - this.#sliceEndsAt > LATE_MS && this.#repeats > 0) this.#repeats -= 1;
-    else this.#slices -= 1;
-    if (this.#slices > 0) {
-      this.#sliceEndsAt = now + this.#sliceMs;
-      this.#timer = setTimeout(this.#endSlice, this.#sliceMs);
-    } else this.#verdict = setImmediate(this.#onTimeout);
+    const lostMs = now - this.#sliceEndsAt;
+    if (lostMs > LATE_MS && this.#repeats > 0) {
+      this.#repeats -= 1;
+      this.#wait(now, Math.min(lostMs, this.#sliceMs));
+      return;
+    }
+    this.#slices -= 1;
+    if (this.#slices > 0) this.#wait(now, this.#sliceMs);
+    else this.#verdict = setImmediate(this.#onTimeout);
   };
+
+  #wait(now: number, ms: number): void {
+    this.#sliceEndsAt = now + ms;
+    this.#timer = setTimeout(this.#endSlice, ms);
+  }
 }
 
 const SLICES = 4;

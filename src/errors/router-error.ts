@@ -20,7 +20,7 @@ export abstract class RouterError extends Error {
   declare readonly provider?: string;
   /** The provider's own name of the model that was asked: for `onError`. */
   declare readonly model?: string;
-  /** Which attempt of the request failed, from 1: for `onError`. */
+  /** Which attempt of the request failed, from 1; undefined where nothing was sent: for `onError`. */
   declare readonly attempt?: number;
   /** Request field at fault (`'model'`), or null when none is. */
   readonly param: string | null = null;

@@ -77,15 +77,18 @@ export class Growth implements Brake {
   }
 
   async untilPassable(): Promise<RouterError | undefined> {
-    return withTimeout(this.#untilGrown(), GROWTH_WAIT_MS, () =>
-      this.mayPass() ? undefined : new CreditStoreUnavailableError(),
-    );
+    let isLate = false;
+    const grown = this.#untilGrown(() => isLate);
+    return withTimeout(grown, GROWTH_WAIT_MS, () => {
+      isLate = true;
+      return this.mayPass() ? undefined : new CreditStoreUnavailableError();
+    });
   }
 
-  async #untilGrown(): Promise<RouterError | undefined> {
+  async #untilGrown(isLate: () => boolean): Promise<RouterError | undefined> {
     for (;;) {
       const answer = await (this.#growing ??= this.#grow());
-      if (this.mayPass()) return undefined;
+      if (isLate() || this.mayPass()) return undefined;
       if (answer === 'refused') return new CreditsExhaustedError();
     }
   }

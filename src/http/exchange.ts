@@ -24,7 +24,7 @@ export type RequestBody =
   | { readonly kind: 'stream'; readonly stream: Readable }
   /** `exact` says that these are the client's own bytes, not a parser's rendering of them. */
   | { readonly kind: 'bytes'; readonly bytes: Buffer; readonly exact: boolean }
-  /** Read by somebody who kept nothing; `remedy` says how to keep it, for whoever wrote the app. */
+  /** Read before the router got it, and not kept; `remedy` tells the app's author how to keep it. */
   | { readonly kind: 'lost'; readonly remedy: string };
 
 /** The part of Node's `ServerResponse` that we use; the Web door brings its own. */

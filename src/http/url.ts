@@ -18,3 +18,12 @@ export function decodeOnce(piece: string): string {
     return piece;
   }
 }
+
+/** A path without the slashes at its end; not by a regular expression, which takes the square of their number. */
+export function trimSlashes(path: string): string {
+  let end = path.length;
+  while (end > 0 && path.charCodeAt(end - 1) === SLASH) end -= 1;
+  return path.slice(0, end);
+}
+
+const SLASH = 0x2f;

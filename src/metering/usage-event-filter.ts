@@ -73,6 +73,8 @@ export class UsageEventFilter {
 
   /** Cuts a member, and the comma before it; that after it, if it is the first. */
   #cutMember(from: number, to: number): void {
+    // Its bytes are looked at one by one: of an event in a thousand pieces, each would be searched for.
+    if (this.#heldBack.length > 1) this.#heldBack = [Buffer.concat(this.#heldBack)];
     let before = from - 1;
     while (isBlank(this.#byteAt(before))) before -= 1;
     if (this.#byteAt(before) === COMMA) {
@@ -87,13 +89,7 @@ export class UsageEventFilter {
   /** A byte of the chunk, or of what is held back before it; -1 where that has gone on already. */
   #byteAt(index: number): number {
     if (index >= 0) return this.#chunk[index] ?? -1;
-    let end = 0;
-    for (let i = this.#heldBack.length - 1; i >= 0; i--) {
-      const piece = this.#heldBack[i] ?? NOTHING;
-      if (index >= end - piece.length) return piece[index - end + piece.length] ?? -1;
-      end -= piece.length;
-    }
-    return -1;
+    return this.#heldBack[0]?.[index + this.#heldBytes] ?? -1;
   }
 
   /** What is held back and the chunk up to an index, without what is cut out. */

@@ -37,7 +37,7 @@ export interface Model {
   readonly name: string;
   readonly description: string | undefined;
   readonly inputModalities: readonly string[];
-  /** Empty where nobody said. */
+  /** Empty where they are not known. */
   readonly supportedParameters: readonly string[];
   /** Unix seconds; 0 when nobody said. */
   readonly created: number;

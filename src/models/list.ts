@@ -54,7 +54,7 @@ interface ListedModel {
   readonly record: Buffer;
 }
 
-/** OpenAI's list, with what OpenRouter's clients want beside it: it has one page, and so many models in all. */
+/** OpenAI's list, with what OpenRouter's clients need beside it: one page, and the number of models. */
 function listOf(models: readonly ListedModel[], offset = 0): Buffer {
   const pieces = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
   const tail = Buffer.from(`],"links":{"next":null},"total_count":${models.length}}`);

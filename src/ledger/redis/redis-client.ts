@@ -42,7 +42,7 @@ export async function createClient(url: RedisUrl): Promise<RedisClient> {
       // Told at once, or soon, so that it is known of a command given up that it was refused.
       retryDelayOnClusterDown: 0,
       retryDelayOnTryAgain: 10,
-      slotsRefreshTimeout: 1000,
+      slotsRefreshTimeout: ANSWER_MS,
       slotsRefreshInterval: 5000,
       // A certificate is for a name, so with TLS the names are kept.
       dnsLookup: url.tls ? (name, callback) => callback(null, name) : lookup,
@@ -57,7 +57,7 @@ export async function createClient(url: RedisUrl): Promise<RedisClient> {
     name: primary,
     ...(url.tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
     sentinelRetryStrategy: delayMs,
-    sentinelCommandTimeout: 1000,
+    sentinelCommandTimeout: ANSWER_MS,
     // An old primary may well be alive, but what it acknowledges is lost.
     failoverDetector: true,
     // To listen for that only: ioredis prints each failure of these connections, so they are seldom tried.
@@ -75,6 +75,12 @@ export function duplicateClient(client: RedisClient, blockMs: number): RedisClie
 function delayMs(times: number): number {
   return Math.min(50 * 2 ** Math.min(times - 1, 10), 500) * (0.5 + Math.random());
 }
+
+/**
+ * How long a node or sentinel has for what ioredis asks it by itself. Its timers run before the sockets are read: long
+ * enough that a process that was busy for two seconds doesn't give up.
+ */
+const ANSWER_MS = 3000;
 
 /** With ioredis's own options a lost reply runs a command twice, and one that was given up is run later. */
 const SAFE_NODE_OPTIONS = {

@@ -171,12 +171,13 @@ export class RedisStore implements LedgerStore {
    */
   async ready(): Promise<void> {
     await this.#connection.ready(this.#timeoutMs);
-    const id = { account: MISSING, requestId: new RequestIds().next() };
-    const [key, leaseMs] = [MISSING, 1];
-    await this.admit({ ...id, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
-    await this.extend({ ...id, hold: 0n, leaseMs, checkpoint: 0n });
-    await this.void(id);
-    await this.balance(MISSING);
+    const requestId = new RequestIds().next();
+    // A name that no account has.
+    const [account, key, leaseMs] = [`missing-${requestId}`, 'missing', 1];
+    await this.admit({ account, requestId, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
+    await this.extend({ account, requestId, hold: 0n, leaseMs, checkpoint: 0n });
+    await this.void({ account, requestId });
+    await this.balance(account);
   }
 
   get losses(): number {
@@ -464,6 +465,3 @@ function scanned(reply: unknown): [string, string[]] {
   const fields = new ReplyReader(reply);
   return [fields.text(), fields.nested().texts()];
 }
-
-/** An account that `ready` asks for. */
-const MISSING = 'missing';

@@ -195,5 +195,5 @@ function sharedFiles(): Map<string, SqliteFile> {
   return files;
 }
 
-/** Ends with a number that changes whenever `SqliteFile` or the schema does: releases that differ share nothing. */
-const SHARED = Symbol.for('chat-completions-router.sqlite.4');
+/** Ends with numbers, of which one changes with `SqliteFile` and one is the schema's: releases that differ share nothing. */
+const SHARED = Symbol.for(`chat-completions-router.sqlite.4.${SCHEMA_VERSION}`);

@@ -6,7 +6,8 @@ import { RequestIds } from '../request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { Sql } from './sqlite-schema.ts';
 
-const ACCOUNT = 'rehearsal';
+/** No account can have this name. */
+const ACCOUNT = '(rehearsal)';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const USAGE: SettledUsage = {
@@ -23,8 +24,9 @@ const USAGE: SettledUsage = {
 /**
  * One command of each kind, in a transaction that is rolled back.
  *
- * A file can be opened and read by a SQLite that can't run a statement of ours, or on a disk that
- * takes no writes: only a command that was made tells that it can be made.
+ * A file can be opened and read by a SQLite that can't run a statement of ours, or by a user who may not
+ * write to it: only a command that was made tells that it can be made. What is rolled back is not written,
+ * so a full disk is not found.
  *
  * @param now - the store's clock, in ms
  * @throws what any of them throws

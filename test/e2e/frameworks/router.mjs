@@ -20,7 +20,7 @@ export const router = createChatCompletionsRouter({
   // Keys are revoked by another process, of which this one hears when it asks the store again.
   keyCacheMs: 1,
   hooks: {
-    // A line for whoever started this program.
+    // A line for the test that started this program.
     onSettled: (settled) => {
       console.log(`settled ${JSON.stringify(settled)}`);
     },

@@ -11,5 +11,5 @@ createInterface({ input: next.stdout }).on('line', (line) => {
   else if (line.startsWith('settled ')) console.log(line);
 });
 next.on('exit', () => process.exit());
-// The end of the input is that of whoever started this.
+// The end of the input is that of the test that started this.
 process.stdin.on('end', () => next.kill()).resume();

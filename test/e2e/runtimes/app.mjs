@@ -49,7 +49,7 @@ async function run() {
     );
     tell('called', { id, ...answer });
   }
-  // The input has ended: so has whoever started this.
+  // The input has ended: so has the test that started this.
   await router.close();
   process.exit();
 }
