@@ -154,8 +154,6 @@ export async function completion(
       });
       const { answer } = sent;
       ({ asksUsage } = sent);
-      // A refusal costs nothing, also when the client leaves before another target was asked.
-      if (answer.status < 200 || answer.status >= 300) outcome = { ...outcome, dispatched: false };
       return answer;
     } catch (error) {
       if (!(error instanceof ClientGone)) outcome = { ...outcome, dispatched: false };

@@ -450,8 +450,15 @@ describe('ready() of a SqliteStore', () => {
     // A customer who has the name that comes to mind, and a host's label as its key, keeps nobody out.
     await store.grant({ account: 'rehearsal', id: 'g1', amount: 1n });
     await store.admit({
-      ...{ account: 'rehearsal', key: 'k1', externalKey: true, requestId: requestId(1) },
-      ...{ want: 1n, min: 1n, leaseMs: 1000, tokens: 0, notAfter: NOON },
+      account: 'rehearsal',
+      key: 'k1',
+      externalKey: true,
+      requestId: requestId(1),
+      want: 1n,
+      min: 1n,
+      leaseMs: 1000,
+      tokens: 0,
+      notAfter: NOON,
     });
     await store.ready();
     const names: string[] = [];

@@ -73,8 +73,9 @@ describe('a timeout', () => {
   ])('waits again for what a stall took, and no longer: %s', (_stall, lateness, ms) => {
     const clock = startVirtualClock(lateness);
     let isOver = false;
-    new Timeout(4000, () => (isOver = true));
+    const timeout = new Timeout(4000, () => (isOver = true));
     clock.run();
+    timeout.clear();
     expect(isOver).toBe(true);
     expect(clock.now()).toBe(ms);
   });

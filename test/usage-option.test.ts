@@ -239,18 +239,21 @@ describe('a provider that refuses the option', () => {
     expect(Buffer.from(value).toString()).toBe('{"error":{"message":"oh');
   });
 
-  it('costs nothing when the client leaves between the two', async () => {
-    const settled = gateway.nextSettled();
-    const leave = new AbortController();
-    gateway.provider.script = (response) => {
-      response.writeHead(400, { 'content-type': 'application/json' });
-      response.write(PYDANTIC);
-      setTimeout(() => leave.abort(), 20);
-    };
-    await expect(
-      gateway.post({ ...QUESTION, model: 'one', stream: true }, { signal: leave.signal }),
-    ).rejects.toThrow('abort');
-    expect(await settled).toMatchObject({ charged: '0.00', voided: true, ending: 'client_gone' });
-    expect(gateway.provider.received).toHaveLength(1);
-  });
+  it.each([400, 403, 422, 500])(
+    'costs nothing when the client leaves after the head of a %i',
+    async (status) => {
+      const settled = gateway.nextSettled();
+      const leave = new AbortController();
+      gateway.provider.script = (response) => {
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.write(PYDANTIC);
+        setTimeout(() => leave.abort(), 20);
+      };
+      await expect(
+        gateway.post({ ...QUESTION, model: 'one', stream: true }, { signal: leave.signal }),
+      ).rejects.toThrow('abort');
+      expect(await settled).toMatchObject({ charged: '0.00', voided: true, ending: 'client_gone' });
+      expect(gateway.provider.received).toHaveLength(1);
+    },
+  );
 });

@@ -79,6 +79,8 @@ export interface AttemptTerms {
   readonly observed: ObservedAttempt | undefined;
   /** The head of the request is being written to a connected socket: the provider may have it from now on. */
   readonly onSent: () => void;
+  /** The head of its answer is no success: it costs nothing, whatever comes after it. */
+  readonly onRefused: () => void;
 }
 
 /** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
@@ -96,7 +98,7 @@ const STALE_WITHIN_MS = 1000;
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, drain, usesOwnKey, observed, onSent }: AttemptTerms,
+  { timeouts, spentMs, client, drain, usesOwnKey, observed, onSent, onRefused }: AttemptTerms,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
@@ -125,6 +127,8 @@ export async function attempt(
         clocks.stop();
       });
       if (message.destroyed) clocks.stop();
+      const { statusCode = 0 } = message;
+      if (statusCode < 200 || statusCode >= 300) onRefused();
       const answer = toAnswer(message, clocks, usesOwnKey, request.apiKey);
       if (answer.status === 403) throw await forbidden(answer, client, usesOwnKey);
       return answer.status === 400 ? await unlessKeyRefused(answer, client, usesOwnKey) : answer;

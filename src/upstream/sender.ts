@@ -76,7 +76,6 @@ export class Sender {
     const { target, client } = parcel;
     const first = await this.#sendWithKey(parcel, true);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
-    parcel.onRefused();
     const { text, answer } = await peek(first.answer, client);
     if (!blamesUsageOption(text)) return { answer, asksUsage: true };
 
@@ -100,7 +99,6 @@ export class Sender {
         const known = apiKey instanceof Promise ? await apiKey : apiKey;
         const answer = await this.#attempt(parcel, known, asksUsage);
         if (!key?.isOneOfSeveral || answer.status !== 429) return { answer, asksUsage };
-        parcel.onRefused();
         const peeked = await peek(answer, parcel.client);
         if (!QUOTA.test(peeked.text)) return { answer: peeked.answer, asksUsage };
         setAside(key, 'its quota is spent', parcel);
@@ -110,7 +108,6 @@ export class Sender {
         if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
         setAside(key, error.message, parcel);
         if (isLast) throw error;
-        parcel.onRefused();
       }
     }
   }
@@ -129,6 +126,7 @@ export class Sender {
       usesOwnKey: ownKey !== undefined,
       observed,
       onSent: parcel.onSent,
+      onRefused: parcel.onRefused,
     };
     return attempt(request, terms, parcel.onAttempt);
   }

@@ -115,12 +115,13 @@ describe('B2 a provider that dies in mid-answer', () => {
     expect(await two.books()).toEqual({ used: FALLBACK_CHARGE, held: '0.00' });
   });
 
-  it('breaks a JSON answer off where nobody else can be asked; what nobody can read costs nothing', async () => {
+  it('breaks a JSON answer off where it is the last target, and charges what was delivered of it', async () => {
     two = await restarted(two, { primaryAlone: true });
     const settled = two.gateway.nextSettled();
     two.primary.answer(truncated({ choices: [{ message: { content: ANSWER } }] }, 235));
     await expect(two.gateway.client.chat.completions.create(QUESTION)).rejects.toThrow('terminated');
-    expect(await settled).toMatchObject({ ending: 'upstream_cut', charged: '0.00' });
+    // 13 x 1,000 and 50 x 3,000 nano-dollars, by estimate.
+    expect(await settled).toMatchObject({ ending: 'upstream_cut', charged: '0.000163' });
   });
 });
 
