@@ -2,18 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LedgerEvent } from '../src/index.ts';
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
+import { blockLoop } from './helpers/block-loop.ts';
 import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, answerStream, completionBody, STREAM } from './helpers/provider.ts';
 import { startCluster } from './helpers/redis-cluster.ts';
 import { namespace } from './helpers/redis-ledger.ts';
 import { startSentinel } from './helpers/redis-sentinel.ts';
 import { startRedis } from './helpers/redis-server.ts';
-
-/** Keeps the event loop, as a host's own work does: rendering, a big JSON.parse, a garbage collection. */
-function block(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-}
 
 /** Blocks the process right after it has sent a command: the reply lies in the socket when the timers run. */
 class BusyStore extends RedisStore {
@@ -33,7 +28,7 @@ class BusyStore extends RedisStore {
   }
 
   #blocked<T>(sent: Promise<T>): Promise<T> {
-    block(this.blocks.shift() ?? 0);
+    blockLoop(this.blocks.shift() ?? 0);
     return sent;
   }
 }
@@ -98,7 +93,7 @@ describe.each(Object.entries(SETUPS))('a busy process with %s', { timeout: 60_00
     const work = (async () => {
       for (const ms of [300, 150, 450, 1000, 250, 300]) {
         await new Promise((resolve) => setTimeout(resolve, 30));
-        if (!isOver) block(ms);
+        if (!isOver) blockLoop(ms);
       }
     })();
     const statuses: Record<string, number>[] = [];

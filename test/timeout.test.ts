@@ -4,12 +4,7 @@ import * as net from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { Timeout, withTimeout } from '../src/async/timeout.ts';
-
-/** Keeps the event loop, as a host's own work does. */
-function block(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-}
+import { blockLoop } from './helpers/block-loop.ts';
 
 /** Two ends of a connection. */
 async function connect(): Promise<[net.Socket, net.Socket]> {
@@ -38,7 +33,7 @@ describe('a timeout', () => {
       const [near, far] = await connect();
       const waiting = withTimeout(heard(near), ms, () => 'late');
       far.write('answer');
-      block(4 * ms);
+      blockLoop(4 * ms);
       expect(await waiting).toBe('answer');
     },
   );
@@ -54,7 +49,7 @@ describe('a timeout', () => {
       return 'answer';
     };
     const waiting = withTimeout(talk(), 100, () => 'late');
-    block(400);
+    blockLoop(400);
     expect(await waiting).toBe('answer');
   });
 
@@ -86,7 +81,7 @@ describe('a timeout', () => {
     const work = (): void => {
       if (isOver) return;
       blocks += 1;
-      block(60);
+      blockLoop(60);
       setTimeout(work);
     };
     work();

@@ -346,8 +346,7 @@ export function describeGateway(
       await expect(response.text()).rejects.toThrow('terminated');
     });
 
-    const itHolds = ignoresBackPressure ? it.fails : it;
-    itHolds('stops the provider while the client does not read', { timeout: 20_000 }, async () => {
+    it('stops the provider while the client does not read', { timeout: 20_000 }, async () => {
       let sent = 0;
       const piece = text('x'.repeat(65_536));
       gateway.provider.script = async (response) => {
@@ -361,7 +360,8 @@ export function describeGateway(
       };
       const response = await gateway.post({ ...QUESTION, stream: true });
       for (let before = -1; before < sent; await sleep(300)) before = sent;
-      expect(sent).toBeLessThan(32e6);
+      if (ignoresBackPressure) expect(sent).toBeGreaterThan(32e6);
+      else expect(sent).toBeLessThan(32e6);
       await response.body?.cancel();
     });
 
