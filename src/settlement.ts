@@ -153,7 +153,17 @@ export class Settlements {
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
     if (result.rates) request.exchange.rateLimit = rateLimitHeaders(result.rates);
     if (result.code === 'changed') throw new KeyChanged();
-    const terms = { requestId, caller, model, quote, stream, startedAt, grows, outputLimit: undefined };
+    const terms = {
+      requestId,
+      caller,
+      model,
+      quote,
+      stream,
+      startedAt,
+      grows,
+      idempotencyKey,
+      outputLimit: undefined,
+    };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.want === 0n) {
       const hold = new Hold(this.#keeper, terms, 0n);
@@ -221,7 +231,7 @@ export class Settlements {
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Consumption, answered: Answered): Promise<void> {
-    const { requestId, caller } = hold.terms;
+    const { requestId, caller, idempotencyKey } = hold.terms;
     const { charge, cost, usage, source } = consumption;
     const result = await this.#options.store.settle({
       account: caller.account,
@@ -243,6 +253,7 @@ export class Settlements {
         ...answered,
       },
       force: true,
+      ...(idempotencyKey && { idempotencyKey }),
     });
     if (result.code !== 'ok' && result.code !== 'duplicate') {
       this.#options.onError(

@@ -105,6 +105,10 @@ export class MemoryAccount implements AccountRows {
     if (this.#journal.length > 1.1 * JOURNAL_LINES) this.trim(line.seq - BigInt(JOURNAL_LINES));
   }
 
+  line(seq: bigint): JournalLine | undefined {
+    return this.#journal[Number(seq - this.#trimmed.seq) - 1];
+  }
+
   journal(afterSeq: bigint, limit: number): readonly JournalLine[] {
     const from = this.#linesUpTo(afterSeq);
     return this.#journal.slice(from, from + limit);

@@ -48,6 +48,8 @@ import type {
   Settle,
   SettleResult,
   UsageRow,
+  Verify,
+  VerifyResult,
   Void,
   VoidResult,
 } from '../ledger.ts';
@@ -64,6 +66,8 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
+import { verify } from '../books/witnesses.ts';
+import type { MakesAccount } from '../reply.ts';
 import { MemoryAccount } from './memory-account.ts';
 
 /**
@@ -107,12 +111,17 @@ export class MemoryStore implements LedgerStore {
 
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
-    return grant(this.#open(command.account), command, this.#now());
+    return grant(this.#open(command), command, this.#now());
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
     checkAdjust(command);
     return adjust(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return verify(this.#accounts.get(command.account), command, this.#now());
   }
 
   async sweep(budget: number): Promise<number> {
@@ -188,7 +197,8 @@ export class MemoryStore implements LedgerStore {
       const code = isSameKey(known, command) ? 'ok' : 'conflict';
       return { code, ...stamp(this.#accounts.get(account), now) };
     }
-    const rows = this.#open(account);
+    const rows = this.#open(command);
+    if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
     rows.saveKey(newKey(command, now));
     this.#pointers.set(hash, { account, key });
     return { code: 'ok', ...stamp(rows, now) };
@@ -246,9 +256,9 @@ export class MemoryStore implements LedgerStore {
     // Nothing is open.
   }
 
-  #open(account: string): MemoryAccount {
+  #open({ account, mustExist }: MakesAccount & { readonly account: string }): MemoryAccount | undefined {
     let rows = this.#accounts.get(account);
-    if (!rows) {
+    if (!rows && !mustExist) {
       rows = new MemoryAccount();
       this.#accounts.set(account, rows);
     }

@@ -30,6 +30,8 @@ import {
   type Settle,
   type SettleResult,
   type UsageRow,
+  type Verify,
+  type VerifyResult,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -63,13 +65,15 @@ import { freeze } from './scripts/freeze.ts';
 import { grant } from './scripts/grant.ts';
 import { adjustDetails, journal, settleDetails } from './scripts/journal.ts';
 import { readRequest } from './scripts/read-request.ts';
-import { endedFields, withoutBlanks } from './scripts/request-fields.ts';
+import { endedFields, idempotencyTerms, withoutBlanks } from './scripts/request-fields.ts';
 import { settle } from './scripts/settle.ts';
 import { snapshot } from './scripts/snapshot.ts';
 import { sweep } from './scripts/sweep.ts';
 import { trim } from './scripts/trim.ts';
 import { settledCounts, voidedCounts } from './scripts/usage-fields.ts';
+import { verify } from './scripts/verify.ts';
 import { release } from './scripts/void.ts';
+import { witnessTerms } from './scripts/witness-terms.ts';
 
 export interface RedisStoreOptions {
   /**
@@ -188,7 +192,6 @@ export class RedisStore implements LedgerStore {
     checkAdmit(command);
     const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
     const { keyVersion } = command;
-    const { key: idempotencyKey = '', body = '' } = command.idempotencyKey ?? {};
     const result = await this.#run(
       admit,
       account,
@@ -203,10 +206,10 @@ export class RedisStore implements LedgerStore {
         String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
         externalKey ? '1' : '0',
         reassert ? '1' : '0',
-        idempotencyKey,
-        body,
+        ...idempotencyTerms(command),
         keyVersion === undefined ? '' : String(keyVersion),
         withoutBlanks(command.model ?? ''),
+        ...witnessTerms(command),
       ],
       this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
     );
@@ -223,6 +226,7 @@ export class RedisStore implements LedgerStore {
       String(hold),
       String(leaseMs),
       String(checkpoint),
+      ...witnessTerms(command),
     ]);
   }
 
@@ -239,6 +243,10 @@ export class RedisStore implements LedgerStore {
       settleDetails(model, usage),
       withoutBlanks(model),
       settledCounts(command),
+      ...idempotencyTerms(command),
+      command.inParts ? '1' : '0',
+      command.wasAdmitted ? '1' : '0',
+      ...witnessTerms(command),
     ]);
   }
 
@@ -252,6 +260,7 @@ export class RedisStore implements LedgerStore {
       model === undefined ? '-' : withoutBlanks(model),
       endedFields(command),
       voidedCounts(command),
+      ...witnessTerms(command),
     ]);
   }
 
@@ -265,8 +274,10 @@ export class RedisStore implements LedgerStore {
       String(amount),
       expiry,
       String(priority),
+      command.mustExist ? '1' : '0',
+      ...witnessTerms(command),
     ]);
-    await afterwards(this.#list(account));
+    if (result.code !== 'no_account') await afterwards(this.#list(account));
     if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
     return result;
   }
@@ -274,7 +285,18 @@ export class RedisStore implements LedgerStore {
   async adjust(command: Adjust): Promise<AdjustResult> {
     checkAdjust(command);
     const { account, id, delta, reason } = command;
-    return this.#runDurably(adjust, account, [this.#clock(), id, String(delta), adjustDetails(reason)]);
+    return this.#runDurably(adjust, account, [
+      this.#clock(),
+      id,
+      String(delta),
+      adjustDetails(reason),
+      ...witnessTerms(command),
+    ]);
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return this.#run(verify, command.account, [this.#clock(), ...witnessTerms(command)]);
   }
 
   /** Visits the accounts of which it is known that something is due, and the next hundred of all. */

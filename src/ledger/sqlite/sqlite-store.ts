@@ -50,6 +50,8 @@ import {
   type SettleResult,
   StoreUnavailable,
   type UsageRow,
+  type Verify,
+  type VerifyResult,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -66,10 +68,12 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
+import { verify } from '../books/witnesses.ts';
+import type { MakesAccount } from '../reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import type { Mode } from './sqlite-file.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
-import type { Database } from './sqlite-schema.ts';
+import type { Database, Sql } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
 
@@ -145,9 +149,9 @@ export class SqliteStore implements LedgerStore {
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
     return this.#session.run('durable', (sql) => {
-      const rows = SqliteAccount.open(sql, command.account);
+      const rows = accountFor(sql, command);
       const result = grant(rows, command, this.#now());
-      rows.save();
+      rows?.save();
       return durable(result);
     });
   }
@@ -155,6 +159,13 @@ export class SqliteStore implements LedgerStore {
   async adjust(command: Adjust): Promise<AdjustResult> {
     checkAdjust(command);
     return this.#command(command.account, (rows, now) => durable(adjust(rows, command, now)), 'durable');
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return this.#session.run('read', (sql) =>
+      verify(SqliteAccount.find(sql, command.account), command, this.#now()),
+    );
   }
 
   async sweep(budget: number): Promise<number> {
@@ -263,7 +274,8 @@ export class SqliteStore implements LedgerStore {
         found?.save();
         return { code, ...reply };
       }
-      const rows = found ?? SqliteAccount.open(sql, account);
+      const rows = accountFor(sql, command);
+      if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
       rows.saveKey(newKey(command, now));
       const reply = stamp(rows, now);
       rows.save();
@@ -366,6 +378,14 @@ function durable<Reply extends { readonly code: string }>(
   reply: Reply,
 ): Reply & { readonly durable?: boolean } {
   return reply.code === 'ok' ? { ...reply, durable: true } : reply;
+}
+
+/** The account that a command makes, if it may. */
+function accountFor(
+  sql: Sql,
+  { account, mustExist }: MakesAccount & { readonly account: string },
+): SqliteAccount | undefined {
+  return mustExist ? SqliteAccount.find(sql, account) : SqliteAccount.open(sql, account);
 }
 
 function within64Bits(seq: bigint): bigint {

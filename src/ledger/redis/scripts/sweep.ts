@@ -26,7 +26,7 @@ local first = redis.call('ZRANGE', DUE, '-inf', '(+inf', 'BYSCORE', 'LIMIT', '0'
 local last = redis.call('ZRANGE', DUE, '(+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local again = math.min(tonumber(first or NEVER), size(books.nx))
 if last and tonumber(last) > now + RETENTION - 120000 then again = math.min(again, now + 120000) end
-result[5] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
+result[6] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
 return result
 `,
   (reply) => {
