@@ -46,7 +46,7 @@ function has(account: AccountRows, witness: Witness): boolean {
       if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
       return row.state === witness.state;
     }
-    case 'payment':
+    default:
       return account.fingerprint(witness.id) !== undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { Deliveries } from './deliveries.ts';
 import type { LedgerEvent } from '../events.ts';
-import type { LedgerStore } from '../ledger.ts';
+import type { LedgerStore, Witness } from '../ledger.ts';
 import type { Heard, Listener } from './listener.ts';
 import { formatUsd, type NanoDollars } from '../money.ts';
 import {
@@ -12,6 +12,7 @@ import {
   type Unpaid,
   type WatchedAccount,
 } from './redo-window.ts';
+import type { At } from '../reply.ts';
 import { Repetitions } from './repetitions.ts';
 import type { StoreHealth } from './store-health.ts';
 
@@ -89,9 +90,15 @@ export class Redo {
     if (account.unpaid) await this.#collect(account, account.unpaid);
   }
 
-  /** What a reply says of the account's past. */
-  heard(account: WatchedAccount, { reply, rolledBack }: Heard<{ readonly seq: bigint }>): void {
-    if (rolledBack) void this.repair(account, reply.seq);
+  /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
+  async ask<Reply extends At & { readonly code: string }>(
+    account: WatchedAccount,
+    send: (witnesses: readonly Witness[]) => Promise<Reply>,
+    traces: readonly Trace[] = account.nextWitnesses(),
+  ): Promise<Heard<Reply>> {
+    const heard = await this.#listener.ask(account, send, traces);
+    if (heard.rolledBack) void this.repair(account, heard.reply.seq);
+    return heard;
   }
 
   /** Applies again what the account has lost. */
@@ -218,7 +225,7 @@ export class Redo {
 
   /** Makes sure of what leaves no trace: says whether a key is missing. */
   async #lacksKeys(account: WatchedAccount, losses: number): Promise<boolean> {
-    for (const { at, change } of [...account.changes.values()]) {
+    for (const { at, change } of account.changes.values()) {
       if (leavesTrace(change)) continue;
       // Another process may have thawed what this one froze: that is frozen again with cause alone.
       const isNew = change.type !== 'freeze' && at >= account.checkedAt;

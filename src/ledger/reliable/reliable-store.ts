@@ -38,17 +38,15 @@ import type {
 } from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
 import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowance.ts';
-import { Ghosts, MOST_GHOSTS } from './ghosts.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import type { Intent } from './outbox-lines.ts';
 import { type Heard, Listener } from './listener.ts';
+import { Postings } from './postings.ts';
 import { Redo } from './redo.ts';
 import { type Change, postedBy, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import type { At, MakesAccount } from '../reply.ts';
-import { requestTime } from '../request-ids.ts';
 import { steadyClock } from './steady-clock.ts';
-import { askTime, StoreClock } from '../store-clock.ts';
+import { StoreClock } from '../store-clock.ts';
 import { StoreHealth } from './store-health.ts';
 
 export interface ReliableStoreOptions {
@@ -68,8 +66,6 @@ export interface ReliableStoreOptions {
 const TRUST_MS = 250;
 /** An admit that finds so many rollbacks is refused. */
 const MOST_ROLLBACKS = 3;
-/** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
-const POSTABLE_MS = 23 * 60 * 60 * 1000;
 /** So much may wait to be posted, until no more is admitted. */
 const MOST_WAITING = 100_000;
 
@@ -83,7 +79,6 @@ const MOST_WAITING = 100_000;
  */
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
-  readonly #steadyNow: () => number;
   readonly #health: StoreHealth;
   readonly #deliveries: Deliveries;
   readonly #window: RedoWindow;
@@ -92,9 +87,7 @@ export class ReliableStore implements LedgerStore {
   readonly #outbox: Outbox | undefined;
   readonly #refusesWithoutOutbox: boolean;
   readonly #allowance: OfflineAllowance | undefined;
-  readonly #ghosts = new Ghosts();
-  /** By account: what an earlier process left to be posted, and is not yet. */
-  readonly #leftovers = new Map<string, Set<Promise<unknown>>>();
+  readonly #postings: Postings;
   readonly #clock: StoreClock;
   #started = false;
   #closed: Promise<void> | undefined;
@@ -110,12 +103,12 @@ export class ReliableStore implements LedgerStore {
         this.#redo.storeChanged();
       },
     });
-    this.#steadyNow = steadyClock(now);
+    const steadyNow = steadyClock(now);
     this.#deliveries = new Deliveries({
-      now: this.#steadyNow,
+      now: steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    this.#window = new RedoWindow(this.#steadyNow);
+    this.#window = new RedoWindow(steadyNow);
     this.#listener = new Listener({
       store,
       window: this.#window,
@@ -130,11 +123,22 @@ export class ReliableStore implements LedgerStore {
       health: this.#health,
       listener: this.#listener,
       tell,
-      now: this.#steadyNow,
+      now: steadyNow,
     });
     this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
     this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
     this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
+    this.#postings = new Postings({
+      store,
+      window: this.#window,
+      listener: this.#listener,
+      redo: this.#redo,
+      deliveries: this.#deliveries,
+      outbox: this.#outbox,
+      allowance: this.#allowance,
+      clock: this.#clock,
+      now: steadyNow,
+    });
   }
 
   /** What is not posted when this is closed is on disk, and the next start posts it. */
@@ -171,7 +175,7 @@ export class ReliableStore implements LedgerStore {
       const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
       if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
       if (error.applied === 'unknown') {
-        this.#ghosts.remember(command.requestId, this.#steadyNow() + command.leaseMs);
+        this.#postings.mayHold(command);
       }
       throw error;
     }
@@ -192,17 +196,14 @@ export class ReliableStore implements LedgerStore {
     return (await this.#extend(account, command)).reply;
   }
 
-  async settle(command: Settle): Promise<SettleResult> {
+  settle(command: Settle): Promise<SettleResult> {
     this.#start();
-    this.#outbox?.append({ type: 'settle', command });
-    return this.#settle(command);
+    return this.#postings.settle(command);
   }
 
-  async void(command: Void): Promise<VoidResult> {
+  void(command: Void): Promise<VoidResult> {
     this.#start();
-    const ghostUntil = this.#ghosts.take(command.requestId);
-    if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
-    return this.#void(command, ghostUntil);
+    return this.#postings.void(command);
   }
 
   async grant(command: Grant): Promise<GrantResult> {
@@ -218,7 +219,7 @@ export class ReliableStore implements LedgerStore {
   async adjust(command: Adjust): Promise<AdjustResult> {
     this.#start();
     const account = this.#window.watch(command.account);
-    const heard = await this.#ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
+    const heard = await this.#redo.ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
     if (heard.reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
     this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(heard.reply) }, heard);
     return heard.reply;
@@ -344,35 +345,7 @@ export class ReliableStore implements LedgerStore {
   #start(): void {
     if (this.#started || this.#closed) return;
     this.#started = true;
-    this.#outbox?.open((intent) => this.#deliverLeftover(intent));
-  }
-
-  #deliverLeftover(intent: Intent): void {
-    const delivered =
-      intent.type === 'settle' ? this.#settle(intent.command, true) : this.#void(intent.command, undefined);
-    const { account } = intent.command;
-    const leftovers = this.#leftovers.get(account) ?? new Set();
-    this.#leftovers.set(account, leftovers.add(delivered));
-    delivered
-      .catch((error: unknown) => {
-        // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
-        if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
-      })
-      .finally(() => {
-        leftovers.delete(delivered);
-        if (leftovers.size === 0) this.#leftovers.delete(account);
-      });
-  }
-
-  /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
-  async #ask<Reply extends At & { readonly code: string }>(
-    account: WatchedAccount,
-    send: (witnesses: readonly Witness[]) => Promise<Reply>,
-    traces = account.nextWitnesses(),
-  ): Promise<Heard<Reply>> {
-    const heard = await this.#listener.ask(account, send, this.#remembers ? traces : []);
-    this.#redo.heard(account, heard);
-    return heard;
+    this.#postings.open();
   }
 
   /** Sends what makes an account, but none that was known and is lost. */
@@ -382,14 +355,15 @@ export class ReliableStore implements LedgerStore {
     send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
   ): Promise<Heard<Reply>> {
     const mustExist = account.isKnown && !recreate;
-    const heard = await this.#ask(account, (witnesses) => send(witnesses, mustExist));
+    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, mustExist));
     if (heard.reply.code === 'no_account') throw this.#listener.lose(account);
     return heard;
   }
 
   /** Waits until an account that is being repaired has what it lost, for as long as an admit may take. */
   async #untilWhole(account: WatchedAccount, { idempotencyKey }: Admit): Promise<void> {
-    const leftovers = idempotencyKey ? [...(this.#leftovers.get(account.id) ?? [])] : [];
+    // One of them may have been charged under this idempotency key.
+    const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
     if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return;
     try {
       await withTimeout(Promise.all([this.#redo.whole(account), ...leftovers]), TRUST_MS, () => {
@@ -404,7 +378,9 @@ export class ReliableStore implements LedgerStore {
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
     for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
       await this.#untilWhole(account, command);
-      const { reply } = await this.#ask(account, (witnesses) => this.#store.admit({ ...command, witnesses }));
+      const { reply } = await this.#redo.ask(account, (witnesses) =>
+        this.#store.admit({ ...command, witnesses }),
+      );
       if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
       if (reply.code === 'ok' || reply.code === 'exists') this.#hold(account, command, reply.hold);
       if (reply.code !== 'rolled_back') return reply;
@@ -422,7 +398,7 @@ export class ReliableStore implements LedgerStore {
   }
 
   async #extend(account: WatchedAccount, command: Extend): Promise<Heard<ExtendResult>> {
-    const heard = await this.#ask(account, (witnesses) => this.#store.extend({ ...command, witnesses }));
+    const heard = await this.#redo.ask(account, (witnesses) => this.#store.extend({ ...command, witnesses }));
     const { reply } = heard;
     const live = account.holds.get(command.requestId);
     if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
@@ -430,77 +406,6 @@ export class ReliableStore implements LedgerStore {
       this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
     }
     return heard;
-  }
-
-  /** @param isLeftover - of a process that is gone: it has admitted the request, and nobody else tells what became of it */
-  async #settle(command: Settle, isLeftover = false): Promise<SettleResult> {
-    const { account: id, requestId } = command;
-    const account = this.#window.watch(id);
-    const since = this.#steadyNow();
-    const { reply, witnesses } = await this.#deliveries.deliver(id, async () => {
-      // The id of one of ours may have been made by a clock that was wrong.
-      const ageMs = isLeftover ? await this.#ageOf(requestId) : this.#steadyNow() - since;
-      if (this.#outbox && ageMs > POSTABLE_MS) return this.#tooOld(account);
-      const hold = account.holds.get(requestId);
-      const inParts = this.#remembers && (isLeftover || this.#redo.isRepairing(account));
-      const asked = await this.#ask(
-        account,
-        (sent) =>
-          this.#store.settle({ ...command, wasAdmitted: hold !== undefined, inParts, witnesses: sent }),
-        account.nextWitnesses(hold),
-      );
-      if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
-        throw this.#listener.lose(account);
-      }
-      return asked;
-    });
-    this.#window.release(account, requestId);
-    this.#allowance?.giveBack(requestId);
-    if (reply.code !== 'ok' && reply.code !== 'duplicate') {
-      this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
-      return reply;
-    }
-    this.#outbox?.done(requestId);
-    if (!this.#remembers) return reply;
-    // What was written off is not charged by a repetition; what isn't covered since a rollback is.
-    const rest = reply.code === 'ok' ? command.amount - reply.charged - reply.writtenOff : 0n;
-    const repeated = { ...command, amount: reply.charged + rest };
-    const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
-    this.#redo.record(account, change, witnesses);
-    if (rest === 0n) return reply;
-    this.#redo.owe(account, change, reply.charged);
-    return { ...reply, charged: command.amount };
-  }
-
-  #tooOld(account: WatchedAccount): Heard<SettleResult> {
-    const reply = { code: 'old' as const, now: this.#clock.now(), seq: account.seq };
-    return { reply, rolledBack: false, witnesses: [] };
-  }
-
-  async #ageOf(requestId: string): Promise<number> {
-    if (!this.#clock.isKnown) {
-      this.#clock.heard(await this.#listener.hear(() => askTime(this.#store, requestId)));
-    }
-    return this.#clock.now() - requestTime(requestId);
-  }
-
-  async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
-    const { account: id, requestId } = command;
-    const account = this.#window.watch(id);
-    const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
-    const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
-    const { reply } = await this.#deliveries.deliver(
-      id,
-      () => this.#ask(account, (witnesses) => this.#store.void({ ...command, witnesses })),
-      until,
-    );
-    const hold = this.#window.release(account, requestId);
-    const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
-    if (this.#remembers && released) this.#redo.record(account, { type: 'void', command });
-    this.#outbox?.done(requestId);
-    this.#allowance?.giveBack(requestId);
-    if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq);
-    return reply;
   }
 
   /** A grant or adjustment that is repeated until it is durable is remembered as it was first. */
@@ -519,7 +424,7 @@ export class ReliableStore implements LedgerStore {
     send: () => Promise<Reply>,
   ): Promise<Reply> {
     const account = this.#window.watch(change.command.account);
-    const { reply } = await this.#ask(account, send, []);
+    const { reply } = await this.#redo.ask(account, send, []);
     if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change);
     return reply;
   }
