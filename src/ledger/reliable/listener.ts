@@ -20,6 +20,8 @@ export interface Heard<Reply> {
   readonly reply: Reply;
   /** What was acknowledged before the command was sent is missing, and this is the first reply to say so. */
   readonly rolledBack: boolean;
+  /** The journal is shorter than it was when the command was sent: somebody's changes are lost, if not ours. */
+  readonly fell: boolean;
   /** What was sent as witnesses, and is there. */
   readonly witnesses: readonly Trace[];
 }
@@ -45,16 +47,18 @@ export class Listener {
     send: (witnesses: readonly Witness[]) => Promise<Reply>,
     traces: readonly Trace[] = account.nextWitnesses(),
   ): Promise<Heard<Reply>> {
-    const { era } = account;
+    const { era, seq } = account;
     const reply = await this.hear(() => send(traces.map(witnessOf)));
     this.#options.clock.heard(reply.now);
     const isMissing = reply.rolledBack === true || reply.code === 'rolled_back';
-    const rolledBack = isMissing && era === account.era;
-    if (era === account.era) {
-      if (!isMissing && reply.seq > account.seq) account.seq = reply.seq;
+    const isCurrent = era === account.era;
+    const rolledBack = isMissing && isCurrent;
+    const fell = !isMissing && isCurrent && reply.seq < seq;
+    if (isCurrent) {
+      if (!isMissing && (fell || reply.seq > account.seq)) account.seq = reply.seq;
       if (reply.seq > 0n) this.#saw(account);
     }
-    return { reply, rolledBack, witnesses: isMissing ? [] : traces };
+    return { reply, rolledBack, fell, witnesses: isMissing ? [] : traces };
   }
 
   /** Sends a command, and learns from it whether the store answers. */

@@ -147,7 +147,7 @@ export class Postings {
 
   #tooOld(account: WatchedAccount): Heard<SettleResult> {
     const reply = { code: 'old' as const, now: this.#clock.now(), seq: account.seq };
-    return { reply, rolledBack: false, witnesses: [] };
+    return { reply, rolledBack: false, fell: false, witnesses: [] };
   }
 
   async #ageOf(requestId: string): Promise<number> {

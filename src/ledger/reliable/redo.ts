@@ -98,6 +98,7 @@ export class Redo {
   ): Promise<Heard<Reply>> {
     const heard = await this.#listener.ask(account, send, traces);
     if (heard.rolledBack) void this.repair(account, heard.reply.seq);
+    else if (heard.fell) this.#check(account).catch(() => {});
     return heard;
   }
 
