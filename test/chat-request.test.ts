@@ -288,6 +288,7 @@ describe('the size of a prompt', () => {
       images: 0,
       audioBytes: 0,
       files: 0,
+      toolLists: 0,
     });
   });
 

@@ -33,6 +33,8 @@ export interface Model {
   readonly maxOutputTokens: number | undefined;
   /** So many searches of the Web are held for. */
   readonly webSearches: number;
+  /** So many of them must be covered for a request to be admitted; 0 where no search has a fee. */
+  readonly webSearchesNeeded: number;
   readonly tokenBudgets: TokenBudgets;
   readonly name: string;
   readonly description: string | undefined;
