@@ -54,7 +54,7 @@ export function outputLimit(hold: NanoDollars, quote: Quote, holdMode: HoldMode)
   return limit < quote.outputCap ? limit : undefined;
 }
 
-/** How much output, an answer, so much money is for beside the longest prompt of this size; with adaptive holds, the likely one. */
+/** The output limit that money covers beside the longest prompt of this size; with adaptive holds, beside the likely one. */
 function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): number {
   const { promptTokens, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
   if (holdMode === 'adaptive') return affordableOutputTokens(money, promptTokens, withSearches(quote, 0));

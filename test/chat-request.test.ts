@@ -301,6 +301,16 @@ describe('the size of a prompt', () => {
     });
   });
 
+  it.each([
+    ['"tools":[{"type":"function"}]', 1],
+    ['"tools":[],"functions":[]', 2],
+    ['"extra_body":{"tools":[]}', 1],
+    ['"tools":null', 0],
+    ['"response_format":{"type":"json_object"}', 0],
+  ])('counts lists of tools: %s', (fields, toolLists) => {
+    expect(scan(request(fields)).size).toMatchObject({ toolLists });
+  });
+
   it('counts everything but white space of schemas', () => {
     const tools = '[{"a":"b","c":[1,true,null]}]';
     const { stringBytes, asciiChars } = added(request(`"tools": [ {"a": "b",\n"c":[1, true,null]} ]`));

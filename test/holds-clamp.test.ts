@@ -6,6 +6,7 @@ import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from './help
 import {
   answerJson,
   answerStream,
+  beginStream,
   completionBody,
   DONE,
   event,
@@ -122,7 +123,9 @@ const CASES: Readonly<Record<string, Case>> = {
   tools: { fields: { tools: [TOOL, TOOL], tool_choice: 'auto' } },
   'functions, as they were before tools': { fields: { functions: [TOOL.function] } },
   escapes: { fields: { messages: [{ role: 'user', content: '\u0001\n"\u{1f600}é' }] } },
-  'many short messages': { fields: { messages: Array(40).fill({ role: 'user', content: '.' }) } },
+  'many short messages': {
+    fields: { messages: Array.from({ length: 40 }, () => ({ role: 'user', content: '.' })) },
+  },
   images: { fields: { messages: [{ role: 'user', content: [IMAGE, { type: 'text', text: '?' }, IMAGE] }] } },
   'a dearer tier': {
     model: { pricing: { ...PRICING, tiers: [{ above: 200, input: '5', output: '9' }] } },
@@ -188,7 +191,7 @@ describe.each(Object.entries(CASES))(
       const { code, required, clamped } = await spend(gateway.key, asked);
       expect(code).toBe('insufficient_credits');
       expect(clamped).toBeGreaterThan(0);
-      const { balance, totalUsed } = (await gateway.router.credits.balance('acct'))!;
+      const { balance, totalUsed } = await gateway.router.credits.balance('acct');
       expect(nanos(balance) + nanos(totalUsed)).toBe(31_700_000);
       expect(nanos(balance)).toBeLessThan(nanos(required));
       expect(events).toEqual([]);
@@ -220,6 +223,24 @@ describe('a clamped request with a key of its client’s own', () => {
   });
 });
 
+describe('an answer that breaks off after a count that lags', () => {
+  it('costs the estimate of its text, and no more than was held', async () => {
+    await start();
+    // 10 tokens of output are allowed, and 10 were written, of 100 characters each; 1 was counted so far.
+    const usage = { prompt_tokens: 9, completion_tokens: 1 };
+    const first = event({ choices: [{ index: 0, delta: { content: 'x'.repeat(1000) } }], usage });
+    gateway.provider.script = (response) => {
+      beginStream(response);
+      response.write(first, () => response.destroy());
+    };
+    const settled = gateway.nextSettled();
+    await (await gateway.post({ ...QUESTION, stream: true, max_tokens: 10 })).text();
+    // 142 tokens of prompt and 10 of output
+    expect(await settled).toMatchObject({ charged: '0.000172', usageSource: 'estimated' });
+    expect(events).toEqual([]);
+  });
+});
+
 describe('the limit that is written', () => {
   it('is what the balance covers beside a prompt of a token a byte, to the last token', async () => {
     await start({}, '0.001142');
@@ -243,30 +264,33 @@ describe('the limit that is written', () => {
 });
 
 describe('a long prompt and little money', () => {
-  /** 10,000 characters of plain English: about 2,500 tokens, and 10,000 at most. */
+  const pricing = { input: '3', output: '15' };
+  /** 10,000 characters of plain English: 2,510 tokens by the estimate, and 10,132 at most. */
   const long = { ...QUESTION, messages: [{ role: 'user', content: 'It is so. '.repeat(1000) }] };
 
   it('is refused by clamp, which can not know that it is plain', async () => {
-    await start({}, '0.01');
-    expect((await gateway.post(long)).status).toBe(402);
+    await start({ pricing }, '0.030635');
+    const response = await gateway.post(long);
+    expect(response.status).toBe(402);
+    expect(await response.json()).toMatchObject({ error: { required: '0.030636' } });
     expect(gateway.provider.received).toEqual([]);
   });
 
   it('is sent with adaptive holds, which go by the estimate', async () => {
-    await start({}, '0.01', { holdMode: 'adaptive' });
+    await start({ pricing }, '0.00777', { holdMode: 'adaptive' });
     gateway.provider.script = answerWith(2510);
     const settled = gateway.nextSettled();
     const response = await gateway.post(long);
-    expect(response.headers.get('x-ccr-max-tokens')).toBe('2496'); // 0.01 USD less 2,510 tokens of prompt
-    expect(await settled).toMatchObject({ writtenOff: '0.00' });
+    expect(response.headers.get('x-ccr-max-tokens')).toBe('16');
+    expect(await settled).toMatchObject({ charged: '0.00777', writtenOff: '0.00' });
   });
 
   it('is your loss there, where it was dense after all', async () => {
-    await start({}, '0.01', { holdMode: 'adaptive' });
-    gateway.provider.script = answerWith(10_000);
+    await start({ pricing }, '0.00777', { holdMode: 'adaptive' });
+    gateway.provider.script = answerWith(10_132);
     const settled = gateway.nextSettled();
     await gateway.post(long);
-    expect(await settled).toMatchObject({ charged: '0.01', writtenOff: '0.007488' });
+    expect(await settled).toMatchObject({ charged: '0.00777', writtenOff: '0.022866' });
     expect(events.map(({ type }) => type)).toEqual(['write_off']);
   });
 });

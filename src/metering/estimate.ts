@@ -37,7 +37,7 @@ export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond
 const LEAST_OUTPUT_TOKENS = 16;
 /** What a chat template adds, beside the strings: 68 tokens in all with gpt-oss, 36 with Llama 3.1. */
 const TEMPLATE_TOKENS_AT_MOST = 100;
-/** How to use tools: 530 tokens with Claude 3 Opus, 346 with the Claude models after it. */
+/** What a provider's instructions on tools add: 530 with Claude 3 Opus, less with the others that say. */
 const TOOL_TOKENS_AT_MOST = 500;
 const MESSAGE_TOKENS_AT_MOST = 8;
 const MESSAGE_TOKENS = 4;
@@ -63,7 +63,7 @@ export interface QuoteRequest {
   readonly n: number;
   /** The most searches of the Web that are held for. */
   readonly webSearches: number;
-  /** So many of them must be covered for it to be admitted. */
+  /** Searches that must be covered for it to be admitted. */
   readonly webSearchesNeeded: number;
   /** The prices it may be charged by; the dearest counts. */
   readonly prices: readonly Price[];
@@ -209,7 +209,7 @@ function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
   return size.images * budgets.image + seconds * budgets.audioPerSecond + size.files * budgets.file;
 }
 
-/** The same request with so many searches. */
+/** The same request with this many searches. */
 export function withSearches<T extends QuoteRequest>(request: T, webSearches: number): T {
   return request.webSearches === webSearches ? request : { ...request, webSearches };
 }

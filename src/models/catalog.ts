@@ -33,7 +33,7 @@ export interface Model {
   readonly maxOutputTokens: number | undefined;
   /** So many searches of the Web are held for. */
   readonly webSearches: number;
-  /** So many of them must be covered for a request to be admitted; 0 where no search has a fee. */
+  /** Searches that must be covered for a request to be admitted; 0 where none has a fee. */
   readonly webSearchesNeeded: number;
   readonly tokenBudgets: TokenBudgets;
   readonly name: string;
