@@ -109,6 +109,21 @@ describe('a Redis that was rolled back', { timeout: 90_000 }, () => {
     expect(types.filter((type) => type.startsWith('rollback'))).toEqual([]);
   });
 
+  it('is told of by the gateway that has something to apply again', async () => {
+    const { redis, gateway } = await openRolledBack();
+    const other = openGateway(redis.server.url);
+    await redis.mark();
+    await other.settleOne(10n);
+    const beyond = { want: 5000n, min: 5000n };
+    expect(await gateway.ask(beyond)).toMatchObject({ code: 'no_funds', available: 990n });
+    await redis.rollBack();
+    expect(await gateway.ask(beyond)).toMatchObject({ code: 'no_funds', available: 1000n });
+    await other.settleOne(1n);
+    await expect.poll(() => other.told(), SOON).toEqual(['rollback', 'rollback_repaired']);
+    expect(await gateway.ask(beyond)).toMatchObject({ code: 'no_funds', available: 989n });
+    expect(gateway.told()).toEqual([]);
+  });
+
   describe('knows an idempotency key again', () => {
     const idempotencyKey = { key: hashOf('key'), body: hashOf('body') };
 
@@ -192,7 +207,8 @@ describe('a cluster whose replica lagged', { timeout: 120_000 }, () => {
       for (let n = 0; n < 2; n++) await one.settleOne(1n);
       await replica.redis.call('CLUSTER', 'FAILOVER', 'TAKEOVER');
       for (let n = 0; n < 3; n++) await other.settleOne(1n);
-      settled += 6n;
+      await one.settleOne(1n);
+      settled += 7n;
       await expect
         .poll(async () => (await other.store.balance('a').catch(() => undefined))?.spent, SOON)
         .toBe(settled);
