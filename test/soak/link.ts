@@ -16,7 +16,6 @@ interface Pair {
   isBroken: boolean;
 }
 
-const SLOW_MS = 120;
 /** So long without an answer, all that was asked has been answered. */
 const QUIET_MS = 40;
 
@@ -24,11 +23,14 @@ const QUIET_MS = 40;
 export class Link {
   readonly #pairs = new Set<Pair>();
   readonly #door = createServer((client) => this.#join(client));
+  readonly #slowMs: number;
   #target: number;
   #state: LinkState = 'pass';
 
-  constructor(target: number) {
+  /** @param slowMs - how late a slow one passes what it is given */
+  constructor(target: number, slowMs = 120) {
     this.#target = target;
+    this.#slowMs = slowMs;
   }
 
   async open(): Promise<this> {
@@ -109,7 +111,7 @@ export class Link {
 
   #pass(pair: Pair, bytes: Buffer, to: () => Socket): void {
     if (pair.isBroken) return;
-    if (this.#state === 'slow') setTimeout(() => to().write(bytes), SLOW_MS);
+    if (this.#state === 'slow') setTimeout(() => to().write(bytes), this.#slowMs);
     else to().write(bytes);
   }
 }

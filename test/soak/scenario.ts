@@ -127,7 +127,7 @@ async function strikeUntilTheEnd(stage: Stage, nemeses: readonly Nemesis[]): Pro
       chosen.map(async (nemesis) => {
         const fault = timeline.begin(nemesis.name);
         await nemesis.strike(stage, fault);
-        fault.healedAt = Date.now();
+        fault.healedAt = Math.min(fault.healedAt, Date.now());
       }),
     );
   }
