@@ -21,6 +21,7 @@ export function expectationOf(request: RequestEvidence, hasOutbox: boolean): Exp
   const last = attempts.at(-1);
   if (!last) return { least: 0n, most: 0n, why: 'never reached the provider' };
   const promptLength = tried?.plan.prompt.length ?? 0;
+  if (tried && tried.status >= 400) return { least: 0n, most: 0n, why: 'its client was refused' };
   const expected = byOutcome(last, promptLength, tried);
   if (!tried || mayHaveDiedBefore(tried, hasOutbox)) {
     return { ...expected, least: 0n, why: `${expected.why}; its gateway may have ended before` };

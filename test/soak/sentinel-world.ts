@@ -97,20 +97,14 @@ function nemesesOf(setup: Setup): Record<string, Nemesis> {
       group: 'store',
       async strike(stage, fault) {
         const times = stage.random.chance(0.25) ? 3 : 1;
-        for (let n = 0; n < times; n++)
-          await withSlowSentinels(setup, stage, fault, () => order(setup, fault));
+        for (let n = 0; n < times; n++) await failOver(setup, stage, fault);
       },
     },
     failOverWithLag: {
       name: 'SENTINEL FAILOVER to a replica that lags',
       group: 'store',
       async strike(stage, fault) {
-        const old = await primaryOf(setup);
-        const from = await lag(setup, old, stage, fault);
-        await withSlowSentinels(setup, stage, fault, () => order(setup, fault));
-        if (old) await within(FAILOVER_MS, async () => !(await isPrimary(old.redis)));
-        stage.timeline.losses.push({ from, to: Date.now() });
-        await release(setup, fault);
+        await failOver(setup, stage, fault, (old) => lag(setup, old, stage, fault));
       },
     },
     killPrimary: {
@@ -159,10 +153,31 @@ async function withSlowSentinels(
 ): Promise<void> {
   const isSlow = random.chance(0.5);
   if (isSlow) fault.notes.push('slow sentinels');
-  for (const link of isSlow ? links : []) link.state = 'slow';
+  // One may hear of the failover from one of them, and wait for another.
+  for (const link of links) if (isSlow && random.chance(0.6)) link.state = 'slow';
   await work();
   await pause(isSlow ? 2000 : 0);
   for (const link of links) link.state = 'pass';
+}
+
+/**
+ * Makes a replica the primary while the old one goes on for a moment.
+ *
+ * @param lag - what is done to the replicas before; resolves to since when they lack what is written
+ */
+async function failOver(
+  setup: Setup,
+  stage: Stage,
+  fault: Fault,
+  lag: (old: Node) => Promise<number> = async () => Date.now(),
+): Promise<void> {
+  const old = await primaryOf(setup);
+  if (!old) return;
+  const from = await lag(old);
+  await withSlowSentinels(setup, stage, fault, () => order(setup, fault));
+  await within(FAILOVER_MS, async () => !(await isPrimary(old.redis)));
+  stage.timeline.losses.push({ from, to: Date.now() });
+  await release(setup, fault);
 }
 
 /** Has a replica promoted though the primary lives, and resolves when it is. */
@@ -179,7 +194,7 @@ async function order(setup: Setup, fault: Fault): Promise<void> {
 }
 
 /** @returns since when the replicas lag */
-async function lag(setup: Setup, old: Node | undefined, stage: Stage, fault: Fault): Promise<number> {
+async function lag(setup: Setup, old: Node, stage: Stage, fault: Fault): Promise<number> {
   const replicas = setup.nodes.filter((node) => node !== old);
   await Promise.all(replicas.map(({ redis }) => holdReplication(redis)));
   const from = Date.now();
