@@ -92,6 +92,9 @@ function rateExcess({ requestsPerMinute, keyId }: Payer, requests: readonly Requ
     : [];
 }
 
+/** The provider may hear so much later than the ledger that a request was given up. */
+const NEWS_MS = 250;
+
 /** How many ran at the provider at once. */
 function concurrencyExcess(
   { concurrentRequests, keyId }: Payer,
@@ -99,12 +102,12 @@ function concurrencyExcess(
 ): Excess[] {
   if (concurrentRequests === undefined) return [];
   const changes = requests.flatMap(({ attempts }) =>
-    attempts.flatMap(({ receivedAt, endedAt }) =>
+    attempts.flatMap(({ receivedAt, endedAt, outcome }) =>
       endedAt === undefined
         ? []
         : [
             { at: receivedAt, by: 1 },
-            { at: endedAt, by: -1 },
+            { at: outcome === 'aborted' ? endedAt - NEWS_MS : endedAt, by: -1 },
           ],
     ),
   );

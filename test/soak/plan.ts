@@ -58,7 +58,7 @@ export interface Plan {
 export const MODEL = 'soak/model';
 const MOST_TOKENS = 400;
 const PIECE = 'a few words of an answer, as they are sent '.slice(0, 40);
-const TOKENS_A_PIECE = 10;
+export const TOKENS_A_PIECE = 10;
 
 export function drawPlan(n: number, payer: Payer, random: Random): Plan {
   const stream = random.chance(0.6);

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import type { AnswerPlan, Plan } from './plan.ts';
+import { type AnswerPlan, type Plan, TOKENS_A_PIECE } from './plan.ts';
 import type { ReportedUsage } from './prices.ts';
 
 /** One request as the provider saw it. */
@@ -56,7 +56,7 @@ export async function startSoakProvider(): Promise<SoakProvider> {
     const plan = plans.get(Number(/soak-(\d+)\. /.exec(body)?.[1]));
     if (!plan) return void response.destroy();
     attempt.n = plan.n;
-    await answer(response, attempt, plan, earlier.length);
+    await answer(response, attempt, limited(plan, body), earlier.length);
   };
   const server = createServer((request, response) => void serve(request, response));
   server.keepAliveTimeout = 0;
@@ -76,6 +76,22 @@ export async function startSoakProvider(): Promise<SoakProvider> {
       await once(server, 'close');
     },
   };
+}
+
+/** The plan as far as the request's own limit goes, which its gateway may have lowered. */
+function limited(plan: Plan, body: string): Plan {
+  const { max_tokens: most = Infinity } = JSON.parse(body) as { readonly max_tokens?: number };
+  const { pieces, sentPieces, usage } = plan.answer;
+  const completion = Math.min(usage.completion, most);
+  if (completion === usage.completion) return plan;
+  const fitting = pieces.slice(0, Math.ceil(completion / TOKENS_A_PIECE));
+  const answer = {
+    ...plan.answer,
+    pieces: fitting,
+    sentPieces: Math.min(sentPieces, fitting.length),
+    usage: { ...usage, completion },
+  };
+  return { ...plan, answer };
 }
 
 /** @param earlier - how often it was asked the same before, by the same request */
