@@ -46,6 +46,7 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import { RequestIds } from '../request-ids.ts';
+import { LeaseHorizon } from './lease-horizon.ts';
 import { afterwards, RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
@@ -88,9 +89,15 @@ export interface RedisStoreOptions {
   /**
    * The store's clock, in ms.
    *
-   * @default Redis's own, which all machines share
+   * @default Redis's own, which all machines share, and of which steps are found
    */
   readonly now?: () => number;
+  /**
+   * A clock that is never set, in ms, by which steps of the store's clock are found.
+   *
+   * @default `performance.now`; nothing where `now` is given, which is then believed whatever it shows
+   */
+  readonly elapsed?: () => number;
   /**
    * How long `admit` waits for Redis, in ms; before the first connection it waits as long as others.
    *
@@ -124,6 +131,7 @@ export class RedisStore implements LedgerStore {
   readonly #apiKeys: RedisApiKeys;
   readonly #usage: UsageRows;
   readonly #clock: () => string;
+  readonly #horizon: LeaseHorizon | undefined;
   readonly #admitTimeoutMs: number;
   readonly #timeoutMs: number;
   /** Where the slow round over all accounts is. */
@@ -135,6 +143,7 @@ export class RedisStore implements LedgerStore {
     const isOptions = typeof from === 'object' && !('createBuiltinCommand' in from);
     const options: RedisStoreOptions = isOptions ? from : { client: from };
     const { client, keyPrefix, now, admitTimeoutMs = 250, timeoutMs = 2000, durability } = options;
+    const elapsed = options.elapsed ?? (now ? undefined : () => performance.now());
     if (typeof client === 'string') {
       const url = parseRedisUrl(client);
       this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
@@ -147,6 +156,7 @@ export class RedisStore implements LedgerStore {
     this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
     this.#usage = new UsageRows(this.#connection, this.#keys, timeoutMs);
     this.#clock = now ? () => String(now()) : () => '';
+    this.#horizon = elapsed && new LeaseHorizon(elapsed);
     this.#admitTimeoutMs = admitTimeoutMs;
     this.#timeoutMs = timeoutMs;
     this.#apiKeys = new RedisApiKeys(
@@ -193,7 +203,7 @@ export class RedisStore implements LedgerStore {
       admit,
       account,
       [
-        this.#clock(),
+        this.#leaseClock(),
         requestId,
         key,
         String(want),
@@ -211,19 +221,22 @@ export class RedisStore implements LedgerStore {
       this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
     );
     if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
+    this.#horizon?.heard(result.now);
     return result;
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
     const { account, requestId, hold, leaseMs, checkpoint } = command;
-    return this.#run(extend, account, [
+    const result = await this.#run(extend, account, [
       this.#clock(),
       requestId,
       String(hold),
       String(leaseMs),
       String(checkpoint),
     ]);
+    this.#horizon?.heard(result.now);
+    return result;
   }
 
   async settle(command: Settle): Promise<SettleResult> {
@@ -284,7 +297,11 @@ export class RedisStore implements LedgerStore {
     const visit = async (account: string): Promise<void> => {
       for (;;) {
         const atMost = Math.min(left, SWEPT_BY_SCRIPT);
-        const { count, lookAgainAt } = await this.#run(sweep, account, [this.#clock(), String(atMost)]);
+        const { count, lookAgainAt, now } = await this.#run(sweep, account, [
+          this.#leaseClock(),
+          String(atMost),
+        ]);
+        if (now !== undefined) this.#horizon?.heard(now);
         left -= count;
         if (count > 0 && count === atMost && left > 0) continue;
         if (lookAgainAt !== undefined) await this.#due.put(account, lookAgainAt);
@@ -408,6 +425,11 @@ export class RedisStore implements LedgerStore {
   async close(): Promise<void> {
     await this.#durable.close();
     await this.#connection.close();
+  }
+
+  /** The clock, for commands that end leases. */
+  #leaseClock(): string {
+    return `${this.#clock()}<${this.#horizon?.time ?? ''}`;
   }
 
   #run<Args extends readonly string[], Reply>(
