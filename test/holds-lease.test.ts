@@ -83,7 +83,7 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<SettlementsOptions> = {}): Promise<void> {
-  store = new SlowStore();
+  store = new SlowStore({ now: Date.now });
   await store.grant({ account: 'acct', id: 'welcome', amount: 5_000_000_000n });
   settlements = new Settlements({
     store,

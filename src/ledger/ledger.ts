@@ -31,7 +31,7 @@ export type { Ending, SettledUsage, UsageRow } from './usage.ts';
  * A store throws only `StoreUnavailable`, whose `applied` says whether the
  * command may have happened, and a TypeError for arguments that no caller
  * should have; everything else is a result with a `code`.
- * Times are milliseconds of the store's own clock.
+ * Times are milliseconds of the store's own clock. Where that is set, leases of requests that run don't end by it.
  *
  * test/contracts/ledger-store.ts is this contract as a suite.
  */

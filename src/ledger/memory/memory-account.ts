@@ -62,6 +62,11 @@ export class MemoryAccount implements AccountRows {
     (row.state === 'held' ? this.#leases : this.#finals).add(entry);
   }
 
+  /** Moves the ends of all leases: earlier, if `ms` is negative. */
+  moveLeases(ms: number): void {
+    this.#leases.move(ms);
+  }
+
   forgetRequest(row: RequestRow): void {
     const entry = this.#requests.get(row.id);
     entry?.queue?.remove(entry);

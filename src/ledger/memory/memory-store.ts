@@ -1,5 +1,6 @@
 import { admit, extend, reap, release, settle } from '../books/account.ts';
 import { balanceOf, requestRecord, stamp } from '../books/account-rows.ts';
+import { type ClockSteps, clockSteps, type LastLook } from '../books/clock-steps.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -70,6 +71,13 @@ import { verify } from '../books/witnesses.ts';
 import type { MakesAccount } from '../reply.ts';
 import { MemoryAccount } from './memory-account.ts';
 
+export interface MemoryStoreOptions {
+  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  readonly now?: () => number;
+  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  readonly elapsed?: () => number;
+}
+
 /**
  * A ledger in this process's memory, for tests and for trying things out: when
  * the process ends, so does the money.
@@ -80,23 +88,27 @@ import { MemoryAccount } from './memory-account.ts';
  */
 export class MemoryStore implements LedgerStore {
   readonly #now: () => number;
+  readonly #clockSteps: ClockSteps | undefined;
+  #lastLook: LastLook | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
   /** SHA-256 of an API key -> where it is recorded. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
 
-  /** @param options.now - the store's clock, in ms; `Date.now` by default */
-  constructor({ now = Date.now }: { readonly now?: () => number } = {}) {
-    this.#now = now;
+  constructor({ now, elapsed }: MemoryStoreOptions = {}) {
+    this.#now = now ?? Date.now;
+    this.#clockSteps = clockSteps(now, elapsed);
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    return admit(this.#accounts.get(command.account), command, this.#now());
+    const now = this.#look();
+    return admit(this.#accounts.get(command.account), command, now);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
-    return extend(this.#accounts.get(command.account), command, this.#now());
+    const now = this.#look();
+    return extend(this.#accounts.get(command.account), command, now);
   }
 
   async settle(command: Settle): Promise<SettleResult> {
@@ -126,7 +138,7 @@ export class MemoryStore implements LedgerStore {
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = this.#now();
+    const now = this.#look();
     let left = budget;
     for (const account of this.#accounts.values()) {
       if (left > 0) left -= reap(account, left, now);
@@ -254,6 +266,15 @@ export class MemoryStore implements LedgerStore {
 
   async close(): Promise<void> {
     // Nothing is open.
+  }
+
+  /** The store's clock, once all leases are moved by what it was set since the last look. */
+  #look(): number {
+    const now = this.#now();
+    const look = this.#clockSteps?.look(now, this.#lastLook);
+    this.#lastLook = look?.kept ?? this.#lastLook;
+    if (look?.step) for (const account of this.#accounts.values()) account.moveLeases(look.step);
+    return now;
   }
 
   #open({ account, mustExist }: MakesAccount & { readonly account: string }): MemoryAccount | undefined {

@@ -205,9 +205,14 @@ local function look_for_witnesses(n)
   return rolled_back
 end
 
--- Redis's own clock in ms, unless the store was given another.
+-- Leases that end later are not ended yet, whatever the clock shows.
+local lease_horizon
+
+-- Redis's own clock in ms, unless the store was given another; after a < the horizon of leases, if there is one.
 local function clock(given)
-  if given ~= '' then return tonumber(given) end
+  local now, horizon = string.match(given, '^([^<]*)<?(.*)$')
+  lease_horizon = tonumber(horizon) or NEVER
+  if now ~= '' then return tonumber(now) end
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end

@@ -26,7 +26,7 @@ export const admit: Script<
   AdmitResult
 > = defineScript(
   /* lua */ `#!lua
--- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[1] clock        ms, or empty for Redis's own; then <, and the horizon of leases in ms, or nothing
 -- ARGV[2] request id
 -- ARGV[3] key id
 -- ARGV[4] want         nano-dollars

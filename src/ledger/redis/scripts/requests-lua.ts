@@ -103,6 +103,7 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   return hold, charged, moved, written_off
 end
 
+<<<<<<< HEAD
 -- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
 local function charge_more(request, amount, now)
   local moved = math.min(amount - request.amount, size(books.av) - books.fl)
@@ -123,27 +124,34 @@ local function charge_more(request, amount, now)
 end
 
 -- Ends leases that ran out and forgets final records whose time has come, oldest first; says how many.
+=======
+-- Ends leases that ran out, up to their horizon, and forgets final records whose time has come, oldest first; says how
+-- many.
+>>>>>>> sqlite
 local function reap(budget, now)
   -- A range with a negative limit is all of it.
   if budget <= 0 then return 0 end
+  local count = 0
   local ids = redis.call('ZRANGE', DUE, '-inf', text(now), 'BYSCORE', 'LIMIT', '0', text(budget))
-  for n, id in ipairs(ids) do
+  for _, id in ipairs(ids) do
     local request = load_request(id)
     if not request then
       -- Its record is lost, which only another hand can cause: for an operator to see.
       books.st = 'frozen'
-      return n - 1
+      return count
     end
-    if request.state == 'H' then
+    if request.state ~= 'H' then
+      forget_request(request)
+      books.lw = math.max(books.lw, request_time(id))
+      count = count + 1
+    elseif request.due <= lease_horizon then
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model or '',
         {1, 1, 0, 0, 0, 0, 0, 0, 0})
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})
-    else
-      forget_request(request)
-      books.lw = math.max(books.lw, request_time(id))
+      count = count + 1
     end
   end
-  return #ids
+  return count
 end
 `;
 
