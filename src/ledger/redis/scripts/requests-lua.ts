@@ -103,7 +103,6 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   return hold, charged, moved, written_off
 end
 
-<<<<<<< HEAD
 -- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
 local function charge_more(request, amount, now)
   local moved = math.min(amount - request.amount, size(books.av) - books.fl)
@@ -123,11 +122,8 @@ local function charge_more(request, amount, now)
   return true
 end
 
--- Ends leases that ran out and forgets final records whose time has come, oldest first; says how many.
-=======
 -- Ends leases that ran out, up to their horizon, and forgets final records whose time has come, oldest first; says how
 -- many.
->>>>>>> sqlite
 local function reap(budget, now)
   -- A range with a negative limit is all of it.
   if budget <= 0 then return 0 end
