@@ -199,7 +199,8 @@ describe('a store made reliable', () => {
       for (let n = 10; n < 20; n++) await primary.settle(settlement(n, 1n));
       await pass(5000);
       expect(await store.balance('acme')).toMatchObject({ granted: 1500n });
-      expect(events.slice(-2)).toMatchObject([{ type: 'rollback' }, { type: 'rollback_repaired' }]);
+      const types = events.map(({ type }) => type).filter((type) => !type.startsWith('store_'));
+      expect(types).toEqual(['rollback', 'rollback_repaired']);
     });
 
     it('is noticed by a grant that another gateway was asked to make again', async () => {
@@ -301,7 +302,7 @@ describe('a store made reliable', () => {
       await store.updateKey({ ...key, key: 'k2', version: 1, name: 'lost' });
       await failOver(primary, copied);
       await primary.updateKey({ ...key, key: 'k2', version: 1, name: 'other' });
-      await pass(5000);
+      await pass(1000);
       expect(await store.findKey(hashOf('new'))).toMatchObject({ policy: '{"models":[]}', version: 3 });
       expect(await store.findKey(hashOf('old'))).toMatchObject({ hashUntil: clock.now + MINUTE });
       expect(await store.findKey(hashOf('k2'))).toMatchObject({ name: 'other', version: 2 });

@@ -27,15 +27,17 @@ export interface RedoOptions {
 
 /** How often an account that has something in the window is looked at, though nobody uses it. */
 const CHECK_AFTER_MS = 20_000;
-const TICK_MS = 5000;
-const MOST_CHECKS_A_TICK = 250;
+const TICK_MS = 1000;
+/** How often all accounts are gone through; in the ticks between, one tells whether the store is what it was. */
+const ROUND_TICKS = 5;
+const MOST_CHECKS_A_ROUND = 250;
 /** Checks, and repetitions of one kind for one account, that run at once. */
 const AT_ONCE = 16;
 /** Looked for by one command. */
 const MOST_VERIFIED = 200;
 const LONGEST_PAUSE_MS = 500;
 /** How long a charge that the balance doesn't cover waits for credits that other gateways may apply again. */
-const UNPAID_MS = CHECK_AFTER_MS + 2 * TICK_MS;
+const UNPAID_MS = CHECK_AFTER_MS + 10_000;
 
 /**
  * Finds out that an account went back in time, and applies again what it lost.
@@ -53,6 +55,7 @@ export class Redo {
   readonly #repairs = new Map<WatchedAccount, Repair>();
   #checkingAll = false;
   #timer: NodeJS.Timeout | undefined;
+  #ticks = 0;
 
   constructor(options: RedoOptions) {
     this.#options = options;
@@ -147,6 +150,12 @@ export class Redo {
   #tick(): void {
     const { window, health, now } = this.#options;
     this.#listener.countLosses();
+    this.#ticks += 1;
+    if (this.#ticks % ROUND_TICKS !== 0) {
+      const { value: first } = window.watched().next();
+      if (first && !health.failing) void this.#checkAll([first]);
+      return;
+    }
     window.expire((account) => this.#wasChecked(account) && !this.#repairs.has(account) && !health.failing);
     const due: WatchedAccount[] = [];
     let watched = 0;
@@ -154,7 +163,7 @@ export class Redo {
       watched += 1;
       if (account.unpaid) void this.#collect(account, account.unpaid).catch(() => {});
       const isDue = !this.#wasChecked(account) || now() - account.checkedAt >= CHECK_AFTER_MS;
-      if (isDue && due.length < MOST_CHECKS_A_TICK) due.push(account);
+      if (isDue && due.length < MOST_CHECKS_A_ROUND) due.push(account);
     }
     if (watched === 0) {
       clearInterval(this.#timer);
