@@ -21,10 +21,13 @@ export interface Books {
   readonly accounts: readonly Account[];
   /** Of the router's own audit. */
   readonly findings: readonly Finding[];
+  /** How many requests the store still knows a day later. */
+  readonly rememberedRequests: number;
   /** Accounts that had money held when the wait for it had ended. */
   readonly stuck: readonly string[];
 }
 
+const DAY_MS = 25 * 60 * 60 * 1000;
 const POLL_MS = 500;
 
 /** Waits until nothing is held, and reads it all. */
@@ -39,16 +42,27 @@ export async function readBooks(url: string, names: readonly string[], waitMs: n
       const state = await store.snapshot(name);
       if (state) accounts.push({ name, state, lines: await store.journal(name, 0n, Infinity) });
     }
-    return { accounts, findings, stuck };
+    return { accounts, findings, stuck, rememberedRequests: await rememberedADayLater(url, names) };
   } finally {
     await store.close();
   }
 }
 
 /** The store, looked at by one that takes no part, and has time. */
-function openBooks(url: string): LedgerStore {
-  if (url.startsWith('sqlite:')) return new SqliteStore(url.slice('sqlite:'.length));
-  return new RedisStore({ client: url, admitTimeoutMs: 30_000, timeoutMs: 30_000 });
+function openBooks(url: string, now: () => number = Date.now): LedgerStore {
+  if (url.startsWith('sqlite:')) return new SqliteStore(url.slice('sqlite:'.length), { now });
+  return new RedisStore({ client: url, admitTimeoutMs: 30_000, timeoutMs: 30_000, now });
+}
+
+async function rememberedADayLater(url: string, names: readonly string[]): Promise<number> {
+  const store = openBooks(url, () => Date.now() + DAY_MS);
+  try {
+    while ((await store.sweep(10_000)) > 0);
+    const states = await Promise.all(names.map((name) => store.snapshot(name)));
+    return states.reduce((sum, state) => sum + (state?.requests.length ?? 0), 0);
+  } finally {
+    await store.close();
+  }
 }
 
 /** @returns the accounts that still had something held */

@@ -15,6 +15,8 @@ export interface Evidence {
   readonly changes: readonly Change[];
   readonly keys: readonly Payer[];
   readonly timeline: Timeline;
+  /** The most that a gateway had resident, every ten seconds. */
+  readonly mostMegabytes: readonly number[];
   readonly books: Books;
   /** Whether charges of a gateway that died are kept on its disk. */
   readonly hasOutbox: boolean;

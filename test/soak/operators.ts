@@ -28,7 +28,8 @@ export interface OperatorsOptions {
 
 const REFUSALS = ['conflict', 'too_big', 'too_many_lots', 'below_floor', 'no_account'];
 const PLENTY = '1000';
-const BUDGET = 30_000_000n;
+/** A few seconds' worth. */
+const BUDGET = 6_000_000n;
 const POOR = ['poor-0', 'poor-1', 'poor-2'];
 
 /** Those who open accounts, grant credits and look after keys, through whatever gateway they meet. */
@@ -39,6 +40,7 @@ export class Operators {
   readonly #options: OperatorsOptions;
   #count = 0;
   readonly #running = new Set<Promise<void>>();
+  #held: Promise<void> | undefined;
 
   constructor(options: OperatorsOptions) {
     this.#options = options;
@@ -67,11 +69,23 @@ export class Operators {
     await this.#createKey({ account: 'limited', share: 2, isUnlimited: false, budget: BUDGET });
   }
 
+  /** From when it resolves nothing is asked for, until it is released. */
+  async hold(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    await Promise.all(this.#running);
+    return () => {
+      this.#held = undefined;
+      resolve();
+    };
+  }
+
   /** Works until it is stopped, and resolves when all that it began is acknowledged or refused. */
   async run(signal: AbortSignal): Promise<void> {
     const { random, payers } = this.#options;
     while (!signal.aborted) {
       await pause(random.between(200, 800));
+      await this.#held;
       const drawn = random.next();
       if (drawn < 0.7) this.#begin(this.#grantPoor());
       else if (drawn < 0.8)

@@ -73,7 +73,7 @@ function dataNemeses(server: RedisServer, admin: Redis): Record<string, Nemesis>
     /** As a machine that loses power with a gateway on it. */
     rollBackWithGateway: {
       name: 'roll Redis back and kill a gateway',
-      group: 'store',
+      group: 'both',
       async strike(stage, fault) {
         const place = stage.places[stage.random.below(stage.places.length)]!;
         const mark = { at: Date.now(), size: statSync(appendFile(server)).size };

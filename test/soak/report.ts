@@ -36,6 +36,8 @@ export function rowOf(name: string, evidence: Evidence, verdict: Verdict): Row {
     '503 calm': availability.refusedInCalm,
     'recovery p50/p99/max s': [recovery.p50, recovery.p99, recovery.max].map(seconds).join(' / '),
     dead: availability.neverRecovered.length,
+    remembered: books.rememberedRequests,
+    MB: Math.max(0, ...evidence.mostMegabytes),
   };
 }
 
@@ -58,6 +60,7 @@ export function detailsOf(evidence: Evidence, verdict: Verdict): object {
   return {
     ...rest,
     stuck: evidence.books.stuck,
+    mostMegabytes: evidence.mostMegabytes,
     timeline: evidence.timeline,
     runs: evidence.runs.map(({ settled, events, errors, ...run }) => ({
       ...run,

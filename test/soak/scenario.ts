@@ -9,6 +9,7 @@ import { readBooks } from './books.ts';
 import type { Evidence } from './evidence.ts';
 import { GatewayPlace } from './gateway-place.ts';
 import { Load } from './load.ts';
+import { watchMemory } from './memory.ts';
 import { Operators } from './operators.ts';
 import type { Payer } from './plan.ts';
 import { startSoakProvider } from './provider.ts';
@@ -25,7 +26,8 @@ export interface Scenario {
   readonly hasOutbox: boolean;
   /** Leases and heartbeats as long as in service; they are short otherwise. */
   readonly hasRealPace: boolean;
-  readonly startWorld: (gateways: number, timeline: Timeline) => Promise<World>;
+  /** Resolves to undefined where this machine can't have such a world. */
+  readonly startWorld: (gateways: number) => Promise<World | undefined>;
   /** Those that strike in it, of its world's and those of gateways. */
   readonly nemeses: (world: World) => readonly Nemesis[];
 }
@@ -46,8 +48,8 @@ const HELD_MS = 60_000;
 const REAL_LEASE_MS = 150_000;
 const CLIENTS_MS = 45_000;
 
-/** Runs it to its end, and gathers all that is known of it. */
-export async function runScenario(scenario: Scenario, run: ScenarioRun): Promise<Evidence> {
+/** Runs it to its end, and gathers all that is known of it; undefined where it can't be run. */
+export async function runScenario(scenario: Scenario, run: ScenarioRun): Promise<Evidence | undefined> {
   const cleanups: (() => unknown)[] = [];
   try {
     return await stage(scenario, run, (cleanup) => cleanups.unshift(cleanup));
@@ -61,12 +63,13 @@ async function stage(
   scenario: Scenario,
   run: ScenarioRun,
   finallyDo: (cleanup: () => unknown) => void,
-): Promise<Evidence> {
+): Promise<Evidence | undefined> {
   const random = new Random(run.seed);
   const timeline = new Timeline();
   const provider = await startSoakProvider();
   finallyDo(() => provider.close());
-  const world = await scenario.startWorld(scenario.gateways, timeline);
+  const world = await scenario.startWorld(scenario.gateways);
+  if (!world) return undefined;
   finallyDo(() => world.close());
   const folder = mkdtempSync(join(tmpdir(), 'ccr-soak-'));
   finallyDo(() => rmSync(folder, { recursive: true, force: true }));
@@ -88,10 +91,15 @@ async function stage(
   await Promise.all(places.map((place) => place.start()));
   await operators.open();
 
+  const memory = watchMemory(places);
+  finallyDo(() => memory.stop());
   const stopping = new AbortController();
   const working = [load.run(stopping.signal), operators.run(stopping.signal)];
   const endsAt = Date.now() + run.loadMs - CALM_MS;
-  await strikeUntilTheEnd({ places, timeline, random: random.fork(), endsAt }, scenario.nemeses(world));
+  await strikeUntilTheEnd(
+    { places, operators, timeline, random: random.fork(), endsAt },
+    scenario.nemeses(world),
+  );
   await pause(CALM_MS);
   stopping.abort();
   const stoppedAt = Date.now();
@@ -107,6 +115,7 @@ async function stage(
     changes: operators.changes,
     keys: operators.keys,
     timeline,
+    mostMegabytes: memory.mostMegabytes(),
     books: await readBooks(await world.booksUrl(), operators.accounts, heldMs),
     hasOutbox: scenario.hasOutbox,
   };
@@ -116,15 +125,9 @@ async function strikeUntilTheEnd(stage: Stage, nemeses: readonly Nemesis[]): Pro
   const { random, timeline } = stage;
   while (leftMs(stage) > 0) {
     await pause(Math.min(random.between(1500, 6000), leftMs(stage)));
-    const [first] = drawn(nemeses, random);
-    if (!first || leftMs(stage) === 0) continue;
-    const [second] = drawn(
-      nemeses.filter(({ group }) => group !== first.group),
-      random,
-    );
-    const chosen = second && random.chance(0.3) ? [first, second] : [first];
+    if (leftMs(stage) === 0) return;
     await Promise.all(
-      chosen.map(async (nemesis) => {
+      drawNemeses(nemeses, random).map(async (nemesis) => {
         const fault = timeline.begin(nemesis.name);
         await nemesis.strike(stage, fault);
         fault.healedAt = Math.min(fault.healedAt, Date.now());
@@ -133,8 +136,12 @@ async function strikeUntilTheEnd(stage: Stage, nemeses: readonly Nemesis[]): Pro
   }
 }
 
-function drawn(nemeses: readonly Nemesis[], random: Random): readonly Nemesis[] {
-  return nemeses.length === 0 ? [] : [nemeses[random.below(nemeses.length)]!];
+/** One, or two that don't get in each other's way. */
+function drawNemeses(nemeses: readonly Nemesis[], random: Random): readonly Nemesis[] {
+  const first = nemeses[random.below(nemeses.length)];
+  if (!first || first.group === 'both' || random.chance(0.7)) return first ? [first] : [];
+  const others = nemeses.filter(({ group }) => group !== 'both' && group !== first.group);
+  return [first, ...others.slice(random.below(others.length)).slice(0, 1)];
 }
 
 /** Waits until no gateway has a charge that waits, for as long as that may take. */

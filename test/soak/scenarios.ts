@@ -9,6 +9,7 @@ import {
 import { startClusterWorld } from './cluster-world.ts';
 import { startRedisWorld } from './redis-world.ts';
 import { startSentinelWorld } from './sentinel-world.ts';
+import { startSmallDiskWorld } from './small-disk.ts';
 import { startSqliteWorld } from './sqlite-world.ts';
 import { startSwitchedWorld } from './switched-world.ts';
 import type { Scenario } from './scenario.ts';
@@ -58,6 +59,7 @@ export const SCENARIOS: readonly Scenario[] = [
   redis('stop-loss', ['rollBackRedis'], [stopGateway]),
   redis('long-stop', ['rollBackRedis'], [stopGatewayLong]),
   redis('power', ['rollBackWithGateway'], [killAllGateways]),
+  scenario('redis-full-disk', startSmallDiskWorld, ['fillDisk', 'killRedis', 'freezeRedis']),
   redis('clock', ['killRedis'], [stepClock]),
   redis(
     'mix',
@@ -84,6 +86,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ),
   sqlite('kill', [killGateway, killAllGateways, deployGateway]),
   sqlite('stop', [stopGateway, stopGatewayLong]),
+  { ...scenario('sqlite-power', startSqliteWorld, ['cutPower']), gateways: 3 },
   sqlite('clock', [stepClock, killGateway]),
   base('sqlite', startSqliteWorld),
   base('redis', startRedisWorld),

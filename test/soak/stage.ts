@@ -1,10 +1,12 @@
 import type { Random } from '../simulation/random.ts';
 import type { GatewayPlace } from './gateway-place.ts';
+import type { Operators } from './operators.ts';
 import type { Fault, Timeline } from './timeline.ts';
 
 /** What a nemesis may break. */
 export interface Stage {
   readonly places: readonly GatewayPlace[];
+  readonly operators: Pick<Operators, 'hold'>;
   readonly timeline: Timeline;
   readonly random: Random;
   /** When all must be whole again, by `Date.now()`. */
@@ -14,8 +16,8 @@ export interface Stage {
 /** Breaks something, and has healed it when it resolves. */
 export interface Nemesis {
   readonly name: string;
-  /** Of two groups one each may strike at once. */
-  readonly group: 'gateways' | 'store';
+  /** What it breaks. One that breaks gateways and one that breaks the store may strike at once. */
+  readonly group: 'gateways' | 'store' | 'both';
   strike(stage: Stage, fault: Fault): Promise<void>;
 }
 

@@ -28,7 +28,7 @@ export function judge(evidence: Evidence): Verdict {
 /** Whether all is as the docs say. */
 export function isSound(
   { charges, changes, books, repeated, excesses, availability }: Verdict,
-  { books: { stuck } }: Evidence,
+  { books: { stuck, rememberedRequests } }: Evidence,
 ): boolean {
   const isForgiven = ({ verdict }: { readonly verdict: string }): boolean =>
     verdict === 'documented' || verdict === 'told';
@@ -37,6 +37,7 @@ export function isSound(
     changes.every(isForgiven) &&
     books.length === 0 &&
     stuck.length === 0 &&
+    rememberedRequests === 0 &&
     repeated.every(({ isInWindow }) => isInWindow) &&
     !excesses.some(({ limit }) => limit === 'budget') &&
     availability.neverRecovered.length === 0 &&
