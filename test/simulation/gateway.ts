@@ -6,16 +6,17 @@ import type { OfflineAllowanceLimits } from '../../src/ledger/reliable/offline-a
 import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
 import { clockOf, type StoreClock } from '../../src/ledger/store-clock.ts';
+import type { Quote } from '../../src/metering/estimate.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { Settlements } from '../../src/settlement.ts';
 import { changed } from './changed.ts';
-import { Connection, type NetworkFaults } from './connection.ts';
+import { Connection, type NetworkFaults, type StampedReply } from './connection.ts';
 import type { Disk } from './disk.ts';
 import { chunkOf, lastChunkOf, MODEL, type Plan, quoteOf, TARGET } from './provider.ts';
 import type { Random } from './random.ts';
 import type { StoreServer } from './store-server.ts';
-import type { Ending, Incarnation, RequestTruth } from './truth.ts';
+import { type Asked, type Ending, type Incarnation, RequestTruth } from './truth.ts';
 import { Actor, type VirtualTime } from './virtual-time.ts';
 
 /** How the gateways of a world are set up. */
@@ -44,13 +45,17 @@ export interface GatewayPlants {
   readonly disk?: ((files: Disk['files']) => Disk['files']) | undefined;
 }
 
+/** What a gateway wants to be posted: a charge, with the tokens that it counts, or that the hold is given back. */
+export type Intent = { readonly amount: bigint; readonly tokens: number } | 'void';
+
 /** What a gateway tells the world. */
 export interface GatewayWitness {
   readonly onRequest: (truth: RequestTruth) => void;
-  readonly onEnded: (truth: RequestTruth, ending: Ending, dispatched: boolean) => void;
-  readonly onIntent: (gateway: Incarnation, requestId: string, intent: bigint | 'void') => void;
+  readonly onAdmitted: (truth: RequestTruth) => void;
+  readonly onEnded: (truth: RequestTruth, ending: Ending) => void;
+  readonly onIntent: (gateway: Incarnation, requestId: string, intent: Intent) => void;
   readonly onSettled: (gateway: Incarnation, requestId: string, charged: string) => void;
-  readonly onReply: (gateway: Incarnation, account: string, sentAt: number, seq: bigint) => void;
+  readonly onReply: (gateway: Incarnation, reply: StampedReply) => void;
   readonly onEvent: (gateway: Incarnation, event: LedgerEvent) => void;
   readonly onError: (gateway: Incarnation, error: Error, requestId: string | undefined) => void;
 }
@@ -65,12 +70,6 @@ export interface GatewayOptions {
   readonly terms: GatewayTerms;
   readonly plants: GatewayPlants;
   readonly witness: GatewayWitness;
-}
-
-export interface Caller {
-  readonly account: string;
-  readonly key: string;
-  readonly externalKey: boolean;
 }
 
 /** A process of a gateway, with the real parts that money goes through; it is born running. */
@@ -103,7 +102,7 @@ export class Gateway {
       faults,
       actor: this.actor,
       durableAfterMs: terms.durableAfterMs,
-      onReply: (account, sentAt, seq) => witness.onReply(this.incarnation, account, sentAt, seq),
+      onReply: (reply) => witness.onReply(this.incarnation, reply),
     });
     this.#clock = clockOf(this.connection);
     this.store = this.#makeStore();
@@ -157,7 +156,9 @@ export class Gateway {
     const { witness } = this.#options;
     return changed(store, {
       settle: (command) => {
-        witness.onIntent(this.incarnation, command.requestId, command.amount);
+        const { requestId, amount, usage } = command;
+        const tokens = usage.promptTokens + usage.completionTokens;
+        witness.onIntent(this.incarnation, requestId, { amount, tokens });
         return store.settle(command);
       },
       void: (command) => {
@@ -192,64 +193,57 @@ export class Gateway {
     this.kill('stopped');
   }
 
-  /** A client's request, from its arrival to its end. */
-  async serve(plan: Plan, caller: Caller): Promise<void> {
-    if (this.#closing) return;
+  /** A client's request, from its arrival to its end; undefined where it gets no answer at all. */
+  async serve(asked: Asked): Promise<RequestTruth | undefined> {
+    if (this.#closing) return undefined;
     this.#running += 1;
+    const { witness, time } = this.#options;
+    const { plan } = asked;
     const leaves = new Leaving(plan.leavesAfterMs);
-    const truth: RequestTruth = {
-      id: this.#ids.next(),
-      knewTheTime: this.heardAt < this.#options.time.now,
-      account: caller.account,
-      plan,
+    const quote = quoteOf(plan);
+    const truth = new RequestTruth(this.#ids.next(), asked, {
       gateway: this.incarnation,
-      state: 'asked',
-      hold: 0n,
-      isOffline: false,
-      answerBegan: false,
-      seen: 0,
-      delivered: 0,
-      endedAt: 0,
-      due: undefined,
-      intent: undefined,
-      isAcknowledged: false,
-      charged: undefined,
-      isDeadLetter: false,
-      lostBy: new Set(),
-      lostAt: 0,
-      isForgiven: false,
-    };
-    this.#options.witness.onRequest(truth);
+      knewTheTime: this.heardAt < time.now,
+      tokens: quote.tokens,
+    });
+    witness.onRequest(truth);
     try {
       let hold: Hold;
       try {
-        hold = await this.#settlements.admit({
-          requestId: truth.id,
-          caller,
-          model: MODEL,
-          quote: quoteOf(plan),
-          stream: plan.stream,
-          idempotencyKey: undefined,
-          exchange: {},
-          startedAt: performance.now(),
-        });
-      } catch {
+        hold = await this.#admit(asked, truth.id, quote);
+      } catch (error) {
         truth.state = 'refused';
-        return;
+        truth.refusal = error;
+        return truth;
       }
       truth.state = 'running';
+      truth.held = hold;
       truth.isOffline = !this.#admitted.has(truth.id);
-      truth.hold = hold.amount;
+      witness.onAdmitted(truth);
       const outcome = await this.#run(plan, truth, hold, leaves);
-      truth.hold = hold.amount;
       truth.state = 'ended';
-      truth.endedAt = this.#options.time.now;
-      this.#options.witness.onEnded(truth, outcome.ending as Ending, outcome.dispatched);
+      truth.endedAt = time.now;
+      witness.onEnded(truth, outcome.ending as Ending);
       hold.settle(outcome);
+      return truth;
     } finally {
       leaves.forget();
       this.#running -= 1;
     }
+  }
+
+  #admit({ plan, caller, idempotencyKey }: Asked, requestId: string, quote: Quote): Promise<Hold> {
+    const { account, key, externalKey, limits } = caller;
+    return this.#settlements.admit({
+      requestId,
+      caller: { account, key, externalKey, ...(limits && { limits }) },
+      model: MODEL,
+      quote,
+      stream: plan.stream,
+      idempotencyKey,
+      exchange: {},
+      startedAt: performance.now(),
+    });
   }
 
   /** What completion.ts does between an admit and its settlement. */
@@ -257,6 +251,7 @@ export class Gateway {
     const { idleMs } = this.#options.terms;
     const target = TARGET;
     if (leaves.left) return { ending: 'client_gone', target, dispatched: false };
+    truth.isSent = true;
     if (await leaves.during(plan.headMs)) return { ending: 'client_gone', target, dispatched: true };
     if (plan.answer === 'none') return { ending: 'upstream_error', target, dispatched: true };
 

@@ -25,11 +25,15 @@ export const MODEL: Model = createCatalog(
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 
-/** What a client asks for, what the provider does with it, and when the client leaves. */
-export interface Plan {
+/** What the body of a request says. */
+export interface Body {
   readonly promptChars: number;
   readonly outputCap: number;
   readonly stream: boolean;
+}
+
+/** What a client asks for, what the provider does with it, and when the client leaves. */
+export interface Plan extends Body {
   readonly answer: 'none' | 'error status' | 'stream';
   readonly headMs: number;
   /** Tokens of each chunk, four characters a token. */
@@ -54,10 +58,20 @@ export interface Habits {
   /** Ignores the limit it was given. */
   readonly overDelivers: number;
   readonly clientsLeave: number;
+  /** With an idempotency key; those may come again. */
+  readonly clientsNameRequests: number;
 }
 
-export function planRequest(random: Random, habits: Habits): Plan {
-  const outputCap = random.between(1, 60);
+export function planBody(random: Random): Body {
+  return {
+    promptChars: random.between(1, 400),
+    outputCap: random.between(1, 60),
+    stream: random.chance(0.7),
+  };
+}
+
+export function planRequest(random: Random, habits: Habits, body: Body): Plan {
+  const { outputCap } = body;
   const over = random.chance(habits.overDelivers) ? random.between(2, 4) : 1;
   const tokens = random.between(0, outputCap * over);
   const count = Math.min(tokens, random.between(1, 6));
@@ -69,9 +83,7 @@ export function planRequest(random: Random, habits: Habits): Plan {
   const gapMs = Math.floor(random.skewed(0, (habits.longestMs * 0.75) / Math.max(1, count)));
   const totalMs = headMs + gapMs * count;
   return {
-    promptChars: random.between(1, 400),
-    outputCap,
-    stream: random.chance(0.7),
+    ...body,
     answer: random.chance(habits.refuses) ? random.pick(['none', 'error status']) : 'stream',
     headMs,
     chunks,

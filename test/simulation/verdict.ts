@@ -43,7 +43,7 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
     const [finding] = findings;
     if (finding) return `${account}: the audit finds ${finding.invariant}: ${finding.message}`;
   }
-  return unnoticedRollback(world);
+  return world.rollbacks.unnoticed();
 }
 
 /** I7: what a living gateway has refused or ended holds nothing, though the lease may run on. */
@@ -162,23 +162,6 @@ function wrongSanctions({ truth }: World, { id, state }: Account): string | unde
   for (const { key, state: is } of state.keys) {
     const revocation = truth.sanctions.get(`${id} ${key}`);
     if (revocation && !revocation.by.died && is !== 'revoked') return `key ${key} was revoked, and is active`;
-  }
-  return undefined;
-}
-
-/** I13: whoever saw an account go back in time, or repaired it, says so. */
-function unnoticedRollback({ falls, events, swarm }: World): string | undefined {
-  if (!swarm.terms.isReliable) return undefined;
-  for (const { by: who, account, since } of falls) {
-    if (who.died) continue;
-    const told = events.some(
-      ({ by, event, at }) =>
-        by === who &&
-        (event.type === 'rollback' || event.type === 'account_lost') &&
-        event.account === account &&
-        at >= since,
-    );
-    if (!told) return `I13: ${who.name} knew that ${account} went back in time, and told nobody`;
   }
   return undefined;
 }
