@@ -136,19 +136,17 @@ function isCounted({ request }: Use, at: number): boolean {
   return lostBy.size === 0 || (!gateway.died && admission.at > at - MINUTE_MS);
 }
 
+/** What is given back is negative. */
 interface Take {
   readonly at: number;
   readonly count: number;
 }
 
-/** What a request takes of a bucket of tokens: what turned out to be too much was never taken. */
-function tokensOf({ request, record }: Use): readonly Take[] {
-  const { admission, tokens, tokensUsed, intent, endedAt } = request;
-  const at = admission?.at ?? 0;
-  if (record?.state === 'voided' || intent === 'void') return [];
-  if (tokensUsed === undefined) return [{ at, count: tokens }];
-  const first = { at, count: Math.min(tokens, tokensUsed) };
-  return tokensUsed > tokens ? [first, { at: endedAt, count: tokensUsed - tokens }] : [first];
+/** What a request takes of a bucket of tokens: the estimate when it begins, and what was wrong with that when it ends. */
+function tokensOf({ request }: Use): readonly Take[] {
+  const { admission, tokens, tokensUsed = 0, finishedAt } = request;
+  const first = { at: admission?.at ?? 0, count: tokens };
+  return finishedAt === undefined ? [first] : [first, { at: finishedAt, count: tokensUsed - tokens }];
 }
 
 /** Whether a bucket that was full before all of these has no room for `count` more, or for all that it can have. */
@@ -164,7 +162,7 @@ function isEmpty(takes: readonly Take[], limit: number, count: number, now: numb
   for (const take of takes.toSorted((a, b) => a.at - b.at)) {
     if (take.at > now) break;
     fill(take.at);
-    level = Math.max(-MOST_DEBT_MINUTES * full, level - take.count * MINUTE_MS);
+    level = Math.min(full, Math.max(-MOST_DEBT_MINUTES * full, level - take.count * MINUTE_MS));
   }
   fill(now);
   return level < Math.min(count, limit) * MINUTE_MS;

@@ -1,7 +1,7 @@
 import type { Clients } from './clients.ts';
 import type { Operator } from './operator.ts';
 import { type Fault, isRollback } from './swarm.ts';
-import { MOMENTS, type Slot, START, TROUBLE_MS, type World } from './world.ts';
+import { MOMENTS, type Slot, TROUBLE_MS, type World } from './world.ts';
 
 const HOUR = 3_600_000;
 const STEPS = [-24 * HOUR, -HOUR, HOUR, 24 * HOUR] as const;
@@ -127,7 +127,7 @@ export class Fate {
         break;
       case 'stall': {
         const until = world.time.now + random.skewed(100, 2 * swarm.terms.leaseMs);
-        if (gateway) gateway.actor.stalledUntil = Math.min(until, START + TROUBLE_MS);
+        if (gateway) gateway.actor.stalledUntil = Math.min(until, swarm.startsAt + TROUBLE_MS);
         break;
       }
       case 'gateway clock':

@@ -29,7 +29,7 @@ export class Rollbacks {
   readonly #positions = new Map<string, Position>();
   readonly #falls: Fall[] = [];
   /** What arrives may be a copy of what arrived before. */
-  readonly #comesTwice: boolean;
+  readonly comesTwice: boolean;
   count = 0;
   /** When something was lost last that nobody promises to repair. */
   forgivenAt = 0;
@@ -37,7 +37,7 @@ export class Rollbacks {
   constructor(world: World) {
     this.#world = world;
     const { duplicate, delay } = world.swarm.network;
-    this.#comesTwice = duplicate > 0 || delay > 0;
+    this.comesTwice = duplicate > 0 || delay > 0;
   }
 
   /**
@@ -112,7 +112,7 @@ export class Rollbacks {
     const { truth, incarnations } = this.#world;
     const request = truth.requests.get(requestId);
     const by = incarnations.get(from);
-    if (!request?.isAcknowledged || !by || request.gateway !== by || this.#comesTwice) return;
+    if (!request?.isAcknowledged || !by || request.gateway !== by || this.comesTwice) return;
     this.#fell(by, account, request.lostAt);
   }
 

@@ -3,7 +3,7 @@ import { Fate } from './fate.ts';
 import { Operator } from './operator.ts';
 import type { Plant } from './plants.ts';
 import { heldForNobody, wrongEnd } from './verdict.ts';
-import { START, TROUBLE_MS, World } from './world.ts';
+import { TROUBLE_MS, World } from './world.ts';
 
 /** What came of a seed. */
 export interface Report {
@@ -36,7 +36,7 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
       operator.open();
       fate.plan();
     });
-    await time.run(START + TROUBLE_MS);
+    await time.run(swarm.startsAt + TROUBLE_MS);
     time.after(world.fate, 0, () => fate.heal());
     const { longestMs } = swarm.habits;
     const { idleMs, leaseMs } = swarm.terms;
@@ -64,7 +64,7 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
     requests: world.truth.requests.size,
     commands: server.length,
     rollbacks: world.rollbacks.count,
-    virtualMs: time.now - START,
+    virtualMs: time.now - swarm.startsAt,
     counts: world.counts,
   };
 }

@@ -39,6 +39,7 @@ export interface Account {
 
 /** Everything that a seed decides before anything happens. */
 export interface Swarm {
+  readonly startsAt: number;
   readonly gateways: number;
   /** Gateway n is on machine n modulo this. */
   readonly machines: number;
@@ -71,6 +72,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   const isReliable = focus.length > 0 || random.chance(0.9);
   if (!isReliable) for (const each of FAULTS) if (isRollback(each)) faults.delete(each);
   return {
+    startsAt: random.chance(0.2) ? EVE : NOON,
     gateways,
     machines: random.between(1, gateways),
     clockOffsets: Array.from({ length: gateways }, () =>
@@ -112,9 +114,14 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
     faults,
     lagMs: random.pick([200, 1000, 5000, 5000]),
     operations: random.between(0, 8) + (focus.length > 0 ? 12 : 0),
-    sanctions: random.chance(0.3) ? random.between(1, 3) : 0,
+    sanctions: random.chance(focus.length > 0 ? 0.6 : 0.3) ? random.between(1, 3) : 0,
   };
 }
+
+/** Of a Wednesday, in UTC. */
+const NOON = Date.UTC(2026, 0, 14, 12);
+/** Five minutes later a day, a week and a month begin. */
+const EVE = Date.UTC(2026, 4, 31, 23, 55);
 
 /** A little wrong, too far ahead for the store, or a day off. */
 const WRONG_CLOCKS = [-86_400_000, -3_600_000, -3000, 3000, 360_000, 86_400_000] as const;
@@ -125,7 +132,7 @@ export function isRollback(fault: Fault): boolean {
 }
 
 function drawAccount(random: Random, id: string): Account {
-  const externalKeys = random.chance(0.5);
+  const externalKeys = random.chance(0.4);
   return {
     id,
     externalKeys,
@@ -133,7 +140,7 @@ function drawAccount(random: Random, id: string): Account {
     opening: priceOf(400, 60) * BigInt(random.pick([2, 5, 20, 1000])),
     keys: Array.from({ length: random.between(1, 2) }, (_, n) => ({
       id: `key${n}`,
-      limits: externalKeys || random.chance(0.5) ? undefined : drawLimits(random),
+      limits: externalKeys || random.chance(0.4) ? undefined : drawLimits(random),
     })),
   };
 }

@@ -70,6 +70,8 @@ export class RequestTruth {
   intent: bigint | 'void' | undefined;
   /** Tokens that it counts once it has ended. */
   tokensUsed: number | undefined;
+  /** When the store settled or voided it, by the store's clock. */
+  finishedAt: number | undefined;
   isAcknowledged = false;
   /** What its gateway was told that it was charged. */
   charged: bigint | undefined;

@@ -1,3 +1,4 @@
+import { CreditStoreUnavailableError } from '../../src/errors.ts';
 import { audit } from '../../src/ledger/operations/audit.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
@@ -52,6 +53,7 @@ export async function heldForNobody({
   truth,
   swarm,
   storeClockStepped,
+  rollbacks,
 }: World): Promise<string | undefined> {
   for (const { id: account } of swarm.accounts) {
     const state = await server.inside.snapshot(account);
@@ -61,6 +63,9 @@ export async function heldForNobody({
         continue;
       // A lease that was taken while the store's clock was wrong lasts longer than it is looked after.
       if (request.state === 'refused' && storeClockStepped) continue;
+      // A copy of its admit came after a limit had refused the first: its lease ends it.
+      const mayHaveBeenRefused = !(request.refusal instanceof CreditStoreUnavailableError);
+      if (request.state === 'refused' && mayHaveBeenRefused && rollbacks.comesTwice) continue;
       return `I7: request ${id}, ${request.state}, holds ${amount} for nobody`;
     }
   }

@@ -14,8 +14,6 @@ import { type Account, drawSwarm, ROLLBACKS_ARE_EXACT, type Swarm } from './swar
 import { chargeFor, type Incarnation, Truth } from './truth.ts';
 import { Actor, VirtualTime } from './virtual-time.ts';
 
-/** Noon of a Wednesday, in UTC. */
-export const START = Date.UTC(2026, 0, 14, 12);
 /** How long things go wrong. */
 export const TROUBLE_MS = 600_000;
 /** A snapshot is compared with itself after so many commands, on the average. */
@@ -83,7 +81,7 @@ export class World {
     this.swarm = drawSwarm(random.fork(), plant.focus);
     this.rollbacks = new Rollbacks(this);
     const mathRandom = random.fork();
-    this.time = new VirtualTime(START, () => mathRandom.next());
+    this.time = new VirtualTime(this.swarm.startsAt, () => mathRandom.next());
     this.server = new StoreServer({
       time: this.time,
       plant: plant.server,
@@ -262,6 +260,9 @@ export class World {
     this.note(`store ${name} ${account} ${about} of ${from}: ${code}`);
     this.#come(name, from);
     if (code !== '') this.count(`${name} ${code}`);
+    const isEnd = (name === 'settle' && code === 'ok') || (name === 'void' && VOIDED.has(code));
+    const request = isEnd && this.truth.requests.get(about);
+    if (request) request.finishedAt ??= entry.at;
     if (name === 'void' && VOIDED.has(code)) this.voided.add(about);
     if (name === 'settle' && code === 'ok') this.rollbacks.onSettled(from, account, about);
     // Whoever knew an account makes nothing of that name anew, unless it was lost since the look before;
@@ -311,7 +312,7 @@ export class World {
   }
 
   #clock(): string {
-    return (this.time.now - START).toFixed(1).padStart(9);
+    return (this.time.now - this.swarm.startsAt).toFixed(1).padStart(9);
   }
 }
 
