@@ -7,6 +7,8 @@ import type { Random } from './random.ts';
 const INPUT = 1_000_000n;
 const OUTPUT = 3_000_000n;
 const MODEL_OUTPUT_TOKENS = 2000;
+/** From the last word of an answer to its end. */
+export const END_MS = 20;
 
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 600_000, idleMs: 120_000, totalMs: 3_600_000 };
 
@@ -32,9 +34,22 @@ export interface Body {
   readonly stream: boolean;
 }
 
+/** Steps of a request, in order. */
+export const STEPS = ['admit', 'connect', 'head', 'answer', 'end'] as const;
+export type Step = (typeof STEPS)[number];
+
+/** When a client hangs up: so long after a step has begun. */
+export interface Leave {
+  readonly step: Step;
+  readonly afterMs: number;
+}
+
 /** What a client asks for, what the provider does with it, and when the client leaves. */
 export interface Plan extends Body {
-  readonly answer: 'none' | 'error status' | 'stream';
+  /** Of the prompt, as the provider counts them. */
+  readonly promptTokens: number;
+  readonly connectMs: number;
+  readonly answer: 'none' | 'error status' | 'whole';
   readonly headMs: number;
   /** Tokens of each chunk, four characters a token. */
   readonly chunks: readonly number[];
@@ -44,7 +59,7 @@ export interface Plan extends Body {
   readonly end: 'done' | 'cut' | 'stall';
   /** Told at the end: the true counts, nothing, zero, three times the output, or nonsense. */
   readonly usage: 'true' | 'omitted' | 'zero' | 'more' | 'absurd';
-  readonly leavesAfterMs: number;
+  readonly leaves: Leave | undefined;
 }
 
 export interface Habits {
@@ -55,6 +70,8 @@ export interface Habits {
   readonly omits: number;
   /** Providers whose counts are not those of our estimates. */
   readonly lies: number;
+  /** Prompts of more tokens than a quarter of their characters. */
+  readonly dense: number;
   /** Ignores the limit it was given. */
   readonly overDelivers: number;
   readonly clientsLeave: number;
@@ -71,7 +88,7 @@ export function planBody(random: Random): Body {
 }
 
 export function planRequest(random: Random, habits: Habits, body: Body): Plan {
-  const { outputCap } = body;
+  const { promptChars, outputCap } = body;
   const over = random.chance(habits.overDelivers) ? random.between(2, 4) : 1;
   const tokens = random.between(0, outputCap * over);
   const count = Math.min(tokens, random.between(1, 6));
@@ -79,12 +96,23 @@ export function planRequest(random: Random, habits: Habits, body: Body): Plan {
     { length: count },
     (_, n) => Math.floor(tokens / count) + (n < tokens % count ? 1 : 0),
   );
+  const connectMs = Math.floor(random.skewed(0, 200));
   const headMs = Math.floor(random.skewed(1, habits.longestMs / 4));
   const gapMs = Math.floor(random.skewed(0, (habits.longestMs * 0.75) / Math.max(1, count)));
-  const totalMs = headMs + gapMs * count;
+  const estimate = promptTokensOf(body);
+  const lasting: Readonly<Record<Step, number>> = {
+    admit: Math.floor(random.skewed(0, 500)),
+    connect: connectMs,
+    head: headMs,
+    answer: gapMs * count,
+    end: END_MS,
+  };
+  const step = random.pick(STEPS);
   return {
     ...body,
-    answer: random.chance(habits.refuses) ? random.pick(['none', 'error status']) : 'stream',
+    promptTokens: random.chance(habits.dense) ? random.between(estimate, promptChars + 8) : estimate,
+    connectMs,
+    answer: random.chance(habits.refuses) ? random.pick(['none', 'error status']) : 'whole',
     headMs,
     chunks,
     gapMs,
@@ -95,7 +123,9 @@ export function planRequest(random: Random, habits: Habits, body: Body): Plan {
       : random.chance(habits.omits)
         ? 'omitted'
         : 'true',
-    leavesAfterMs: random.chance(habits.clientsLeave) ? random.below(Math.max(2, 1.2 * totalMs)) : Infinity,
+    leaves: random.chance(habits.clientsLeave)
+      ? { step, afterMs: random.below(1 + lasting[step]) }
+      : undefined,
   };
 }
 
@@ -121,7 +151,7 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
 }
 
 /** By the rules of the documentation, not by the code: a quarter of the characters, and four for the message. */
-export function promptTokensOf({ promptChars }: Plan): number {
+export function promptTokensOf({ promptChars }: Body): number {
   return Math.ceil(promptChars / 4) + 4;
 }
 
@@ -137,32 +167,43 @@ export function toldUsage(
 ): { readonly prompt: number; readonly output: number } | undefined {
   switch (plan.usage) {
     case 'true':
-      return { prompt: promptTokensOf(plan), output };
+      return { prompt: plan.promptTokens, output };
     case 'zero':
       return { prompt: 0, output: 0 };
     case 'more':
-      return { prompt: promptTokensOf(plan), output: 3 * output };
+      return { prompt: plan.promptTokens, output: 3 * output };
     default:
       return undefined;
   }
 }
 
 const chunkBytes = new Map<number, Buffer>();
+const JSON_BEGIN = Buffer.from('{"choices":[{"index":0,"message":{"role":"assistant","content":"');
 
-export function chunkOf(tokens: number): Buffer {
-  let bytes = chunkBytes.get(tokens);
+/** The beginning of an answer; that of a stream says nothing. */
+export function headOf({ stream }: Plan): Buffer {
+  return stream ? Buffer.alloc(0) : JSON_BEGIN;
+}
+
+export function chunkOf({ stream }: Plan, tokens: number): Buffer {
+  let bytes = chunkBytes.get(stream ? tokens : -tokens);
   if (!bytes) {
-    const delta = { content: 'abcd'.repeat(tokens) };
-    bytes = eventOf({ choices: [{ index: 0, delta, finish_reason: null }] });
-    chunkBytes.set(tokens, bytes);
+    const content = 'abcd'.repeat(tokens);
+    bytes = stream
+      ? eventOf({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })
+      : Buffer.from(content);
+    chunkBytes.set(stream ? tokens : -tokens, bytes);
   }
   return bytes;
 }
 
-/** The end of an answer: its reason, its usage, `[DONE]`. */
+/** The end of an answer: its reason, its usage, and of a stream `[DONE]`. */
 export function lastChunkOf(plan: Plan, output: number): Buffer {
   const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e12 } : toldUsage(plan, output);
   const usage = told && { prompt_tokens: told.prompt, completion_tokens: told.output };
+  if (!plan.stream) {
+    return Buffer.from(`"},"finish_reason":"stop"}]${usage ? `,"usage":${JSON.stringify(usage)}` : ''}}`);
+  }
   return Buffer.concat([
     eventOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
     ...(usage ? [eventOf({ choices: [], usage })] : []),

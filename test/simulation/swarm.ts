@@ -11,6 +11,9 @@ import type { Random } from './random.ts';
  */
 export const ROLLBACKS_ARE_EXACT = process.env['SIM_EXACT'] === '1';
 
+/** Prompts can have more tokens than are estimated: a hold that is smaller than wanted must cover a token a byte. */
+const CLAMPS_BY_BYTES = process.env['SIM_CLAMP'] === '1';
+
 /** What can be done to a world; each seed does some of it. */
 export const FAULTS = [
   'partition',
@@ -99,6 +102,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
       cuts: some(0.4),
       omits: some(0.6),
       lies: random.chance(0.2) ? 0.3 : 0,
+      dense: CLAMPS_BY_BYTES && random.chance(0.3) ? 0.5 : 0,
       overDelivers: some(0.4),
       clientsLeave: some(0.6),
       clientsNameRequests: random.pick([0, 0.2, 0.8]),

@@ -54,6 +54,7 @@ export class RequestTruth {
   refusal: unknown;
   /** What is held for it, as its gateway knows. */
   held: { readonly amount: bigint } = { amount: 0n };
+  heldAtFirst = 0n;
   admission: Admission | undefined;
   /** It took of the offline allowance. */
   isOffline = false;

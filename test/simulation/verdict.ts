@@ -104,7 +104,7 @@ function wrongCharge(world: World, request: RequestTruth, posted: bigint): strin
   if (state === 'asked' || state === 'refused') {
     return posted === 0n ? undefined : `${about} was charged ${posted}, and got nothing`;
   }
-  const checkpoint = checkpointAtMost(request, world.swarm.habits.lies === 0);
+  const checkpoint = checkpointAtMost(request, world.isTruthful);
   const exact = state === 'running' || intent === 'void' ? 0n : (intent ?? 0n);
   if (state === 'ended' && posted === exact) return undefined;
   // What was written off of it is not written off again where a failover took that.

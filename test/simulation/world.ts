@@ -4,14 +4,14 @@ import { parseUsd } from '../../src/ledger/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
 import { judge } from './admissions.ts';
-import { Gateway, type GatewayWitness } from './gateway.ts';
+import { Gateway, type GatewayTerms, type GatewayWitness } from './gateway.ts';
 import { wrongAdmit, wrongState } from './invariants.ts';
 import type { Plant } from './plants.ts';
 import { Random } from './random.ts';
 import { Rollbacks } from './rollbacks.ts';
 import { type Entry, StoreServer } from './store-server.ts';
 import { type Account, drawSwarm, ROLLBACKS_ARE_EXACT, type Swarm } from './swarm.ts';
-import { chargeFor, type Incarnation, Truth } from './truth.ts';
+import { chargeFor, type Incarnation, type RequestTruth, Truth } from './truth.ts';
 import { Actor, VirtualTime } from './virtual-time.ts';
 
 /** How long things go wrong. */
@@ -183,6 +183,12 @@ export class World {
     if (ambush && slot) this.time.after(this.fate, ambush.delayMs, () => ambush.strike(slot));
   }
 
+  /** What the providers count is what is estimated of it. */
+  get isTruthful(): boolean {
+    const { lies, dense } = this.swarm.habits;
+    return lies === 0 && dense === 0;
+  }
+
   readonly #witness: GatewayWitness = {
     onRequest: (request) => {
       this.truth.add(request);
@@ -195,7 +201,7 @@ export class World {
     onEnded: (request, ending) => {
       const { id, delivered, held } = request;
       this.note(`${id} ended: ${ending}, delivered ${delivered}, holding ${held.amount}`);
-      request.due = chargeFor(request, ending, this.swarm.habits.lies === 0);
+      request.due = chargeFor(request, ending, this.isTruthful);
     },
     onIntent: (gateway, requestId, wanted) => {
       const intent = wanted === 'void' ? 'void' : wanted.amount;
@@ -213,6 +219,9 @@ export class World {
       }
       if (request.intent !== undefined && request.intent !== intent) {
         this.fail(`I3: ${requestId} is to be charged ${request.intent}, and then ${intent}`);
+      }
+      if (intent !== 'void' && intent > request.heldAtFirst && keepsToHold(request, this.swarm.terms)) {
+        this.fail(`${requestId} is to be charged ${intent}, and was admitted with ${request.heldAtFirst}`);
       }
       request.intent = intent;
       if (wanted !== 'void') request.tokensUsed = wanted.tokens;
@@ -314,6 +323,12 @@ export class World {
   #clock(): string {
     return (this.time.now - this.swarm.startsAt).toFixed(1).padStart(9);
   }
+}
+
+/** Its provider kept to the limit that it was told, and nothing grew meanwhile: its hold covers what it costs. */
+function keepsToHold({ plan }: RequestTruth, { holdMode }: GatewayTerms): boolean {
+  const isHonest = !plan.overDelivers && (plan.usage === 'true' || plan.usage === 'omitted');
+  return isHonest && !(holdMode === 'adaptive' && plan.stream);
 }
 
 const VOIDED: ReadonlySet<string> = new Set(['ok', 'duplicate', 'planted']);
