@@ -33,7 +33,7 @@ import type {
   UpdateKeyResult,
 } from '../../src/ledger/keys.ts';
 import type { Random } from './random.ts';
-import type { Command, StoreServer } from './store-server.ts';
+import type { Command, Sent, StoreServer } from './store-server.ts';
 import type { Actor, VirtualTime } from './virtual-time.ts';
 
 /** What goes wrong between a gateway and its store, as probabilities a command. */
@@ -58,7 +58,19 @@ export interface ConnectionOptions {
   /** How long a change is on its way to the replicas, for commands that wait for that; undefined: none does. */
   readonly durableAfterMs: number | undefined;
   /** Called with every reply that says where the account's journal is. */
-  readonly onReply: (account: string, sentAt: number, seq: bigint) => void;
+  readonly onReply: (reply: StampedReply) => void;
+}
+
+export interface StampedReply {
+  readonly name: Command;
+  readonly account: string;
+  /** The id of its request, grant or adjustment, or the key or account that it is about. */
+  readonly about: string;
+  readonly sentAt: number;
+  readonly code: string;
+  readonly seq: bigint;
+  /** Of the server that answered. */
+  readonly epoch: number;
 }
 
 const ADMIT_TIMEOUT_MS = 250;
@@ -214,14 +226,17 @@ export class Connection implements LedgerStore {
         });
         return;
       }
-      const settle = (succeeded: boolean, outcome: unknown): void => {
+      const settle: Settled = (succeeded, outcome, epoch) => {
         if (!this.#pending.delete(fail)) return;
         timeout.cancelled = true;
         if (!succeeded) {
           reject(outcome);
           return;
         }
-        if (isStamped(outcome)) this.#options.onReply(account, sentAt, outcome.seq);
+        if (isStamped(outcome)) {
+          const { code, seq } = outcome;
+          this.#options.onReply({ name, account, about, sentAt, code, seq, epoch });
+        }
         resolve(outcome as T);
       };
       const copies = random.chance(faults.duplicate) ? 2 : 1;
@@ -229,26 +244,22 @@ export class Connection implements LedgerStore {
         if (random.chance(faults.dropRequest)) continue;
         const late = random.chance(faults.delay) ? random.below(10_000) : 0;
         time.after(server.actor, this.#latency() + late, () =>
-          this.#arrive(name, account, about, run, settle),
+          this.#arrive({ name, account, about, sentAt, run }, settle),
         );
       }
     });
   }
 
-  #arrive<T>(
-    name: Command,
-    account: string,
-    about: string,
-    run: (store: LedgerStore) => Promise<T>,
-    settle: (succeeded: boolean, outcome: unknown) => void,
-  ): void {
+  #arrive(command: Sent, settle: Settled): void {
     const { time, random, server, actor, faults } = this.#options;
     if (this.isCut || !server.isUp) return;
     const reply = (succeeded: boolean, outcome: unknown): void => {
       if (this.isCut || random.chance(faults.dropReply)) return;
-      time.after(actor, this.#latency(), () => settle(succeeded, outcome));
+      time.after(actor, this.#latency(), () => settle(succeeded, outcome, epoch));
     };
-    const applied = server.apply(name, actor.name, account, about, run);
+    const { name } = command;
+    const epoch = server.epochFor(actor.name);
+    const applied = server.apply({ ...command, from: actor.name });
     const { length } = server;
     applied.then(
       (outcome) => this.#onceDurable(name, length, outcome, (told) => reply(true, told)),
@@ -258,16 +269,17 @@ export class Connection implements LedgerStore {
 
   /** Waits until a replica has it, where that was asked for: as a WAIT on a connection of its own does. */
   #onceDurable(name: Command, length: number, outcome: unknown, then: (outcome: unknown) => void): void {
-    const { time, server, durableAfterMs } = this.#options;
+    const { time, server, actor, durableAfterMs } = this.#options;
     if (durableAfterMs === undefined || !WAIT.has(name) || typeof outcome !== 'object') {
       then(outcome);
       return;
     }
-    const { failovers } = server;
-    const isDurable = durableAfterMs <= DURABLE_TIMEOUT_MS;
+    const epoch = server.epochFor(actor.name);
+    // What a former primary takes is on no replica.
+    const isDurable = durableAfterMs <= DURABLE_TIMEOUT_MS && !server.isFormerFor(actor.name);
     time.after(server.actor, Math.min(durableAfterMs, DURABLE_TIMEOUT_MS), () => {
       // The connection that waited went with the server.
-      if (!server.isUp || server.failovers !== failovers) return;
+      if (!server.isUp || server.epochFor(actor.name) !== epoch) return;
       if (isDurable) server.makeSafe(length);
       then({ ...outcome, durable: isDurable });
     });
@@ -279,6 +291,9 @@ export class Connection implements LedgerStore {
   }
 }
 
+/** Ends a command, by an answer of this server. */
+type Settled = (succeeded: boolean, outcome: unknown, epoch: number) => void;
+
 const WAIT: ReadonlySet<Command> = new Set<Command>([
   'grant',
   'adjust',
@@ -289,6 +304,6 @@ const WAIT: ReadonlySet<Command> = new Set<Command>([
 const DURABLE_TIMEOUT_MS = 1000;
 
 /** Of a command: what merely reads tells nothing of when it was. */
-function isStamped(reply: unknown): reply is { readonly seq: bigint } {
+function isStamped(reply: unknown): reply is { readonly code: string; readonly seq: bigint } {
   return typeof reply === 'object' && reply !== null && 'code' in reply && 'seq' in reply;
 }

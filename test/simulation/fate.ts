@@ -1,186 +1,223 @@
+import type { Clients } from './clients.ts';
 import type { Operator } from './operator.ts';
-import type { Fault } from './swarm.ts';
-import { MOMENTS, type Slot, START, TROUBLE_MS, type World } from './world.ts';
+import { type Fault, isRollback } from './swarm.ts';
+import { MOMENTS, type Slot, TROUBLE_MS, type World } from './world.ts';
 
 const HOUR = 3_600_000;
 const STEPS = [-24 * HOUR, -HOUR, HOUR, 24 * HOUR] as const;
+/** How long around a rollback more is asked for. */
+const RUSH_MS = 3000;
 
-/** Plans all that goes wrong, and all that is asked for, in the time of troubles. */
-export function plan(world: World, operator: Operator): void {
-  const { swarm, random, slots } = world;
-  for (const slot of slots) world.start(slot);
-  const sometime = (run: () => void): void => {
-    world.time.after(world.fate, random.between(1, TROUBLE_MS - 1), run);
-  };
-  // Requests come in bursts as often as one by one.
-  for (let left = swarm.requests; left > 0;) {
-    const burst = Math.min(left, random.chance(0.3) ? random.between(2, 20) : 1);
-    left -= burst;
-    sometime(() => {
-      for (let n = 0; n < burst; n++) world.ask();
+/** Makes what happens to the others happen. */
+export class Fate {
+  readonly #world: World;
+  readonly #operator: Operator;
+  readonly #clients: Clients;
+
+  constructor(world: World, operator: Operator, clients: Clients) {
+    this.#world = world;
+    this.#operator = operator;
+    this.#clients = clients;
+  }
+
+  /** Plans all that goes wrong, and all that is asked for, in the time of troubles. */
+  plan(): void {
+    const { swarm, random, slots } = this.#world;
+    for (const slot of slots) this.#world.start(slot);
+    // Requests come in bursts as often as one by one.
+    for (let left = swarm.requests; left > 0;) {
+      const burst = Math.min(left, random.chance(0.3) ? random.between(2, 20) : 1);
+      left -= burst;
+      this.#sometime(() => {
+        for (let n = 0; n < burst; n++) this.#clients.ask();
+      });
+    }
+    for (let n = 0; n < swarm.operations; n++) this.#sometime(() => this.#operator.change());
+    for (let n = 0; n < swarm.sanctions; n++) this.#sometime(() => this.#operator.sanction());
+    for (const [fault, times] of swarm.faults) {
+      for (let n = 0; n < times; n++) this.#sometime(() => this.#prepare(fault));
+    }
+  }
+
+  /** A fault comes by chance, or where it hurts: a moment after something was asked for or done. */
+  #prepare(fault: Fault): void {
+    const { random, swarm } = this.#world;
+    const moment = random.pick([undefined, ...MOMENTS]);
+    if (isRollback(fault)) this.#rush();
+    if (moment === undefined) {
+      this.#later(isRollback(fault) ? swarm.lagMs : 1, () => this.#strike(fault));
+    } else {
+      this.#world.ambush(moment, random.skewed(0, 50), (slot) => this.#strike(fault, slot));
+    }
+  }
+
+  /** Clients and an operator, at about the same time. */
+  #rush(): void {
+    const { random } = this.#world;
+    this.#clients.rush(RUSH_MS);
+    if (random.chance(0.5)) this.#after(random.below(RUSH_MS), () => this.#operator.change());
+  }
+
+  /** Ends all troubles: whatever was broken works, whoever was dead lives. */
+  heal(): void {
+    const world = this.#world;
+    const { swarm, server, slots, machines } = world;
+    world.note('all is well from now on');
+    world.calm();
+    Object.assign(swarm.network, { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0 });
+    if (server.isEmpty) world.rollbacks.lose(server.restore(), 'emptied');
+    server.isUp = true;
+    server.actor.clockOffset = 0;
+    for (const machine of machines) machine.failing = false;
+    for (const slot of slots) {
+      if (!slot.gateway?.actor.alive) world.start(slot);
+      const { gateway } = slot;
+      if (!gateway) continue;
+      gateway.connection.isCut = false;
+      // A clock may stay wrong.
+      world.loseConnection(gateway);
+    }
+  }
+
+  #strike(fault: Fault, at?: Slot): void {
+    const world = this.#world;
+    const { random, server, swarm, rollbacks } = world;
+    const slot = at ?? world.slots[random.below(world.slots.length)]!;
+    const { machine, gateway } = slot;
+    const lag = random.between(1, swarm.lagMs);
+    world.note(`fault: ${fault}`);
+    world.count(`fault ${fault}`);
+    if (isRollback(fault)) this.#rush();
+    switch (fault) {
+      case 'partition':
+        this.#cut(slot);
+        break;
+      case 'reset':
+        world.loseConnections();
+        break;
+      case 'outage':
+        this.#outage(() => {});
+        break;
+      case 'crash':
+        this.#outage(() => rollbacks.lose(server.rollBack(Math.min(lag, 1000))));
+        break;
+      case 'failover':
+        this.#outage(() => rollbacks.lose(server.rollBack(lag)));
+        break;
+      case 'silent failover':
+        // No connection is lost: what others write after it hides it.
+        rollbacks.lose(server.rollBack(lag), 'silently');
+        break;
+      case 'empty restart':
+        this.#empty(lag);
+        break;
+      case 'kill':
+        world.kill(slot, 'killed');
+        this.#later(60_000, () => this.#restart(slot));
+        break;
+      case 'power cut':
+        for (const each of world.slots) if (each.machine === machine) world.kill(each, 'power cut');
+        machine.losePower();
+        this.#later(60_000, () => {
+          for (const each of world.slots) if (each.machine === machine) this.#restart(each);
+        });
+        break;
+      case 'stop':
+        this.#stop(slot);
+        break;
+      case 'stall': {
+        const until = world.time.now + random.skewed(100, 2 * swarm.terms.leaseMs);
+        if (gateway) gateway.actor.stalledUntil = Math.min(until, swarm.startsAt + TROUBLE_MS);
+        break;
+      }
+      case 'gateway clock':
+        if (gateway) gateway.actor.clockOffset = random.pick(STEPS);
+        this.#later(120_000, () => {
+          if (gateway) gateway.actor.clockOffset = swarm.clockOffsets[slot.index] ?? 0;
+        });
+        break;
+      case 'store clock':
+        server.actor.clockOffset = random.pick(STEPS);
+        world.storeClockStepped = true;
+        this.#later(120_000, () => {
+          server.actor.clockOffset = 0;
+        });
+        break;
+      case 'full disk':
+        machine.failing = true;
+        this.#later(60_000, () => {
+          machine.failing = false;
+        });
+        break;
+    }
+  }
+
+  #cut(slot: Slot): void {
+    const { gateway } = slot;
+    if (!gateway) return;
+    gateway.connection.isCut = true;
+    this.#world.loseConnection(gateway);
+    this.#later(60_000, () => {
+      gateway.connection.isCut = !gateway.actor.alive;
     });
   }
-  for (let n = 0; n < swarm.operations; n++) sometime(() => operator.change());
-  for (let n = 0; n < swarm.sanctions; n++) sometime(() => operator.sanction());
-  for (const [fault, times] of swarm.faults) {
-    for (let n = 0; n < times; n++) {
-      // By chance, or where it hurts: a moment after something was asked for or done.
-      const moment = random.pick([undefined, ...MOMENTS]);
-      if (moment === undefined) sometime(() => strike(world, fault));
-      else sometime(() => world.ambush(moment, random.skewed(0, 50), (slot) => strike(world, fault, slot)));
-    }
+
+  /** The server is away for a while, and then another takes its place, perhaps. */
+  #outage(atItsEnd: () => void): void {
+    const { server, random } = this.#world;
+    if (!server.isUp) return;
+    server.isUp = false;
+    this.#world.loseConnections();
+    atItsEnd();
+    // Some are short, and some outlast what is remembered in any case.
+    this.#later(random.pick([2000, 30_000, 300_000]), () => {
+      server.isUp = true;
+    });
   }
-}
 
-/** Ends all troubles: whatever was broken works, whoever was dead lives. */
-export function heal(world: World): void {
-  const { swarm, server, slots, machines } = world;
-  world.note('all is well from now on');
-  world.calm();
-  Object.assign(swarm.network, { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0 });
-  if (server.isEmpty) world.lose(server.restore(), 'emptied');
-  server.isUp = true;
-  server.actor.clockOffset = 0;
-  for (const machine of machines) machine.failing = false;
-  for (const slot of slots) {
-    if (!slot.gateway?.actor.alive) world.start(slot);
-    const { gateway } = slot;
-    if (!gateway) continue;
-    gateway.connection.isCut = false;
-    // A clock may stay wrong.
-    world.loseConnection(gateway);
-  }
-}
-
-function strike(world: World, fault: Fault, at?: Slot): void {
-  const { random, server, swarm } = world;
-  const slot = at ?? world.slots[random.below(world.slots.length)]!;
-  const { machine } = slot;
-  const lag = Math.ceil(random.skewed(1, swarm.lagMs));
-  world.note(`fault: ${fault}`);
-  world.count(`fault ${fault}`);
-  switch (fault) {
-    case 'partition':
-      cut(world, slot);
-      break;
-    case 'reset':
-      world.loseConnections();
-      break;
-    case 'outage':
-      outage(world, () => {});
-      break;
-    case 'crash':
-      outage(world, () => world.lose(server.rollBack(Math.min(lag, 1000))));
-      break;
-    case 'failover':
-      outage(world, () => world.lose(server.rollBack(lag)));
-      break;
-    case 'silent failover':
-      // No connection was lost, so where others write on it may stay unnoticed.
-      world.lose(server.rollBack(lag), 'unnoticed');
-      break;
-    case 'empty restart':
-      empty(world, lag);
-      break;
-    case 'kill':
-      world.kill(slot, 'killed');
-      later(world, 60_000, () => restart(world, slot));
-      break;
-    case 'power cut':
-      for (const each of world.slots) if (each.machine === machine) world.kill(each, 'power cut');
-      machine.losePower();
-      later(world, 60_000, () => {
-        for (const each of world.slots) if (each.machine === machine) restart(world, each);
-      });
-      break;
-    case 'stop':
-      stop(world, slot);
-      break;
-    case 'stall': {
-      const { gateway } = slot;
-      const until = world.time.now + random.skewed(100, 2 * swarm.terms.leaseMs);
-      if (gateway) gateway.actor.stalledUntil = Math.min(until, START + TROUBLE_MS);
-      break;
-    }
-    case 'gateway clock': {
-      const { gateway } = slot;
-      if (gateway) gateway.actor.clockOffset = random.pick(STEPS);
-      later(world, 120_000, () => {
-        if (gateway) gateway.actor.clockOffset = swarm.clockOffsets[slot.index] ?? 0;
-      });
-      break;
-    }
-    case 'store clock':
-      server.actor.clockOffset = random.pick(STEPS);
-      world.storeClockStepped = true;
-      later(world, 120_000, () => {
-        server.actor.clockOffset = 0;
-      });
-      break;
-    case 'full disk':
-      machine.failing = true;
-      later(world, 60_000, () => {
-        machine.failing = false;
-      });
-      break;
-  }
-}
-
-function cut(world: World, slot: Slot): void {
-  const { gateway } = slot;
-  if (!gateway) return;
-  gateway.connection.isCut = true;
-  world.loseConnection(gateway);
-  later(world, 60_000, () => {
-    gateway.connection.isCut = !gateway.actor.alive;
-  });
-}
-
-/** The server is away for a while, and then another takes its place, perhaps. */
-function outage(world: World, atItsEnd: () => void): void {
-  const { server } = world;
-  if (!server.isUp) return;
-  server.isUp = false;
-  world.loseConnections();
-  atItsEnd();
-  // Some outages outlast what is remembered in any case.
-  later(world, world.random.pick([30_000, 30_000, 300_000]), () => {
-    server.isUp = true;
-  });
-}
-
-function empty(world: World, lag: number): void {
-  const { server } = world;
-  if (server.isEmpty || !server.isUp) return;
-  world.lose(server.rollBack(lag), 'emptied');
-  server.forgetAll();
-  world.loseConnections();
-  later(world, 60_000, () => {
-    if (!server.isEmpty) return;
-    world.lose(server.restore(), 'emptied');
+  #empty(lag: number): void {
+    const world = this.#world;
+    const { server, rollbacks } = world;
+    if (server.isEmpty || !server.isUp) return;
+    rollbacks.lose(server.rollBack(lag), 'emptied');
+    server.forgetAll();
     world.loseConnections();
-  });
-}
+    this.#later(60_000, () => {
+      if (!server.isEmpty) return;
+      rollbacks.lose(server.restore(), 'emptied');
+      world.loseConnections();
+    });
+  }
 
-function stop(world: World, slot: Slot): void {
-  const { gateway } = slot;
-  if (!gateway) return;
-  world.note(`${gateway.actor.name} is told to stop`);
-  world.time.after(gateway.actor, 0, () => {
-    gateway.stop(10_000).then(
-      () => {
-        if (slot.gateway === gateway) slot.gateway = undefined;
-        later(world, 20_000, () => restart(world, slot));
-      },
-      (error: unknown) => world.fail(`a gateway could not stop: ${String(error)}`),
-    );
-  });
-}
+  #stop(slot: Slot): void {
+    const world = this.#world;
+    const { gateway } = slot;
+    if (!gateway) return;
+    world.note(`${gateway.actor.name} is told to stop`);
+    world.time.after(gateway.actor, 0, () => {
+      gateway.stop(10_000).then(
+        () => {
+          if (slot.gateway === gateway) slot.gateway = undefined;
+          this.#later(20_000, () => this.#restart(slot));
+        },
+        (error: unknown) => world.fail(`a gateway could not stop: ${String(error)}`),
+      );
+    });
+  }
 
-function restart(world: World, slot: Slot): void {
-  if (!slot.gateway?.actor.alive) world.start(slot);
-}
+  #restart(slot: Slot): void {
+    if (!slot.gateway?.actor.alive) this.#world.start(slot);
+  }
 
-function later(world: World, mostMs: number, run: () => void): void {
-  world.time.after(world.fate, world.random.skewed(1, mostMs), run);
+  #sometime(run: () => void): void {
+    this.#after(this.#world.random.between(1, TROUBLE_MS - 1), run);
+  }
+
+  #later(mostMs: number, run: () => void): void {
+    this.#after(this.#world.random.skewed(1, mostMs), run);
+  }
+
+  #after(ms: number, run: () => void): void {
+    this.#world.time.after(this.#world.fate, ms, run);
+  }
 }

@@ -1,4 +1,4 @@
-import { growthOf } from '../../src/holds/growth.ts';
+import { type Growth, growthOf } from '../../src/holds/growth.ts';
 import type { Hold } from '../../src/holds/hold.ts';
 import type { LedgerEvent } from '../../src/ledger/events.ts';
 import type { LedgerStore } from '../../src/ledger/ledger.ts';
@@ -6,16 +6,18 @@ import type { OfflineAllowanceLimits } from '../../src/ledger/reliable/offline-a
 import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
 import { clockOf, type StoreClock } from '../../src/ledger/store-clock.ts';
+import type { Quote } from '../../src/metering/estimate.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { Settlements } from '../../src/settlement.ts';
 import { changed } from './changed.ts';
-import { Connection, type NetworkFaults } from './connection.ts';
+import { Connection, type NetworkFaults, type StampedReply } from './connection.ts';
 import type { Disk } from './disk.ts';
-import { chunkOf, lastChunkOf, MODEL, type Plan, quoteOf, TARGET } from './provider.ts';
+import { Leaving } from './leaving.ts';
+import { chunkOf, END_MS, headOf, lastChunkOf, MODEL, type Plan, quoteOf, TARGET } from './provider.ts';
 import type { Random } from './random.ts';
 import type { StoreServer } from './store-server.ts';
-import type { Ending, Incarnation, RequestTruth } from './truth.ts';
+import { type Asked, type Ending, type Incarnation, RequestTruth } from './truth.ts';
 import { Actor, type VirtualTime } from './virtual-time.ts';
 
 /** How the gateways of a world are set up. */
@@ -42,15 +44,24 @@ export interface GatewayPlants {
   /** What its request ids are made by. */
   readonly idClock?: (() => number) | undefined;
   readonly disk?: ((files: Disk['files']) => Disk['files']) | undefined;
+  /** What became of a request, as it is told to the settlements. */
+  readonly outcome?: ((outcome: Outcome) => Outcome) | undefined;
+  readonly meter?: ((meter: UsageMeter) => UsageMeter) | undefined;
+  /** What a provider is told that it may write at most. */
+  readonly outputLimit?: ((hold: Hold) => number | undefined) | undefined;
 }
+
+/** What a gateway wants to be posted: a charge, with the tokens that it counts, or that the hold is given back. */
+export type Intent = { readonly amount: bigint; readonly tokens: number } | 'void';
 
 /** What a gateway tells the world. */
 export interface GatewayWitness {
   readonly onRequest: (truth: RequestTruth) => void;
-  readonly onEnded: (truth: RequestTruth, ending: Ending, dispatched: boolean) => void;
-  readonly onIntent: (gateway: Incarnation, requestId: string, intent: bigint | 'void') => void;
+  readonly onAdmitted: (truth: RequestTruth) => void;
+  readonly onEnded: (truth: RequestTruth, ending: Ending) => void;
+  readonly onIntent: (gateway: Incarnation, requestId: string, intent: Intent) => void;
   readonly onSettled: (gateway: Incarnation, requestId: string, charged: string) => void;
-  readonly onReply: (gateway: Incarnation, account: string, sentAt: number, seq: bigint) => void;
+  readonly onReply: (gateway: Incarnation, reply: StampedReply) => void;
   readonly onEvent: (gateway: Incarnation, event: LedgerEvent) => void;
   readonly onError: (gateway: Incarnation, error: Error, requestId: string | undefined) => void;
 }
@@ -65,12 +76,6 @@ export interface GatewayOptions {
   readonly terms: GatewayTerms;
   readonly plants: GatewayPlants;
   readonly witness: GatewayWitness;
-}
-
-export interface Caller {
-  readonly account: string;
-  readonly key: string;
-  readonly externalKey: boolean;
 }
 
 /** A process of a gateway, with the real parts that money goes through; it is born running. */
@@ -103,7 +108,7 @@ export class Gateway {
       faults,
       actor: this.actor,
       durableAfterMs: terms.durableAfterMs,
-      onReply: (account, sentAt, seq) => witness.onReply(this.incarnation, account, sentAt, seq),
+      onReply: (reply) => witness.onReply(this.incarnation, reply),
     });
     this.#clock = clockOf(this.connection);
     this.store = this.#makeStore();
@@ -157,7 +162,9 @@ export class Gateway {
     const { witness } = this.#options;
     return changed(store, {
       settle: (command) => {
-        witness.onIntent(this.incarnation, command.requestId, command.amount);
+        const { requestId, amount, usage } = command;
+        const tokens = usage.promptTokens + usage.completionTokens;
+        witness.onIntent(this.incarnation, requestId, { amount, tokens });
         return store.settle(command);
       },
       void: (command) => {
@@ -192,144 +199,129 @@ export class Gateway {
     this.kill('stopped');
   }
 
-  /** A client's request, from its arrival to its end. */
-  async serve(plan: Plan, caller: Caller): Promise<void> {
-    if (this.#closing) return;
+  /** A client's request, from its arrival to its end; undefined where it gets no answer at all. */
+  async serve(asked: Asked): Promise<RequestTruth | undefined> {
+    if (this.#closing) return undefined;
     this.#running += 1;
-    const leaves = new Leaving(plan.leavesAfterMs);
-    const truth: RequestTruth = {
-      id: this.#ids.next(),
-      knewTheTime: this.heardAt < this.#options.time.now,
-      account: caller.account,
-      plan,
+    const { witness, time } = this.#options;
+    const { plan } = asked;
+    const leaves = new Leaving(plan.leaves);
+    const quote = quoteOf(plan);
+    const truth = new RequestTruth(this.#ids.next(), asked, {
       gateway: this.incarnation,
-      state: 'asked',
-      hold: 0n,
-      isOffline: false,
-      answerBegan: false,
-      seen: 0,
-      delivered: 0,
-      endedAt: 0,
-      due: undefined,
-      intent: undefined,
-      isAcknowledged: false,
-      charged: undefined,
-      isDeadLetter: false,
-      lostBy: new Set(),
-      lostAt: 0,
-      isForgiven: false,
-    };
-    this.#options.witness.onRequest(truth);
+      knewTheTime: this.heardAt < time.now,
+      tokens: quote.tokens,
+    });
+    witness.onRequest(truth);
     try {
       let hold: Hold;
       try {
-        hold = await this.#settlements.admit({
-          requestId: truth.id,
-          caller,
-          model: MODEL,
-          quote: quoteOf(plan),
-          stream: plan.stream,
-          idempotencyKey: undefined,
-          exchange: {},
-          startedAt: performance.now(),
-        });
-      } catch {
+        hold = await this.#admit(asked, truth.id, quote);
+      } catch (error) {
         truth.state = 'refused';
-        return;
+        truth.refusal = error;
+        return truth;
       }
       truth.state = 'running';
+      truth.held = hold;
+      truth.heldAtFirst = hold.amount;
       truth.isOffline = !this.#admitted.has(truth.id);
-      truth.hold = hold.amount;
-      const outcome = await this.#run(plan, truth, hold, leaves);
-      truth.hold = hold.amount;
+      witness.onAdmitted(truth);
+      const outcome = this.#said(await this.#run(plan, truth, hold, leaves));
       truth.state = 'ended';
-      truth.endedAt = this.#options.time.now;
-      this.#options.witness.onEnded(truth, outcome.ending as Ending, outcome.dispatched);
+      truth.endedAt = time.now;
+      witness.onEnded(truth, outcome.ending as Ending);
       hold.settle(outcome);
+      return truth;
     } finally {
       leaves.forget();
       this.#running -= 1;
     }
   }
 
+  /** As the gateway says it. */
+  #said(outcome: Outcome): Outcome {
+    return this.#options.plants.outcome?.(outcome) ?? outcome;
+  }
+
+  #admit({ plan, caller, idempotencyKey }: Asked, requestId: string, quote: Quote): Promise<Hold> {
+    const { account, key, externalKey, limits } = caller;
+    return this.#settlements.admit({
+      requestId,
+      caller: { account, key, externalKey, ...(limits && { limits }) },
+      model: MODEL,
+      quote,
+      stream: plan.stream,
+      idempotencyKey,
+      exchange: {},
+      startedAt: performance.now(),
+    });
+  }
+
   /** What completion.ts does between an admit and its settlement. */
   async #run(plan: Plan, truth: RequestTruth, hold: Hold, leaves: Leaving): Promise<Outcome> {
-    const { idleMs } = this.#options.terms;
     const target = TARGET;
-    if (leaves.left) return { ending: 'client_gone', target, dispatched: false };
-    if (await leaves.during(plan.headMs)) return { ending: 'client_gone', target, dispatched: true };
-    if (plan.answer === 'none') return { ending: 'upstream_error', target, dispatched: true };
+    if (leaves.left || (await leaves.during('connect', plan.connectMs))) {
+      return { ending: 'client_gone', target, dispatched: false };
+    }
+    truth.isSent = true;
+    if (await leaves.during('head', plan.headMs)) return { ending: 'client_gone', target, dispatched: true };
+    if (plan.answer === 'none') return { ending: 'upstream_error', target, dispatched: false };
 
-    const meter = new UsageMeter();
-    const status = plan.answer === 'stream' ? 200 : 500;
-    const end = (ending: Ending, withheld = false): Outcome => {
-      meter.end();
-      const delivered = withheld ? brake?.delivered : undefined;
-      return { ending, target, dispatched: true, answer: { status, meter, delivered } };
-    };
+    const { plants } = this.#options;
+    const meter = plants.meter?.(new UsageMeter()) ?? new UsageMeter();
+    const status = plan.answer === 'whole' ? 200 : 500;
     hold.watch(target, meter);
     const brake = growthOf(hold, meter);
-    if (status === 500) return end('finished');
+    const { ending, withheld } =
+      status === 200
+        ? await this.#relay(plan, truth, { hold, meter, brake, leaves })
+        : { ending: 'finished' as const };
+    meter.end();
+    const delivered = withheld ? brake?.delivered : undefined;
+    return { ending, target, dispatched: true, answer: { status, meter, delivered } };
+  }
+
+  /** Hands the answer on, as relay.ts does. */
+  async #relay(
+    plan: Plan,
+    truth: RequestTruth,
+    { hold, meter, brake, leaves }: Relayed,
+  ): Promise<{ readonly ending: Ending; readonly withheld?: boolean }> {
+    const { terms, plants } = this.#options;
     truth.answerBegan = true;
-    const limit = plan.overDelivers ? Infinity : (hold.outputLimit ?? Infinity);
+    meter.write(headOf(plan));
+    const told = plants.outputLimit ? plants.outputLimit(hold) : hold.outputLimit;
+    const limit = plan.overDelivers ? Infinity : (told ?? Infinity);
     for (const planned of plan.chunks) {
-      if (await leaves.during(plan.gapMs)) return end('client_gone');
+      if (await leaves.during('answer', plan.gapMs)) return { ending: 'client_gone' };
       const tokens = Math.min(planned, limit - truth.seen);
       if (tokens === 0) break;
-      meter.write(chunkOf(tokens));
+      meter.write(chunkOf(plan, tokens));
       truth.seen += tokens;
       if (brake && !brake.mayPass()) {
         const refusal = await Promise.race([brake.untilPassable(), leaves.leaving]);
-        if (refusal === 'left') return end('client_gone', true);
-        if (refusal) return end('credits_exhausted', true);
+        if (refusal === 'left') return { ending: 'client_gone', withheld: true };
+        if (refusal) return { ending: 'credits_exhausted', withheld: true };
       }
       truth.delivered = truth.seen;
     }
-    if (plan.end === 'cut') return end('upstream_cut');
-    if (plan.end === 'stall') return end((await leaves.during(idleMs)) ? 'client_gone' : 'timeout');
+    if (plan.end === 'cut') return { ending: 'upstream_cut' };
+    if (plan.end === 'stall') {
+      return { ending: (await leaves.during('end', terms.idleMs)) ? 'client_gone' : 'timeout' };
+    }
+    if (plan.leaves?.step === 'end' && (await leaves.during('end', END_MS))) return { ending: 'client_gone' };
     meter.write(lastChunkOf(plan, truth.seen));
-    return end('finished');
+    return { ending: 'finished' };
   }
 }
 
-/** A client's patience. */
-class Leaving {
-  readonly leaving: Promise<'left'>;
-  left = false;
-  readonly #timer: NodeJS.Timeout | undefined;
-  #tell: (() => void) | undefined;
-
-  constructor(afterMs: number) {
-    let resolve: (left: 'left') => void = () => {};
-    this.leaving = new Promise((resolver) => {
-      resolve = resolver;
-    });
-    if (afterMs === Infinity) return;
-    this.#timer = setTimeout(() => {
-      this.left = true;
-      resolve('left');
-      this.#tell?.();
-    }, afterMs);
-  }
-
-  /** Waits; says whether the client left meanwhile. */
-  during(ms: number): Promise<boolean> {
-    if (this.left || ms <= 0) return Promise.resolve(this.left);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#tell = undefined;
-        resolve(this.left);
-      }, ms);
-      this.#tell = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
-    });
-  }
-
-  forget(): void {
-    clearTimeout(this.#timer);
-  }
+/** What an answer passes. */
+interface Relayed {
+  readonly hold: Hold;
+  readonly meter: UsageMeter;
+  readonly brake: Growth | undefined;
+  readonly leaves: Leaving;
 }
 
 function sleep(ms: number): Promise<void> {

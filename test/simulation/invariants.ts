@@ -1,4 +1,4 @@
-import type { AccountState, Admit, JournalLine, LedgerStore } from '../../src/ledger/ledger.ts';
+import type { AccountState, Admit, AdmitResult, JournalLine } from '../../src/ledger/ledger.ts';
 
 /** What is wrong with an account as it is (I1, I2, I4, I8, I11, the floor); undefined when nothing is. */
 export function wrongState(state: AccountState): string | undefined {
@@ -68,19 +68,17 @@ export function wrongJournal(state: AccountState, lines: readonly JournalLine[])
 /** Of one id: a grant; an adjustment; expiries of a grant; an expiry of a lease, then at most one late end; a settle. */
 const OUTCOMES = /^(gx*|a|s|o|el?)$/;
 
-/** What is wrong with a request being admitted now (I9, I10); undefined when nothing is. */
-export async function wrongAdmit(
+/** What is wrong with a request being admitted now (I9, I10). */
+export function wrongAdmit(
   command: Admit,
-  hold: bigint,
-  now: number,
-  store: LedgerStore,
-): Promise<string | undefined> {
-  const { account, requestId, want, min, notAfter, reassert = false, externalKey = false } = command;
+  { hold, now }: Extract<AdmitResult, { code: 'ok' }>,
+  state: AccountState | undefined,
+): string | undefined {
+  const { requestId, want, min, notAfter, reassert = false, externalKey = false } = command;
   if (now > notAfter) return `I10: ${requestId} was admitted at ${now}, its caller waited until ${notAfter}`;
   if (hold > want) return `${requestId} wanted ${want} and holds ${hold}`;
   if (reassert) return undefined;
   if (hold < min) return `${requestId} wanted at least ${min} and holds ${hold}`;
-  const state = await store.snapshot(account);
   if (!state) return `${requestId} was admitted to an account that isn't there`;
   const record = state.requests.find(({ id }) => id === requestId);
   if (record?.state !== 'held' || record.amount !== hold)

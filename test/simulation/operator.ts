@@ -3,15 +3,21 @@ import { hash } from 'node:crypto';
 import { type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
 import type { Gateway } from './gateway.ts';
 import { priceOf } from './provider.ts';
+import type { Command, Sent } from './store-server.ts';
+import type { Account } from './swarm.ts';
 import type { OperationTruth } from './truth.ts';
 import { Actor } from './virtual-time.ts';
-import type { World } from './world.ts';
+import { LONGEST_ON_ITS_WAY_MS, type World } from './world.ts';
+
+/** A disk or a replica that is slow is waited for as often. */
+const DURABLE_TRIES = 5;
 
 /** Those who grant credits, correct balances, freeze accounts and revoke keys, through whatever gateway is there. */
 export class Operator {
   readonly actor = new Actor('operator');
   readonly #world: World;
   #operations = 0;
+  readonly #sanctioning = new Set<string>();
 
   constructor(world: World) {
     this.#world = world;
@@ -22,7 +28,7 @@ export class Operator {
     const { server, swarm } = this.#world;
     for (const { id, opening, keys, externalKeys } of swarm.accounts) {
       const grant = { account: id, id: openingOf(id), amount: opening };
-      void server.apply('grant', 'nobody', id, grant.id, (store) => store.grant(grant));
+      this.#apply('grant', id, grant.id, (store) => store.grant(grant));
       for (const { id: key, limits } of externalKeys ? [] : keys) {
         const create = {
           account: id,
@@ -31,10 +37,15 @@ export class Operator {
           name: key,
           ...(limits && { limits }),
         };
-        void server.apply('createKey', 'nobody', id, key, (store) => store.createKey(create));
+        this.#apply('createKey', id, key, (store) => store.createKey(create));
       }
     }
     server.makeSafe(server.length);
+  }
+
+  #apply(name: Command, account: string, about: string, run: Sent['run']): void {
+    const { server, time } = this.#world;
+    void server.apply({ from: 'nobody', sentAt: time.now, name, account, about, run });
   }
 
   /** Adds or takes credits, and repeats that until it is acknowledged, and durable where that can be told. */
@@ -65,6 +76,7 @@ export class Operator {
       ...(priority !== undefined && { priority }),
     };
     const adjust = { account, id, delta: operation.amount, reason: 'correction' };
+    let patience = DURABLE_TRIES;
     this.#repeat(id, async (store, gateway) => {
       const result = isGrant ? await store.grant(grant) : await store.adjust(adjust);
       const { code } = result;
@@ -72,33 +84,54 @@ export class Operator {
       operation.isAcknowledged = true;
       operation.isDurable ||= result.durable === true;
       operation.by = gateway.incarnation;
-      return result.durable !== false;
+      patience -= 1;
+      return result.durable !== false || patience === 0;
     });
   }
 
-  /** Freezes an account or releases it, or revokes a key. */
+  /** Freezes an account, and releases it after a while, perhaps; or revokes a key. */
   sanction(): void {
-    const { random, swarm } = this.#world;
-    const account = random.pick(swarm.accounts as [(typeof swarm.accounts)[0]]);
-    const key = random.pick(account.keys as [(typeof account.keys)[0]]).id;
-    const frozen = random.chance(0.7);
-    const revokes = !account.externalKeys && random.chance(0.4);
-    this.#repeat('sanction', async (store, gateway) => {
-      const { time } = this.#world;
+    const { random, time } = this.#world;
+    const { account, key } = this.#world.someKey();
+    if (!account.externalKeys && random.chance(0.4)) {
+      this.#sanction(account, key.id, true);
+      return;
+    }
+    const mayThaw = random.chance(0.7);
+    this.#sanction(account, undefined, true, () => {
+      if (!mayThaw) return;
+      const afterMs = random.skewed(LONGEST_ON_ITS_WAY_MS, 120_000);
+      time.after(this.actor, afterMs, () => this.#sanction(account, undefined, false));
+    });
+  }
+
+  /** One at a time of an account: of two that cross each other it isn't known which is the last. */
+  #sanction({ id }: Account, key: string | undefined, frozen: boolean, then = (): void => {}): void {
+    const { time, truth, rollbacks } = this.#world;
+    if (this.#sanctioning.has(id)) return;
+    this.#sanctioning.add(id);
+    const change = async (store: LedgerStore, gateway: Gateway): Promise<boolean> => {
       const sentAt = time.now;
-      const known = await (revokes ? store.revokeKey(account.id, key) : store.freeze(account.id, frozen));
-      if (known && this.#world.forgivenAt < sentAt) {
-        const sanction = { frozen: revokes || frozen, by: gateway.incarnation };
-        this.#world.truth.sanctions.set(revokes ? `${account.id} ${key}` : account.id, sanction);
+      const known = await (key === undefined ? store.freeze(id, frozen) : store.revokeKey(id, key));
+      if (known && rollbacks.forgivenAt < sentAt) {
+        truth.sanctions.set(key === undefined ? id : `${id} ${key}`, { frozen, by: gateway.incarnation });
       }
       return true;
+    };
+    this.#repeat('sanction', change, () => {
+      then();
+      time.after(this.actor, LONGEST_ON_ITS_WAY_MS - 1, () => this.#sanctioning.delete(id));
     });
   }
 
-  #repeat(what: string, command: (store: LedgerStore, gateway: Gateway) => Promise<boolean>): void {
+  #repeat(
+    what: string,
+    command: (store: LedgerStore, gateway: Gateway) => Promise<boolean>,
+    then = (): void => {},
+  ): void {
     const { random, slots, time } = this.#world;
     const again = (): void => {
-      time.after(this.actor, random.between(500, 5000), () => this.#repeat(what, command));
+      time.after(this.actor, random.between(500, 5000), () => this.#repeat(what, command, then));
     };
     const { gateway } = slots[random.below(slots.length)] ?? {};
     if (!gateway) {
@@ -118,7 +151,8 @@ export class Operator {
           if (answered) return;
           answered = true;
           this.#world.note(`operator: ${what} by ${gateway.actor.name}, done ${done}`);
-          if (!done) again();
+          if (done) then();
+          else again();
         },
         (error: unknown) => {
           if (!(error instanceof StoreUnavailable))

@@ -7,6 +7,8 @@ import type { Random } from './random.ts';
 const INPUT = 1_000_000n;
 const OUTPUT = 3_000_000n;
 const MODEL_OUTPUT_TOKENS = 2000;
+/** From the last word of an answer to its end. */
+export const END_MS = 20;
 
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 600_000, idleMs: 120_000, totalMs: 3_600_000 };
 
@@ -25,12 +27,29 @@ export const MODEL: Model = createCatalog(
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 
-/** What a client asks for, what the provider does with it, and when the client leaves. */
-export interface Plan {
+/** What the body of a request says. */
+export interface Body {
   readonly promptChars: number;
   readonly outputCap: number;
   readonly stream: boolean;
-  readonly answer: 'none' | 'error status' | 'stream';
+}
+
+/** Steps of a request, in order. */
+export const STEPS = ['admit', 'connect', 'head', 'answer', 'end'] as const;
+export type Step = (typeof STEPS)[number];
+
+/** When a client hangs up: so long after a step has begun. */
+export interface Leave {
+  readonly step: Step;
+  readonly afterMs: number;
+}
+
+/** What a client asks for, what the provider does with it, and when the client leaves. */
+export interface Plan extends Body {
+  /** Of the prompt, as the provider counts them. */
+  readonly promptTokens: number;
+  readonly connectMs: number;
+  readonly answer: 'none' | 'error status' | 'whole';
   readonly headMs: number;
   /** Tokens of each chunk, four characters a token. */
   readonly chunks: readonly number[];
@@ -40,7 +59,7 @@ export interface Plan {
   readonly end: 'done' | 'cut' | 'stall';
   /** Told at the end: the true counts, nothing, zero, three times the output, or nonsense. */
   readonly usage: 'true' | 'omitted' | 'zero' | 'more' | 'absurd';
-  readonly leavesAfterMs: number;
+  readonly leaves: Leave | undefined;
 }
 
 export interface Habits {
@@ -51,13 +70,25 @@ export interface Habits {
   readonly omits: number;
   /** Providers whose counts are not those of our estimates. */
   readonly lies: number;
+  /** Prompts of more tokens than a quarter of their characters. */
+  readonly dense: number;
   /** Ignores the limit it was given. */
   readonly overDelivers: number;
   readonly clientsLeave: number;
+  /** With an idempotency key; those may come again. */
+  readonly clientsNameRequests: number;
 }
 
-export function planRequest(random: Random, habits: Habits): Plan {
-  const outputCap = random.between(1, 60);
+export function planBody(random: Random): Body {
+  return {
+    promptChars: random.between(1, 400),
+    outputCap: random.between(1, 60),
+    stream: random.chance(0.7),
+  };
+}
+
+export function planRequest(random: Random, habits: Habits, body: Body): Plan {
+  const { promptChars, outputCap } = body;
   const over = random.chance(habits.overDelivers) ? random.between(2, 4) : 1;
   const tokens = random.between(0, outputCap * over);
   const count = Math.min(tokens, random.between(1, 6));
@@ -65,14 +96,23 @@ export function planRequest(random: Random, habits: Habits): Plan {
     { length: count },
     (_, n) => Math.floor(tokens / count) + (n < tokens % count ? 1 : 0),
   );
+  const connectMs = Math.floor(random.skewed(0, 200));
   const headMs = Math.floor(random.skewed(1, habits.longestMs / 4));
   const gapMs = Math.floor(random.skewed(0, (habits.longestMs * 0.75) / Math.max(1, count)));
-  const totalMs = headMs + gapMs * count;
+  const estimate = promptTokensOf(body);
+  const lasting: Readonly<Record<Step, number>> = {
+    admit: Math.floor(random.skewed(0, 500)),
+    connect: connectMs,
+    head: headMs,
+    answer: gapMs * count,
+    end: END_MS,
+  };
+  const step = random.pick(STEPS);
   return {
-    promptChars: random.between(1, 400),
-    outputCap,
-    stream: random.chance(0.7),
-    answer: random.chance(habits.refuses) ? random.pick(['none', 'error status']) : 'stream',
+    ...body,
+    promptTokens: random.chance(habits.dense) ? random.between(estimate, promptChars + 8) : estimate,
+    connectMs,
+    answer: random.chance(habits.refuses) ? random.pick(['none', 'error status']) : 'whole',
     headMs,
     chunks,
     gapMs,
@@ -83,7 +123,9 @@ export function planRequest(random: Random, habits: Habits): Plan {
       : random.chance(habits.omits)
         ? 'omitted'
         : 'true',
-    leavesAfterMs: random.chance(habits.clientsLeave) ? random.below(Math.max(2, 1.2 * totalMs)) : Infinity,
+    leaves: random.chance(habits.clientsLeave)
+      ? { step, afterMs: random.below(1 + lasting[step]) }
+      : undefined,
   };
 }
 
@@ -111,7 +153,7 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
 }
 
 /** By the rules of the documentation, not by the code: a quarter of the characters, and four for the message. */
-export function promptTokensOf({ promptChars }: Plan): number {
+export function promptTokensOf({ promptChars }: Body): number {
   return Math.ceil(promptChars / 4) + 4;
 }
 
@@ -127,32 +169,43 @@ export function toldUsage(
 ): { readonly prompt: number; readonly output: number } | undefined {
   switch (plan.usage) {
     case 'true':
-      return { prompt: promptTokensOf(plan), output };
+      return { prompt: plan.promptTokens, output };
     case 'zero':
       return { prompt: 0, output: 0 };
     case 'more':
-      return { prompt: promptTokensOf(plan), output: 3 * output };
+      return { prompt: plan.promptTokens, output: 3 * output };
     default:
       return undefined;
   }
 }
 
 const chunkBytes = new Map<number, Buffer>();
+const JSON_BEGIN = Buffer.from('{"choices":[{"index":0,"message":{"role":"assistant","content":"');
 
-export function chunkOf(tokens: number): Buffer {
-  let bytes = chunkBytes.get(tokens);
+/** The beginning of an answer; that of a stream says nothing. */
+export function headOf({ stream }: Plan): Buffer {
+  return stream ? Buffer.alloc(0) : JSON_BEGIN;
+}
+
+export function chunkOf({ stream }: Plan, tokens: number): Buffer {
+  let bytes = chunkBytes.get(stream ? tokens : -tokens);
   if (!bytes) {
-    const delta = { content: 'abcd'.repeat(tokens) };
-    bytes = eventOf({ choices: [{ index: 0, delta, finish_reason: null }] });
-    chunkBytes.set(tokens, bytes);
+    const content = 'abcd'.repeat(tokens);
+    bytes = stream
+      ? eventOf({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })
+      : Buffer.from(content);
+    chunkBytes.set(stream ? tokens : -tokens, bytes);
   }
   return bytes;
 }
 
-/** The end of an answer: its reason, its usage, `[DONE]`. */
+/** The end of an answer: its reason, its usage, and of a stream `[DONE]`. */
 export function lastChunkOf(plan: Plan, output: number): Buffer {
   const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e12 } : toldUsage(plan, output);
   const usage = told && { prompt_tokens: told.prompt, completion_tokens: told.output };
+  if (!plan.stream) {
+    return Buffer.from(`"},"finish_reason":"stop"}]${usage ? `,"usage":${JSON.stringify(usage)}` : ''}}`);
+  }
   return Buffer.concat([
     eventOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
     ...(usage ? [eventOf({ choices: [], usage })] : []),

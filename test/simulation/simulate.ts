@@ -1,8 +1,9 @@
-import { heal, plan } from './fate.ts';
+import { Clients } from './clients.ts';
+import { Fate } from './fate.ts';
 import { Operator } from './operator.ts';
 import type { Plant } from './plants.ts';
 import { heldForNobody, wrongEnd } from './verdict.ts';
-import { START, TROUBLE_MS, World } from './world.ts';
+import { TROUBLE_MS, World } from './world.ts';
 
 /** What came of a seed. */
 export interface Report {
@@ -28,14 +29,15 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
   const { swarm, time, server } = world;
   const onRejection = (error: unknown): void => world.fail(`nobody caught: ${String(error)}`);
   process.on('unhandledRejection', onRejection);
+  const operator = new Operator(world);
+  const fate = new Fate(world, operator, new Clients(world));
   try {
     time.after(world.fate, 0, () => {
-      const operator = new Operator(world);
       operator.open();
-      plan(world, operator);
+      fate.plan();
     });
-    await time.run(START + TROUBLE_MS);
-    time.after(world.fate, 0, () => heal(world));
+    await time.run(swarm.startsAt + TROUBLE_MS);
+    time.after(world.fate, 0, () => fate.heal());
     const { longestMs } = swarm.habits;
     const { idleMs, leaseMs } = swarm.terms;
     await time.run(time.now + longestMs + idleMs + 20_000);
@@ -61,8 +63,8 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
     events: time.events,
     requests: world.truth.requests.size,
     commands: server.length,
-    rollbacks: world.rollbacks,
-    virtualMs: time.now - START,
+    rollbacks: world.rollbacks.count,
+    virtualMs: time.now - swarm.startsAt,
     counts: world.counts,
   };
 }

@@ -2,18 +2,23 @@ import type { LedgerStore } from '../../src/ledger/ledger.ts';
 import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
 import { Actor, type VirtualTime } from './virtual-time.ts';
 
-/** A command that changes something, as the server took it. */
-export interface Entry {
-  /** When it came, by the right time and by the server's clock. */
-  readonly wall: number;
-  readonly at: number;
-  /** Who sent it. */
-  readonly from: string;
+/** A command on its way. */
+export interface Sent {
+  readonly sentAt: number;
   readonly name: Command;
   /** The id of its request, grant or adjustment, or the key or account that it is about. */
   readonly about: string;
   readonly account: string;
   readonly run: (store: LedgerStore) => Promise<unknown>;
+}
+
+/** A command as the server took it. */
+export interface Entry extends Sent {
+  /** Who sent it. */
+  readonly from: string;
+  /** When it came, by the right time and by the server's clock. */
+  readonly wall: number;
+  readonly at: number;
 }
 
 export type Command = Exclude<keyof LedgerStore, 'mayRollBack' | 'losses' | 'ready' | 'accounts' | 'close'>;
@@ -26,6 +31,14 @@ export interface StoreServerOptions {
   readonly onApplied: (entry: Entry, result: unknown) => void;
 }
 
+/** A server with what it took. */
+interface Primary {
+  readonly log: Entry[];
+  readonly inside: LedgerStore;
+  /** How many had been the primary before. */
+  readonly epoch: number;
+}
+
 /**
  * The server that the store is on, with its replicas: a MemoryStore and the log of what it took.
  *
@@ -35,20 +48,19 @@ export class StoreServer {
   readonly actor = new Actor('store');
   readonly #options: StoreServerOptions;
   readonly #clock: { replayed: number | undefined } = { replayed: undefined };
-  #log: Entry[] = [];
-  #inside: LedgerStore;
+  #primary: Primary;
+  /** The primary before, where it does not know yet that it is none, and those who still ask it. */
+  #former: { readonly primary: Primary; readonly clients: ReadonlySet<string> } | undefined;
   /** So many entries no failover takes. */
   #safe = 0;
   isUp = true;
-  /** Counts the times at which another server took its place. */
-  failovers = 0;
-  /** Set while it runs without any of its data. */
-  #isEmpty = false;
-  #kept: Entry[] = [];
+  /** What it had before it lost all of its data; undefined while it has them. */
+  #kept: Entry[] | undefined;
+  #epochs = 0;
 
   constructor(options: StoreServerOptions) {
     this.#options = options;
-    this.#inside = this.#fresh();
+    this.#primary = { log: [], inside: this.#fresh(), epoch: 0 };
   }
 
   /** The store's clock. */
@@ -58,91 +70,116 @@ export class StoreServer {
 
   /** What it is now, for checks that change nothing. */
   get inside(): LedgerStore {
-    return this.#inside;
+    return this.#primary.inside;
   }
 
   get isEmpty(): boolean {
-    return this.#isEmpty;
+    return this.#kept !== undefined;
   }
 
   get length(): number {
-    return this.#log.length;
+    return this.#primary.log.length;
+  }
+
+  /** What a client finds. */
+  insideFor(client: string): LedgerStore {
+    return this.#primaryOf(client).inside;
+  }
+
+  /** Rises for a client with each server that takes the place of the one before. */
+  epochFor(client: string): number {
+    return this.#primaryOf(client).epoch;
+  }
+
+  /** A client still asks a server that is no primary any more. */
+  isFormerFor(client: string): boolean {
+    return this.#former?.clients.has(client) === true;
   }
 
   /** It has taken this, and no failover has taken it back. */
   has(name: Command, about: string): boolean {
-    return this.#log.some((entry) => entry.name === name && entry.about === about);
+    return this.#primary.log.some((entry) => entry.name === name && entry.about === about);
   }
 
-  async apply<T>(
-    name: Command,
-    from: string,
-    account: string,
-    about: string,
-    run: (store: LedgerStore) => Promise<T>,
-  ): Promise<T> {
-    const entry: Entry = { wall: this.#options.time.now, at: this.now, from, name, about, account, run };
-    if (CHANGES.has(name)) this.#log.push(entry);
-    const result = await run(this.#inside);
+  async apply(command: Sent & { readonly from: string }): Promise<unknown> {
+    const entry: Entry = { ...command, wall: this.#options.time.now, at: this.now };
+    const { log, inside } = this.#primaryOf(entry.from);
+    if (CHANGES.has(entry.name)) log.push(entry);
+    const result = await entry.run(inside);
     this.#options.onApplied(entry, result);
     return result;
   }
 
   /** So many entries are on a replica and on a disk, and somebody was told. */
   makeSafe(length: number): void {
-    this.#safe = Math.max(this.#safe, Math.min(length, this.#log.length));
+    this.#safe = Math.max(this.#safe, Math.min(length, this.length));
   }
 
   /** Goes back to what a replica has that lagged so far behind, or a disk that was synced so long ago. */
   rollBack(lagMs: number): readonly Entry[] {
+    const { log } = this.#primary;
     const until = this.#options.time.now - lagMs;
-    let length = this.#log.length;
-    while (length > this.#safe && (this.#log[length - 1]?.wall ?? 0) > until) length -= 1;
-    const lost = this.#log.splice(length);
-    this.failovers += 1;
-    if (lost.length > 0) this.#inside = this.#replayed();
+    let { length } = log;
+    while (length > this.#safe && (log[length - 1]?.wall ?? 0) > until) length -= 1;
+    this.#become(log.slice(0, length));
+    return log.slice(length);
+  }
+
+  /** A replica that lags takes the place of the primary, which goes on answering some of its clients. */
+  takeOver(lagMs: number, clients: ReadonlySet<string>): readonly Entry[] {
+    const primary = this.#primary;
+    const lost = this.rollBack(lagMs);
+    this.#former = { primary, clients };
     return lost;
+  }
+
+  /** The former primary answers nobody any more; what it had alone is lost to those who asked it. */
+  endTakeover(): readonly Entry[] {
+    const former = this.#former;
+    if (!former) return [];
+    this.#former = undefined;
+    const { log } = former.primary;
+    const kept = new Set(this.#primary.log);
+    return log.filter((entry) => former.clients.has(entry.from) && !kept.has(entry));
   }
 
   /** As a restart without its files: it answers, and knows nothing. */
   forgetAll(): void {
-    this.#kept = this.#log;
-    this.#log = [];
-    this.#inside = this.#fresh();
-    this.#isEmpty = true;
-    this.failovers += 1;
+    this.#kept = this.#primary.log;
+    this.#become([]);
   }
 
   /** Its operator found the files. */
   restore(): readonly Entry[] {
-    const lost = this.#log;
-    this.#log = this.#kept;
-    this.#kept = [];
-    this.#inside = this.#replayed();
-    this.#isEmpty = false;
-    this.failovers += 1;
-    return lost;
+    const { log } = this.#primary;
+    this.#become(this.#kept ?? []);
+    this.#kept = undefined;
+    return log;
   }
 
   /** A store that took the same commands at the same times. */
   async twin(): Promise<LedgerStore> {
     const fresh = this.#fresh();
-    await this.#replay(fresh);
+    await this.#replay(this.#primary.log, fresh);
     return fresh;
   }
 
-  /** It is there at the end of the event: a MemoryStore waits for nothing. */
-  #replayed(): LedgerStore {
-    const fresh = this.#fresh();
-    void this.#replay(fresh);
-    return fresh;
+  #primaryOf(client: string): Primary {
+    return this.#former?.clients.has(client) ? this.#former.primary : this.#primary;
   }
 
-  async #replay(fresh: LedgerStore): Promise<void> {
-    for (const { at, run } of this.#log) {
+  /** Another server, with this. It is there at the end of the event: a MemoryStore waits for nothing. */
+  #become(log: Entry[]): void {
+    const inside = this.#fresh();
+    void this.#replay(log, inside);
+    this.#primary = { log, inside, epoch: (this.#epochs += 1) };
+  }
+
+  async #replay(log: readonly Entry[], inside: LedgerStore): Promise<void> {
+    for (const { at, run } of log) {
       this.#clock.replayed = at;
       // What was refused then is refused now.
-      await run(fresh).catch(() => {});
+      await run(inside).catch(() => {});
     }
     this.#clock.replayed = undefined;
   }

@@ -5,6 +5,15 @@ import type { Habits } from './provider.ts';
 import { priceOf } from './provider.ts';
 import type { Random } from './random.ts';
 
+/**
+ * Worlds are judged by what the ledger is to promise across rollbacks: idempotency keys and limits hold for whoever knew
+ * of what was lost, a charge is written off only where its balance was spent, and what was lost without a sign is found.
+ */
+export const ROLLBACKS_ARE_EXACT = process.env['SIM_EXACT'] === '1';
+
+/** Prompts can have more tokens than are estimated: a hold that is smaller than wanted must cover a token a byte. */
+const CLAMPS_BY_BYTES = process.env['SIM_CLAMP'] === '1';
+
 /** What can be done to a world; each seed does some of it. */
 export const FAULTS = [
   'partition',
@@ -33,6 +42,7 @@ export interface Account {
 
 /** Everything that a seed decides before anything happens. */
 export interface Swarm {
+  readonly startsAt: number;
   readonly gateways: number;
   /** Gateway n is on machine n modulo this. */
   readonly machines: number;
@@ -63,8 +73,9 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   for (let n = 0; n < kinds; n++) faults.set(random.pick(FAULTS), random.between(1, 3));
   for (const each of focus) faults.set(each, 6);
   const isReliable = focus.length > 0 || random.chance(0.9);
-  if (!isReliable) for (const each of ROLLBACKS) faults.delete(each);
+  if (!isReliable) for (const each of FAULTS) if (isRollback(each)) faults.delete(each);
   return {
+    startsAt: random.chance(0.2) ? EVE : NOON,
     gateways,
     machines: random.between(1, gateways),
     clockOffsets: Array.from({ length: gateways }, () =>
@@ -91,8 +102,10 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
       cuts: some(0.4),
       omits: some(0.6),
       lies: random.chance(0.2) ? 0.3 : 0,
+      dense: CLAMPS_BY_BYTES && random.chance(0.3) ? 0.5 : 0,
       overDelivers: some(0.4),
       clientsLeave: some(0.6),
+      clientsNameRequests: random.pick([0, 0.2, 0.8]),
     },
     network: {
       dropRequest: some(0.1, 0.4),
@@ -103,20 +116,27 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
       latencyMs: random.pick([1, 5, 50, 300]),
     },
     faults,
-    lagMs: random.pick([20, 200, 1000, 5000]),
+    lagMs: random.pick([200, 1000, 5000, 5000]),
     operations: random.between(0, 8) + (focus.length > 0 ? 12 : 0),
-    sanctions: focus.length > 0 || random.chance(0.3) ? random.between(1, 3) : 0,
+    sanctions: random.chance(focus.length > 0 ? 0.6 : 0.3) ? random.between(1, 3) : 0,
   };
 }
+
+/** Of a Wednesday, in UTC. */
+const NOON = Date.UTC(2026, 0, 14, 12);
+/** Five minutes later a day, a week and a month begin. */
+const EVE = Date.UTC(2026, 4, 31, 23, 55);
 
 /** A little wrong, too far ahead for the store, or a day off. */
 const WRONG_CLOCKS = [-86_400_000, -3_600_000, -3000, 3000, 360_000, 86_400_000] as const;
 
-/** What needs something that repairs it. */
-const ROLLBACKS: readonly Fault[] = ['crash', 'failover', 'silent failover', 'empty restart'];
+/** The store loses what it has acknowledged: what needs something that repairs it. */
+export function isRollback(fault: Fault): boolean {
+  return ['crash', 'failover', 'silent failover', 'empty restart'].includes(fault);
+}
 
 function drawAccount(random: Random, id: string): Account {
-  const externalKeys = random.chance(0.5);
+  const externalKeys = random.chance(0.4);
   return {
     id,
     externalKeys,
@@ -124,7 +144,7 @@ function drawAccount(random: Random, id: string): Account {
     opening: priceOf(400, 60) * BigInt(random.pick([2, 5, 20, 1000])),
     keys: Array.from({ length: random.between(1, 2) }, (_, n) => ({
       id: `key${n}`,
-      limits: externalKeys || random.chance(0.5) ? undefined : drawLimits(random),
+      limits: externalKeys || random.chance(0.4) ? undefined : drawLimits(random),
     })),
   };
 }
@@ -137,8 +157,8 @@ function drawLimits(random: Random): KeyLimits {
         per: random.pick(['day', 'week', 'month', 'lifetime'] as const),
       },
     }),
-    ...(random.chance(0.3) && { requestsPerMinute: random.between(5, 60) }),
-    ...(random.chance(0.3) && { tokensPerMinute: random.between(500, 20_000) }),
+    ...(random.chance(0.3) && { requestsPerMinute: random.between(1, 10) }),
+    ...(random.chance(0.3) && { tokensPerMinute: random.between(100, 1000) }),
     ...(random.chance(0.3) && { concurrentRequests: random.between(1, 5) }),
   };
 }

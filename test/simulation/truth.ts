@@ -1,3 +1,5 @@
+import type { KeyLimits } from '../../src/ledger/keys.ts';
+import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
 import { type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
 
 /** One life of a gateway: from its start to its death. */
@@ -7,37 +9,103 @@ export interface Incarnation {
   died?: { readonly at: number; readonly how: 'killed' | 'power cut' | 'stopped' };
 }
 
+/** Who asks. */
+export interface Caller {
+  readonly account: string;
+  readonly key: string;
+  readonly externalKey: boolean;
+  readonly limits: KeyLimits | undefined;
+}
+
+/** What a client sends. */
+export interface Asked {
+  readonly plan: Plan;
+  readonly caller: Caller;
+  readonly idempotencyKey: IdempotencyKey | undefined;
+}
+
+/** An admission as the store applied it. */
+export interface Admission {
+  /** By the store's clock. */
+  readonly at: number;
+  /** Start of the budget's window that it is in. */
+  readonly window: number;
+  /** What speaks against it. */
+  readonly wrong: string | undefined;
+  /** It was admitted in the one window in which a used idempotency key can be admitted again. */
+  readonly isExcused: boolean;
+}
+
 /** What really became of a request, whatever the ledger believes. */
-export interface RequestTruth {
+export class RequestTruth {
   readonly id: string;
   readonly account: string;
+  readonly key: string;
+  readonly limits: KeyLimits | undefined;
+  readonly idempotencyKey: IdempotencyKey | undefined;
   readonly plan: Plan;
   readonly gateway: Incarnation;
   /** Its gateway had heard from the store before what time it is. */
   readonly knewTheTime: boolean;
-  state: 'asked' | 'refused' | 'running' | 'ended';
-  hold: bigint;
+  /** What it counts against its key's tokens per minute while it runs. */
+  readonly tokens: number;
+  state: 'asked' | 'refused' | 'running' | 'ended' = 'asked';
+  /** What its client was told that refused it. */
+  refusal: unknown;
+  /** What is held for it, as its gateway knows. */
+  held: { readonly amount: bigint } = { amount: 0n };
+  heldAtFirst = 0n;
+  admission: Admission | undefined;
   /** It took of the offline allowance. */
-  isOffline: boolean;
-  answerBegan: boolean;
+  isOffline = false;
+  /** Its provider has received it. */
+  isSent = false;
+  answerBegan = false;
   /** Tokens that the gateway got, and that went on to the client. */
-  seen: number;
-  delivered: number;
-  endedAt: number;
+  seen = 0;
+  delivered = 0;
+  endedAt = 0;
   /** What it may be charged, once it has ended; undefined where its hold is to be given back. */
   due: Due | undefined;
   /** What its gateway wanted to be posted: its charge, or `void`. */
   intent: bigint | 'void' | undefined;
-  isAcknowledged: boolean;
+  /** Tokens that it counts once it has ended. */
+  tokensUsed: number | undefined;
+  /** When the store settled or voided it, by the store's clock. */
+  finishedAt: number | undefined;
+  isAcknowledged = false;
   /** What its gateway was told that it was charged. */
   charged: bigint | undefined;
   /** Its charge is in a file for an operator. */
-  isDeadLetter: boolean;
+  isDeadLetter = false;
   /** Who had posted what a failover then took. */
-  readonly lostBy: Set<Incarnation>;
-  lostAt: number;
+  readonly lostBy = new Set<Incarnation>();
+  lostAt = 0;
   /** It was taken in a way that nobody promises to repair. */
-  isForgiven: boolean;
+  isForgiven = false;
+  /** Gateway -> since when it knows from an answer that the store has this request. */
+  readonly knownTo = new Map<string, number>();
+
+  constructor(
+    id: string,
+    { plan, caller, idempotencyKey }: Asked,
+    known: Pick<RequestTruth, 'gateway' | 'knewTheTime' | 'tokens'>,
+  ) {
+    this.id = id;
+    this.plan = plan;
+    this.account = caller.account;
+    this.key = caller.key;
+    this.limits = caller.limits;
+    this.idempotencyKey = idempotencyKey;
+    this.gateway = known.gateway;
+    this.knewTheTime = known.knewTheTime;
+    this.tokens = known.tokens;
+  }
+
+  /** Its client was served, or is. */
+  get wasAdmitted(): boolean {
+    return this.state === 'running' || this.state === 'ended';
+  }
 }
 
 /** What an operator did, by the id of the grant or adjustment. */
@@ -69,22 +137,21 @@ export type Ending =
 
 /** What a request may be charged when it ends so, both ends included; undefined where it is given back. */
 export function chargeFor(
-  { plan, delivered, hold, answerBegan }: RequestTruth,
+  { plan, delivered, held, isSent, answerBegan }: RequestTruth,
   ending: Ending,
-  dispatched: boolean,
   isTruthful: boolean,
 ): Due | undefined {
   const prompt = promptTokensOf(plan);
   const estimate = (outputTokens: number): Due => {
-    // What was learned of untrue counts corrects estimates by up to two.
+    // What was learned of counts that differ from our estimates corrects those by up to two.
     const [low, high] = isTruthful ? [1, 1] : [0.5, 2];
-    const atMost = (charge: bigint): bigint => (charge < hold ? charge : hold);
+    const atMost = (charge: bigint): bigint => (charge < held.amount ? charge : held.amount);
     return {
       least: atMost(priceOf(Math.floor(low * prompt), Math.floor(low * outputTokens))),
       most: atMost(priceOf(Math.ceil(high * prompt), Math.ceil(high * outputTokens))),
     };
   };
-  if (!dispatched) return undefined;
+  if (!isSent) return undefined;
   if (!answerBegan) return ending === 'client_gone' ? estimate(0) : undefined;
   if (ending === 'finished') {
     const told = toldUsage(plan, delivered);
@@ -98,13 +165,13 @@ export function chargeFor(
 
 /** The most that a checkpoint of it can have been. */
 export function checkpointAtMost(
-  { plan, seen, answerBegan, hold }: RequestTruth,
+  { plan, seen, answerBegan, held }: RequestTruth,
   isTruthful: boolean,
 ): bigint {
   if (!answerBegan) return 0n;
   const most = isTruthful ? 1 : 2;
   const price = priceOf(most * promptTokensOf(plan), most * seen);
-  return price < hold ? price : hold;
+  return price < held.amount ? price : held.amount;
 }
 
 /** Everything that is known of a run from outside. */
@@ -113,4 +180,19 @@ export class Truth {
   readonly operations = new Map<string, OperationTruth>();
   /** Account, or account and key -> what was acknowledged last: frozen or not, or revoked. */
   readonly sanctions = new Map<string, { readonly frozen: boolean; readonly by: Incarnation }>();
+  /** By account and key. */
+  readonly #byKey = new Map<string, RequestTruth[]>();
+
+  add(request: RequestTruth): void {
+    this.requests.set(request.id, request);
+    const name = `${request.account} ${request.key}`;
+    const others = this.#byKey.get(name);
+    if (others) others.push(request);
+    else this.#byKey.set(name, [request]);
+  }
+
+  /** Requests of an API key, in the order in which they were asked. */
+  ofKey(account: string, key: string): readonly RequestTruth[] {
+    return this.#byKey.get(`${account} ${key}`) ?? [];
+  }
 }

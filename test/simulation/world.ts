@@ -3,24 +3,23 @@ import type { Admit, AdmitResult } from '../../src/ledger/ledger.ts';
 import { parseUsd } from '../../src/ledger/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
-import { type Caller, Gateway, type GatewayWitness } from './gateway.ts';
+import { judge } from './admissions.ts';
+import { Gateway, type GatewayTerms, type GatewayWitness } from './gateway.ts';
 import { wrongAdmit, wrongState } from './invariants.ts';
 import type { Plant } from './plants.ts';
-import { planRequest } from './provider.ts';
 import { Random } from './random.ts';
+import { Rollbacks } from './rollbacks.ts';
 import { type Entry, StoreServer } from './store-server.ts';
-import { drawSwarm, type Swarm } from './swarm.ts';
-import { chargeFor, type Incarnation, Truth } from './truth.ts';
+import { type Account, drawSwarm, ROLLBACKS_ARE_EXACT, type Swarm } from './swarm.ts';
+import { chargeFor, type Incarnation, type RequestTruth, Truth } from './truth.ts';
 import { Actor, VirtualTime } from './virtual-time.ts';
 
-/** Noon of a Wednesday, in UTC. */
-export const START = Date.UTC(2026, 0, 14, 12);
 /** How long things go wrong. */
 export const TROUBLE_MS = 600_000;
 /** A snapshot is compared with itself after so many commands, on the average. */
 const CHECK_EVERY = 24;
 /** A command arrives by then, or never. */
-const LONGEST_ON_ITS_WAY_MS = 12_000;
+export const LONGEST_ON_ITS_WAY_MS = 12_000;
 /** How often a gateway ends leases that nobody renews. */
 const SWEEP_MS = 15_000;
 
@@ -63,13 +62,8 @@ export class World {
   /** How often what happened. */
   readonly counts = new Map<string, number>();
   /** Requests that were voided, and that no failover has taken since. */
-  readonly #voided = new Set<string>();
-  /** Of each life and account: where the journal was. */
-  readonly positions = new Map<string, { seq: bigint; at: number }>();
-  /** Who saw, or repaired, that an account went back in time after `since`. */
-  readonly falls: { readonly by: Incarnation; readonly account: string; readonly since: number }[] = [];
-  /** What arrives may be a copy of what arrived before. */
-  readonly #comesTwice: boolean;
+  readonly voided = new Set<string>();
+  readonly rollbacks: Rollbacks;
   readonly #plant: Plant;
   readonly #ambushes: {
     readonly moment: Moment;
@@ -77,10 +71,7 @@ export class World {
     readonly strike: (slot: Slot) => void;
   }[] = [];
   violation: string | undefined;
-  rollbacks = 0;
   storeClockStepped = false;
-  /** When something was lost last that nobody promises to repair. */
-  forgivenAt = 0;
 
   constructor(seed: number, plant: Plant = {}, keptLines = 400) {
     this.log = new EventLog(keptLines);
@@ -88,10 +79,9 @@ export class World {
     const random = new Random(seed);
     this.random = random;
     this.swarm = drawSwarm(random.fork(), plant.focus);
-    const { duplicate, delay } = this.swarm.network;
-    this.#comesTwice = duplicate > 0 || delay > 0;
+    this.rollbacks = new Rollbacks(this);
     const mathRandom = random.fork();
-    this.time = new VirtualTime(START, () => mathRandom.next());
+    this.time = new VirtualTime(this.swarm.startsAt, () => mathRandom.next());
     this.server = new StoreServer({
       time: this.time,
       plant: plant.server,
@@ -120,6 +110,13 @@ export class World {
     this.violation ??= violation;
     this.log.add(`${this.#clock()} VIOLATION ${violation}`);
     this.time.stop();
+  }
+
+  /** An API key, with its account. */
+  someKey(): { readonly account: Account; readonly key: Account['keys'][0] } {
+    const { random, swarm } = this;
+    const account = random.pick(swarm.accounts as [Account]);
+    return { account, key: random.pick(account.keys as [Account['keys'][0]]) };
   }
 
   count(what: string): void {
@@ -168,48 +165,6 @@ export class World {
     this.time.after(gateway.actor, 0, () => gateway.connection.lose());
   }
 
-  /**
-   * Commands that were acknowledged, perhaps, and are gone.
-   *
-   * @param how - nobody promises to repair what was lost without a sign, or with all the files
-   */
-  lose(lost: readonly Entry[], how: 'failed over' | 'unnoticed' | 'emptied' = 'failed over'): void {
-    const isForgiven = how !== 'failed over';
-    this.rollbacks += 1;
-    if (isForgiven) this.forgivenAt = this.time.now;
-    for (const { from, name, about, account } of lost) {
-      const by = this.incarnations.get(from);
-      if (!by || about === '') continue;
-      this.note(`lost: ${name} ${about} of ${from}`);
-      if (name === 'void') this.#voided.delete(about);
-      const request = this.truth.requests.get(about);
-      if (request) request.lostAt = this.time.now;
-      const operation = this.truth.operations.get(about);
-      if (operation && how === 'emptied') operation.isDurable = false;
-      for (const each of [request, operation]) {
-        each?.lostBy.add(by);
-        if (each && isForgiven) each.isForgiven = true;
-      }
-      if (isForgiven && name === 'freeze') this.truth.sanctions.delete(account);
-      if (isForgiven && name === 'revokeKey') this.truth.sanctions.delete(`${account} ${about}`);
-    }
-    if (how === 'emptied') this.#forgiveUnrepaired();
-  }
-
-  /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
-  #forgiveUnrepaired(): void {
-    const { requests, operations, sanctions } = this.truth;
-    for (const request of requests.values()) {
-      request.isForgiven ||= request.lostBy.size > 0 && !this.server.has('settle', request.id);
-    }
-    for (const operation of operations.values()) {
-      const { id, lostBy } = operation;
-      const isThere = this.server.has('grant', id) || this.server.has('adjust', id);
-      operation.isForgiven ||= lostBy.size > 0 && !isThere;
-    }
-    sanctions.clear();
-  }
-
   /** No fault waits for its chance any more. */
   calm(): void {
     this.#ambushes.length = 0;
@@ -228,30 +183,28 @@ export class World {
     if (ambush && slot) this.time.after(this.fate, ambush.delayMs, () => ambush.strike(slot));
   }
 
-  /** A client comes, to some gateway. */
-  ask(): void {
-    const { random, swarm } = this;
-    const plan = planRequest(random, swarm.habits);
-    const account = random.pick(swarm.accounts as [Swarm['accounts'][0]]);
-    const key = random.pick(account.keys as [(typeof account.keys)[0]]);
-    const caller: Caller = { account: account.id, key: key.id, externalKey: account.externalKeys };
-    const slot = this.slots[random.below(this.slots.length)];
-    const gateway = slot?.gateway;
-    if (!gateway) return;
-    this.time.after(gateway.actor, 0, () => {
-      gateway.serve(plan, caller).catch((error: unknown) => this.fail(`a request broke: ${String(error)}`));
-    });
+  /** What the providers count is what is estimated of it. */
+  get isTruthful(): boolean {
+    const { lies, dense } = this.swarm.habits;
+    return lies === 0 && dense === 0;
   }
 
   readonly #witness: GatewayWitness = {
-    onRequest: (truth) => {
-      this.truth.requests.set(truth.id, truth);
+    onRequest: (request) => {
+      this.truth.add(request);
     },
-    onEnded: (truth, ending, dispatched) => {
-      this.note(`${truth.id} ended: ${ending}, delivered ${truth.delivered}, holding ${truth.hold}`);
-      truth.due = chargeFor(truth, ending, dispatched, this.swarm.habits.lies === 0);
+    onAdmitted: ({ id, admission }) => {
+      this.note(`${id} is served`);
+      if (admission?.wrong !== undefined) this.fail(admission.wrong);
+      if (admission?.isExcused === true) this.count('key admitted again in the unavoidable window');
     },
-    onIntent: (gateway, requestId, intent) => {
+    onEnded: (request, ending) => {
+      const { id, delivered, held } = request;
+      this.note(`${id} ended: ${ending}, delivered ${delivered}, holding ${held.amount}`);
+      request.due = chargeFor(request, ending, this.isTruthful);
+    },
+    onIntent: (gateway, requestId, wanted) => {
+      const intent = wanted === 'void' ? 'void' : wanted.amount;
       this.note(`${gateway.name} wants ${requestId}: ${intent}`);
       this.#come('intent', gateway.name);
       const request = this.truth.requests.get(requestId);
@@ -267,7 +220,11 @@ export class World {
       if (request.intent !== undefined && request.intent !== intent) {
         this.fail(`I3: ${requestId} is to be charged ${request.intent}, and then ${intent}`);
       }
+      if (intent !== 'void' && intent > request.heldAtFirst && keepsToHold(request, this.swarm.terms)) {
+        this.fail(`${requestId} is to be charged ${intent}, and was admitted with ${request.heldAtFirst}`);
+      }
       request.intent = intent;
+      if (wanted !== 'void') request.tokensUsed = wanted.tokens;
     },
     onSettled: (gateway, requestId, charged) => {
       this.note(`${gateway.name} told of ${requestId}: ${charged}`);
@@ -277,27 +234,22 @@ export class World {
       request.isAcknowledged = true;
       request.charged = parseUsd(charged, 'charged');
     },
-    onReply: (gateway, account, sentAt, seq) => {
-      const key = `${gateway.name} ${account}`;
-      const position = this.positions.get(key);
-      if (!position && seq === 0n) return;
-      if (!position) {
-        this.positions.set(key, { seq, at: this.time.now });
-        return;
-      }
-      const fell = seq < position.seq && sentAt > position.at;
-      if (fell) this.#fell(gateway, account, position.at);
-      if (seq > position.seq || fell) {
-        position.seq = seq;
-        position.at = this.time.now;
+    onReply: (gateway, reply) => {
+      const { name, about, code } = reply;
+      this.rollbacks.onReply(gateway, reply);
+      const request = this.truth.requests.get(about);
+      const isThere =
+        (name === 'admit' && (code === 'ok' || code === 'exists')) ||
+        (name === 'settle' && (code === 'ok' || code === 'duplicate'));
+      if (request && isThere && !request.knownTo.has(gateway.name)) {
+        request.knownTo.set(gateway.name, this.time.now);
       }
     },
     onEvent: (by, event) => {
       this.note(`${by.name} tells ${JSON.stringify(event)}`);
       this.events.push({ by, event, at: this.time.now });
       this.count(`event ${event.type}`);
-      if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
-      if (event.type === 'repair_refused') this.#onRefused(event.id, event.code);
+      this.rollbacks.onEvent(by, event);
       if (event.type === 'dead_letter') {
         if (!this.storeClockStepped) this.fail(`${event.requestId} is a dead letter, and not old`);
         const request = this.truth.requests.get(event.requestId);
@@ -312,98 +264,50 @@ export class World {
   };
 
   #onApplied(entry: Entry, result: unknown): void {
-    const { name, about, account, from, run } = entry;
+    const { name, about, account, from } = entry;
     const code = typeof result === 'object' && result !== null && 'code' in result ? String(result.code) : '';
     this.note(`store ${name} ${account} ${about} of ${from}: ${code}`);
     this.#come(name, from);
     if (code !== '') this.count(`${name} ${code}`);
-    if (name === 'void' && VOIDED.has(code)) this.#voided.add(about);
-    if (name === 'settle' && code === 'ok') this.#onSettle(from, account, about);
+    const isEnd = (name === 'settle' && code === 'ok') || (name === 'void' && VOIDED.has(code));
+    const request = isEnd && this.truth.requests.get(about);
+    if (request) request.finishedAt ??= entry.at;
+    if (name === 'void' && VOIDED.has(code)) this.voided.add(about);
+    if (name === 'settle' && code === 'ok') this.rollbacks.onSettled(from, account, about);
     // Whoever knew an account makes nothing of that name anew, unless it was lost since the look before;
     // a process that never saw it can't know.
     const makes = (name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n;
-    const isOld = this.time.now - this.forgivenAt > LONGEST_ON_ITS_WAY_MS;
-    if (makes && isOld && this.server.isEmpty && this.positions.has(`${from} ${account}`)) {
+    const isOld = this.time.now - this.rollbacks.forgivenAt > LONGEST_ON_ITS_WAY_MS;
+    if (makes && isOld && this.server.isEmpty && this.rollbacks.knownSince(from, account) !== undefined) {
       this.fail(`${name} ${about} made an account anew that was lost`);
     }
-    if (name === 'admit') this.#onAdmit(run, about, result as AdmitResult);
-    else if (this.random.chance(1 / CHECK_EVERY) && account !== '') this.#check(account);
+    if (name === 'admit') {
+      this.#onAdmit(entry, result as AdmitResult).catch((error: unknown) => this.fail(String(error)));
+    } else if (this.random.chance(1 / CHECK_EVERY) && account !== '') {
+      this.#check(account);
+    }
   }
 
-  /** What is lost for ever is told to operators, with a reason. */
-  #onRefused(id: string, code: string): void {
+  async #onAdmit({ run, about: id, account, from, sentAt, at }: Entry, result: AdmitResult): Promise<void> {
     const request = this.truth.requests.get(id);
-    const operation = this.truth.operations.get(id);
-    const reasons = request ? ['old'] : ['below_floor', 'too_big', 'too_many_lots'];
-    if (!reasons.includes(code)) this.fail(`${id} was lost, and is not repeated because of ${code}`);
-    if (request) request.isDeadLetter = true;
-    if (operation) operation.isForgiven = true;
-  }
-
-  /** What was acknowledged to a process, and is posted again by it, was lost and repaired. */
-  #onSettle(from: string, account: string, requestId: string): void {
-    const request = this.truth.requests.get(requestId);
-    const by = this.incarnations.get(from);
-    if (!request?.isAcknowledged || !by || request.gateway !== by || this.#comesTwice) return;
-    this.#fell(by, account, request.lostAt);
-  }
-
-  #fell(by: Incarnation, account: string, since: number): void {
-    const last = this.events.findLast(
-      (each) =>
-        each.by === by &&
-        (each.event.type === 'rollback' || each.event.type === 'rollback_repaired') &&
-        each.event.account === account,
-    );
-    // What is lost while it is repaired is of the same repair.
-    if (last?.event.type === 'rollback') return;
-    this.falls.push({ by, account, since });
-  }
-
-  #onAdmit(run: Entry['run'], requestId: string, result: AdmitResult): void {
     const isWrong = ['ahead', 'old'].includes(result.code) && !this.storeClockStepped;
-    if (isWrong && this.truth.requests.get(requestId)?.knewTheTime) {
-      this.fail(`${requestId} is ${result.code}, though its gateway knew the time of the store`);
+    if (isWrong && request?.knewTheTime) {
+      this.fail(`${id} is ${result.code}, though its gateway knew the time of the store`);
     }
     if (result.code !== 'ok') return;
-    if (this.#voided.has(requestId)) this.fail(`I10: ${requestId} was admitted after it was voided`);
-    const { hold, now } = result;
-    const store = this.server.inside;
+    if (this.voided.has(id)) this.fail(`I10: ${id} was admitted after it was voided`);
     // What the command was is seen by handing it to somebody who only looks.
     let admit: Admit | undefined;
     run({ admit: async (command: Admit) => (admit = command) } as never).catch(() => {});
     if (!admit) return;
-    wrongAdmit(admit, hold, now, store).then(
-      (wrong) => wrong !== undefined && this.fail(wrong),
-      (error: unknown) => this.fail(String(error)),
-    );
-  }
-
-  /** Whoever says that an account is repaired has taken again the holds of its running requests. */
-  #checkRepair(by: Incarnation, account: string): void {
-    const began = this.events.findLast(
-      ({ by: who, event }) => who === by && event.type === 'rollback' && event.account === account,
-    );
-    for (const {
-      id,
-      gateway,
-      account: of,
-      state,
-      lostAt,
-      isForgiven,
-      isOffline,
-    } of this.truth.requests.values()) {
-      if (gateway !== by || of !== account || state !== 'running' || isForgiven || isOffline) continue;
-      if (lostAt > (began?.at ?? 0)) continue;
-      // An id that is ahead of a clock which was set back takes no hold; its charge is posted all the same.
-      if (this.storeClockStepped) continue;
-      this.server.inside.request(account, id).then(
-        (record) => {
-          if (!record) this.fail(`${by.name} says that ${account} is repaired, but ${id} holds nothing`);
-        },
-        (error: unknown) => this.fail(String(error)),
-      );
-    }
+    const state = await this.server.inside.snapshot(account);
+    const wrong = wrongAdmit(admit, result, state);
+    if (wrong !== undefined) this.fail(wrong);
+    if (!request || !state || admit.reassert) return;
+    const ofKey = this.truth.ofKey(account, request.key);
+    const admission = judge({ request, by: from, sentAt, at, state, ofKey });
+    const isJudged = (ROLLBACKS_ARE_EXACT || this.rollbacks.count === 0) && !this.storeClockStepped;
+    request.admission = isJudged ? admission : { ...admission, wrong: undefined };
   }
 
   #check(account: string): void {
@@ -417,8 +321,14 @@ export class World {
   }
 
   #clock(): string {
-    return (this.time.now - START).toFixed(1).padStart(9);
+    return (this.time.now - this.swarm.startsAt).toFixed(1).padStart(9);
   }
+}
+
+/** Its provider kept to the limit that it was told, and nothing grew meanwhile: its hold covers what it costs. */
+function keepsToHold({ plan }: RequestTruth, { holdMode }: GatewayTerms): boolean {
+  const isHonest = !plan.overDelivers && (plan.usage === 'true' || plan.usage === 'omitted');
+  return isHonest && !(holdMode === 'adaptive' && plan.stream);
 }
 
 const VOIDED: ReadonlySet<string> = new Set(['ok', 'duplicate', 'planted']);

@@ -1,0 +1,100 @@
+import { hash } from 'node:crypto';
+
+import { CreditStoreUnavailableError } from '../../src/errors.ts';
+import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
+import { type Body, planBody, planRequest } from './provider.ts';
+import type { Caller, RequestTruth } from './truth.ts';
+import { Actor } from './virtual-time.ts';
+import type { Slot, World } from './world.ts';
+
+/** What a client wants to have once: it gives that a name, and asks again where it can't be sure. */
+interface Order {
+  readonly caller: Caller;
+  readonly body: Body;
+  /** Undefined where it is asked for once only. */
+  readonly name: string | undefined;
+  repetitions: number;
+}
+
+/** The longest that a client waits for an answer before it asks again. */
+const PATIENCE_MS = 30_000;
+
+/** Those who send requests, and send some of them again: after a failure, or while the first still runs. */
+export class Clients {
+  readonly actor = new Actor('clients');
+  readonly #world: World;
+  #names = 0;
+  #latest: Order | undefined;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** A client comes, to some gateway. */
+  ask(
+    { account, key: { id: key, limits } } = this.#world.someKey(),
+    isNamed = this.#world.random.chance(this.#world.swarm.habits.clientsNameRequests),
+  ): void {
+    const { random, slots } = this.#world;
+    const order: Order = {
+      caller: { account: account.id, key, externalKey: account.externalKeys, limits },
+      body: planBody(random),
+      name: isNamed ? `order${(this.#names += 1)}` : undefined,
+      repetitions: isNamed ? random.between(1, 3) : 0,
+    };
+    if (isNamed) this.#latest = order;
+    this.#send(order, order.body, slots[random.below(slots.length)]!);
+  }
+
+  /** Some clients with the same key come within a time; or one of them comes twice. */
+  rush(ms: number): void {
+    const { random, slots, time } = this.#world;
+    const key = this.#world.someKey();
+    for (let n = random.between(1, 5); n > 0; n--) {
+      time.after(this.actor, random.below(ms), () => {
+        const order = this.#latest;
+        if (!order || random.chance(0.5)) this.ask(key, true);
+        else this.#send(order, order.body, slots[random.below(slots.length)]!);
+      });
+    }
+  }
+
+  #send(order: Order, body: Body, slot: Slot): void {
+    const { random, swarm, time } = this.#world;
+    const { caller, name } = order;
+    const { gateway } = slot;
+    if (name !== undefined) this.#repeatAfter(order, slot, random.skewed(10, PATIENCE_MS));
+    if (!gateway) return;
+    const plan = planRequest(random, swarm.habits, body);
+    const asked = { plan, caller, idempotencyKey: name === undefined ? undefined : keyOf(name, body) };
+    time.after(gateway.actor, 0, () => {
+      gateway.serve(asked).then(
+        (request) => {
+          if (isRefused(request)) this.#repeatAfter(order, slot, random.skewed(20, 2000));
+        },
+        (error: unknown) => this.#world.fail(`a request broke: ${String(error)}`),
+      );
+    });
+  }
+
+  #repeatAfter(order: Order, slot: Slot, ms: number): void {
+    const { random, slots, time } = this.#world;
+    time.after(this.actor, ms, () => {
+      if (order.repetitions === 0) return;
+      order.repetitions -= 1;
+      const { body } = order;
+      const isOther = random.chance(0.1);
+      const sent = isOther ? { ...body, promptChars: body.promptChars + 1 } : body;
+      this.#send(order, sent, random.chance(0.5) ? slot : slots[random.below(slots.length)]!);
+    });
+  }
+}
+
+/** It was told to come again, or heard nothing. */
+function isRefused(request: RequestTruth | undefined): boolean {
+  return request === undefined || request.refusal instanceof CreditStoreUnavailableError;
+}
+
+function keyOf(name: string, body: Body): IdempotencyKey {
+  return { key: hash('sha256', name, 'hex'), body: hash('sha256', JSON.stringify(body), 'hex') };
+}

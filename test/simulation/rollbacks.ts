@@ -1,0 +1,186 @@
+import type { LedgerEvent } from '../../src/ledger/events.ts';
+import type { StampedReply } from './connection.ts';
+import type { Entry } from './store-server.ts';
+import { ROLLBACKS_ARE_EXACT } from './swarm.ts';
+import type { Incarnation } from './truth.ts';
+import type { World } from './world.ts';
+
+/** What an account's journal was at, for a gateway. */
+interface Position {
+  seq: bigint;
+  at: number;
+  /** Of the server that told it. */
+  epoch: number;
+  /** Since when the gateway has known the account. */
+  readonly since: number;
+}
+
+/** Who saw, or repaired, that an account went back in time after `since`. */
+interface Fall {
+  readonly by: Incarnation;
+  readonly account: string;
+  readonly since: number;
+}
+
+/** What the store took back, and who could know of it. */
+export class Rollbacks {
+  readonly #world: World;
+  /** By gateway and account. */
+  readonly #positions = new Map<string, Position>();
+  readonly #falls: Fall[] = [];
+  /** What arrives may be a copy of what arrived before. */
+  readonly comesTwice: boolean;
+  count = 0;
+  /** When something was lost last that nobody promises to repair. */
+  forgivenAt = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+    const { duplicate, delay } = world.swarm.network;
+    this.comesTwice = duplicate > 0 || delay > 0;
+  }
+
+  /**
+   * Commands that were acknowledged, perhaps, and are gone.
+   *
+   * @param how - no repair is promised of what was lost with all the files, nor of a freeze that was lost without a sign
+   */
+  lose(lost: readonly Entry[], how: 'failed over' | 'silently' | 'emptied' = 'failed over'): void {
+    const { truth, time, incarnations } = this.#world;
+    const isForgiven = how === 'emptied' || (how === 'silently' && !ROLLBACKS_ARE_EXACT);
+    this.count += 1;
+    if (how !== 'failed over') this.forgivenAt = time.now;
+    for (const { from, name, about, account } of lost) {
+      const by = incarnations.get(from);
+      if (!by || about === '') continue;
+      this.#world.note(`lost: ${name} ${about} of ${from}`);
+      if (name === 'void') this.#world.voided.delete(about);
+      const request = truth.requests.get(about);
+      if (request) request.lostAt = time.now;
+      const operation = truth.operations.get(about);
+      if (operation && how === 'emptied') operation.isDurable = false;
+      for (const each of [request, operation]) {
+        each?.lostBy.add(by);
+        if (each && isForgiven) each.isForgiven = true;
+      }
+      if (how !== 'failed over' && name === 'freeze') truth.sanctions.delete(account);
+      if (isForgiven && name === 'revokeKey') truth.sanctions.delete(`${account} ${about}`);
+    }
+    if (how === 'emptied') this.#forgiveUnrepaired();
+  }
+
+  /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
+  #forgiveUnrepaired(): void {
+    const { truth, server } = this.#world;
+    for (const request of truth.requests.values()) {
+      request.isForgiven ||= request.lostBy.size > 0 && !server.has('settle', request.id);
+    }
+    for (const operation of truth.operations.values()) {
+      const { id, lostBy } = operation;
+      const isThere = server.has('grant', id) || server.has('adjust', id);
+      operation.isForgiven ||= lostBy.size > 0 && !isThere;
+    }
+    truth.sanctions.clear();
+  }
+
+  /** Since when a gateway has known an account; undefined when it doesn't. */
+  knownSince(gateway: string, account: string): number | undefined {
+    return this.#positions.get(`${gateway} ${account}`)?.since;
+  }
+
+  onReply(gateway: Incarnation, { account, sentAt, seq, epoch }: StampedReply): void {
+    const { now } = this.#world.time;
+    const key = `${gateway.name} ${account}`;
+    const position = this.#positions.get(key);
+    if (!position) {
+      if (seq > 0n) this.#positions.set(key, { seq, at: now, epoch, since: now });
+      return;
+    }
+    // What a former primary had answered before comes late.
+    if (epoch < position.epoch) return;
+    position.epoch = epoch;
+    const fell = seq < position.seq && sentAt > position.at;
+    if (fell) this.#fell(gateway, account, position.at);
+    if (seq > position.seq || fell) {
+      position.seq = seq;
+      position.at = now;
+    }
+  }
+
+  /** What was acknowledged to a process, and is posted again by it, was lost and repaired. */
+  onSettled(from: string, account: string, requestId: string): void {
+    const { truth, incarnations } = this.#world;
+    const request = truth.requests.get(requestId);
+    const by = incarnations.get(from);
+    if (!request?.isAcknowledged || !by || request.gateway !== by || this.comesTwice) return;
+    this.#fell(by, account, request.lostAt);
+  }
+
+  #fell(by: Incarnation, account: string, since: number): void {
+    const last = this.#world.events.findLast(
+      (each) =>
+        each.by === by &&
+        (each.event.type === 'rollback' || each.event.type === 'rollback_repaired') &&
+        each.event.account === account,
+    );
+    // What is lost while it is repaired is of the same repair.
+    if (last?.event.type === 'rollback') return;
+    this.#falls.push({ by, account, since });
+  }
+
+  onEvent(by: Incarnation, event: LedgerEvent): void {
+    if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
+    if (event.type === 'repair_refused') this.#onRefused(event.id, event.code);
+  }
+
+  /** What is lost for ever is told to operators, with a reason. */
+  #onRefused(id: string, code: string): void {
+    const { truth } = this.#world;
+    const request = truth.requests.get(id);
+    const operation = truth.operations.get(id);
+    const reasons = request ? ['old'] : ['below_floor', 'too_big', 'too_many_lots'];
+    if (!reasons.includes(code)) this.#world.fail(`${id} was lost, and is not repeated because of ${code}`);
+    if (request) request.isDeadLetter = true;
+    if (operation) operation.isForgiven = true;
+  }
+
+  /** Whoever says that an account is repaired has taken again the holds of its running requests. */
+  #checkRepair(by: Incarnation, account: string): void {
+    const { events, truth, server, storeClockStepped } = this.#world;
+    // An id that is ahead of a clock which was set back takes no hold; its charge is posted all the same.
+    if (storeClockStepped) return;
+    const began = events.findLast(
+      ({ by: who, event }) => who === by && event.type === 'rollback' && event.account === account,
+    );
+    for (const request of truth.requests.values()) {
+      const { id, gateway, account: of, state, lostAt, isForgiven, isOffline } = request;
+      if (gateway !== by || of !== account || state !== 'running' || isForgiven || isOffline) continue;
+      if (lostAt > (began?.at ?? 0)) continue;
+      server.inside.request(account, id).then(
+        (record) => {
+          if (record) return;
+          this.#world.fail(`${by.name} says that ${account} is repaired, but ${id} holds nothing`);
+        },
+        (error: unknown) => this.#world.fail(String(error)),
+      );
+    }
+  }
+
+  /** I13: whoever saw an account go back in time, or repaired it, says so. */
+  unnoticed(): string | undefined {
+    const { swarm, events } = this.#world;
+    if (!swarm.terms.isReliable) return undefined;
+    for (const { by: who, account, since } of this.#falls) {
+      if (who.died) continue;
+      const told = events.some(
+        ({ by, event, at }) =>
+          by === who &&
+          (event.type === 'rollback' || event.type === 'account_lost') &&
+          event.account === account &&
+          at >= since,
+      );
+      if (!told) return `I13: ${who.name} knew that ${account} went back in time, and told nobody`;
+    }
+    return undefined;
+  }
+}
