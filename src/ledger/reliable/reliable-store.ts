@@ -353,12 +353,12 @@ export class ReliableStore implements LedgerStore {
   /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
   async #making<Reply extends At & { readonly code: string }>(
     account: WatchedAccount,
-    { recreate = false }: MakesAccount,
+    { mustExist = false, recreate = false }: MakesAccount,
     send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
   ): Promise<Heard<Reply>> {
-    const mustExist = account.isKnown;
-    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, mustExist));
-    if (heard.reply.code !== 'no_account') return heard;
+    const { isKnown } = account;
+    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
+    if (!isKnown || heard.reply.code !== 'no_account') return heard;
     const lost = this.#listener.lose(account);
     if (!recreate) throw lost;
     return this.#redo.ask(account, (witnesses) => send(witnesses, false));
