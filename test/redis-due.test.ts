@@ -106,7 +106,10 @@ describe('an account that was swept', () => {
     for (let n = 1; n <= 3; n++) await store.admit({ ...admission(n, 1n), leaseMs: MINUTE + n });
     const swept = (now: number, budget: string) => sweep.run(send, keys, [String(now), budget]);
     expect(await swept(NOON + MINUTE + 2, '1')).toMatchObject({ count: 1, lookAgainAt: NOON + MINUTE + 2 });
-    expect(await swept(NOON + MINUTE + 2, '2')).toMatchObject({ count: 1, lookAgainAt: NOON + MINUTE + 1002 });
+    expect(await swept(NOON + MINUTE + 2, '2')).toMatchObject({
+      count: 1,
+      lookAgainAt: NOON + MINUTE + 1002,
+    });
   });
 });
 

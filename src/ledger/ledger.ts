@@ -106,23 +106,31 @@ export class StoreUnavailable extends Error {
   /** `no`: definitely not applied. `unknown`: repeat it, or void its id. */
   readonly applied: 'no' | 'unknown';
 
-  constructor(applied: 'no' | 'unknown', options?: ErrorOptions) {
-    super(
-      applied === 'no' ? 'The credit store refused the command' : 'The credit store did not answer',
-      options,
-    );
+  constructor(
+    applied: 'no' | 'unknown',
+    options?: ErrorOptions,
+    message: string = applied === 'no'
+      ? 'The credit store refused the command'
+      : 'The credit store did not answer',
+  ) {
+    super(message, options);
     this.applied = applied;
   }
 }
 
-/** An account that this process has known is not in the store any more, and is not made again without being asked for. */
+/**
+ * An account that this process has known is not in the store any more. Nothing was changed: restore the store, or make
+ * the account again with `recreate`.
+ */
 export class AccountLost extends StoreUnavailable {
   readonly code = 'account_lost';
 
   constructor(account: string) {
-    const message = `account ${account} is not in the store any more: restore the store, or make the account again with recreate`;
-    super('no', { cause: new Error(message) });
-    this.message = message;
+    super(
+      'no',
+      {},
+      `account ${account} is not in the credit store any more: restore the store, or make the account again by a grant or a key with recreate: true`,
+    );
   }
 }
 

@@ -56,7 +56,8 @@ export class Listener {
     const fell = !isMissing && isCurrent && reply.seq < seq;
     if (isCurrent) {
       if (!isMissing && (fell || reply.seq > account.seq)) account.seq = reply.seq;
-      if (reply.seq > 0n) this.#saw(account);
+      // An account that has a key alone has no line in its journal.
+      if (reply.seq > 0n || reply.code === 'ok') this.saw(account);
     }
     return { reply, rolledBack, fell, witnesses: isMissing ? [] : traces };
   }
@@ -84,7 +85,8 @@ export class Listener {
     onLoss();
   }
 
-  #saw(account: WatchedAccount): void {
+  /** It is in the store. */
+  saw(account: WatchedAccount): void {
     account.isKnown = true;
     account.lost = false;
   }

@@ -273,8 +273,10 @@ export class ReliableStore implements LedgerStore {
   async balance(id: string): Promise<Balance | undefined> {
     this.#start();
     const account = this.#window.watch(id);
+    const { era } = account;
     const balance = await this.#listener.hear(() => this.#store.balance(id));
     if (!balance && account.isKnown) throw this.#listener.lose(account);
+    if (balance && era === account.era) this.#listener.saw(account);
     return balance;
   }
 
@@ -348,16 +350,18 @@ export class ReliableStore implements LedgerStore {
     this.#postings.open();
   }
 
-  /** Sends what makes an account, but none that was known and is lost. */
+  /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
   async #making<Reply extends At & { readonly code: string }>(
     account: WatchedAccount,
-    { recreate = false }: MakesAccount,
+    { mustExist = false, recreate = false }: MakesAccount,
     send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
   ): Promise<Heard<Reply>> {
-    const mustExist = account.isKnown && !recreate;
-    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, mustExist));
-    if (heard.reply.code === 'no_account') throw this.#listener.lose(account);
-    return heard;
+    const { isKnown } = account;
+    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
+    if (!isKnown || heard.reply.code !== 'no_account') return heard;
+    const lost = this.#listener.lose(account);
+    if (!recreate) throw lost;
+    return this.#redo.ask(account, (witnesses) => send(witnesses, false));
   }
 
   /** Waits until an account that is being repaired has what it lost, for as long as an admit may take. */
