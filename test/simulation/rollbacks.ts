@@ -15,7 +15,7 @@ interface Position {
   readonly since: number;
 }
 
-/** Who saw, or repaired, that an account went back in time after `since`. */
+/** Who repaired that an account went back in time after `since`. */
 interface Fall {
   readonly by: Incarnation;
   readonly account: string;
@@ -100,7 +100,6 @@ export class Rollbacks {
     if (epoch < position.epoch) return;
     position.epoch = epoch;
     const fell = seq < position.seq && sentAt > position.at;
-    if (fell) this.#fell(gateway, account, position.at);
     if (seq > position.seq || fell) {
       position.seq = seq;
       position.at = now;
@@ -138,7 +137,7 @@ export class Rollbacks {
     const { truth } = this.#world;
     const request = truth.requests.get(id);
     const operation = truth.operations.get(id);
-    const reasons = request ? ['old'] : ['below_floor', 'too_big', 'too_many_lots'];
+    const reasons = request ? ['old', 'no_funds'] : ['below_floor', 'too_big', 'too_many_lots'];
     if (!reasons.includes(code)) this.#world.fail(`${id} was lost, and is not repeated because of ${code}`);
     if (request) request.isDeadLetter = true;
     if (operation) operation.isForgiven = true;
@@ -166,7 +165,7 @@ export class Rollbacks {
     }
   }
 
-  /** I13: whoever saw an account go back in time, or repaired it, says so. */
+  /** I13: who repairs an account says that it went back in time. */
   unnoticed(): string | undefined {
     const { swarm, events } = this.#world;
     if (!swarm.terms.isReliable) return undefined;
