@@ -15,8 +15,9 @@ import { windowEnd } from './ledger/books/key-limits.ts';
 import type { KeyLimits, KeyRates } from './ledger/keys.ts';
 import type { AdmitResult } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
-import { affordableOutputTokens, quoteFor, type Quote, withoutSearches } from './metering/estimate.ts';
+import { affordableOutputTokens, quoteFor, type Quote, withSearches } from './metering/estimate.ts';
 import type { Model } from './models/catalog.ts';
+import type { HoldMode } from './options/router-options.ts';
 
 /** What is taken for the longest answer of a free model that says nothing of its limits. */
 const FREE_OUTPUT_TOKENS = 131_072;
@@ -35,29 +36,51 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     modelOutputCap: Math.max(asked, most),
     n: request.n,
     webSearches: model.webSearches,
+    webSearchesNeeded: model.webSearchesNeeded,
     prices: model.prices,
   });
 }
 
+/** The least that a request is admitted with. */
+export function leastHold(quote: Quote, holdMode: HoldMode): NanoDollars {
+  if (holdMode === 'strict') return quote.want;
+  return holdMode === 'adaptive' ? quote.likelyMin : quote.min;
+}
+
 /** The limit of output that a hold covers; undefined where the request can't exceed it anyway. */
-export function outputLimit(hold: NanoDollars, quote: Quote): number | undefined {
+export function outputLimit(hold: NanoDollars, quote: Quote, holdMode: HoldMode): number | undefined {
   if (hold >= quote.want) return undefined;
-  const limit = affordableOutputTokens(hold, quote.promptTokens, withoutSearches(quote));
+  const limit = outputTokensFor(hold, quote, holdMode);
   return limit < quote.outputCap ? limit : undefined;
+}
+
+/** The output limit that money covers beside the longest prompt of this size; with adaptive holds, beside the likely one. */
+function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): number {
+  const { promptTokens, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
+  if (holdMode === 'adaptive') return affordableOutputTokens(money, promptTokens, withSearches(quote, 0));
+  const searches = holdMode === 'strict' ? webSearches : webSearchesNeeded;
+  return affordableOutputTokens(money, promptTokensAtMost, withSearches(quote, searches));
 }
 
 /** What the client is told when the ledger does not admit its request. */
 export function refusal(
   result: AdmitResult,
-  required: NanoDollars,
   quote: Quote,
+  holdMode: HoldMode,
   limits: KeyLimits = {},
 ): RouterError {
+  const required = leastHold(quote, holdMode);
+  const insufficient = (available: NanoDollars): RouterError =>
+    new InsufficientCreditsError(
+      formatUsd(required),
+      formatUsd(available),
+      outputTokensFor(available, quote, holdMode),
+    );
   switch (result.code) {
     case 'no_funds':
-      return insufficient(required, result.available, quote);
+      return insufficient(result.available);
     case 'no_account':
-      return insufficient(required, 0n, quote);
+      return insufficient(0n);
     case 'budget':
       return overBudget(result.left, required, limits, result.now);
     case 'no_key':
@@ -131,13 +154,4 @@ function overBudget(left: NanoDollars, required: NanoDollars, limits: KeyLimits,
     ...(resetsAt !== undefined && { resetsAt: new Date(resetsAt) }),
   };
   return new BudgetExceededError(budget, formatUsd(left), formatUsd(required));
-}
-
-function insufficient(required: NanoDollars, available: NanoDollars, quote: Quote): RouterError {
-  // With the same bound on the prompt as what was required: asked again with it, the request fits.
-  const affordable =
-    required === quote.want
-      ? affordableOutputTokens(available, quote.promptTokensAtMost, quote)
-      : affordableOutputTokens(available, quote.promptTokens, withoutSearches(quote));
-  return new InsufficientCreditsError(formatUsd(required), formatUsd(available), affordable);
 }

@@ -47,7 +47,7 @@ export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/keys.ts';
 export type * from './ledger/ledger.ts';
 export type { UsageCounts } from './ledger/usage.ts';
-export { StoreUnavailable } from './ledger/ledger.ts';
+export { AccountLost, StoreUnavailable } from './ledger/ledger.ts';
 export { MemoryStore } from './ledger/memory/memory-store.ts';
 export {
   type MigrateOptions,

@@ -70,8 +70,8 @@ export interface ConsumptionTerms {
  * | credits exhausted | the prompt and what was delivered |
  * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing |
  *
- * An estimate without any usage never charges more than was held; nor does an answer that its client
- * did not have to the end. What is free is posted as a charge of 0 where it is known what the
+ * An estimate never charges more than was held; nor does an answer that its client did not have to the
+ * end. What is free is posted as a charge of 0 where it is known what the
  * provider bills for it, so that the loss is in the books.
  */
 export function consumptionOf(outcome: Outcome, terms: ConsumptionTerms): Consumption | undefined {
@@ -119,7 +119,7 @@ function consumed(
       cost: consumption.cost,
     });
   }
-  return usage && !left ? consumption : atMost(held, consumption);
+  return usage && !lags && !left ? consumption : atMost(held, consumption);
 }
 
 /** What the client does not pay for, though it was consumed. */

@@ -1,5 +1,5 @@
 import type { Caller } from './accounts/authenticate.ts';
-import { outputLimit, rateLimitHeaders, refusal } from './admission.ts';
+import { leastHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
 import { asError, CreditStoreUnavailableError } from './errors.ts';
 import { Heartbeat } from './holds/heartbeat.ts';
 import { Hold, type HoldKeeper } from './holds/hold.ts';
@@ -116,7 +116,6 @@ export class Settlements {
     const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
     const { store, settings } = this.#options;
     const { holdMode } = settings;
-    const min = holdMode === 'strict' ? quote.want : quote.min;
     // What isn't a stream is there all at once: its hold can't grow.
     const grows = holdMode === 'adaptive' && stream;
     const { account, key, externalKey, keyVersion } = caller;
@@ -127,7 +126,7 @@ export class Settlements {
         requestId,
         model: model.id,
         want: grows ? firstHold(quote) : quote.want,
-        min,
+        min: leastHold(quote, holdMode),
         leaseMs: this.#keeper.leaseMs,
         tokens: quote.tokens,
         notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
@@ -153,7 +152,17 @@ export class Settlements {
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
     if (result.rates) request.exchange.rateLimit = rateLimitHeaders(result.rates);
     if (result.code === 'changed') throw new KeyChanged();
-    const terms = { requestId, caller, model, quote, stream, startedAt, grows, outputLimit: undefined };
+    const terms = {
+      requestId,
+      caller,
+      model,
+      quote,
+      stream,
+      startedAt,
+      grows,
+      idempotencyKey,
+      outputLimit: undefined,
+    };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.want === 0n) {
       const hold = new Hold(this.#keeper, terms, 0n);
@@ -161,10 +170,10 @@ export class Settlements {
       return hold;
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      throw refusal(result, min, quote, caller.limits);
+      throw refusal(result, quote, holdMode, caller.limits);
     }
 
-    const limit = grows ? undefined : outputLimit(result.hold, quote);
+    const limit = grows ? undefined : outputLimit(result.hold, quote, holdMode);
     const hold = new Hold(this.#keeper, { ...terms, outputLimit: limit }, result.hold);
     this.#heartbeat.add(hold);
     return hold;
@@ -221,7 +230,7 @@ export class Settlements {
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Consumption, answered: Answered): Promise<void> {
-    const { requestId, caller } = hold.terms;
+    const { requestId, caller, idempotencyKey } = hold.terms;
     const { charge, cost, usage, source } = consumption;
     const result = await this.#options.store.settle({
       account: caller.account,
@@ -243,6 +252,7 @@ export class Settlements {
         ...answered,
       },
       force: true,
+      ...(idempotencyKey && { idempotencyKey }),
     });
     if (result.code !== 'ok' && result.code !== 'duplicate') {
       this.#options.onError(

@@ -198,7 +198,7 @@ describe('the admin door, given what can only be a mistake,', () => {
       { id: 'g', amount: '1.00', expiresAt: 1 },
       'unsupported_parameter',
       'expiresAt',
-      'Known are id, amount, expires_at, priority.',
+      'Known are id, amount, expires_at, priority, recreate.',
     ],
     [GRANTS, [], 'invalid_type', null, 'the body must be a JSON object.'],
     [GRANTS, '{"id":', 'invalid_json', null, 'not JSON in UTF-8'],
@@ -207,7 +207,7 @@ describe('the admin door, given what can only be a mistake,', () => {
       { id: 'g', amount: '1.00', ['a'.repeat(2000)]: 1, ['b'.repeat(2000)]: 2 },
       'unsupported_parameter',
       'a'.repeat(2000),
-      'Known are id, amount, expires_at, priority.',
+      'Known are id, amount, expires_at, priority, recreate.',
     ],
     [GRANTS, '{"id":"g","amount":"1","amou\\u006et":"2"}', 'ambiguous_parameter', 'amount', 'given twice'],
     [

@@ -288,6 +288,7 @@ describe('the size of a prompt', () => {
       images: 0,
       audioBytes: 0,
       files: 0,
+      toolLists: 0,
     });
   });
 
@@ -298,6 +299,16 @@ describe('the size of a prompt', () => {
       nonAsciiChars: 2,
       stringBytes: 16,
     });
+  });
+
+  it.each([
+    ['"tools":[{"type":"function"}]', 1],
+    ['"tools":[],"functions":[]', 2],
+    ['"extra_body":{"tools":[]}', 1],
+    ['"tools":null', 0],
+    ['"response_format":{"type":"json_object"}', 0],
+  ])('counts lists of tools: %s', (fields, toolLists) => {
+    expect(scan(request(fields)).size).toMatchObject({ toolLists });
   });
 
   it('counts everything but white space of schemas', () => {

@@ -16,6 +16,7 @@ const TEXT: PromptSize = {
   images: 0,
   audioBytes: 0,
   files: 0,
+  toolLists: 0,
 };
 
 /** A request whose prompt is estimated at 1,000 tokens. */
@@ -28,6 +29,7 @@ function quote(size: Partial<PromptSize> = {}): ReturnType<typeof quoteFor> {
     modelOutputCap: 1000,
     n: 1,
     webSearches: 0,
+    webSearchesNeeded: 0,
     prices: [parsePricing({ input: '1', output: '3' }, 'pricing')],
   });
 }

@@ -123,6 +123,14 @@ describe('models that a provider lists', () => {
     expect(provider.requests.at(-1)?.body.toString()).toContain('"model":"acme/fast"');
   });
 
+  it('need no credits for searches, though their list has a fee for them', async () => {
+    await start();
+    await router.credits.adjust('acct', '-4.995', { id: 'most', reason: 'a small balance' });
+    const response = await ask('up/acme/fast');
+    expect(response.status).toBe(200);
+    expect(response.headers.has('x-ccr-max-tokens')).toBe(false);
+  });
+
   it('have their limits and prices in the list, with every markup', async () => {
     await start({ markup: { factor: '2' } }, { markup: { factor: '1.5' } });
     await router.ready();

@@ -11,6 +11,7 @@ import {
   type PromptSize,
   quoteFor,
   type QuoteRequest,
+  withSearches,
 } from '../src/metering/estimate.ts';
 import { parsePricing } from '../src/metering/pricing.ts';
 import { textUsage as usage } from '../src/metering/usage-dialects.ts';
@@ -26,8 +27,9 @@ const EMPTY: PromptSize = {
   images: 0,
   audioBytes: 0,
   files: 0,
+  toolLists: 0,
 };
-/** 400 ASCII characters in two messages: at most 416 tokens, likely 108. */
+/** 400 ASCII characters in two messages: at most 516 tokens, likely 108. */
 const SIZE: PromptSize = { ...EMPTY, messages: 2, stringBytes: 400, asciiChars: 400 };
 const REQUEST: QuoteRequest = {
   size: SIZE,
@@ -37,12 +39,17 @@ const REQUEST: QuoteRequest = {
   modelOutputCap: 1000,
   n: 1,
   webSearches: 0,
+  webSearchesNeeded: 0,
   prices: [PRICE],
 };
 
 describe('a prompt', () => {
-  it('has at most a token a byte, and eight a message', () => {
-    expect(promptTokensAtMost(SIZE, BUDGETS)).toBe(416);
+  it('has at most a token a byte, eight a message, and a hundred of its template', () => {
+    expect(promptTokensAtMost(SIZE, BUDGETS)).toBe(400 + 16 + 100);
+  });
+
+  it('has at most five hundred more to say how tools are used', () => {
+    expect(promptTokensAtMost({ ...SIZE, toolLists: 1 }, BUDGETS)).toBe(400 + 16 + 100 + 500);
   });
 
   it('has at most as many tokens as its model can read', () => {
@@ -59,7 +66,7 @@ describe('a prompt', () => {
     const size = { ...EMPTY, images: 2, audioBytes: 8001, files: 1 };
     const budgets = { image: 100, audioPerSecond: 10, file: 1000 };
     expect(promptTokensEstimate(size, budgets)).toBe(200 + 30 + 1000);
-    expect(promptTokensAtMost(size, budgets)).toBe(200 + 30 + 1000);
+    expect(promptTokensAtMost(size, budgets)).toBe(200 + 30 + 1000 + 100);
   });
 
   it('has no more tokens by the estimate than at most', () => {
@@ -85,49 +92,70 @@ describe('output', () => {
 
 describe('a quote', () => {
   it('wants what the request can cost at most', () => {
-    expect(quoteFor(REQUEST).want).toBe(416_000n + 3_000_000n);
+    expect(quoteFor(REQUEST).want).toBe(516_000n + 3_000_000n);
   });
 
-  it('needs the likely prompt and 16 tokens of output', () => {
-    expect(quoteFor(REQUEST)).toMatchObject({ min: 108_000n + 48_000n, promptTokens: 108 });
+  it('needs the whole prompt and 16 tokens of output', () => {
+    expect(quoteFor(REQUEST).min).toBe(516_000n + 48_000n);
+  });
+
+  it('likely needs the estimated prompt and 16 tokens of output', () => {
+    expect(quoteFor(REQUEST)).toMatchObject({ likelyMin: 108_000n + 48_000n, promptTokens: 108 });
   });
 
   it('needs no more output than was asked for', () => {
-    expect(quoteFor({ ...REQUEST, outputCap: 5 }).min).toBe(108_000n + 15_000n);
+    expect(quoteFor({ ...REQUEST, outputCap: 5 })).toMatchObject({
+      min: 516_000n + 15_000n,
+      likelyMin: 108_000n + 15_000n,
+    });
+  });
+
+  it('wants all searches, needs those that it is not admitted without, and likely needs none', () => {
+    const prices = [parsePricing({ input: '1', output: '3', webSearch: '0.01' }, 'pricing')];
+    expect(quoteFor({ ...REQUEST, prices, webSearches: 5, webSearchesNeeded: 2 })).toMatchObject({
+      want: 516_000n + 3_000_000n + 50_000_000n,
+      min: 516_000n + 48_000n + 20_000_000n,
+      likelyMin: 108_000n + 48_000n,
+    });
   });
 
   it('counts the prompt once and the output of every answer', () => {
     expect(quoteFor({ ...REQUEST, n: 3 })).toMatchObject({
-      want: 416_000n + 9_000_000n,
-      min: 108_000n + 144_000n,
+      want: 516_000n + 9_000_000n,
+      min: 516_000n + 144_000n,
+      likelyMin: 108_000n + 144_000n,
     });
   });
 
   it('covers the dearest price that may be charged', () => {
     const dear = parsePricing({ input: '2', output: '4', request: '0.01' }, 'pricing');
-    expect(quoteFor({ ...REQUEST, prices: [PRICE, dear] }).want).toBe(832_000n + 4_000_000n + 10_000_000n);
+    expect(quoteFor({ ...REQUEST, prices: [PRICE, dear] }).want).toBe(1_032_000n + 4_000_000n + 10_000_000n);
   });
 
   it('takes every token for the dearest of its kind', () => {
     const audio = parsePricing({ input: '1', output: '3', audioInput: '10', audioOutput: '20' }, 'pricing');
-    expect(quoteFor({ ...REQUEST, prices: [audio] }).want).toBe(4_160_000n + 20_000_000n);
+    expect(quoteFor({ ...REQUEST, prices: [audio] }).want).toBe(5_160_000n + 20_000_000n);
   });
 
   it('of a free model is nothing', () => {
     expect(quoteFor({ ...REQUEST, prices: [parsePricing('free', 'pricing')] })).toMatchObject({
       want: 0n,
       min: 0n,
+      likelyMin: 0n,
     });
   });
 
   it('never needs more than it wants, and what it needs buys the tokens it is for', () => {
     fc.assert(
       fc.property(anyRequest(), (request) => {
-        const { want, min, promptTokens } = quoteFor(request);
+        const { want, min, likelyMin, promptTokens, promptTokensAtMost: most } = quoteFor(request);
         expect(min).toBeLessThanOrEqual(want);
-        expect(affordableOutputTokens(min, promptTokens, request)).toBeGreaterThanOrEqual(
-          Math.min(16, request.outputCap),
-        );
+        expect(likelyMin).toBeLessThanOrEqual(min);
+        const least = Math.min(16, request.outputCap);
+        const likely = withSearches(request, 0);
+        const needed = withSearches(request, request.webSearchesNeeded);
+        expect(affordableOutputTokens(likelyMin, promptTokens, likely)).toBeGreaterThanOrEqual(least);
+        expect(affordableOutputTokens(min, most, needed)).toBeGreaterThanOrEqual(least);
       }),
     );
   });
@@ -215,6 +243,7 @@ function anySize(): fc.Arbitrary<PromptSize> {
       nonAsciiChars: fc.nat(1e6),
       images: few,
       files: few,
+      toolLists: fc.nat(2),
       audioBytes: fc.nat(1e6),
     })
     .map((size) => ({ ...size, stringBytes: size.asciiChars + 2 * size.nonAsciiChars }));
@@ -225,7 +254,7 @@ function anyRequest(): fc.Arbitrary<QuoteRequest> {
     .integer({ min: 1, max: 99_999 })
     .map((n) => `${Math.floor(n / 1000)}.${String(n % 1000).padStart(3, '0')}`);
   const price = fc
-    .record({ input: rate, output: rate, audioInput: rate })
+    .record({ input: rate, output: rate, audioInput: rate, webSearch: fc.constantFrom('0', '0.01') })
     .map((pricing) => parsePricing(pricing, 'pricing'));
   return fc.record({
     size: anySize(),
@@ -234,7 +263,8 @@ function anyRequest(): fc.Arbitrary<QuoteRequest> {
     outputCap: fc.integer({ min: 1, max: 100_000 }),
     modelOutputCap: fc.constant(100_000),
     n: fc.integer({ min: 1, max: 8 }),
-    webSearches: fc.nat(5),
+    webSearches: fc.constant(5),
+    webSearchesNeeded: fc.constantFrom(0, 5),
     prices: fc.array(price, { minLength: 1, maxLength: 3 }),
   });
 }

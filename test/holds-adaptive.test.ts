@@ -154,7 +154,7 @@ describe('an adaptive hold', () => {
   it('is the prompt and 1,024 tokens at first', async () => {
     await start('5.00');
     const stream = await open();
-    expect(await held()).toBe(3_114_000n); // 42 tokens of prompt at most, 1,024 of output
+    expect(await held()).toBe(3_214_000n); // 142 tokens of prompt at most, 1,024 of output
     stream.end(DONE);
     await stream.receive(1);
   });
@@ -162,7 +162,7 @@ describe('an adaptive hold', () => {
   it('is 1,024 tokens for each answer', async () => {
     await start('5.00');
     const stream = await open({ n: 3 });
-    expect(await held()).toBe(9_258_000n); // 42,000 + 3,072 × 3,000
+    expect(await held()).toBe(9_358_000n); // 142,000 + 3,072 × 3,000
     stream.end(DONE);
     await stream.receive(1);
   });
@@ -170,7 +170,7 @@ describe('an adaptive hold', () => {
   it('is never more than all that the request can cost, and does not grow then', async () => {
     await start('5.00');
     const stream = await open({ max_tokens: 100 });
-    expect(await held()).toBe(342_000n);
+    expect(await held()).toBe(442_000n);
     await stream.send(90);
     expect(await stream.receive(90)).toBe(90);
     stream.end(DONE);
@@ -199,7 +199,7 @@ describe('an adaptive hold', () => {
     await stream.send(1);
     await grown;
     await stream.receive(1);
-    expect(store.growths).toEqual([6_186_000n]); // 42,000 + 2,048 × 3,000
+    expect(store.growths).toEqual([6_286_000n]); // 142,000 + 2,048 × 3,000
     stream.end(DONE);
     await stream.receive(1);
   });
@@ -210,7 +210,7 @@ describe('an adaptive hold', () => {
     await stream.send(5000);
     expect(await stream.receive(5000)).toBe(5000);
     // 60 % of 8,192 tokens are less than 5,000: 16,384
-    expect(store.growths).toEqual([49_194_000n]);
+    expect(store.growths).toEqual([49_294_000n]);
     const settled = gateway.nextSettled();
     stream.end(text('', 'stop'), DONE);
     await stream.receive(1);
@@ -224,7 +224,7 @@ describe('an adaptive hold', () => {
     await stream.receive(700);
     await stream.send(790);
     await stream.receive(790);
-    expect(store.growths).toEqual([4_542_000n]); // 42,000 + 1,500 × 3,000
+    expect(store.growths).toEqual([4_642_000n]); // 142,000 + 1,500 × 3,000
     stream.end(DONE);
     await stream.receive(1);
   });
@@ -237,7 +237,7 @@ describe('an adaptive hold', () => {
     stream.end(event({ choices: [{ index: 0, delta: { content: 'abcd' } }], usage }), DONE);
     await grown;
     await stream.receive(1);
-    expect(store.growths).toEqual([6_186_000n]);
+    expect(store.growths).toEqual([6_286_000n]);
   });
 
   it('does not grow by a count that can not be', async () => {
@@ -259,10 +259,10 @@ describe('an adaptive hold', () => {
     await stream.send(25);
     const next = stream.receive(25);
     expect(await Promise.race([next, sleep(50)])).toBeUndefined();
-    expect(await held()).toBe(3_114_000n);
+    expect(await held()).toBe(3_214_000n);
     answerGrowth();
     expect(await next).toBe(25);
-    expect(store.growths).toEqual([6_186_000n]);
+    expect(store.growths).toEqual([6_286_000n]);
     stream.end(DONE);
     await stream.receive(1);
   });
@@ -325,8 +325,8 @@ describe('a stream whose hold can not grow', () => {
     const settled = gateway.nextSettled();
     await stream.send(1000);
     await stream.receive(1000);
-    // 3,114,000 less 13,000 are 1,033 tokens.
-    await stream.send(40);
+    // 3,214,000 less 13,000 are 1,067 tokens.
+    await stream.send(70);
     expect(await stream.receive(1)).toBe(0);
     expect(stream.seen).toContain('credits_exhausted');
     expect(await settled).toMatchObject({ charged: '0.003013', ending: 'credits_exhausted' });

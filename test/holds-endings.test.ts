@@ -108,14 +108,14 @@ describe('a provider that counts more than was held', () => {
     const hooks = { onSettled, onLedgerEvent: (event: LedgerEvent) => events.push(event) };
     const gateway = await startGateway({ hooks }, undefined, '0.005');
     gateway.provider.script = answerJson(DEAR);
-    // 1,000 tokens of output and 42 of prompt are held, at most; 3,000 and 9 are billed.
+    // 1,000 tokens of output and 142 of prompt are held, at most; 3,000 and 9 are billed.
     await gateway.post(QUESTION);
     await settled;
     expect(await gateway.store.balance('acct')).toMatchObject({ available: 0n, spent: 5_000_000n });
     const [line] = await gateway.store.journal('acct', 1n, 10);
-    expect(line).toMatchObject({ amount: 5_000_000n, hold: 3_042_000n, writtenOff: 4_009_000n });
+    expect(line).toMatchObject({ amount: 5_000_000n, hold: 3_142_000n, writtenOff: 4_009_000n });
     expect(events).toMatchObject([
-      { type: 'overrun', account: 'acct', held: '0.003042', charged: '0.005' },
+      { type: 'overrun', account: 'acct', held: '0.003142', charged: '0.005' },
       { type: 'write_off', account: 'acct', amount: '0.004009' },
     ]);
     expect((await gateway.post(QUESTION)).status).toBe(402);
@@ -151,7 +151,7 @@ describe('an answer without usable usage', () => {
       const { charged, usageSource } = await settled;
       expect(usageSource).toBe('estimated');
       expect(Number(charged)).toBeGreaterThan(0);
-      expect(Number(charged)).toBeLessThanOrEqual(0.003042);
+      expect(Number(charged)).toBeLessThanOrEqual(0.003142);
       await gateway.close();
     },
   );

@@ -32,6 +32,7 @@ const QUOTE = quoteFor({
     images: 0,
     audioBytes: 0,
     files: 0,
+    toolLists: 0,
   },
   budgets: DEFAULT_TOKEN_BUDGETS,
   contextWindow: undefined,
@@ -39,6 +40,7 @@ const QUOTE = quoteFor({
   modelOutputCap: 1000,
   n: 1,
   webSearches: 0,
+  webSearchesNeeded: 0,
   prices: MODEL.prices,
 });
 const CALLER = { account: 'acct', key: 'external', externalKey: true };
@@ -81,7 +83,7 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<SettlementsOptions> = {}): Promise<void> {
-  store = new SlowStore();
+  store = new SlowStore({ now: Date.now });
   await store.grant({ account: 'acct', id: 'welcome', amount: 5_000_000_000n });
   settlements = new Settlements({
     store,
@@ -132,7 +134,7 @@ describe('a lease', () => {
       if (ms % 1500 === 0) meter.write(bytes(text('Hello')));
       await vi.advanceTimersByTimeAsync(100);
       await store.sweep(100);
-      expect(await held()).toBe(3_408_000n);
+      expect(await held()).toBe(3_508_000n);
     }
     meter.write(bytes(USAGE_EVENT + DONE));
     finish(hold, meter);
@@ -214,7 +216,7 @@ describe('a request whose process dies', () => {
 
   it.each([
     ['release', 0n, 0n, 0n],
-    ['capture', 0n, 3_408_000n, 3_408_000n],
+    ['capture', 0n, 3_508_000n, 3_508_000n],
   ] as const)('pays by onOrphan: %s', async (onOrphan, none, begun, delivered) => {
     const settings = { ...SETTINGS, onOrphan };
     expect(await chargedAfter({ settings }, silence)).toBe(none);

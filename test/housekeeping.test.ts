@@ -38,7 +38,7 @@ let opened: Housekeeping[];
 
 beforeEach(() => {
   vi.useFakeTimers({ now: NOON, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
-  store = new CountingStore();
+  store = new CountingStore({ now: Date.now });
   [events, errors, opened] = [[], [], []];
 });
 
@@ -86,7 +86,7 @@ describe('housekeeping', () => {
     open({ random: () => 0 }).start();
     await vi.advanceTimersByTimeAsync(15_000);
     expect(store.sweeps).toBe(1);
-    const other = new CountingStore();
+    const other = new CountingStore({ now: Date.now });
     store = other;
     open({ random: () => 0.999_999 }).start();
     await vi.advanceTimersByTimeAsync(44_000);

@@ -128,7 +128,7 @@ describe('a key with a markup', () => {
 
 describe('a key whose budget is spent', () => {
   it('is refused with the budget, what is left of it, and when it begins anew', async () => {
-    const { post } = await startWith({ budget: { amount: '0.000080', per: 'month' } }, { holdMode: 'clamp' });
+    const { post } = await startWith({ budget: { amount: '0.0002', per: 'month' } }, { holdMode: 'clamp' });
     const settled = gateway.nextSettled();
     expect((await post(QUESTION)).status).toBe(200);
     await settled;
@@ -139,12 +139,12 @@ describe('a key whose budget is spent', () => {
     const { required, ...error } = await errorOf(response);
     expect(error).toEqual({
       status: 402,
-      message: `This key's budget of $0.00008 for the month has $0.000035 left and this request needs $${required as string}; it begins anew at ${resetsAt}.`,
+      message: `This key's budget of $0.0002 for the month has $0.000155 left and this request needs $${required as string}; it begins anew at ${resetsAt}.`,
       type: 'insufficient_quota',
       param: null,
       code: 'budget_exceeded',
-      left: '0.000035',
-      budget: { amount: '0.00008', per: 'month', resets_at: resetsAt },
+      left: '0.000155',
+      budget: { amount: '0.0002', per: 'month', resets_at: resetsAt },
     });
   });
 

@@ -161,6 +161,38 @@ describe('a primary that sentinels watch', { timeout: 60_000 }, () => {
     }
   });
 
+  it('is followed through failover after failover, where its sentinel is slow to say who it is', async () => {
+    const own = await startSentinel();
+    const { port } = new URL(own.url.replace('redis+sentinel', 'http'));
+    const relay = await startRelay(Number(port), 400);
+    onTestFinished(async () => {
+      await relay.close();
+      await own.stop();
+    });
+    const stores = Array.from({ length: 3 }, () => {
+      const store = new RedisStore(own.url.replace(port, String(relay.port)));
+      onTestFinished(() => store.close());
+      return store;
+    });
+    await stores[0]!.grant({ account: 'acme', id: 'g1', amount: 100n });
+    await Promise.all(stores.map((store) => store.ready()));
+    for (const [round, to] of [own.replica, own.primary, own.replica, own.primary].entries()) {
+      await own.demoted();
+      await own.failOver(to);
+      const id = `round${round}`;
+      for (const store of stores) {
+        const began = performance.now();
+        await until(async () =>
+          store.grant({ account: 'acme', id, amount: 1n }).then(
+            ({ code }) => code === 'ok' || code === 'duplicate',
+            () => false,
+          ),
+        );
+        expect(performance.now() - began).toBeLessThan(5000);
+      }
+    }
+  });
+
   it('is not waited for when no sentinel answers', async () => {
     const own = await startSentinel();
     const url = own.url;

@@ -199,7 +199,8 @@ describe('a store made reliable', () => {
       for (let n = 10; n < 20; n++) await primary.settle(settlement(n, 1n));
       await pass(5000);
       expect(await store.balance('acme')).toMatchObject({ granted: 1500n });
-      expect(events.slice(-2)).toMatchObject([{ type: 'rollback' }, { type: 'rollback_repaired' }]);
+      const types = events.map(({ type }) => type).filter((type) => !type.startsWith('store_'));
+      expect(types).toEqual(['rollback', 'rollback_repaired']);
     });
 
     it('is noticed by a grant that another gateway was asked to make again', async () => {
@@ -301,7 +302,7 @@ describe('a store made reliable', () => {
       await store.updateKey({ ...key, key: 'k2', version: 1, name: 'lost' });
       await failOver(primary, copied);
       await primary.updateKey({ ...key, key: 'k2', version: 1, name: 'other' });
-      await pass(5000);
+      await pass(1000);
       expect(await store.findKey(hashOf('new'))).toMatchObject({ policy: '{"models":[]}', version: 3 });
       expect(await store.findKey(hashOf('old'))).toMatchObject({ hashUntil: clock.now + MINUTE });
       expect(await store.findKey(hashOf('k2'))).toMatchObject({ name: 'other', version: 2 });
@@ -348,7 +349,7 @@ describe('a store made reliable', () => {
       const idempotencyKey = { key: hashOf('once'), body: hashOf('body') };
       const copied = primary.length;
       await store.admit(admission(1, 10n, { idempotencyKey }));
-      await store.settle(settlement(1, 5n));
+      await store.settle(settlement(1, 5n, { idempotencyKey }));
       await failOver(primary, copied);
       expect(await store.admit(admission(2, 10n, { idempotencyKey }))).toMatchObject({
         code: 'repeated',
@@ -385,14 +386,12 @@ describe('a store made reliable', () => {
         expect(await store.balance('acme')).toMatchObject({ spent: 95n, held: 0n });
       });
 
-      it('one that took money of a lost charge is undone, and may come again', async () => {
+      it('without a lost connection it finds them, too', async () => {
         const { primary, store } = await openAccount(100n);
         const copied = primary.length;
         await store.settle(settlement(1, 95n));
         await primary.rollBackTo(copied);
-        const admitted = store.admit(admission(2, 50n));
-        await expect(admitted).rejects.toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
-        expect(await store.admit(admission(3, 50n))).toMatchObject({ code: 'no_funds', available: 5n });
+        expect(await store.admit(admission(2, 50n))).toMatchObject({ code: 'no_funds', available: 5n });
         expect(await store.balance('acme')).toMatchObject({ spent: 95n, held: 0n, available: 5n });
       });
 
@@ -419,8 +418,10 @@ describe('a store made reliable', () => {
         const copied = primary.length;
         await store.settle(settlement(1, 5n));
         await failOver(primary, copied);
-        primary.fault = 'lose the command';
-        await expect(store.admit(admission(2, 50n))).rejects.toMatchObject({ applied: 'no' });
+        primary.settle = () => Promise.reject(new StoreUnavailable('no'));
+        const refused = store.admit(admission(2, 50n)).catch((error: unknown) => error);
+        await pass(1000);
+        expect(await refused).toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
       });
     });
   });

@@ -31,7 +31,7 @@ const STREAM = { ...QUESTION, stream: true };
  */
 describe('concurrent requests', () => {
   it('64 at once, with credits for exactly 7, are 7 (one-api #2440, new-api #5690 #6609, LiteLLM #34732)', async () => {
-    // Each holds 0.003042 USD.
+    // Each holds 0.003142 USD.
     const gateway = await open({ holdMode: 'strict' }, '0.0225');
     const released = Promise.withResolvers<void>();
     gateway.provider.script = async (response, request) => {
@@ -106,7 +106,7 @@ describe('a settlement that fails', () => {
     await expect.poll(() => gateway.errors.length).toBeGreaterThan(0);
     expect(await gateway.router.credits.balance('acct')).toMatchObject({
       totalUsed: '0.00',
-      held: '0.003042',
+      held: '0.003142',
     });
     expect(await store.journal('acct', 1n, 10)).toEqual([]);
     const settled = gateway.nextSettled();
@@ -265,7 +265,7 @@ class AwayStore extends MemoryStore {
   refused = 0;
 
   override createKey(key: Parameters<LedgerStore['createKey']>[0]): ReturnType<LedgerStore['createKey']> {
-    return super.createKey({ ...key, limits: { budget: { amount: 3_100_000n, per: 'day' } } });
+    return super.createKey({ ...key, limits: { budget: { amount: 3_200_000n, per: 'day' } } });
   }
 
   override async settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {

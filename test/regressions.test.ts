@@ -87,7 +87,7 @@ describe('output is never free', () => {
   });
 
   it('because a limit that the balance asks for stands in a field the provider does not know', async () => {
-    const poor = await startGateway({}, undefined, '0.0001');
+    const poor = await startGateway({}, undefined, '0.0002');
     const response = await poor.post({ ...QUESTION, max_completion_tokens: 900 });
     const limit = Number(response.headers.get('x-ccr-max-tokens'));
     expect(JSON.parse(String(poor.provider.received[0]?.body))).toMatchObject({

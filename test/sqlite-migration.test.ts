@@ -94,7 +94,7 @@ describe('a ledger file of version 1', () => {
       await store.close();
     }
     expect(shape(old)).toEqual(shape(made));
-    expect(shape(old).version).toBe(5);
+    expect(shape(old).version).toBe(6);
   });
 
   it('stays as it was when it can not be brought up', async () => {
@@ -116,7 +116,7 @@ describe('a ledger file of version 1', () => {
     other.close();
     expect(await balance).toMatchObject({ available: 78n });
     await store.close();
-    expect(shape(file).version).toBe(5);
+    expect(shape(file).version).toBe(6);
   });
 });
 

@@ -48,8 +48,19 @@ describe('a request whose provider tells of searches', () => {
     }
   });
 
-  it('is admitted by a balance that covers none: few make any', async () => {
-    await start(0, '0.005');
+  it('is not admitted by a balance that does not cover them, save with adaptive holds: few make any', async () => {
+    for (const [holdMode, status] of [
+      ['clamp', 402],
+      ['adaptive', 200],
+    ] as const) {
+      await start(0, '0.005', { holdMode });
+      expect((await gateway.post(QUESTION)).status).toBe(status);
+      if (status === 402) await gateway.close();
+    }
+  });
+
+  it('is admitted by any balance where its model makes none', async () => {
+    await start(0, '0.005', { models: { 'acme/fast': { ...MODEL, maxWebSearches: 0 } } });
     expect((await gateway.post(QUESTION)).status).toBe(200);
   });
 
@@ -76,7 +87,7 @@ describe('a request whose prompt may reach a dearer tier', () => {
       holdMode: 'strict',
       models: { 'acme/fast': { ...MODEL, pricing: { ...PRICING, tiers } } },
     });
-    // 18 tokens at most, and 1,000 of output: 0.018 and 3 USD
+    // 142 tokens at most, and 1,000 of output: 0.142 and 3 USD
     const settled = gateway.nextSettled();
     expect((await gateway.post(QUESTION)).status).toBe(200);
     expect(await settled).toMatchObject({ charged: '0.045' });

@@ -25,6 +25,7 @@ export interface ApiKeys {
    *
    * @throws {TypeError} naming the field that can't be right
    * @throws {ApiKeyConflictError} when the account has a key of that `id`
+   * @throws {AccountLost} when this process has known the account, and the store has lost it: see `recreate`
    */
   create(key: CreateApiKey): Promise<CreatedApiKey>;
   /** All keys of an account, revoked ones too, without what they were made of. */
@@ -69,6 +70,13 @@ export interface CreateApiKey extends KeyPolicy {
    * @default ten random characters
    */
   readonly id?: string;
+  /**
+   * Make the account again, without what it had, if this process has known it and the store has lost it. For an operator
+   * who has decided so: without it such a key is refused with `account_lost`, and nothing is made.
+   *
+   * @default false
+   */
+  readonly recreate?: boolean;
 }
 
 export interface RotateOptions {
@@ -165,7 +173,7 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
   }
 
   return {
-    async create({ account, id = newKeyId(), ...policy }) {
+    async create({ account, id = newKeyId(), recreate, ...policy }) {
       checkId('account', account);
       checkId('id', id);
       const terms = termsOf(withChanges(policy, {}));
@@ -174,7 +182,13 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
         throw wrong('expiresAt', 'in the future', new Date(expiresAt));
       }
       const key = newApiKey(id);
-      const command = { account, key: id, hash: hashApiKey(key), ...terms };
+      const command = {
+        account,
+        key: id,
+        hash: hashApiKey(key),
+        ...terms,
+        ...(recreate !== undefined && { recreate }),
+      };
       const { code, now: createdAt } = await store.createKey(command);
       if (code === 'conflict') throw new ApiKeyConflictError('key_exists', account, id);
       const record = {

@@ -14,6 +14,7 @@ import {
   integer,
   integerInQuery,
   paymentId,
+  recreate,
   textOf,
   time,
   usd,
@@ -28,6 +29,7 @@ const newGrant = component(
     amount,
     expires_at: time.optional(),
     priority: integer(0, 100).optional(),
+    recreate: recreate.optional(),
   }),
 );
 
@@ -124,12 +126,13 @@ export const creditsEndpoints: readonly Endpoint[] = [
     refuses: [409],
     change: { action: 'grants.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
-      const { expires_at: expiresAt, priority } = body;
+      const { expires_at: expiresAt, priority, recreate: again } = body;
       const named = changeId(body.id, idempotencyKey);
       const change = credits.grant(account, body.amount, {
         id: named.id,
         ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
         ...(priority !== undefined && { priority }),
+        ...(again !== undefined && { recreate: again }),
       });
       return await outcomeOf(change, account, named);
     },

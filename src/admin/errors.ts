@@ -124,6 +124,20 @@ export class AdminStoreUnavailableError extends RouterError {
   }
 }
 
+/** An account that the process which answers has known is not in the store any more. */
+export class AccountLostError extends RouterError {
+  readonly status = 503;
+  readonly code = 'account_lost';
+  readonly type = 'server_error';
+
+  constructor(cause: Error) {
+    super(
+      'The account is not in the credit store any more, and nothing was changed. Restore the store, or make the account again, without what it had, by a grant or a key with "recreate": true.',
+      { cause },
+    );
+  }
+}
+
 /**
  * Whatever the router's own functions threw, as something that an operator may see; as it is if they foresaw nothing.
  *
@@ -132,6 +146,7 @@ export class AdminStoreUnavailableError extends RouterError {
 export function refusalOf(thrown: unknown, isChange: boolean): unknown {
   if (!(thrown instanceof Error) || thrown instanceof RouterError) return thrown;
   if (thrown.name === 'StoreUnavailable') {
+    if (Reflect.get(thrown, 'code') === 'account_lost') return new AccountLostError(thrown);
     return new AdminStoreUnavailableError(isChange && Reflect.get(thrown, 'applied') !== 'no', thrown);
   }
   // The router's own arguments say what is wrong with them: "limit must be an integer from 1 to 1000, got 0".

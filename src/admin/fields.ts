@@ -84,6 +84,12 @@ export const paymentId: z.ZodType<string> = text(
   /^[\u0021-\u007e]{1,128}$/,
 );
 
+/** In what makes an account. */
+export const recreate: z.ZodType<boolean> = described(
+  'true: make an account again that the store has lost, without what it had. Otherwise that is refused with account_lost',
+  z.boolean({ error: 'true or false' }),
+);
+
 const MOST = '9007199.254740991';
 const AMOUNT_WANTED = `a decimal string of USD, more than 0 and at most ${MOST}, with at most 9 decimals, as "25.00"`;
 const LIMIT_WANTED = `a decimal string of USD, at most ${MOST}, with at most 9 decimals, as "5.00"`;

@@ -2,7 +2,20 @@ import * as z from 'zod';
 
 import type { ApiKeyDetails, ApiKeyInfo } from '../accounts/api-keys.ts';
 import type { KeyPolicy, KeyPolicyChanges } from '../accounts/key-policy.ts';
-import { at, component, described, integer, keyId, limit, oneOf, text, textOf, time, usd } from './fields.ts';
+import {
+  at,
+  component,
+  described,
+  integer,
+  keyId,
+  limit,
+  oneOf,
+  recreate,
+  text,
+  textOf,
+  time,
+  usd,
+} from './fields.ts';
 
 /** An API key on the wire, in what is asked for and what is told. */
 
@@ -110,10 +123,12 @@ const policy = {
   markup,
 };
 
-export const newApiKey: z.ZodType<PolicyBody & { readonly id?: string | undefined }> = component(
+export const newApiKey: z.ZodType<
+  PolicyBody & { readonly id?: string | undefined; readonly recreate?: boolean | undefined }
+> = component(
   'NewApiKey',
   'A key for an account, which is made if there is none. What isn’t given isn’t limited. Its id, or an Idempotency-Key, makes it once.',
-  z.strictObject({ id: keyId, ...policy }).partial(),
+  z.strictObject({ id: keyId, ...policy, recreate }).partial(),
 );
 
 export const apiKeyChange: z.ZodType<PolicyChange> = component(

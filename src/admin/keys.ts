@@ -61,12 +61,17 @@ export const keyEndpoints: readonly Endpoint[] = [
       repeat:
         '200 with duplicate: true and without the secret, which can not be had again; with another body, or where the key was changed since, 409 idempotency_key_reused (id_already_used, where it had an id of its own).',
     },
-    async run({ params: { account }, body: { id: own, ...asked }, idempotencyKey }, { keys }) {
+    async run({ params: { account }, body: { id: own, recreate, ...asked }, idempotencyKey }, { keys }) {
       const { id, isDerived } = keyIdOf(account, own, idempotencyKey);
       const known = id === undefined ? undefined : await keys.get(account, id);
       if (known) return repeatedCreation(known, asked, isDerived);
       try {
-        const created = await keys.create({ account, ...(id !== undefined && { id }), ...policyOf(asked) });
+        const created = await keys.create({
+          account,
+          ...(id !== undefined && { id }),
+          ...policyOf(asked),
+          ...(recreate !== undefined && { recreate }),
+        });
         const after = keyAnswer(created);
         return { answer: { ...after, key: created.key, duplicate: false }, target: created.id, after };
       } catch (error) {

@@ -9,7 +9,7 @@ import {
   outputTokensCovered,
   outputTokensEstimate,
   plausibleOutputTokens,
-  withoutSearches,
+  withSearches,
 } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Delivered } from '../outcome.ts';
@@ -110,7 +110,7 @@ export class Growth implements Brake {
     this.#covered =
       amount >= this.#asked
         ? outputTokensCovered(amount, quote.promptTokensAtMost, quote)
-        : outputTokensCovered(amount, quote.promptTokens, withoutSearches(quote));
+        : outputTokensCovered(amount, quote.promptTokens, withSearches(quote, 0));
     this.#growAt = GROW_AT * this.#covered;
   }
 

@@ -1,6 +1,6 @@
 import type { Caller } from '../accounts/authenticate.ts';
 import type { Place } from '../in-flight.ts';
-import type { ExtendResult, LedgerStore } from '../ledger/ledger.ts';
+import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from '../ledger/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
@@ -20,6 +20,8 @@ export interface HoldTerms {
   readonly grows: boolean;
   /** Its answer is to be an event stream. */
   readonly stream: boolean;
+  /** What its client calls it. */
+  readonly idempotencyKey: IdempotencyKey | undefined;
   /** When the request arrived, by `performance.now()`. */
   readonly startedAt: number;
 }

@@ -252,7 +252,10 @@ class RequestReader implements JsonListener<Place> {
   #placeIn(within: Place, kind: JsonKind, token: JsonToken): Place | undefined {
     if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
     if (this.#role === 'control') return 'control';
-    if (this.#role === 'schema') return this.#prompt.beginSchema(token);
+    if (this.#role === 'schema') {
+      if (this.#name !== 'response_format') this.#prompt.size.toolLists++;
+      return this.#prompt.beginSchema(token);
+    }
     if (this.#name === 'messages' && kind === 'array') return 'messages';
     if (this.#name === 'stream_options' && kind === 'object') return 'stream_options';
     return this.#role === 'extra_body' && kind === 'object' ? 'extra_body' : undefined;

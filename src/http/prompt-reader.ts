@@ -50,6 +50,7 @@ export class PromptReader {
     images: 0,
     audioBytes: 0,
     files: 0,
+    toolLists: 0,
   };
 
   /** The last key, if it means something where it is. */

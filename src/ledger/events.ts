@@ -31,8 +31,8 @@ export type LedgerEvent =
       readonly found: string;
     }
   /**
-   * An account that was known is not in the store any more: its requests are refused and its charges wait until it is
-   * restored. Nothing is made anew.
+   * An account that was known is not in the store any more: its requests, grants, adjustments and new keys are refused and
+   * its charges wait until it is restored, or made again with `recreate`.
    */
   | { readonly type: 'account_lost'; readonly account: string }
   /** All that had to be applied again after a rollback has been. */

@@ -1,5 +1,5 @@
 import type { NanoDollars } from './money.ts';
-import type { At, MaybeDurable } from './reply.ts';
+import type { At, MakesAccount, MaybeDurable } from './reply.ts';
 
 /** What a ledger keeps of API keys: never the key, only its SHA-256. */
 
@@ -21,7 +21,7 @@ export interface KeyLimits {
   readonly concurrentRequests?: number;
 }
 
-export interface CreateKey extends KeyTerms {
+export interface CreateKey extends KeyTerms, MakesAccount {
   readonly account: string;
   readonly key: string;
   /** SHA-256 of the whole API key, hex. */
@@ -30,7 +30,10 @@ export interface CreateKey extends KeyTerms {
   readonly version?: number;
 }
 
-export type CreateKeyResult = At & { readonly code: 'ok' | 'conflict' } & MaybeDurable;
+export type CreateKeyResult = At & {
+  /** `no_account`: see `mustExist`. */
+  readonly code: 'ok' | 'conflict' | 'no_account';
+} & MaybeDurable;
 
 /** Replaces all terms of a key: what isn't given is taken away. A limit per minute that changes begins anew, full. */
 export interface UpdateKey extends KeyTerms {

@@ -13,9 +13,10 @@ import type {
   UpdateKeyResult,
 } from './keys.ts';
 import type { NanoDollars } from './money.ts';
-import type { At, MaybeDurable } from './reply.ts';
+import type { At, MakesAccount, MaybeDurable, Witnessed } from './reply.ts';
 import type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
+export type { Witness, Witnessed } from './reply.ts';
 export type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
 /**
@@ -30,14 +31,14 @@ export type { Ending, SettledUsage, UsageRow } from './usage.ts';
  * A store throws only `StoreUnavailable`, whose `applied` says whether the
  * command may have happened, and a TypeError for arguments that no caller
  * should have; everything else is a result with a `code`.
- * Times are milliseconds of the store's own clock.
+ * Times are milliseconds of the store's own clock. Where that is set, leases of requests that run don't end by it.
  *
  * test/contracts/ledger-store.ts is this contract as a suite.
  */
 export interface LedgerStore {
   /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */
   readonly mayRollBack?: boolean;
-  /** Counts the connections that were lost: behind the next one there may be another server. */
+  /** Counts the times at which another server may have taken the place of the one before. */
   readonly losses?: number;
 
   /** Resolves once the store can be used; rejects with an Error that says what keeps it from that. */
@@ -52,6 +53,8 @@ export interface LedgerStore {
   grant(command: Grant): Promise<GrantResult>;
   /** An operator's correction, up or down; never takes what is available below the floor. */
   adjust(command: Adjust): Promise<AdjustResult>;
+  /** Says whether witnesses are there. Changes nothing. */
+  verify(command: Verify): Promise<VerifyResult>;
   /**
    * Ends leases that nobody renewed and forgets old request ids, at most `budget`
    * of them, and says how many; expires credits that are due, uncounted.
@@ -103,17 +106,36 @@ export class StoreUnavailable extends Error {
   /** `no`: definitely not applied. `unknown`: repeat it, or void its id. */
   readonly applied: 'no' | 'unknown';
 
-  constructor(applied: 'no' | 'unknown', options?: ErrorOptions) {
-    super(
-      applied === 'no' ? 'The credit store refused the command' : 'The credit store did not answer',
-      options,
-    );
+  constructor(
+    applied: 'no' | 'unknown',
+    options?: ErrorOptions,
+    message: string = applied === 'no'
+      ? 'The credit store refused the command'
+      : 'The credit store did not answer',
+  ) {
+    super(message, options);
     this.applied = applied;
   }
 }
 
+/**
+ * An account that this process has known is not in the store any more. Nothing was changed: restore the store, or make
+ * the account again with `recreate`.
+ */
+export class AccountLost extends StoreUnavailable {
+  readonly code = 'account_lost';
+
+  constructor(account: string) {
+    super(
+      'no',
+      {},
+      `account ${account} is not in the credit store any more: restore the store, or make the account again by a grant or a key with recreate: true`,
+    );
+  }
+}
+
 /** Takes a hold of `min` to `want`, as much as the balance and the key's budget allow. */
-export interface Admit {
+export interface Admit extends Witnessed {
   readonly account: string;
   /** Id of the API key, for its limits and counters. */
   readonly key: string;
@@ -158,6 +180,8 @@ export type AdmitResult = At & {
     | { readonly code: 'done'; readonly state: FinalState }
     /** Another request has the same idempotency key: it still runs, or was charged; it was not voided. */
     | { readonly code: 'repeated'; readonly requestId: string; readonly state: RequestRecord['state'] }
+    /** A witness is missing: what would have been taken may have been spent, and what was refused be there. */
+    | { readonly code: 'rolled_back' }
     /** Another request has the same idempotency key, and asked for something else. */
     | { readonly code: 'key_reused'; readonly requestId: string }
     | { readonly code: 'no_funds'; readonly available: NanoDollars }
@@ -172,7 +196,7 @@ export type AdmitResult = At & {
   );
 
 /** Renews a lease. All values are absolute, so that it can be repeated. */
-export interface Extend {
+export interface Extend extends Witnessed {
   readonly account: string;
   readonly requestId: string;
   /** What the hold shall be at least; a smaller one than the hold changes nothing. */
@@ -192,7 +216,7 @@ export type ExtendResult = At &
   );
 
 /** Posts what a request costs, whatever its hold was: more is posted down to the floor, the rest written off. */
-export interface Settle {
+export interface Settle extends Witnessed {
   readonly account: string;
   readonly requestId: string;
   readonly amount: NanoDollars;
@@ -201,12 +225,22 @@ export interface Settle {
   readonly usage: SettledUsage;
   /** Post also when the store doesn't know the id: its hold was lost, or was never taken. */
   readonly force: boolean;
+  /** The request's, for a store that has lost its admission. */
+  readonly idempotencyKey?: IdempotencyKey;
+  /** The store has acknowledged its admission: if it doesn't know the request, the account went back in time. */
+  readonly wasAdmitted?: boolean;
+  /**
+   * Charge now what the balance covers, and the rest when this is repeated: nothing is written off. It is charged so, too,
+   * where the account went back in time.
+   */
+  readonly inParts?: boolean;
 }
 
 export type SettleResult = At &
   (
     | {
         readonly code: 'ok';
+        /** In all. */
         readonly charged: NanoDollars;
         readonly writtenOff: NanoDollars;
         readonly available: NanoDollars;
@@ -218,7 +252,7 @@ export type SettleResult = At &
   );
 
 /** Gives a hold back. What is said beside the id is for the counters, by who knows that there was a hold. */
-export interface Void {
+export interface Void extends Witnessed {
   readonly account: string;
   readonly requestId: string;
   /** With `model`: the request is counted also where the store has lost its hold. */
@@ -239,7 +273,7 @@ export type VoidResult = At &
     | { readonly code: 'old' | 'no_account' }
   );
 
-export interface Grant {
+export interface Grant extends Witnessed, MakesAccount {
   readonly account: string;
   /** The grant's own id, as a payment's; the same one twice grants once. */
   readonly id: string;
@@ -257,9 +291,10 @@ export type GrantResult = At &
     | { readonly code: 'conflict' }
     /** The balance would pass MAX_AMOUNT, or the account has as many open lots as it may. */
     | { readonly code: 'too_big' | 'too_many_lots' }
+    | { readonly code: 'no_account' }
   );
 
-export interface Adjust {
+export interface Adjust extends Witnessed {
   readonly account: string;
   readonly id: string;
   /** Positive adds, negative takes. */
@@ -273,6 +308,12 @@ export type AdjustResult = At &
     | { readonly code: 'conflict' | 'too_big' | 'no_account' }
     | { readonly code: 'below_floor'; readonly available: NanoDollars }
   );
+
+export interface Verify extends Required<Witnessed> {
+  readonly account: string;
+}
+
+export type VerifyResult = At & { readonly code: 'ok' | 'no_account' };
 
 export interface Balance {
   /** What can be spent now. */

@@ -17,6 +17,8 @@ export interface PromptSize {
   readonly images: number;
   readonly audioBytes: number;
   readonly files: number;
+  /** Lists of tools: providers add instructions to each. */
+  readonly toolLists: number;
 }
 
 /** Tokens that media can cost: what holds take for them. */
@@ -33,6 +35,10 @@ export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond
 
 /** The least that a request can be admitted with writes so many tokens, or its own limit. */
 const LEAST_OUTPUT_TOKENS = 16;
+/** What a chat template adds, beside the strings: 68 tokens in all with gpt-oss, 36 with Llama 3.1. */
+const TEMPLATE_TOKENS_AT_MOST = 100;
+/** What a provider's instructions on tools add: 530 with Claude 3 Opus, less with the others that say. */
+const TOOL_TOKENS_AT_MOST = 500;
 const MESSAGE_TOKENS_AT_MOST = 8;
 const MESSAGE_TOKENS = 4;
 /** 32 kbit/s, which is little for speech: more bytes a second would be fewer seconds. */
@@ -57,6 +63,8 @@ export interface QuoteRequest {
   readonly n: number;
   /** The most searches of the Web that are held for. */
   readonly webSearches: number;
+  /** Searches that must be covered for it to be admitted. */
+  readonly webSearchesNeeded: number;
   /** The prices it may be charged by; the dearest counts. */
   readonly prices: readonly Price[];
 }
@@ -65,8 +73,10 @@ export interface QuoteRequest {
 export interface Quote extends QuoteRequest {
   /** All that it can cost: a token a byte, and every answer as long as it may be. */
   readonly want: NanoDollars;
-  /** What it costs with the estimated prompt and a few tokens of output. */
+  /** All that it can cost with a few tokens of output. */
   readonly min: NanoDollars;
+  /** What it is likely to cost with a few tokens of output: the estimated prompt, and no searches. */
+  readonly likelyMin: NanoDollars;
   /** The prompt's estimate, in tokens. */
   readonly promptTokens: number;
   /** No prompt of this size has more tokens. */
@@ -83,8 +93,9 @@ export function quoteFor(request: QuoteRequest): Quote {
   return {
     ...request,
     want: dearest(promptTokensMost, n * outputCap, request),
-    // Few make as many searches as they are held for, and a small balance is as good as another.
-    min: dearest(promptTokens, n * least, withoutSearches(request)),
+    min: dearest(promptTokensMost, n * least, withSearches(request, request.webSearchesNeeded)),
+    // Few make any.
+    likelyMin: dearest(promptTokens, n * least, withSearches(request, 0)),
     promptTokens,
     promptTokensAtMost: promptTokensMost,
     tokens: promptTokens + n * outputCap,
@@ -115,10 +126,14 @@ export function affordableOutputTokens(
   return fewest;
 }
 
-/** A bound that holds for every tokenizer: no token is shorter than a byte. */
+/**
+ * No token of text is shorter than a byte, and what is written around it is bounded too. Media are what
+ * their budgets say.
+ */
 export function promptTokensAtMost(size: PromptSize, budgets: TokenBudgets, contextWindow?: number): number {
-  const tokens = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + mediaTokens(size, budgets);
-  return Math.min(tokens, contextWindow ?? Infinity);
+  const added =
+    TEMPLATE_TOKENS_AT_MOST + size.messages * MESSAGE_TOKENS_AT_MOST + size.toolLists * TOOL_TOKENS_AT_MOST;
+  return Math.min(size.stringBytes + added + mediaTokens(size, budgets), contextWindow ?? Infinity);
 }
 
 /** What an adaptive hold begins with: the prompt, and so many tokens of each answer. */
@@ -182,7 +197,7 @@ const UNKNOWN_WINDOW = 4_000_000;
 /** More than any answer makes, also where sources are counted rather than searches. */
 const PLAUSIBLE_SEARCHES = 1000;
 
-/** What chat templates and hidden instructions add to a prompt. */
+/** More than chat templates and most hidden instructions add to a prompt. */
 const TEMPLATE_TOKENS = 2000;
 
 function textTokens(ascii: number, nonAscii: number): number {
@@ -194,9 +209,9 @@ function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
   return size.images * budgets.image + seconds * budgets.audioPerSecond + size.files * budgets.file;
 }
 
-/** The same request as it is likely: it searches nothing. */
-export function withoutSearches<T extends QuoteRequest>(request: T): T {
-  return request.webSearches === 0 ? request : { ...request, webSearches: 0 };
+/** The same request with this many searches. */
+export function withSearches<T extends QuoteRequest>(request: T, webSearches: number): T {
+  return request.webSearches === webSearches ? request : { ...request, webSearches };
 }
 
 /** Of the dearest price, every token in its dearest bucket. */

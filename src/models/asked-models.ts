@@ -60,6 +60,7 @@ export function combined(models: AskedModels): Model {
       // Only a free model may have none, and what it writes costs nothing.
       maxOutputTokens: larger(sum.maxOutputTokens, model.maxOutputTokens, 'unknown'),
       webSearches: Math.max(sum.webSearches, model.webSearches),
+      webSearchesNeeded: Math.max(sum.webSearchesNeeded, model.webSearchesNeeded),
       tokenBudgets: {
         image: Math.max(sum.tokenBudgets.image, model.tokenBudgets.image),
         audioPerSecond: Math.max(sum.tokenBudgets.audioPerSecond, model.tokenBudgets.audioPerSecond),

@@ -33,6 +33,8 @@ export interface Model {
   readonly maxOutputTokens: number | undefined;
   /** So many searches of the Web are held for. */
   readonly webSearches: number;
+  /** Searches that must be covered for a request to be admitted; 0 where none has a fee. */
+  readonly webSearchesNeeded: number;
   readonly tokenBudgets: TokenBudgets;
   readonly name: string;
   readonly description: string | undefined;

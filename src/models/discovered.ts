@@ -70,13 +70,10 @@ export function discoveredModels(
     if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
     for (const pricing of pricingsOf(discovery, each, surroundings)) {
       try {
-        return [
-          resolveModel(
-            discovery.prefix + each.id,
-            optionsOf(provider, discovery, each, pricing),
-            surroundings,
-          ),
-        ];
+        const options = optionsOf(provider, discovery, each, pricing);
+        const model = resolveModel(discovery.prefix + each.id, options, surroundings);
+        // A list has the fee for every model that can search, and few requests do.
+        return [pricing === each.pricing ? { ...model, webSearchesNeeded: 0 } : model];
       } catch (error) {
         // Its price, its limits or its ID are nothing that we could serve: it is as if it weren't listed.
         if (!(error instanceof TypeError)) throw error;

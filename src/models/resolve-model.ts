@@ -93,16 +93,15 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
   const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
   const contextWindow = given.contextWindow ?? known?.contextWindow;
   const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
-  const isPriced = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])].some(
-    (each) => each !== FREE,
-  );
-  if (maxOutputTokens === undefined && isPriced) {
+  const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
+  if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
     throw new TypeError(
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
     );
   }
-  const { choice = 'ordered' } = given;
+  const { choice = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
   if (!CHOICES.includes(choice)) throw wrong(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
+  if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
   return {
     id,
     aliases: resolveAliases(given.aliases, `${option}.aliases`),
@@ -114,7 +113,8 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     prices: [...new Set(targets.map((target) => target.price))],
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
     maxOutputTokens: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
-    webSearches: optionalPositive(given.maxWebSearches, `${option}.maxWebSearches`) ?? WEB_SEARCHES,
+    webSearches,
+    webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,

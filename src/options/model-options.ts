@@ -41,8 +41,9 @@ export interface ModelOptions {
    */
   readonly maxOutputTokens?: number;
   /**
-   * So many searches of the Web are held for, where the price has a fee for them. More are charged as well, as far as
-   * the balance goes; the rest is written off.
+   * So many searches of the Web are held for, where the price has a fee for them, and must be covered for a request
+   * to be admitted: 0 for a model that makes none. More are charged as well, as far as the balance goes; the rest is
+   * written off.
    *
    * @default 5
    */

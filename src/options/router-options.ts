@@ -81,10 +81,12 @@ export interface ChatCompletionsRouterOptions {
    * How much is held for a request, and what happens when the balance doesn't cover it.
    *
    * `clamp` holds all that the request can cost; where the balance covers it only with fewer output tokens,
-   * it is sent with the limit that fits (and `x-ccr-max-tokens` says so). `strict` holds the same, and
-   * answers 402 where the balance doesn't cover it. `adaptive` holds 1,024 output tokens beside the prompt
-   * and more as the answer grows, so that many can share a small balance; a stream that the balance doesn't
-   * cover any more ends with an error event, `credits_exhausted`. What isn't a stream is clamped there too.
+   * it is sent with the limit that fits beside the longest prompt of its size (and `x-ccr-max-tokens` says so).
+   * `strict` holds the same, and answers 402 where the balance doesn't cover it. Neither costs more than was
+   * held, while the provider keeps to the limit and to a token a byte. `adaptive` holds 1,024 output tokens
+   * beside the prompt and more as the answer grows, so that many can share a small balance; a stream that the
+   * balance doesn't cover any more ends with an error event, `credits_exhausted`. What isn't a stream is clamped
+   * there too. It takes prompts for as long as they are likely to be: a dense one may cost more than the balance.
    *
    * @default 'clamp'
    */

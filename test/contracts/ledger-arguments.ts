@@ -108,6 +108,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['expiresAt', () => grant('g', 1n, { expiresAt: -1 })],
       ['priority', () => grant('g', 1n, { priority: -1 })],
       ['priority', () => grant('g', 1n, { priority: 101 })],
+      ['recreate', () => grant('g', 1n, { recreate: 'no' as never })],
     ],
     adjust: [
       ['account', () => adjust('a', 1n, { account })],
@@ -126,6 +127,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['hash', () => createKey({ hash: 'A'.repeat(64) })],
       ['hash', () => createKey({ hash: 7 as never })],
       ['version', () => createKey({ version: 0 })],
+      ['recreate', () => createKey({ recreate: 1 as never })],
       ['name', () => createKey({ name: 'x'.repeat(201) })],
       ['name', () => createKey({ name: 7 as never })],
       ['limits.budget.amount', () => createKey({ limits: { budget: { amount: -1n, per: 'day' } } })],

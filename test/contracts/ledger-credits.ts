@@ -32,6 +32,22 @@ export function describeCredits(ledger: LedgerFixture): void {
       });
     });
 
+    it('make no account that must exist', async () => {
+      const account = 'zeta';
+      const refused = await ledger.store.grant({ account, id: 'g1', amount: 5n, mustExist: true });
+      expect(refused).toMatchObject({ code: 'no_account', seq: 0n });
+      expect(await ledger.store.snapshot(account)).toBeUndefined();
+      expect(await grant('g2', 5n, { mustExist: true })).toMatchObject({ code: 'ok', available: 105n });
+    });
+
+    it('are what they always are where the account may be made again', async () => {
+      const zeta = { account: 'zeta', id: 'g1', amount: 5n, recreate: true };
+      expect(await ledger.store.grant(zeta)).toMatchObject({ code: 'ok', available: 5n });
+      expect(await ledger.store.grant(zeta)).toMatchObject({ code: 'duplicate', available: 5n });
+      expect(await grant('opening', 100n, { recreate: true })).toMatchObject({ code: 'duplicate' });
+      expect(await grant('g2', 5n, { recreate: true })).toMatchObject({ code: 'ok', available: 105n });
+    });
+
     it('are applied once', async () => {
       expect(await grant('opening', 100n)).toMatchObject({ code: 'duplicate', available: 100n });
       expect(await state()).toMatchObject({ granted: 100n, seq: 1n });

@@ -16,6 +16,15 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(await admit(1, 1n, { key: 'k9' })).toMatchObject({ code: 'no_key' });
     });
 
+    it('makes no account that must exist', async () => {
+      const key = { account: 'zeta', key: 'k9', hash: hashOf('k9'), name: '' };
+      expect(await ledger.store.createKey({ ...key, mustExist: true })).toMatchObject({ code: 'no_account' });
+      expect(await ledger.store.snapshot('zeta')).toBeUndefined();
+      expect(await ledger.store.findKey(key.hash)).toBeUndefined();
+      expect(await ledger.store.createKey({ ...key, recreate: true })).toMatchObject({ code: 'ok' });
+      expect(await ledger.store.createKey({ ...key, mustExist: true })).toMatchObject({ code: 'ok' });
+    });
+
     it('refuses a revoked key at once', async () => {
       expect(await ledger.store.revokeKey('acme', 'k1')).toBe(true);
       expect(await admit(1, 1n)).toMatchObject({ code: 'revoked' });

@@ -164,6 +164,7 @@ export class LedgerModel {
     if (!request) {
       const key = account.keys.find((each) => each.id === keyId);
       if (key) key.window = laterWindow(key, now);
+      if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
       request = { ...blank(requestId, now), key: keyId, window: key?.window ?? -1, state: 'expired' };
       account.requests.push(request);
     }

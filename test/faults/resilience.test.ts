@@ -269,7 +269,7 @@ describe('E6 a hold that is more than the balance', () => {
   afterEach(() => gateway.close());
 
   it.each([
-    // The hold is 36 bytes of prompt as tokens at most, 13 by estimate at least; an output token is 3,000 nano-dollars.
+    // 142 tokens of prompt at most are 142,000 nano-dollars; an output token is 3,000.
     ['max_tokens', { max_tokens: 900 }],
     ['max_completion_tokens', { max_completion_tokens: 900 }],
     ['the limit of the model', {}],
@@ -284,8 +284,7 @@ describe('E6 a hold that is more than the balance', () => {
       required: expect.any(String),
     });
     const affordable = told.affordable_max_tokens;
-    expect(affordable).toBeGreaterThan(300);
-    expect(affordable).toBeLessThan(334);
+    expect(affordable).toBe(286);
     const answer = await gateway.client.chat.completions.create({ ...QUESTION, max_tokens: affordable });
     expect(answer.choices).toHaveLength(1);
   });
@@ -296,7 +295,6 @@ describe('E6 a hold that is more than the balance', () => {
     const { max_tokens } = JSON.parse(gateway.provider.received[0]!.body.toString()) as {
       max_tokens: number;
     };
-    expect(max_tokens).toBeGreaterThan(300);
-    expect(max_tokens).toBeLessThan(334);
+    expect(max_tokens).toBe(286);
   });
 });

@@ -11,8 +11,8 @@ export interface SentinelSetup {
   readonly url: string;
   readonly primary: RedisServer;
   readonly replica: RedisServer;
-  /** Makes the replica the primary, though the old one lives, and resolves when it is. */
-  failOver(): Promise<void>;
+  /** Makes the replica, or the server that is given, the primary, though the old one lives, and resolves when it is. */
+  failOver(to?: RedisServer): Promise<void>;
   /** Resolves when the old primary is a replica, and the sentinel knows that it could take over. */
   demoted(): Promise<void>;
   stop(): Promise<void>;
@@ -47,13 +47,13 @@ export async function startSentinel({ password = '' } = {}): Promise<SentinelSet
     url: `redis+sentinel://${password === '' ? '' : `:${password}@`}127.0.0.1:${sentinel.port}/main`,
     primary,
     replica,
-    failOver: async () => {
+    failOver: async (to = replica) => {
       // At first it hasn't heard enough of the replica, and one that it began may be given up. One that is
       // ordered when the last has just ended would lead back.
       await until(async () => {
         const state = (await watcher.call('SENTINEL', 'MASTER', 'main')) as readonly string[];
         const field = (name: string): string => state[state.indexOf(name) + 1] ?? '';
-        if (Number(field('port')) === replica.port) return true;
+        if (Number(field('port')) === to.port) return true;
         if (!field('flags').includes('failover_in_progress')) {
           await watcher.call('SENTINEL', 'FAILOVER', 'main').catch(() => {});
         }

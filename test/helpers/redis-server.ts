@@ -14,8 +14,12 @@ export interface RedisServer {
   stop(): Promise<void>;
   /** Ends it as a power cut would. */
   kill(): Promise<void>;
-  /** Ends it as a power cut would, and starts it again on the same port, with what its disk has. */
-  restart(): Promise<void>;
+  /**
+   * Ends it as a power cut would, and starts it again on the same port, with what its disk has.
+   *
+   * @param whileDown - what happens to the disk meanwhile
+   */
+  restart(whileDown?: () => unknown): Promise<void>;
   /** Stops it where it is, without closing a connection, until `thaw`. */
   freeze(): void;
   thaw(): void;
@@ -73,8 +77,9 @@ export async function startRedisWithConfig(
     directory,
     stop: () => remove('SIGTERM'),
     kill: () => remove('SIGKILL'),
-    restart: async () => {
+    restart: async (whileDown = () => {}) => {
       await end('SIGKILL');
+      await whileDown();
       server = await launch(options, port);
     },
     freeze: () => void server.kill('SIGSTOP'),

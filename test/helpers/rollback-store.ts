@@ -65,6 +65,7 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
     void: (release) => command('void', (to) => to.void(release)),
     grant: (grant) => command('grant', (to) => to.grant(grant)),
     adjust: (adjust) => command('adjust', (to) => to.adjust(adjust)),
+    verify: (witnesses) => command('verify', (to) => to.verify(witnesses)),
     sweep: (budget) => command('sweep', (to) => to.sweep(budget)),
     request: (account, requestId) => command('request', (to) => to.request(account, requestId)),
     snapshot: (account) => command('snapshot', (to) => to.snapshot(account)),

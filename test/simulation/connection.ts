@@ -16,6 +16,8 @@ import {
   type SettleResult,
   StoreUnavailable,
   type UsageRow,
+  type Verify,
+  type VerifyResult,
   type Void,
   type VoidResult,
 } from '../../src/ledger/ledger.ts';
@@ -117,6 +119,10 @@ export class Connection implements LedgerStore {
 
   adjust(command: Adjust): Promise<AdjustResult> {
     return this.#send('adjust', command.account, command.id, (store) => store.adjust(command));
+  }
+
+  verify(command: Verify): Promise<VerifyResult> {
+    return this.#send('verify', command.account, '', (store) => store.verify(command));
   }
 
   sweep(budget: number): Promise<number> {

@@ -139,6 +139,7 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
       images: 0,
       audioBytes: 0,
       files: 0,
+      toolLists: 0,
     },
     budgets: MODEL.tokenBudgets,
     contextWindow: MODEL.contextWindow,
@@ -146,6 +147,7 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
     modelOutputCap: MODEL_OUTPUT_TOKENS,
     n: 1,
     webSearches: MODEL.webSearches,
+    webSearchesNeeded: MODEL.webSearchesNeeded,
     prices: MODEL.prices,
   });
 }

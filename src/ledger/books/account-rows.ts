@@ -42,6 +42,8 @@ export interface AccountRows {
   saveFingerprint(id: string, fingerprint: string): void;
 
   append(line: JournalLine): void;
+  /** The line at this position; undefined once it is folded. */
+  line(seq: bigint): JournalLine | undefined;
 
   /** Adds to the row of its day, key and model; what is negative was added before. */
   count(usage: UsageRow): void;

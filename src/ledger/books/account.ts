@@ -1,5 +1,13 @@
 import { type AccountRows, type KeyRow, type RequestRow, stamp, writeLine } from './account-rows.ts';
-import { budgetLeft, countRequest, countTokens, enterWindow, ratesOf, refusal } from './key-limits.ts';
+import {
+  budgetLeft,
+  countRequest,
+  countTokens,
+  enterWindow,
+  MINUTE_MS,
+  ratesOf,
+  refusal,
+} from './key-limits.ts';
 import { newKey } from './keys.ts';
 import type { KeyRates } from '../keys.ts';
 import type {
@@ -16,7 +24,8 @@ import type {
 import { burn, expireLots } from './lots.ts';
 import type { NanoDollars } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
-import { countEnd, type Ended, uncountExpiry } from './usage-counters.ts';
+import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
+import { isRolledBack, type Transition, witnessed } from './witnesses.ts';
 
 /**
  * The state machine of an account's requests: none → held → settled, voided or
@@ -39,6 +48,7 @@ const REAPED_BY_ADMIT = 8;
 export function admit(account: AccountRows | undefined, command: Admit, now: number): AdmitResult {
   const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
   const known = account?.request(requestId);
+  if (isRolledBack(account, command)) return { code: 'rolled_back', ...stamp(account, now) };
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
     const rates = ratesAt(account.key(known.key), now);
@@ -120,7 +130,7 @@ function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRa
   return rates && { rates };
 }
 
-export function extend(account: AccountRows | undefined, command: Extend, now: number): ExtendResult {
+export const extend: Transition<Extend, ExtendResult> = witnessed((account, command, now) => {
   const request = account?.request(command.requestId);
   if (!account || !request) return { code: 'unknown', ...stamp(account, now) };
   if (request.state !== 'held') return { code: 'closed', state: request.state, ...stamp(account, now) };
@@ -139,13 +149,21 @@ export function extend(account: AccountRows | undefined, command: Extend, now: n
     available: books.available,
     ...stamp(account, now),
   };
-}
+});
 
-export function settle(account: AccountRows | undefined, command: Settle, now: number): SettleResult {
+export const settle: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
   const { requestId, amount, model, usage } = command;
   const known = account.request(requestId);
-  if (known?.state === 'settled') return { code: 'duplicate', charged: known.amount, ...stamp(account, now) };
+  const lost = !known && command.wasAdmitted ? { rolledBack: true as const } : undefined;
+  const inParts = command.inParts === true || rolledBack || lost !== undefined;
+  if (known?.state === 'settled') {
+    if (!inParts || !chargeMore(account, known, amount, now)) {
+      return { code: 'duplicate', charged: known.amount, ...stamp(account, now) };
+    }
+    const { available } = account.books;
+    return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...stamp(account, now) };
+  }
   if (known?.state === 'voided') return { code: 'voided', ...stamp(account, now) };
   if (!known && !command.force) return { code: 'unknown', ...stamp(account, now) };
   if (!known && requestTime(requestId) <= account.books.lowWater) {
@@ -158,7 +176,7 @@ export function settle(account: AccountRows | undefined, command: Settle, now: n
   const { hold, charged, moved, writtenOff } = end(
     account,
     request,
-    { state: 'settled', amount, tokens, model, ending: usage.ending, usage },
+    { state: 'settled', amount, tokens, model, ending: usage.ending, usage, inParts },
     now,
   );
   writeLine(account, now, {
@@ -172,11 +190,38 @@ export function settle(account: AccountRows | undefined, command: Settle, now: n
     usage,
   });
   expireLots(account, now);
-  return { code: 'ok', charged, writtenOff, available: account.books.available, ...stamp(account, now) };
+  return {
+    code: 'ok',
+    charged,
+    writtenOff,
+    available: account.books.available,
+    ...lost,
+    ...stamp(account, now),
+  };
+});
+
+/** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
+function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
+  const { books } = account;
+  const moved = least(amount - request.amount, books.available - books.floor);
+  if (moved <= 0n) return false;
+  books.available -= moved;
+  books.spent += moved;
+  burn(account, moved);
+  const key = account.key(request.key);
+  if (key && request.window === key.window) {
+    key.spent += moved;
+    account.saveKey(key);
+  }
+  countMore(account, request, moved);
+  request.amount += moved;
+  account.saveRequest(request);
+  writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
+  return true;
 }
 
 /** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
-export function release(account: AccountRows | undefined, command: Void, now: number): VoidResult {
+export const release: Transition<Void, VoidResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
   const { requestId, model, ending, provider } = command;
   const known = account.request(requestId);
@@ -195,7 +240,7 @@ export function release(account: AccountRows | undefined, command: Void, now: nu
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
   expireLots(account, now);
   return { code: 'ok', released: hold - moved, available: account.books.available, ...stamp(account, now) };
-}
+});
 
 /** A tombstone, that an admit still on its way will find. Of whom it is said whose it was, there was a hold. */
 function plant(account: AccountRows, command: Void, now: number): void {
@@ -239,17 +284,22 @@ export function reap(account: AccountRows, budget: number, now: number): number 
 
 /** A request that a settle has to post though nobody admitted it: as if expired, with nothing charged. */
 function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
+  const { requestId, idempotencyKey } = command;
   const key = account.key(command.key);
-  if (key) enterWindow(key, now);
+  if (key) {
+    enterWindow(key, now);
+    if (requestTime(requestId) > now - MINUTE_MS) countRequest(key, now);
+  }
+  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
   return {
-    id: command.requestId,
+    id: requestId,
     key: command.key,
     window: key?.window ?? 0,
     state: 'expired',
     amount: 0n,
     checkpoint: 0n,
     tokens: 0,
-    idempotencyKey: undefined,
+    idempotencyKey: twin ? undefined : idempotencyKey,
     due: now,
     model: undefined,
     line: undefined,
@@ -289,8 +339,15 @@ function end(
     state,
     amount,
     tokens,
+    inParts = false,
     ...ended
-  }: { readonly state: FinalState; readonly amount: NanoDollars; readonly tokens: number } & Ended,
+  }: Ended & {
+    readonly state: FinalState;
+    readonly amount: NanoDollars;
+    readonly tokens: number;
+    /** What isn't covered is not written off. */
+    readonly inParts?: boolean;
+  },
   now: number,
 ): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
   const { books } = account;
@@ -298,8 +355,9 @@ function end(
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
   const uncovered = books.floor - (books.available + hold + already - amount);
-  const writtenOff = uncovered > 0n ? least(uncovered, amount) : 0n;
-  const charged = amount - writtenOff;
+  const rest = uncovered > 0n ? least(uncovered, amount) : 0n;
+  const writtenOff = inParts ? 0n : rest;
+  const charged = amount - rest;
   const moved = charged - already;
 
   books.available += hold - moved;

@@ -2,6 +2,7 @@ import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../ledger.ts';
 import type { CreateKey, KeyLimits, KeyTerms, RotateKey, UpdateKey } from '../keys.ts';
 import { MAX_PER_MINUTE } from './key-limits.ts';
 import { MAX_AMOUNT } from '../money.ts';
+import type { MakesAccount } from '../reply.ts';
 import { requestTime } from '../request-ids.ts';
 import { isDay } from '../usage.ts';
 
@@ -92,6 +93,7 @@ export function checkGrant(command: Grant): void {
   if (command.amount === 0n) throw wrong('amount', 'more than 0', command.amount);
   if (command.expiresAt !== undefined) checkCount('expiresAt', command.expiresAt, 0);
   if (command.priority !== undefined) checkCount('priority', command.priority, 0, 100);
+  checkRecreate(command);
 }
 
 export function checkAdjust(command: Adjust): void {
@@ -111,6 +113,7 @@ export function checkCreateKey(command: CreateKey): void {
   checkKey(command.key);
   checkHash('hash', command.hash);
   if (command.version !== undefined) checkCount('version', command.version, 1);
+  checkRecreate(command);
   checkTerms(command);
 }
 
@@ -189,6 +192,12 @@ function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentReq
   const counts = { requestsPerMinute, tokensPerMinute, concurrentRequests };
   for (const [name, limit] of Object.entries(counts)) {
     if (limit !== undefined) checkCount(`limits.${name}`, limit, 1, MAX_PER_MINUTE);
+  }
+}
+
+function checkRecreate({ recreate }: MakesAccount): void {
+  if (recreate !== undefined && typeof recreate !== 'boolean') {
+    throw wrong('recreate', 'true or false', recreate);
   }
 }
 

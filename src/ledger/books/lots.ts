@@ -1,6 +1,7 @@
 import { type AccountRows, type LotRow, stamp, writeLine } from './account-rows.ts';
 import type { Adjust, AdjustResult, Grant, GrantResult } from '../ledger.ts';
 import { MAX_AMOUNT, type NanoDollars } from '../money.ts';
+import { type Transition, witnessed } from './witnesses.ts';
 
 /**
  * Credits come in as lots and burn in order: priority, then the soonest expiry,
@@ -17,7 +18,8 @@ const MAX_OPEN_LOTS = 100;
 
 const DEFAULT_PRIORITY = 50;
 
-export function grant(account: AccountRows, command: Grant, now: number): GrantResult {
+export const grant: Transition<Grant, GrantResult> = witnessed((account, command, now) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
   const { id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
   const { books } = account;
   const fingerprint = `grant|${amount}|${expiresAt ?? 'never'}|${priority}`;
@@ -38,9 +40,9 @@ export function grant(account: AccountRows, command: Grant, now: number): GrantR
   books.nextExpiry = Math.min(books.nextExpiry, expiresAt ?? Infinity);
   writeLine(account, now, { type: 'g', id, amount });
   return { code: 'ok', available: books.available, ...stamp(account, now) };
-}
+});
 
-export function adjust(account: AccountRows | undefined, command: Adjust, now: number): AdjustResult {
+export const adjust: Transition<Adjust, AdjustResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
   const { id, delta, reason } = command;
   const { books } = account;
@@ -65,7 +67,7 @@ export function adjust(account: AccountRows | undefined, command: Adjust, now: n
   burn(account, -delta);
   writeLine(account, now, { type: 'a', id, amount: delta, reason });
   return { code: 'ok', available: books.available, ...stamp(account, now) };
-}
+});
 
 /** Takes what left the account from its lots. A negative amount, a refund, belongs to no lot. */
 export function burn(account: AccountRows, amount: NanoDollars): void {

@@ -59,6 +59,15 @@ export function uncountExpiry(
   account.count({ day, key, model, requests: -1, errors: -1, aborted: 0, ...nothing, charged: -charged });
 }
 
+/** Adds to what a request was charged that was counted before. */
+export function countMore(
+  account: AccountRows,
+  { id, key, model = '' }: Pick<RequestRow, 'id' | 'key' | 'model'>,
+  charged: NanoDollars,
+): void {
+  account.count({ day: dayOf(requestTime(id)), key, model, ...NO_COUNTS, charged });
+}
+
 export const NO_COUNTS: UsageCounts = {
   requests: 0,
   errors: 0,

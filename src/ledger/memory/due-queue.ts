@@ -35,6 +35,14 @@ export class DueQueue {
     else this.#sink(last, entry.position);
   }
 
+  /** Moves what all are due, alike, which leaves their order as it is. */
+  move(ms: number): void {
+    for (const entry of this.#heap) {
+      entry.row.due += ms;
+      entry.due = entry.row.due;
+    }
+  }
+
   #rise(entry: Queued, from: number): void {
     let position = from;
     for (;;) {

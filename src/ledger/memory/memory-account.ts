@@ -62,6 +62,11 @@ export class MemoryAccount implements AccountRows {
     (row.state === 'held' ? this.#leases : this.#finals).add(entry);
   }
 
+  /** Moves the ends of all leases: earlier, if `ms` is negative. */
+  moveLeases(ms: number): void {
+    this.#leases.move(ms);
+  }
+
   forgetRequest(row: RequestRow): void {
     const entry = this.#requests.get(row.id);
     entry?.queue?.remove(entry);
@@ -103,6 +108,10 @@ export class MemoryAccount implements AccountRows {
   append(line: JournalLine): void {
     this.#journal.push(line);
     if (this.#journal.length > 1.1 * JOURNAL_LINES) this.trim(line.seq - BigInt(JOURNAL_LINES));
+  }
+
+  line(seq: bigint): JournalLine | undefined {
+    return this.#journal[Number(seq - this.#trimmed.seq) - 1];
   }
 
   journal(afterSeq: bigint, limit: number): readonly JournalLine[] {

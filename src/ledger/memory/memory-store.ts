@@ -1,5 +1,6 @@
 import { admit, extend, reap, release, settle } from '../books/account.ts';
 import { balanceOf, requestRecord, stamp } from '../books/account-rows.ts';
+import { type ClockSteps, clockSteps, type LastLook } from '../books/clock-steps.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -48,6 +49,8 @@ import type {
   Settle,
   SettleResult,
   UsageRow,
+  Verify,
+  VerifyResult,
   Void,
   VoidResult,
 } from '../ledger.ts';
@@ -64,7 +67,16 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
+import { verify } from '../books/witnesses.ts';
+import type { MakesAccount } from '../reply.ts';
 import { MemoryAccount } from './memory-account.ts';
+
+export interface MemoryStoreOptions {
+  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  readonly now?: () => number;
+  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  readonly elapsed?: () => number;
+}
 
 /**
  * A ledger in this process's memory, for tests and for trying things out: when
@@ -76,23 +88,27 @@ import { MemoryAccount } from './memory-account.ts';
  */
 export class MemoryStore implements LedgerStore {
   readonly #now: () => number;
+  readonly #clockSteps: ClockSteps | undefined;
+  #lastLook: LastLook | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
   /** SHA-256 of an API key -> where it is recorded. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
 
-  /** @param options.now - the store's clock, in ms; `Date.now` by default */
-  constructor({ now = Date.now }: { readonly now?: () => number } = {}) {
-    this.#now = now;
+  constructor({ now, elapsed }: MemoryStoreOptions = {}) {
+    this.#now = now ?? Date.now;
+    this.#clockSteps = clockSteps(now, elapsed);
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    return admit(this.#accounts.get(command.account), command, this.#now());
+    const now = this.#look();
+    return admit(this.#accounts.get(command.account), command, now);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
-    return extend(this.#accounts.get(command.account), command, this.#now());
+    const now = this.#look();
+    return extend(this.#accounts.get(command.account), command, now);
   }
 
   async settle(command: Settle): Promise<SettleResult> {
@@ -107,7 +123,7 @@ export class MemoryStore implements LedgerStore {
 
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
-    return grant(this.#open(command.account), command, this.#now());
+    return grant(this.#open(command), command, this.#now());
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
@@ -115,9 +131,14 @@ export class MemoryStore implements LedgerStore {
     return adjust(this.#accounts.get(command.account), command, this.#now());
   }
 
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return verify(this.#accounts.get(command.account), command, this.#now());
+  }
+
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = this.#now();
+    const now = this.#look();
     let left = budget;
     for (const account of this.#accounts.values()) {
       if (left > 0) left -= reap(account, left, now);
@@ -188,7 +209,8 @@ export class MemoryStore implements LedgerStore {
       const code = isSameKey(known, command) ? 'ok' : 'conflict';
       return { code, ...stamp(this.#accounts.get(account), now) };
     }
-    const rows = this.#open(account);
+    const rows = this.#open(command);
+    if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
     rows.saveKey(newKey(command, now));
     this.#pointers.set(hash, { account, key });
     return { code: 'ok', ...stamp(rows, now) };
@@ -246,9 +268,18 @@ export class MemoryStore implements LedgerStore {
     // Nothing is open.
   }
 
-  #open(account: string): MemoryAccount {
+  /** The store's clock, once all leases are moved by what it was set since the last look. */
+  #look(): number {
+    const now = this.#now();
+    const look = this.#clockSteps?.look(now, this.#lastLook);
+    this.#lastLook = look?.kept ?? this.#lastLook;
+    if (look?.step) for (const account of this.#accounts.values()) account.moveLeases(look.step);
+    return now;
+  }
+
+  #open({ account, mustExist }: MakesAccount & { readonly account: string }): MemoryAccount | undefined {
     let rows = this.#accounts.get(account);
-    if (!rows) {
+    if (!rows && !mustExist) {
       rows = new MemoryAccount();
       this.#accounts.set(account, rows);
     }

@@ -11,6 +11,7 @@ export interface Credits {
    *
    * @throws {TypeError} naming the argument that can only be a mistake
    * @throws {CreditsConflictError} when the id was used with other parameters, or the account can't take it
+   * @throws {AccountLost} when this process has known the account, and the store has lost it: see `recreate`
    */
   grant(account: string, amount: string, options: GrantOptions): Promise<CreditsChange>;
   /**
@@ -18,6 +19,7 @@ export interface Credits {
    *
    * @throws {TypeError} naming the argument that can only be a mistake
    * @throws {CreditsConflictError} also when there is no such account, or it has less than is to be taken
+   * @throws {AccountLost} when this process has known the account, and the store has lost it
    */
   adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
   /** What an account has; all is 0.00 of one that isn't known. */
@@ -51,6 +53,13 @@ export interface GrantOptions {
    * @default 50
    */
   readonly priority?: number;
+  /**
+   * Make the account again, without what it had, if this process has known it and the store has lost it. For an operator
+   * who has decided so: without it such a grant is refused with `account_lost`, and nothing is made.
+   *
+   * @default false
+   */
+  readonly recreate?: boolean;
 }
 
 export interface AdjustOptions {
@@ -129,7 +138,7 @@ const MAX_ENTRIES = 1000;
 
 export function createCredits(store: LedgerStore, now: () => number = Date.now): Credits {
   return {
-    async grant(account, amount, { id, expiresAt, priority }) {
+    async grant(account, amount, { id, expiresAt, priority, recreate }) {
       const granted = parseUsd(amount, 'amount');
       if (granted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
       // One that was made when it was still to come may be repeated for ever.
@@ -144,6 +153,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
         amount: granted,
         ...(expiresAt !== undefined && { expiresAt: Number(expiresAt) }),
         ...(priority !== undefined && { priority }),
+        ...(recreate !== undefined && { recreate }),
       });
       return change(result, account, id);
     },

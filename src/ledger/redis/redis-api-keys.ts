@@ -79,8 +79,9 @@ export class RedisApiKeys {
       ...termsOf(command),
       String(version),
       holder === '' || holder === own ? '0' : '1',
+      command.mustExist ? '1' : '0',
     ]);
-    if (result.code === 'conflict') return result;
+    if (result.code !== 'ok') return result;
 
     await afterwards(this.#runner.list(account));
     const pointed = await afterwards(this.#point(hash, own));

@@ -16,8 +16,8 @@ export interface Primary {
  * A client that is waited for no longer than a command may take, whatever the
  * client's own options are, and that throws only StoreUnavailable.
  *
- * The server is judged by the first command, and whenever a connection is made
- * later: one that must not keep money gets no commands.
+ * The server is judged by the first command, whenever a connection is made later, and once a second while it is used:
+ * one that must not keep money gets no commands, and one that is another than before is counted as a loss.
  */
 export class RedisConnection {
   readonly #open: () => Promise<RedisClient>;
@@ -25,8 +25,11 @@ export class RedisConnection {
   readonly #judges: boolean;
   #client: RedisClient | undefined;
   #opening: Promise<RedisClient> | undefined;
-  /** How many connections the client has lost: it may send again what was sent on one of those. */
+  /** How many connections the client has lost, and how often another server was found. */
   #losses = 0;
+  /** Of the primaries, as they were found last. */
+  #identities: ReadonlySet<string> = new Set();
+  #judgedAt = -Infinity;
   /** Why a client of ours has no connection. */
   #failure: unknown;
   /** The client's first connection, while commands wait for it. */
@@ -86,6 +89,7 @@ export class RedisConnection {
     };
     const attempt = async (): Promise<T> => {
       if (!this.#isUsable()) await this.#becomeUsable();
+      else this.#judgeNowAndThen();
       for (;;) {
         try {
           return await work(send);
@@ -221,21 +225,40 @@ export class RedisConnection {
     await connecting;
   }
 
+  #judgeNowAndThen(): void {
+    if (!this.#judges || performance.now() - this.#judgedAt < JUDGED_FOR_MS) return;
+    this.#judge().catch(() => {});
+  }
+
   #judge(): Promise<void> {
+    this.#judgedAt = performance.now();
     this.#judging ??= this.#findFault().finally(() => (this.#judging = undefined));
     return this.#judging;
   }
 
+  /** A failover closes no connection where the primary of before goes on, or a proxy stands between. */
+  #compare(answers: readonly ServerFacts[], isComplete: boolean): void {
+    const identities = answers.flatMap(({ identity }) => identity ?? []);
+    const before = this.#identities;
+    if (before.size > 0 && identities.some((each) => !before.has(each))) this.#losses += 1;
+    this.#identities = new Set(isComplete ? identities : [...before, ...identities]);
+  }
+
   /** A primary that doesn't answer keeps nobody from the others: it is judged when it is back. */
   async #findFault(): Promise<void> {
-    const answers = (await this.primaries()).flatMap(({ facts }) => facts ?? []);
+    const primaries = await this.primaries();
+    const answers = primaries.flatMap(({ facts }) => facts ?? []);
     if (answers.length === 0) return;
+    this.#compare(answers, answers.length === primaries.length);
     const fault = answers.find((facts) => facts.fault !== undefined)?.fault;
     this.#fault = fault === undefined ? undefined : new Error(fault);
     this.#faultFoundAt = Date.now();
     this.#isJudged = true;
   }
 }
+
+/** How long a server that is used isn't asked what it is. */
+const JUDGED_FOR_MS = 1000;
 
 /** Errors of commands that were refused before they changed anything. */
 const REFUSALS =

@@ -2,6 +2,8 @@
 export interface ServerFacts {
   /** What must be changed before it may keep money; undefined when nothing must. */
   readonly fault: string | undefined;
+  /** Its process, and the history that it replicates: another one may lack what was acknowledged. Undefined where it isn't told. */
+  readonly identity: string | undefined;
   readonly replicas: number;
   /** It can be waited for until its disk has a write. */
   readonly tellsOfDisk: boolean;
@@ -18,7 +20,9 @@ export function readServerFacts(info: string): ServerFacts {
   const redis = versionOf(fields.get('redis_version'));
   // Valkey calls itself Redis 7.2 for the sake of old clients.
   const version = Math.max(redis, versionOf(fields.get('valkey_version')));
+  const [run, history] = [fields.get('run_id'), fields.get('master_replid')];
   return {
+    identity: run === undefined ? undefined : `${run} ${history ?? ''}`,
     fault: faultOf(version, fields),
     replicas: Number(fields.get('connected_slaves') ?? 0),
     tellsOfDisk: version >= 7.02 && fields.get('aof_enabled') === '1',

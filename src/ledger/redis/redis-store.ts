@@ -30,6 +30,8 @@ import {
   type Settle,
   type SettleResult,
   type UsageRow,
+  type Verify,
+  type VerifyResult,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -46,10 +48,12 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import { RequestIds } from '../request-ids.ts';
+import { LeaseHorizon } from './lease-horizon.ts';
 import { afterwards, RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { DueAccounts } from './redis-due.ts';
+import { SweepRounds, type Swept } from './redis-sweep.ts';
 import { type Durability, DurableWrites } from './redis-durability.ts';
 import { RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl } from './redis-url.ts';
@@ -63,13 +67,15 @@ import { freeze } from './scripts/freeze.ts';
 import { grant } from './scripts/grant.ts';
 import { adjustDetails, journal, settleDetails } from './scripts/journal.ts';
 import { readRequest } from './scripts/read-request.ts';
-import { endedFields, withoutBlanks } from './scripts/request-fields.ts';
+import { endedFields, idempotencyTerms, withoutBlanks } from './scripts/request-fields.ts';
 import { settle } from './scripts/settle.ts';
 import { snapshot } from './scripts/snapshot.ts';
 import { sweep } from './scripts/sweep.ts';
 import { trim } from './scripts/trim.ts';
 import { settledCounts, voidedCounts } from './scripts/usage-fields.ts';
+import { verify } from './scripts/verify.ts';
 import { release } from './scripts/void.ts';
+import { witnessTerms } from './scripts/witness-terms.ts';
 
 export interface RedisStoreOptions {
   /**
@@ -88,9 +94,15 @@ export interface RedisStoreOptions {
   /**
    * The store's clock, in ms.
    *
-   * @default Redis's own, which all machines share
+   * @default Redis's own, which all machines share, and of which steps are found
    */
   readonly now?: () => number;
+  /**
+   * A clock that is never set, in ms, by which steps of the store's clock are found.
+   *
+   * @default `performance.now`; nothing where `now` is given, which is then believed whatever it shows
+   */
+  readonly elapsed?: () => number;
   /**
    * How long `admit` waits for Redis, in ms; before the first connection it waits as long as others.
    *
@@ -124,10 +136,10 @@ export class RedisStore implements LedgerStore {
   readonly #apiKeys: RedisApiKeys;
   readonly #usage: UsageRows;
   readonly #clock: () => string;
+  readonly #horizon: LeaseHorizon | undefined;
   readonly #admitTimeoutMs: number;
   readonly #timeoutMs: number;
-  /** Where the slow round over all accounts is. */
-  #round: AsyncGenerator<string> | undefined;
+  readonly #rounds: SweepRounds;
 
   /** @param from - a client, a URL, or all options */
   constructor(from: RedisClient | string | RedisStoreOptions) {
@@ -135,6 +147,7 @@ export class RedisStore implements LedgerStore {
     const isOptions = typeof from === 'object' && !('createBuiltinCommand' in from);
     const options: RedisStoreOptions = isOptions ? from : { client: from };
     const { client, keyPrefix, now, admitTimeoutMs = 250, timeoutMs = 2000, durability } = options;
+    const elapsed = options.elapsed ?? (now ? undefined : () => performance.now());
     if (typeof client === 'string') {
       const url = parseRedisUrl(client);
       this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
@@ -147,8 +160,15 @@ export class RedisStore implements LedgerStore {
     this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
     this.#usage = new UsageRows(this.#connection, this.#keys, timeoutMs);
     this.#clock = now ? () => String(now()) : () => '';
+    this.#horizon = elapsed && new LeaseHorizon(elapsed);
     this.#admitTimeoutMs = admitTimeoutMs;
     this.#timeoutMs = timeoutMs;
+    this.#rounds = new SweepRounds({
+      claimed: () => this.#due.claim(this.#clock),
+      all: () => this.accounts(),
+      sweep: (account, atMost) => this.#sweep(account, atMost),
+      lookAgain: (account, at) => this.#due.put(account, at),
+    });
     this.#apiKeys = new RedisApiKeys(
       {
         clock: this.#clock,
@@ -188,12 +208,11 @@ export class RedisStore implements LedgerStore {
     checkAdmit(command);
     const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
     const { keyVersion } = command;
-    const { key: idempotencyKey = '', body = '' } = command.idempotencyKey ?? {};
     const result = await this.#run(
       admit,
       account,
       [
-        this.#clock(),
+        this.#leaseClock(),
         requestId,
         key,
         String(want),
@@ -203,27 +222,31 @@ export class RedisStore implements LedgerStore {
         String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
         externalKey ? '1' : '0',
         reassert ? '1' : '0',
-        idempotencyKey,
-        body,
+        ...idempotencyTerms(command),
         keyVersion === undefined ? '' : String(keyVersion),
         withoutBlanks(command.model ?? ''),
+        ...witnessTerms(command),
       ],
       this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
     );
     if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
+    this.#horizon?.heard(result.now);
     return result;
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
     const { account, requestId, hold, leaseMs, checkpoint } = command;
-    return this.#run(extend, account, [
+    const result = await this.#run(extend, account, [
       this.#clock(),
       requestId,
       String(hold),
       String(leaseMs),
       String(checkpoint),
+      ...witnessTerms(command),
     ]);
+    this.#horizon?.heard(result.now);
+    return result;
   }
 
   async settle(command: Settle): Promise<SettleResult> {
@@ -239,6 +262,10 @@ export class RedisStore implements LedgerStore {
       settleDetails(model, usage),
       withoutBlanks(model),
       settledCounts(command),
+      ...idempotencyTerms(command),
+      command.inParts ? '1' : '0',
+      command.wasAdmitted ? '1' : '0',
+      ...witnessTerms(command),
     ]);
   }
 
@@ -252,6 +279,7 @@ export class RedisStore implements LedgerStore {
       model === undefined ? '-' : withoutBlanks(model),
       endedFields(command),
       voidedCounts(command),
+      ...witnessTerms(command),
     ]);
   }
 
@@ -265,8 +293,10 @@ export class RedisStore implements LedgerStore {
       String(amount),
       expiry,
       String(priority),
+      command.mustExist ? '1' : '0',
+      ...witnessTerms(command),
     ]);
-    await afterwards(this.#list(account));
+    if (result.code !== 'no_account') await afterwards(this.#list(account));
     if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
     return result;
   }
@@ -274,40 +304,23 @@ export class RedisStore implements LedgerStore {
   async adjust(command: Adjust): Promise<AdjustResult> {
     checkAdjust(command);
     const { account, id, delta, reason } = command;
-    return this.#runDurably(adjust, account, [this.#clock(), id, String(delta), adjustDetails(reason)]);
+    return this.#runDurably(adjust, account, [
+      this.#clock(),
+      id,
+      String(delta),
+      adjustDetails(reason),
+      ...witnessTerms(command),
+    ]);
   }
 
-  /** Visits the accounts of which it is known that something is due, and the next hundred of all. */
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return this.#run(verify, command.account, [this.#clock(), ...witnessTerms(command)]);
+  }
+
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    let left = budget;
-    const visit = async (account: string): Promise<void> => {
-      for (;;) {
-        const atMost = Math.min(left, SWEPT_BY_SCRIPT);
-        const { count, lookAgainAt } = await this.#run(sweep, account, [this.#clock(), String(atMost)]);
-        left -= count;
-        if (count > 0 && count === atMost && left > 0) continue;
-        if (lookAgainAt !== undefined) await this.#due.put(account, lookAgainAt);
-        return;
-      }
-    };
-    for await (const account of this.#due.claim(this.#clock)) {
-      await visit(account);
-      if (left <= 0) break;
-    }
-    const round = (this.#round ??= this.accounts());
-    for (let visited = 0; visited < VISITED_BY_SWEEP; visited++) {
-      const next = await round.next().catch((error: unknown) => {
-        this.#round = undefined;
-        throw error;
-      });
-      if (next.done) {
-        this.#round = undefined;
-        break;
-      }
-      await visit(next.value);
-    }
-    return budget - left;
+    return this.#rounds.sweep(budget);
   }
 
   async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
@@ -410,6 +423,11 @@ export class RedisStore implements LedgerStore {
     await this.#connection.close();
   }
 
+  /** The clock, for commands that end leases. */
+  #leaseClock(): string {
+    return `${this.#clock()}<${this.#horizon?.time ?? ''}`;
+  }
+
   #run<Args extends readonly string[], Reply>(
     script: Script<Args, Reply>,
     account: string,
@@ -442,6 +460,12 @@ export class RedisStore implements LedgerStore {
     return isAcknowledged && durable !== undefined ? { ...reply, durable } : reply;
   }
 
+  async #sweep(account: string, atMost: number): Promise<Swept> {
+    const swept = await this.#run(sweep, account, [this.#leaseClock(), String(atMost)]);
+    if (swept.now !== undefined) this.#horizon?.heard(swept.now);
+    return swept;
+  }
+
   #send(command: string, ...args: readonly string[]): Promise<unknown> {
     return this.#connection.within(this.#timeoutMs, (send) => send(command, ...args));
   }
@@ -453,12 +477,6 @@ export class RedisStore implements LedgerStore {
 }
 
 const DEFAULT_PRIORITY = 50;
-
-/** Ids that one script ends or forgets in a sweep, so that it doesn't keep others waiting. */
-const SWEPT_BY_SCRIPT = 100;
-
-/** Accounts that one sweep visits of its round over all, whose size sets how soon a lost hint is found. */
-const VISITED_BY_SWEEP = 100;
 
 /** A scan's next cursor and what it found. */
 function scanned(reply: unknown): [string, string[]] {

@@ -4,6 +4,8 @@ export interface DeliveriesOptions {
   readonly now: () => number;
   /** Called when the number of what waits passes 100, 200, 400 and so on. */
   readonly onGrowth: (waiting: number, oldestMs: number) => void;
+  /** @default 5000 */
+  readonly longestPauseMs?: number;
 }
 
 /** Pauses between two rounds of which nothing was answered. */
@@ -113,7 +115,7 @@ export class Deliveries {
 
   async #pump(): Promise<void> {
     this.#pumping = true;
-    await this.#pause(pauseAfter(0));
+    await this.#pause(this.#pauseAfter(0));
     while (this.#lanes.size > 0 && !this.#closed) {
       const lanes = this.#rested(this.#failures === 0 ? MOST_LANES : SCOUTS);
       if (lanes.length === 0) {
@@ -125,7 +127,7 @@ export class Deliveries {
         this.#failures = 0;
         continue;
       }
-      await this.#pause(pauseAfter(this.#failures));
+      await this.#pause(this.#pauseAfter(this.#failures));
       this.#failures += 1;
     }
     this.#growthAt = GROWTH_FROM;
@@ -173,7 +175,7 @@ export class Deliveries {
       return true;
     }
     lane.failedAwake ||= lane.awake;
-    lane.restsUntil = this.#options.now() + pauseAfter(lane.failures);
+    lane.restsUntil = this.#options.now() + this.#pauseAfter(lane.failures);
     lane.failures += 1;
     return answered > 0;
   }
@@ -192,6 +194,15 @@ export class Deliveries {
       parcel.reject(error);
       return true;
     }
+  }
+
+  /** Doubles from 50 ms to the longest, less up to a half, so that those who wait don't come all at once. */
+  #pauseAfter(failures: number): number {
+    const pause = Math.min(
+      SHORTEST_PAUSE_MS * 2 ** failures,
+      this.#options.longestPauseMs ?? LONGEST_PAUSE_MS,
+    );
+    return pause * (0.5 + Math.random() / 2);
   }
 
   #pause(ms: number): Promise<void> {
@@ -223,10 +234,4 @@ interface Lane {
   /** It was woken because the store answers others: if it fails nevertheless, it is not woken for that again. */
   awake: boolean;
   failedAwake: boolean;
-}
-
-/** Doubles from 50 ms to 5 s, less up to a half, so that those who wait don't come all at once. */
-function pauseAfter(failures: number): number {
-  const pause = Math.min(SHORTEST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
-  return pause * (0.5 + Math.random() / 2);
 }

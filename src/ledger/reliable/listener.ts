@@ -1,6 +1,7 @@
 import type { LedgerEvent } from '../events.ts';
-import { type LedgerStore, StoreUnavailable } from '../ledger.ts';
-import type { Mark, RedoWindow, WatchedAccount } from './redo-window.ts';
+import { AccountLost, type LedgerStore, StoreUnavailable, type Witness } from '../ledger.ts';
+import { type RedoWindow, type Trace, type WatchedAccount, witnessOf } from './redo-window.ts';
+import type { At } from '../reply.ts';
 import type { StoreClock } from '../store-clock.ts';
 import type { StoreHealth } from './store-health.ts';
 
@@ -10,13 +11,19 @@ export interface ListenerOptions {
   readonly health: StoreHealth;
   readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
+  /** Called when another server may have taken the place of the one before. */
+  readonly onLoss: () => void;
 }
 
-/** A reply, and whether it is from before what was acknowledged when its command was sent. */
+/** A reply, and what it says of the account's past. */
 export interface Heard<Reply> {
   readonly reply: Reply;
+  /** What was acknowledged before the command was sent is missing, and this is the first reply to say so. */
+  readonly rolledBack: boolean;
+  /** The journal is shorter than it was when the command was sent: somebody's changes are lost, if not ours. */
   readonly fell: boolean;
-  readonly mark: Mark;
+  /** What was sent as witnesses, and is there. */
+  readonly witnesses: readonly Trace[];
 }
 
 /** Sends commands, and learns from the answers how the store and its accounts are. */
@@ -29,78 +36,72 @@ export class Listener {
     this.#losses = options.store.losses ?? 0;
   }
 
-  /** @param posts - a reply of `ok` has added a line to the journal */
-  async ask<Reply extends { readonly code: string; readonly seq: bigint; readonly now: number }>(
+  /** Counts the times at which another server may have come. */
+  get losses(): number {
+    return this.#losses;
+  }
+
+  /** Sends a command with what must be there if the account has lost nothing. */
+  async ask<Reply extends At & { readonly code: string }>(
     account: WatchedAccount,
-    send: () => Promise<Reply>,
-    posts = false,
+    send: (witnesses: readonly Witness[]) => Promise<Reply>,
+    traces: readonly Trace[] = account.nextWitnesses(),
   ): Promise<Heard<Reply>> {
-    const { mark } = account;
-    const reply = await this.hear(send);
+    const { era, seq } = account;
+    const reply = await this.hear(() => send(traces.map(witnessOf)));
     this.#options.clock.heard(reply.now);
-    if (reply.seq > 0n) this.#saw(account);
-    // Only what was acknowledged before the command was sent: replies may overtake one another.
-    const before = posts && reply.code === 'ok' ? reply.seq - 1n : reply.seq;
-    const fell = mark.era === account.era && before < mark.seq;
-    if (mark.era === account.era && reply.seq > account.seq) account.seq = reply.seq;
-    return { reply, fell, mark };
+    const isMissing = reply.rolledBack === true || reply.code === 'rolled_back';
+    const isCurrent = era === account.era;
+    const rolledBack = isMissing && isCurrent;
+    const fell = !isMissing && isCurrent && reply.seq < seq;
+    if (isCurrent) {
+      if (!isMissing && (fell || reply.seq > account.seq)) account.seq = reply.seq;
+      // An account that has a key alone has no line in its journal.
+      if (reply.seq > 0n || reply.code === 'ok') this.saw(account);
+    }
+    return { reply, rolledBack, fell, witnesses: isMissing ? [] : traces };
   }
 
   /** Sends a command, and learns from it whether the store answers. */
   async hear<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const { health } = this.#options;
-    this.countLosses();
     try {
       const reply = await send();
+      this.countLosses();
       health.answered();
       return reply;
     } catch (error) {
+      this.countLosses();
       if (error instanceof StoreUnavailable) health.failed(error);
       throw error;
     }
   }
 
-  /** Behind a new connection there may be a server that lacks what was acknowledged. */
   countLosses(): void {
-    const { losses = 0 } = this.#options.store;
-    if (losses !== this.#losses) this.#options.health.suspected();
+    const { store, onLoss } = this.#options;
+    const { losses = 0 } = store;
+    if (losses === this.#losses) return;
     this.#losses = losses;
+    onLoss();
   }
 
-  #saw(account: WatchedAccount): void {
+  /** It is in the store. */
+  saw(account: WatchedAccount): void {
     account.isKnown = true;
     account.lost = false;
-    account.seenOutages = this.#options.health.outages;
-  }
-
-  /** Whether an account that was known is not lost; looks where the store was away since it was seen. */
-  async isThere(account: WatchedAccount): Promise<boolean> {
-    this.countLosses();
-    const wasSeen = account.seenOutages === this.#options.health.outages && !account.lost;
-    return !account.isKnown || wasSeen || this.exists(account);
-  }
-
-  async exists(account: WatchedAccount): Promise<boolean> {
-    const balance = await this.hear(() => this.#options.store.balance(account.id));
-    if (balance) this.#saw(account);
-    else this.lose(account);
-    return balance !== undefined;
   }
 
   /** A known account isn't there any more: what was acknowledged must not make it anew. */
-  lose(account: WatchedAccount): void {
+  lose(account: WatchedAccount): AccountLost {
     const { window, tell } = this.#options;
-    if (account.lost) return;
-    account.isKnown = true;
-    account.lost = true;
-    account.era += 1;
-    account.seq = 0n;
-    window.clear(account);
-    tell({ type: 'account_lost', account: account.id });
+    if (!account.lost) {
+      account.isKnown = true;
+      account.lost = true;
+      account.era += 1;
+      account.seq = 0n;
+      window.clear(account);
+      tell({ type: 'account_lost', account: account.id });
+    }
+    return new AccountLost(account.id);
   }
-}
-
-/** What is refused of an account that was known, and is not there. */
-export function gone({ id }: WatchedAccount): StoreUnavailable {
-  return new StoreUnavailable('no', { cause: new Error(`account ${id} is not in the store any more`) });
 }

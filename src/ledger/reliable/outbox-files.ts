@@ -1,5 +1,6 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import * as fs from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -7,7 +8,7 @@ import { promisify } from 'node:util';
 export interface OutboxFiles {
   /** A new file of a name of its own, to append to; makes the folder where it is missing. */
   create(): OutboxFile;
-  /** Outboxes that are there, with the time that they were last written or touched, in ms. */
+  /** Outboxes that are there, with the time that they were last written or touched, in ms: 0 where their process is gone. */
   list(): readonly { readonly name: string; readonly modifiedAt: number }[];
   /** Gives a file a new name, which is returned; undefined when someone else was first. */
   claim(name: string): string | undefined;
@@ -59,7 +60,7 @@ export class OutboxFolder implements OutboxFiles {
     return fs.readdirSync(this.#folder).flatMap((name) => {
       if (!name.endsWith(SUFFIX)) return [];
       const modifiedAt = fs.statSync(this.#path(name), { throwIfNoEntry: false })?.mtimeMs;
-      return modifiedAt === undefined ? [] : [{ name, modifiedAt }];
+      return modifiedAt === undefined ? [] : [{ name, modifiedAt: isOrphaned(name) ? 0 : modifiedAt }];
     });
   }
 
@@ -100,8 +101,27 @@ export class OutboxFolder implements OutboxFiles {
 
 const fdatasync = promisify(fs.fdatasync);
 
+/** This process, by its machine, its id and when it began: after a restart in a container another one may have its id. */
+const HOST = createHash('sha256').update(hostname()).digest('hex').slice(0, 8);
+const BEGAN_AT = Math.round(Date.now() - process.uptime() * 1000);
+/** The same process, seen by a clock that was set since, is taken for another: that does no harm. */
+const SAME_PROCESS_MS = 5000;
+
 function newName(): string {
-  return `${randomUUID()}${SUFFIX}`;
+  return `${HOST}-${process.pid}-${BEGAN_AT}-${randomUUID()}${SUFFIX}`;
+}
+
+/** Whether the process that made it is known to have ended: what it left need not wait until its signs of life are missed. */
+function isOrphaned(name: string): boolean {
+  const [, host, pid, beganAt] = /^([0-9a-f]{8})-(\d+)-(\d+)-/.exec(name) ?? [];
+  if (host !== HOST) return false;
+  if (Number(pid) === process.pid) return Math.abs(Number(beganAt) - BEGAN_AT) > SAME_PROCESS_MS;
+  try {
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
+  }
 }
 
 /** Whether it could be done: not if the file isn't there. */

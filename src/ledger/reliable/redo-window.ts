@@ -8,8 +8,10 @@ import type {
   Settle,
   SettleResult,
   Void,
+  Witness,
 } from '../ledger.ts';
 import type { CreateKey, RotateKey, UpdateKey } from '../keys.ts';
+import type { NanoDollars } from '../money.ts';
 
 /** How long what was acknowledged is remembered, and how much of it at most. */
 const WINDOW_MS = 60_000;
@@ -26,8 +28,7 @@ export type Change =
   | { readonly type: 'rotateKey'; readonly command: RotateKey }
   | { readonly type: 'revokeKey'; readonly key: string }
   | { readonly type: 'freeze' }
-  /** `admit` is kept where the store must know it again, for its idempotency key. */
-  | { readonly type: 'settle'; readonly command: Settle; readonly admit?: Admit; posted: Posted | undefined }
+  | { readonly type: 'settle'; readonly command: Settle; posted: Posted | undefined }
   | { readonly type: 'void'; readonly command: Void };
 
 /** The journal position in the answer to what posted a change, and the time: no other line has both. Undefined where it was posted before. */
@@ -48,11 +49,8 @@ export interface LiveHold {
   readonly extend: Extend;
 }
 
-/** Where an account's journal was when a command was sent: its reply can't be from before. */
-export interface Mark {
-  readonly seq: bigint;
-  readonly era: number;
-}
+/** What a witness can be of. */
+export type Trace = Extract<Change, { type: 'grant' | 'adjust' | 'settle' | 'void' }> | LiveHold;
 
 interface Entry {
   /** When it was acknowledged last. */
@@ -61,38 +59,35 @@ interface Entry {
   since: number;
   readonly account: WatchedAccount;
   readonly change: Change;
-  /** It is known when it was made, and so that what was acknowledged later would be lost before it. */
-  readonly wasMade: boolean;
 }
 
 /** What this process knows of an account from the store's answers. */
 export class WatchedAccount {
   readonly id: string;
-  /** The highest journal position that was acknowledged; 0 while none was. */
+  /** The highest journal position that was acknowledged since the last rollback; 0 while none was. */
   seq = 0n;
-  /** Counts the rollbacks that were seen: replies to commands from before one say nothing of what is after it. */
+  /** Counts the rollbacks that were seen: what is sent before one says nothing of what is after it. */
   era = 0;
   /** It was in the store once. */
   isKnown = false;
   /** It was known, and is not in the store any more. */
   lost = false;
-  /** How many outages of the store there had been when it was last seen. */
-  seenOutages = 0;
   /** What it changed, oldest first. */
   readonly changes: Map<Change, Entry> = new Map();
   /** By request id. */
   readonly holds: Map<string, LiveHold> = new Map();
-  /** The change or hold that was acknowledged last: the first to be lost. */
-  newest: Change | LiveHold | undefined;
-  /** How many outages of the store there had been by then. */
-  newestOutages = 0;
-  /** What was `newest` before each outage that this account has not been checked since, and what came too late to be believed. */
-  readonly suspects: Set<Change | LiveHold> = new Set();
-  /** What was to be looked at after an outage has ended since: whether it was lost can't be seen any more. */
-  isUnsure = false;
-  /** When it was last found to have everything, and how many outages of the store there had been by then. */
+  /**
+   * What was acknowledged, but for what a later line of the journal is known to come after: while these are there, so is
+   * everything. Those that were sent as witnesses last are at the end.
+   */
+  readonly tips: Set<Trace> = new Set();
+  /** The tip that was acknowledged last: the first to be lost. */
+  newest: Trace | undefined;
+  /** When it was last found to have everything, and how often another server may have come by then. */
   checkedAt: number;
-  checkedOutages = 0;
+  checkedLosses = 0;
+  /** What the balance doesn't cover since a rollback. */
+  unpaid: Unpaid | undefined;
 
   constructor(id: string, now: number) {
     this.id = id;
@@ -101,12 +96,69 @@ export class WatchedAccount {
 
   /** There is something that can be looked for. */
   get hasTraces(): boolean {
-    return this.newest !== undefined || this.suspects.size > 0 || this.isUnsure || this.changes.size > 0;
+    return this.tips.size > 0 || this.changes.size > 0;
   }
 
-  get mark(): Mark {
-    return { seq: this.seq, era: this.era };
+  /**
+   * The tips that the next command has for witnesses: not always the same ones.
+   *
+   * @param except - is looked for by the command itself
+   */
+  nextWitnesses(except?: Trace): readonly Trace[] {
+    const chosen = new Set<Trace>();
+    if (this.newest && this.newest !== except && this.tips.has(this.newest)) chosen.add(this.newest);
+    for (const tip of this.tips) {
+      if (chosen.size >= MOST_WITNESSES) break;
+      if (tip !== except) chosen.add(tip);
+    }
+    if (chosen.size < this.tips.size) {
+      for (const tip of chosen) {
+        this.tips.delete(tip);
+        this.tips.add(tip);
+      }
+    }
+    return [...chosen];
   }
+
+  addTip(tip: Trace): void {
+    this.tips.delete(tip);
+    this.tips.add(tip);
+    this.newest = tip;
+  }
+}
+
+/** Charges that were posted in part. */
+export interface Unpaid {
+  readonly since: number;
+  /** How much was applied again by the repair that found it. */
+  reapplied: number;
+  /** What was charged of each. */
+  readonly charges: Map<Extract<Change, { type: 'settle' }>, NanoDollars>;
+}
+
+/** Sent with a command: in a store each costs about a hundredth of what the command does. */
+const MOST_WITNESSES = 4;
+
+export function witnessOf(trace: Trace): Witness {
+  switch (trace.type) {
+    case 'hold':
+      return { type: 'request', id: trace.admit.requestId, state: 'held', hold: trace.extend.hold };
+    case 'void':
+      return { type: 'request', id: trace.command.requestId, state: 'voided' };
+    case 'settle': {
+      const { requestId: id } = trace.command;
+      return trace.posted ? { type: 'line', ...trace.posted, id } : { type: 'request', id, state: 'settled' };
+    }
+    default: {
+      const { id } = trace.command;
+      return trace.posted ? { type: 'line', ...trace.posted, id } : { type: 'payment', id };
+    }
+  }
+}
+
+/** Whether a witness can be had of it. */
+export function leavesTrace(change: Change): change is Exclude<Trace, LiveHold> {
+  return ['grant', 'adjust', 'settle', 'void'].includes(change.type);
 }
 
 /**
@@ -116,16 +168,13 @@ export class WatchedAccount {
  */
 export class RedoWindow {
   readonly #now: () => number;
-  readonly #outages: () => number;
   readonly #accounts = new Map<string, WatchedAccount>();
   /** Changes of all accounts, oldest first. */
   readonly #entries = new Set<Entry>();
   #expiredAt: number;
 
-  /** @param outages - how many outages of the store there have been */
-  constructor(now: () => number, outages: () => number) {
+  constructor(now: () => number) {
     this.#now = now;
-    this.#outages = outages;
     this.#expiredAt = now();
   }
 
@@ -147,30 +196,38 @@ export class RedoWindow {
   /**
    * A change was acknowledged, or was again.
    *
-   * @param wasMade - by the command that was answered, and not by an earlier one
+   * @param witnesses - that were there when it was made: a new line of the journal comes after them
    */
-  record(
-    account: WatchedAccount,
-    change: Change,
-    wasMade: boolean = !('posted' in change) || change.posted !== undefined,
-  ): void {
-    // Of others a repetition doesn't tell whether they were lost.
-    const tells = ['grant', 'adjust', 'settle', 'void'].includes(change.type);
+  record(account: WatchedAccount, change: Change, witnesses: readonly Trace[] = []): void {
     const at = this.#now();
     const before = account.changes.get(change);
-    if (before && !tells) {
+    const isTrace = leavesTrace(change);
+    if (before && !isTrace) {
       // In its place: what came after it was made from it.
       before.at = before.since = at;
       return;
     }
     if (before) this.#forget(before);
-    const entry: Entry = { at, since: at, account, change, wasMade };
+    const entry: Entry = { at, since: at, account, change };
     account.changes.set(change, entry);
     this.#entries.add(entry);
-    if (tells && (wasMade || !account.newest)) this.#makeNewest(account, change);
+    if (isTrace) {
+      if ('posted' in change && change.posted) for (const each of witnesses) account.tips.delete(each);
+      account.addTip(change);
+    }
     for (const oldest of this.#entries) {
       if (this.#entries.size <= MOST_ENTRIES) return;
       this.#forget(oldest);
+    }
+  }
+
+  /** They were all there at one moment: of lines of the journal, the last comes after the others. */
+  sawTogether(account: WatchedAccount, traces: readonly Trace[]): void {
+    let last: Posted | undefined;
+    for (const trace of traces.toSorted((a, b) => compare(postedSeq(b), postedSeq(a)))) {
+      const posted = 'posted' in trace ? trace.posted : undefined;
+      if (posted && last) account.tips.delete(trace);
+      last ??= posted;
     }
   }
 
@@ -194,10 +251,9 @@ export class RedoWindow {
     const { requestId } = hold.admit;
     const before = account.holds.get(requestId);
     account.holds.set(requestId, hold);
+    const wasTip = before !== undefined && account.tips.delete(before);
     // That a mere renewal was lost doesn't show, and the next one makes it good.
-    if (!before || hold.extend.hold > before.extend.hold) this.#makeNewest(account, hold);
-    else if (account.newest === before) account.newest = hold;
-    if (before && account.suspects.delete(before)) account.suspects.add(hold);
+    if (!before || wasTip || hold.extend.hold > before.extend.hold) account.addTip(hold);
   }
 
   /** It is not repeated any more. */
@@ -213,16 +269,14 @@ export class RedoWindow {
 
   /** A hold was lost, and is there again. */
   holdAgain(account: WatchedAccount, hold: LiveHold): void {
-    if (account.holds.get(hold.admit.requestId) === hold) this.#makeNewest(account, hold);
+    if (account.holds.get(hold.admit.requestId) === hold) account.addTip(hold);
   }
 
   /** The request ended: returns what its hold was. */
   release(account: WatchedAccount, requestId: string): LiveHold | undefined {
     const hold = account.holds.get(requestId);
     account.holds.delete(requestId);
-    if (!hold) return undefined;
-    if (account.newest === hold) account.newest = undefined;
-    account.suspects.delete(hold);
+    if (hold) account.tips.delete(hold);
     return hold;
   }
 
@@ -236,7 +290,8 @@ export class RedoWindow {
     const passed = now - this.#expiredAt;
     this.#expiredAt = now;
     for (const entry of this.#entries) {
-      if (!isBelieved(entry.account)) entry.since = Math.min(now, entry.since + passed);
+      if (!isBelieved(entry.account) || entry.account.unpaid)
+        entry.since = Math.min(now, entry.since + passed);
       else if (entry.since <= now - WINDOW_MS) this.#forget(entry);
     }
   }
@@ -245,25 +300,16 @@ export class RedoWindow {
   clear(account: WatchedAccount): void {
     for (const entry of account.changes.values()) this.#forget(entry);
     account.holds.clear();
+    account.tips.clear();
     account.newest = undefined;
-    account.suspects.clear();
-    account.isUnsure = false;
-  }
-
-  #makeNewest(account: WatchedAccount, newest: Change | LiveHold): void {
-    const outages = this.#outages();
-    const wasChecked = [account.newestOutages, account.checkedOutages].includes(outages);
-    if (account.newest && !wasChecked) account.suspects.add(account.newest);
-    account.newest = newest;
-    account.newestOutages = outages;
+    account.unpaid = undefined;
   }
 
   #forget(entry: Entry): void {
     const { account, change } = entry;
     this.#entries.delete(entry);
     account.changes.delete(change);
-    if (account.newest === change) account.newest = undefined;
-    account.suspects.delete(change);
+    if (leavesTrace(change)) account.tips.delete(change);
   }
 
   /** The account that was used longest ago, of those of whom nothing is in the window. */
@@ -274,4 +320,13 @@ export class RedoWindow {
       return;
     }
   }
+}
+
+/** Position of its line, where that is known. */
+function postedSeq(trace: Trace): bigint {
+  return ('posted' in trace ? trace.posted?.seq : undefined) ?? 0n;
+}
+
+function compare(a: bigint, b: bigint): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,10 +1,19 @@
 import { Deliveries } from './deliveries.ts';
 import type { LedgerEvent } from '../events.ts';
-import { type LedgerStore, StoreUnavailable } from '../ledger.ts';
-import { gone, type Heard, type Listener } from './listener.ts';
+import type { LedgerStore, Witness } from '../ledger.ts';
+import type { Heard, Listener } from './listener.ts';
 import { formatUsd, type NanoDollars } from '../money.ts';
-import type { Change, LiveHold, Mark, RedoWindow, WatchedAccount } from './redo-window.ts';
-import { leavesNoTrace, type Repetition, Repetitions } from './repetitions.ts';
+import {
+  type Change,
+  leavesTrace,
+  type LiveHold,
+  type RedoWindow,
+  type Trace,
+  type Unpaid,
+  type WatchedAccount,
+} from './redo-window.ts';
+import type { At } from '../reply.ts';
+import { Repetitions } from './repetitions.ts';
 import type { StoreHealth } from './store-health.ts';
 
 export interface RedoOptions {
@@ -18,22 +27,25 @@ export interface RedoOptions {
 
 /** How often an account that has something in the window is looked at, though nobody uses it. */
 const CHECK_AFTER_MS = 20_000;
-const TICK_MS = 5000;
-const MOST_CHECKS_A_TICK = 250;
+const TICK_MS = 1000;
+/** How often all accounts are gone through; in the ticks between, one tells whether the store is what it was. */
+const ROUND_TICKS = 5;
+const MOST_CHECKS_A_ROUND = 250;
 /** Checks, and repetitions of one kind for one account, that run at once. */
 const AT_ONCE = 16;
+/** Looked for by one command. */
+const MOST_VERIFIED = 200;
+const LONGEST_PAUSE_MS = 500;
+/** How long a charge that the balance doesn't cover waits for credits that other gateways may apply again. */
+const UNPAID_MS = CHECK_AFTER_MS + 10_000;
 
 /**
  * Finds out that an account went back in time, and applies again what it lost.
  *
- * A rollback shows in a journal position that is lower than one that was
- * acknowledged, or, where others have written since, in the newest change that
- * was acknowledged: its line is not where it was. All that is in the window is
+ * A rollback shows in what was acknowledged and is missing. Every command of an account has some of that as its
+ * witnesses, so the first one after a rollback finds it, before anything is admitted. An account that nobody uses is
+ * looked at now and then, and when another server may have taken the place of the one before. All that is in the window is
  * then repeated; the ids keep what was not lost from being applied twice.
- *
- * The newest is looked at after every outage, before anything is admitted, and now
- * and then. Lost holds and voids leave the position as it is: without an outage to be
- * noticed, a hold's next renewal finds it, and the voids are looked at with the newest.
  */
 export class Redo {
   readonly #options: RedoOptions;
@@ -41,267 +53,260 @@ export class Redo {
   readonly #repetitions: Repetitions;
   readonly #deliveries: Deliveries;
   readonly #repairs = new Map<WatchedAccount, Repair>();
-  readonly #checks = new Map<WatchedAccount, Promise<void>>();
   #checkingAll = false;
   #timer: NodeJS.Timeout | undefined;
+  #ticks = 0;
 
   constructor(options: RedoOptions) {
     this.#options = options;
     this.#listener = options.listener;
     this.#repetitions = new Repetitions(options.store, options.window, options.listener);
-    this.#deliveries = new Deliveries({ now: options.now, onGrowth: () => {} });
+    const { now } = options;
+    this.#deliveries = new Deliveries({ now, onGrowth: () => {}, longestPauseMs: LONGEST_PAUSE_MS });
   }
 
-  /**
-   * Sends a command, once its account was looked at if that can be; says whether its reply is from before what was acknowledged.
-   *
-   * @param posts - a reply of `ok` has added a line to the journal
-   */
-  async ask<Reply extends { readonly code: string; readonly seq: bigint; readonly now: number }>(
-    account: WatchedAccount,
-    send: () => Promise<Reply>,
-    posts = false,
-  ): Promise<Heard<Reply>> {
-    try {
-      await this.trust(account);
-    } catch (error) {
-      // The store may take charges though it takes nothing else, as when its memory is full.
-      if (!(error instanceof StoreUnavailable)) throw error;
-    }
-    return this.#listener.ask(account, send, posts);
-  }
-
-  /** Sends what says whether there is a key. One that was made, and is lost, is made again first: nobody would tell it later. */
-  async askOfKey(
-    account: WatchedAccount,
-    key: string,
-    send: () => Promise<boolean>,
-  ): Promise<{ readonly known: boolean; readonly mark: Mark }> {
-    let { mark } = account;
-    let known = await this.#listener.hear(send);
-    if (!known && this.#options.window.hasMade(account, key)) {
-      await this.repair(account, account.seq, { isCertain: false });
-      ({ mark } = account);
-      known = await this.#listener.hear(send);
-    }
-    return { known, mark };
-  }
-
-  record(account: WatchedAccount, change: Change, mark: Mark, wasMade?: boolean): void {
+  /** A change was acknowledged, or was again; of a new line of the journal it is known what it comes after. */
+  record(account: WatchedAccount, change: Change, witnesses?: readonly Trace[]): void {
     this.#begin(account);
-    this.#options.window.record(account, change, wasMade);
-    this.#doubt(account, change, mark);
+    this.#options.window.record(account, change, witnesses);
   }
 
-  hold(account: WatchedAccount, hold: LiveHold, mark: Mark): void {
+  hold(account: WatchedAccount, hold: LiveHold): void {
     this.#begin(account);
     this.#options.window.hold(account, hold);
-    this.#doubt(account, hold, mark);
   }
 
-  /** The request ended: returns what its hold was. */
-  release(account: WatchedAccount, requestId: string): LiveHold | undefined {
-    const { window, health } = this.#options;
-    const toTell = new Set([...account.suspects, account.newest]);
-    const hold = window.release(account, requestId);
-    const wasToTell = hold !== undefined && toTell.has(hold);
-    if (wasToTell && account.checkedOutages !== health.outages) account.isUnsure = true;
-    return hold;
+  /** A part of a charge was posted since a rollback, and the balance covers no more yet. */
+  owe(account: WatchedAccount, change: Extract<Change, { type: 'settle' }>, charged: NanoDollars): void {
+    if (!account.changes.has(change)) return;
+    account.unpaid ??= { since: this.#options.now(), reapplied: 0, charges: new Map() };
+    account.unpaid.charges.set(change, charged);
   }
 
-  /** Resolves once an account can be believed: since the store was away, it was found to have everything. */
-  async trust(account: WatchedAccount): Promise<void> {
+  isRepairing(account: WatchedAccount): boolean {
+    return this.#repairs.has(account);
+  }
+
+  /** Resolves once what the account is known to have lost is there again, as far as that can be. */
+  async whole(account: WatchedAccount): Promise<void> {
     await this.#repairs.get(account)?.done;
-    this.#listener.countLosses();
-    if (account.hasTraces && !this.#wasChecked(account)) await this.#check(account);
+    if (account.unpaid) await this.#collect(account, account.unpaid);
   }
 
-  /** Applies again what the account may have lost. */
-  repair(
+  /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
+  async ask<Reply extends At & { readonly code: string }>(
     account: WatchedAccount,
-    found: bigint,
-    { expected = account.seq, reapplied = 0, isCertain = true }: Partial<Evidence> = {},
-  ): Promise<void> {
+    send: (witnesses: readonly Witness[]) => Promise<Reply>,
+    traces: readonly Trace[] = account.nextWitnesses(),
+  ): Promise<Heard<Reply>> {
+    const heard = await this.#listener.ask(account, send, traces);
+    if (heard.rolledBack) void this.repair(account, heard.reply.seq);
+    else if (heard.fell) this.#check(account).catch(() => {});
+    return heard;
+  }
+
+  /** Applies again what the account has lost. */
+  repair(account: WatchedAccount, found: bigint): Promise<void> {
+    const running = this.#repairs.get(account);
+    if (running) return running.done;
+    const { seq: expected, id } = account;
     account.era += 1;
     account.seq = found;
-    const running = this.#repairs.get(account);
-    const repair = running ?? {
-      again: true,
-      found: undefined,
-      isTold: false,
-      reapplied: 0,
-      done: Promise.resolve(),
-    };
-    repair.again = true;
-    repair.reapplied += reapplied;
-    if (isCertain) repair.found ??= { expected, found };
-    if (running) return running.done;
+    this.#options.tell({ type: 'rollback', account: id, expected: String(expected), found: String(found) });
+    const repair: Repair = { reapplied: 0, done: Promise.resolve() };
     this.#repairs.set(account, repair);
-    repair.done = this.#repair(account, repair).finally(() => {
-      if (this.#repairs.get(account) === repair) this.#repairs.delete(account);
-    });
-    // Who waits for it hears of it; it fails only by being closed.
+    repair.done = this.#repair(account, repair).finally(() => this.#repairs.delete(account));
+    // Whoever waits for it hears of it; it fails only by being closed.
     repair.done.catch(() => {});
     return repair.done;
   }
 
-  /** Before what makes an account where there is none: makes none anew that is lost. */
-  async assertNotLost(account: WatchedAccount): Promise<void> {
-    await this.trust(account);
-    if (!(await this.#listener.isThere(account))) throw gone(account);
-  }
-
-  /** What a rollback can have taken from an account's charges, at most. */
-  mayHaveLost(account: WatchedAccount): NanoDollars {
-    let sum = 0n;
-    for (const change of account.changes.keys()) if (change.type === 'settle') sum += change.command.amount;
-    return sum;
-  }
-
-  /** The store answers again, and may be another: every account is looked at. */
-  storeIsBack(): void {
+  /** Another server may have taken the place of the one before: every account is looked at. */
+  storeChanged(): void {
     this.#deliveries.wake();
-    const { window } = this.#options;
-    void this.#checkAll([...window.watched()].filter((account) => !this.#wasChecked(account)));
+    void this.#checkAll([...this.#options.window.watched()].filter((account) => !this.#wasChecked(account)));
   }
 
   close(): void {
     clearInterval(this.#timer);
     this.#deliveries.close();
+    for (const account of this.#options.window.watched()) {
+      if (account.unpaid) this.#writeOff(account, account.unpaid);
+    }
   }
 
   #begin(account: WatchedAccount): void {
-    this.#listener.countLosses();
-    const { health, now } = this.#options;
     if (!account.hasTraces) {
-      account.checkedAt = now();
-      account.checkedOutages = health.outages;
+      account.checkedAt = this.#options.now();
+      account.checkedLosses = this.#listener.losses;
     }
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref();
   }
 
-  /** What was acknowledged by what is the past now may be lost, and a repair may have missed it. */
-  #doubt(account: WatchedAccount, acknowledged: Change | LiveHold, mark: Mark): void {
-    if (mark.era === account.era) return;
-    account.suspects.add(acknowledged);
-    const repair = this.#repairs.get(account);
-    if (repair) repair.again = true;
-  }
-
-  /** Since the store was away, the account was found to have everything. */
-  #wasChecked({ checkedOutages, suspects }: WatchedAccount): boolean {
-    return checkedOutages === this.#options.health.outages && suspects.size === 0;
+  #wasChecked({ checkedLosses }: WatchedAccount): boolean {
+    return checkedLosses === this.#listener.losses;
   }
 
   #tick(): void {
     const { window, health, now } = this.#options;
     this.#listener.countLosses();
-    window.expire((account) => this.#wasChecked(account) && !this.#repairs.has(account));
-    const idle: WatchedAccount[] = [];
+    this.#ticks += 1;
+    if (this.#ticks % ROUND_TICKS !== 0) {
+      const { value: first } = window.watched().next();
+      if (first && !health.failing) void this.#checkAll([first]);
+      return;
+    }
+    window.expire((account) => this.#wasChecked(account) && !this.#repairs.has(account) && !health.failing);
+    const due: WatchedAccount[] = [];
     let watched = 0;
     for (const account of window.watched()) {
       watched += 1;
-      const due = !this.#wasChecked(account) || now() - account.checkedAt >= CHECK_AFTER_MS;
-      if (due && idle.length < MOST_CHECKS_A_TICK) idle.push(account);
+      if (account.unpaid) void this.#collect(account, account.unpaid).catch(() => {});
+      const isDue = !this.#wasChecked(account) || now() - account.checkedAt >= CHECK_AFTER_MS;
+      if (isDue && due.length < MOST_CHECKS_A_ROUND) due.push(account);
     }
     if (watched === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
     // One of them finds out whether the store is back, though nobody else asks it anything.
-    void this.#checkAll(health.failing ? idle.slice(0, 1) : idle);
+    void this.#checkAll(health.failing ? due.slice(0, 1) : due);
   }
 
   async #checkAll(accounts: readonly WatchedAccount[]): Promise<void> {
     if (this.#checkingAll) return;
     this.#checkingAll = true;
     try {
+      let failures = 0;
       await inTurn(accounts, async (account) => {
-        if (account.hasTraces && !this.#repairs.has(account)) await this.#check(account);
+        if (!account.hasTraces || this.#repairs.has(account)) return;
+        try {
+          await this.#check(account);
+        } catch (error) {
+          // A part of the store may be away, or all of it: its return begins this again.
+          failures += 1;
+          if (failures === AT_ONCE) throw error;
+        }
       });
     } catch {
-      // The store is away again: its return begins anew.
+      // As above.
     } finally {
       this.#checkingAll = false;
     }
   }
 
-  #check(account: WatchedAccount): Promise<void> {
-    let check = this.#checks.get(account);
-    if (!check) {
-      check = this.#look(account).finally(() => this.#checks.delete(account));
-      this.#checks.set(account, check);
-    }
-    return check;
+  /** Looks for all that was acknowledged of an account. */
+  async #check(account: WatchedAccount): Promise<void> {
+    const { losses } = this.#listener;
+    const startedAt = this.#options.now();
+    const found = await this.#missing(account);
+    if (found !== undefined) return this.repair(account, found);
+    if (await this.#lacksKeys(account, losses)) return this.repair(account, account.seq);
+    account.checkedAt = startedAt;
+    account.checkedLosses = losses;
   }
 
-  /** Looks for what was acknowledged last, which is the first to be lost, and for what leaves no trace when it is. */
-  async #look(account: WatchedAccount): Promise<void> {
-    const { health, now } = this.#options;
-    const { newest, suspects, checkedAt } = account;
-    const { outages } = health;
-    const startedAt = now();
-    const looked = new Set([...suspects, newest]);
-    for (const { at, change, wasMade } of account.changes.values()) {
+  /**
+   * Where the journal is if one of the tips is missing; undefined if none is.
+   *
+   * An account that isn't there at all is told of, and has nothing to be repaired.
+   */
+  async #missing(account: WatchedAccount): Promise<bigint | undefined> {
+    const { store, window } = this.#options;
+    const tips = [...account.tips];
+    for (let from = 0; from === 0 || from < tips.length; from += MOST_VERIFIED) {
+      const traces = tips.slice(from, from + MOST_VERIFIED);
+      const { id } = account;
+      const { reply } = await this.#listener.ask(
+        account,
+        (witnesses) => store.verify({ account: id, witnesses }),
+        traces,
+      );
+      if (account.lost) return undefined;
+      if (reply.code === 'no_account') {
+        if (account.isKnown) this.#listener.lose(account);
+        return undefined;
+      }
+      if (reply.rolledBack) return reply.seq;
+      window.sawTogether(account, traces);
+    }
+    return undefined;
+  }
+
+  /** Makes sure of what leaves no trace: says whether a key is missing. */
+  async #lacksKeys(account: WatchedAccount, losses: number): Promise<boolean> {
+    for (const { at, change } of account.changes.values()) {
+      if (leavesTrace(change)) continue;
       // Another process may have thawed what this one froze: that is frozen again with cause alone.
-      const isNew = change.type !== 'freeze' && at >= checkedAt;
-      const hasCause = isNew || account.checkedOutages !== outages;
-      if (hasCause && (leavesNoTrace(change) || !wasMade)) looked.add(change);
+      const isNew = change.type !== 'freeze' && at >= account.checkedAt;
+      if (!isNew && account.checkedLosses === losses) continue;
+      if (change.type !== 'createKey') await this.#repetitions.repeat(account, change);
+      else if (await this.#repetitions.lacksKey(account, change)) return true;
+      if (account.lost) return false;
     }
-    for (const change of looked) {
-      if (!change) continue;
-      const { seq: expected, era } = account;
-      const { lost, reapplied, fell, found } = await this.#repetitions.find(account, change);
-      if (account.lost) return;
-      if (!lost && !fell) continue;
-      // Somebody else may have seen the same meanwhile.
-      const isCertain = era === account.era;
-      return this.repair(account, found, { expected, isCertain, reapplied: reapplied ? 1 : 0 });
-    }
-    if (account.isUnsure) return this.repair(account, account.seq, { isCertain: false });
-    this.#passed(account, outages, startedAt, looked);
+    return false;
   }
 
   async #repair(account: WatchedAccount, repair: Repair): Promise<void> {
-    const { tell, health, now } = this.#options;
-    while (repair.again) {
-      repair.again = false;
-      const { outages } = health;
+    const { now, tell } = this.#options;
+    for (let isWhole = false; !isWhole;) {
+      const { losses } = this.#listener;
       const startedAt = now();
-      const suspects = new Set(account.suspects);
-      if (!(await this.#deliver(account, () => this.#listener.exists(account)))) return;
       for (const changes of inOrderOfRepetition(account)) {
         await inTurn(changes, (change) =>
           this.#deliver(account, () => this.#repeat(account, change, repair)),
         );
       }
-      this.#tellOf(account, repair);
+      isWhole = (await this.#deliver(account, () => this.#missing(account))) === undefined;
       if (account.lost) return;
-      if (repair.again) continue;
-      account.isUnsure = false;
-      this.#passed(account, outages, startedAt, suspects);
+      account.checkedAt = startedAt;
+      account.checkedLosses = losses;
     }
-    this.#repairs.delete(account);
-    const { isTold, reapplied } = repair;
-    if (isTold) tell({ type: 'rollback_repaired', account: account.id, reapplied });
+    // What was sent meanwhile says nothing of what is there now.
+    account.era += 1;
+    const { reapplied } = repair;
+    if (account.unpaid) account.unpaid.reapplied += reapplied;
+    else tell({ type: 'rollback_repaired', account: account.id, reapplied });
   }
 
   async #repeat(account: WatchedAccount, change: Change | LiveHold, repair: Repair): Promise<void> {
-    this.#tellOf(account, repair);
-    const take = ({ lost, fell, found }: Repetition, expected: bigint): void => {
-      if (fell) void this.repair(account, found, { expected });
-      else if (lost) repair.found ??= { expected, found };
-      this.#tellOf(account, repair);
-    };
-    let { seq } = account;
-    // Where nobody knows whether something was lost, an answer that is lost could have told it.
-    if (!repair.isTold) take(await this.#repetitions.find(account, change), seq);
-    ({ seq } = account);
-    const repetition = await this.#repetitions.repeat(account, change);
-    if (repetition.reapplied) repair.reapplied += 1;
-    take(repetition, seq);
-    if (repetition.refused !== undefined && 'posted' in change)
-      this.#giveUp(account, change, repetition.refused);
+    if (account.lost) return;
+    const { reapplied, refused, charged } = await this.#repetitions.repeat(account, change);
+    if (reapplied) repair.reapplied += 1;
+    if (refused !== undefined && 'posted' in change) this.#giveUp(account, change, refused);
+    if (change.type === 'settle' && charged !== undefined && charged < change.command.amount) {
+      this.owe(account, change, charged);
+    }
+  }
+
+  /** Charges what has become covered of what was charged in part; gives up what wasn't for too long. */
+  async #collect(account: WatchedAccount, unpaid: Unpaid): Promise<void> {
+    const { charges, since, reapplied } = unpaid;
+    for (const change of charges.keys()) {
+      const { charged } = await this.#repetitions.repeat(account, change);
+      if (charged === change.command.amount) charges.delete(change);
+      else if (charged !== undefined) charges.set(change, charged);
+    }
+    if (account.unpaid !== unpaid) return;
+    if (this.#options.now() - since >= UNPAID_MS) this.#writeOff(account, unpaid);
+    if (charges.size > 0) return;
+    account.unpaid = undefined;
+    this.#options.tell({ type: 'rollback_repaired', account: account.id, reapplied });
+  }
+
+  /** The balance was spent again: the rest of what was charged in part is charged to nobody. */
+  #writeOff(account: WatchedAccount, { charges }: Unpaid): void {
+    const { tell, window } = this.#options;
+    for (const [change, charged] of charges) {
+      const { command } = change;
+      const { requestId: id } = command;
+      const rest = command.amount - charged;
+      window.giveUp(account, change);
+      window.record(account, { ...change, command: { ...command, amount: charged } });
+      tell({ type: 'write_off', account: account.id, requestId: id, amount: formatUsd(rest) });
+      tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(-rest), code: 'no_funds' });
+    }
+    charges.clear();
   }
 
   /** It would be refused for ever. */
@@ -314,48 +319,12 @@ export class Redo {
     tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(amount), code });
   }
 
-  /** Tells of a rollback once, however much of it is seen. */
-  #tellOf({ id: account }: WatchedAccount, repair: Repair): void {
-    if (repair.isTold || !repair.found) return;
-    repair.isTold = true;
-    const { expected, found } = repair.found;
-    this.#options.tell({ type: 'rollback', account, expected: String(expected), found: String(found) });
-  }
-
-  /** @param looked - what was looked at since `startedAt`, or repeated */
-  #passed(
-    account: WatchedAccount,
-    outages: number,
-    startedAt: number,
-    looked: ReadonlySet<Change | LiveHold | undefined>,
-  ): void {
-    account.checkedAt = startedAt;
-    account.checkedOutages = outages;
-    // After another outage they are as suspect as before.
-    if (outages !== this.#options.health.outages) return;
-    for (const each of account.suspects) if (looked.has(each)) account.suspects.delete(each);
-  }
-
   #deliver<T>(account: WatchedAccount, call: () => Promise<T>): Promise<T> {
     return this.#deliveries.deliver(account.id, call);
   }
 }
 
-/** Why an account is repaired. */
-interface Evidence {
-  readonly expected: bigint;
-  /** What has been applied again already. */
-  readonly reapplied: number;
-  /** Something was lost; else something may have been. */
-  readonly isCertain: boolean;
-}
-
 interface Repair {
-  /** It has to begin, or something more was lost meanwhile. */
-  again: boolean;
-  /** What operators are to hear of: the position that was acknowledged, and the one found. */
-  found: { readonly expected: bigint; readonly found: bigint } | undefined;
-  isTold: boolean;
   reapplied: number;
   done: Promise<void>;
 }

@@ -19,8 +19,11 @@ import {
   type SettleResult,
   StoreUnavailable,
   type UsageRow,
+  type Verify,
+  type VerifyResult,
   type Void,
   type VoidResult,
+  type Witness,
 } from '../ledger.ts';
 import type {
   CreateKey,
@@ -35,16 +38,15 @@ import type {
 } from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
 import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowance.ts';
-import { Ghosts, MOST_GHOSTS } from './ghosts.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import type { Intent } from './outbox-lines.ts';
-import { gone, type Heard, Listener } from './listener.ts';
+import { type Heard, Listener } from './listener.ts';
+import { Postings } from './postings.ts';
 import { Redo } from './redo.ts';
-import { type Change, type Mark, postedBy, RedoWindow, type WatchedAccount } from './redo-window.ts';
-import { requestTime } from '../request-ids.ts';
+import { type Change, postedBy, RedoWindow, type WatchedAccount } from './redo-window.ts';
+import type { At, MakesAccount } from '../reply.ts';
 import { steadyClock } from './steady-clock.ts';
-import { askTime, StoreClock } from '../store-clock.ts';
+import { StoreClock } from '../store-clock.ts';
 import { StoreHealth } from './store-health.ts';
 
 export interface ReliableStoreOptions {
@@ -60,10 +62,10 @@ export interface ReliableStoreOptions {
   readonly clock?: StoreClock;
 }
 
-/** How long an admit waits until its account can be believed. */
+/** How long an admit waits until its account has what it lost. */
 const TRUST_MS = 250;
-/** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
-const POSTABLE_MS = 23 * 60 * 60 * 1000;
+/** An admit that finds so many rollbacks is refused. */
+const MOST_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
 const MOST_WAITING = 100_000;
 
@@ -77,7 +79,6 @@ const MOST_WAITING = 100_000;
  */
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
-  readonly #steadyNow: () => number;
   readonly #health: StoreHealth;
   readonly #deliveries: Deliveries;
   readonly #window: RedoWindow;
@@ -86,7 +87,7 @@ export class ReliableStore implements LedgerStore {
   readonly #outbox: Outbox | undefined;
   readonly #refusesWithoutOutbox: boolean;
   readonly #allowance: OfflineAllowance | undefined;
-  readonly #ghosts = new Ghosts();
+  readonly #postings: Postings;
   readonly #clock: StoreClock;
   #started = false;
   #closed: Promise<void> | undefined;
@@ -99,24 +100,22 @@ export class ReliableStore implements LedgerStore {
       tell,
       onBack: () => {
         this.#deliveries.wake();
-        if (store.mayRollBack) this.#redo.storeIsBack();
+        this.#redo.storeChanged();
       },
     });
-    this.#steadyNow = steadyClock(now);
+    const steadyNow = steadyClock(now);
     this.#deliveries = new Deliveries({
-      now: this.#steadyNow,
+      now: steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    this.#window = new RedoWindow(this.#steadyNow, () => {
-      this.#listener.countLosses();
-      return this.#health.outages;
-    });
+    this.#window = new RedoWindow(steadyNow);
     this.#listener = new Listener({
       store,
       window: this.#window,
       health: this.#health,
       clock: this.#clock,
       tell,
+      onLoss: () => this.#redo.storeChanged(),
     });
     this.#redo = new Redo({
       store,
@@ -124,11 +123,22 @@ export class ReliableStore implements LedgerStore {
       health: this.#health,
       listener: this.#listener,
       tell,
-      now: this.#steadyNow,
+      now: steadyNow,
     });
     this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
     this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
     this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
+    this.#postings = new Postings({
+      store,
+      window: this.#window,
+      listener: this.#listener,
+      redo: this.#redo,
+      deliveries: this.#deliveries,
+      outbox: this.#outbox,
+      allowance: this.#allowance,
+      clock: this.#clock,
+      now: steadyNow,
+    });
   }
 
   /** What is not posted when this is closed is on disk, and the next start posts it. */
@@ -155,7 +165,6 @@ export class ReliableStore implements LedgerStore {
     }
     const account = this.#window.watch(command.account);
     try {
-      await this.#trust(account);
       const result = await this.#admit(account, command);
       this.#allowance?.answered(command, result.code === 'ok' || result.code === 'exists');
       return result;
@@ -166,7 +175,7 @@ export class ReliableStore implements LedgerStore {
       const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
       if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
       if (error.applied === 'unknown') {
-        this.#ghosts.remember(command.requestId, this.#steadyNow() + command.leaseMs);
+        this.#postings.mayHold(command);
       }
       throw error;
     }
@@ -182,48 +191,51 @@ export class ReliableStore implements LedgerStore {
       return { code, hold: taken, available: 0n, now, seq: account.seq };
     }
     const first = await this.#extend(account, command);
-    const live = account.holds.has(requestId);
-    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
-    // Of several holds that are gone the first tells it.
-    await this.#redo.repair(account, first.reply.seq, { isCertain: first.mark.era === account.era });
+    if (first.reply.code !== 'unknown' || !account.holds.has(requestId) || account.lost) return first.reply;
+    await this.#redo.repair(account, first.reply.seq);
     return (await this.#extend(account, command)).reply;
   }
 
-  async settle(command: Settle): Promise<SettleResult> {
+  settle(command: Settle): Promise<SettleResult> {
     this.#start();
-    this.#outbox?.append({ type: 'settle', command });
-    return this.#settle(command);
+    return this.#postings.settle(command);
   }
 
-  async void(command: Void): Promise<VoidResult> {
+  void(command: Void): Promise<VoidResult> {
     this.#start();
-    const ghostUntil = this.#ghosts.take(command.requestId);
-    if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
-    return this.#void(command, ghostUntil);
+    return this.#postings.void(command);
   }
 
   async grant(command: Grant): Promise<GrantResult> {
     this.#start();
     const account = this.#window.watch(command.account);
-    await this.#redo.assertNotLost(account);
-    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.grant(command), true);
-    this.#recordOnce(account, { type: 'grant', command, posted: postedBy(reply) }, reply.code, mark);
-    this.#repairIf(fell, account, reply.seq);
-    return reply;
+    const heard = await this.#making(account, command, (witnesses, mustExist) =>
+      this.#store.grant({ ...command, witnesses, mustExist }),
+    );
+    this.#recordOnce(account, { type: 'grant', command, posted: postedBy(heard.reply) }, heard);
+    return heard.reply;
   }
 
   async adjust(command: Adjust): Promise<AdjustResult> {
     this.#start();
     const account = this.#window.watch(command.account);
-    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.adjust(command), true);
-    this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(reply) }, reply.code, mark);
-    this.#repairIf(fell, account, reply.seq);
-    return reply;
+    const heard = await this.#redo.ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
+    if (heard.reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
+    this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(heard.reply) }, heard);
+    return heard.reply;
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    return this.#listener.hear(() => this.#store.verify(command));
   }
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
-    await this.#redo.assertNotLost(this.#window.watch(command.account));
-    return this.#changeKey({ type: 'createKey', command }, () => this.#store.createKey(command));
+    const account = this.#window.watch(command.account);
+    const { reply } = await this.#making(account, command, (_, mustExist) =>
+      this.#store.createKey({ ...command, mustExist }),
+    );
+    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, { type: 'createKey', command });
+    return reply;
   }
 
   updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
@@ -237,27 +249,34 @@ export class ReliableStore implements LedgerStore {
   async revokeKey(id: string, key: string): Promise<boolean> {
     this.#allowance?.forbid(id, key);
     const account = this.#window.watch(id);
-    const { known, mark } = await this.#redo.askOfKey(account, key, () => this.#store.revokeKey(id, key));
-    if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key }, mark);
+    const revoke = (): Promise<boolean> => this.#listener.hear(() => this.#store.revokeKey(id, key));
+    let known = await revoke();
+    if (!known && this.#window.hasMade(account, key)) {
+      // It is lost: made again later, it would work.
+      await this.#redo.repair(account, account.seq);
+      known = await revoke();
+    }
+    if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
     return known;
   }
 
   async freeze(id: string, frozen: boolean): Promise<boolean> {
     if (frozen) this.#allowance?.forbid(id);
     const account = this.#window.watch(id);
-    const { mark } = account;
     const known = await this.#listener.hear(() => this.#store.freeze(id, frozen));
     // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
     if (!frozen) this.#window.thaw(account);
-    else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' }, mark);
+    else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' });
     return known;
   }
 
   async balance(id: string): Promise<Balance | undefined> {
     this.#start();
     const account = this.#window.watch(id);
+    const { era } = account;
     const balance = await this.#listener.hear(() => this.#store.balance(id));
-    if (!balance && account.isKnown) throw this.#gone(account);
+    if (!balance && account.isKnown) throw this.#listener.lose(account);
+    if (balance && era === account.era) this.#listener.saw(account);
     return balance;
   }
 
@@ -328,167 +347,89 @@ export class ReliableStore implements LedgerStore {
   #start(): void {
     if (this.#started || this.#closed) return;
     this.#started = true;
-    this.#outbox?.open((intent) => this.#deliverLeftover(intent));
+    this.#postings.open();
   }
 
-  #deliverLeftover(intent: Intent): void {
-    const delivered =
-      intent.type === 'settle' ? this.#settle(intent.command, true) : this.#void(intent.command, undefined);
-    delivered.catch((error: unknown) => {
-      // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
-      if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
-    });
+  /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
+  async #making<Reply extends At & { readonly code: string }>(
+    account: WatchedAccount,
+    { mustExist = false, recreate = false }: MakesAccount,
+    send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
+  ): Promise<Heard<Reply>> {
+    const { isKnown } = account;
+    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
+    if (!isKnown || heard.reply.code !== 'no_account') return heard;
+    const lost = this.#listener.lose(account);
+    if (!recreate) throw lost;
+    return this.#redo.ask(account, (witnesses) => send(witnesses, false));
   }
 
-  /** Waits until an account can be believed after an outage, for as long as an admit may take. */
-  async #trust(account: WatchedAccount): Promise<void> {
-    if (!this.#remembers) return;
+  /** Waits until an account that is being repaired has what it lost, for as long as an admit may take. */
+  async #untilWhole(account: WatchedAccount, { idempotencyKey }: Admit): Promise<void> {
+    // One of them may have been charged under this idempotency key.
+    const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
+    if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return;
     try {
-      await withTimeout(this.#redo.trust(account), TRUST_MS, () => {
+      await withTimeout(Promise.all([this.#redo.whole(account), ...leftovers]), TRUST_MS, () => {
         throw new StoreUnavailable('no');
       });
     } catch (error) {
-      // Nothing was admitted, whatever the check came to.
+      // Nothing was admitted, whatever became of that.
       throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
     }
   }
 
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
-    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.admit(command));
-    if (reply.code === 'no_account' && account.isKnown) throw this.#gone(account);
-    const admitted = reply.code === 'ok' || reply.code === 'exists';
-    if (!this.#remembers) return reply;
-    if (!fell) {
-      if (admitted) this.#hold(account, command, reply.hold, mark);
-      return reply;
+    for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
+      await this.#untilWhole(account, command);
+      const { reply } = await this.#redo.ask(account, (witnesses) =>
+        this.#store.admit({ ...command, witnesses }),
+      );
+      if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
+      if (reply.code === 'ok' || reply.code === 'exists') this.#hold(account, command, reply.hold);
+      if (reply.code !== 'rolled_back') return reply;
     }
-    if (admitted && reply.available >= this.#redo.mayHaveLost(account)) {
-      this.#hold(account, command, reply.hold, mark);
-      this.#repairIf(true, account, reply.seq);
-      return reply;
-    }
-    // It was answered from a balance without charges that are lost, or without credits that are.
-    if (admitted) await this.#undo(command);
-    void this.#redo.repair(account, reply.seq);
-    await this.#trust(account);
-    if (admitted) throw new StoreUnavailable('no');
-    return this.#admit(account, command);
+    throw new StoreUnavailable('no', {
+      cause: new Error('the account went back in time, and is being repaired'),
+    });
   }
 
-  async #undo({ account, requestId }: Admit): Promise<void> {
-    try {
-      await this.#listener.hear(() => this.#store.void({ account, requestId }));
-    } catch (error) {
-      throw error instanceof StoreUnavailable ? new StoreUnavailable('unknown', { cause: error }) : error;
-    }
-  }
-
-  #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars, mark: Mark): void {
+  #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars): void {
     const { requestId, leaseMs } = admit;
-    if (account.holds.has(requestId)) return;
+    if (!this.#remembers || account.holds.has(requestId)) return;
     const extend = { account: account.id, requestId, hold, leaseMs, checkpoint: 0n };
-    this.#redo.hold(account, { type: 'hold', admit, extend }, mark);
+    this.#redo.hold(account, { type: 'hold', admit, extend });
   }
 
   async #extend(account: WatchedAccount, command: Extend): Promise<Heard<ExtendResult>> {
-    const { reply, fell, mark } = await this.#redo.ask(account, () => this.#store.extend(command));
+    const heard = await this.#redo.ask(account, (witnesses) => this.#store.extend({ ...command, witnesses }));
+    const { reply } = heard;
     const live = account.holds.get(command.requestId);
     if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
       const { admit } = live;
-      this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } }, mark);
+      this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
     }
-    this.#repairIf(fell, account, reply.seq);
-    return { reply, fell, mark };
-  }
-
-  /** @param wasAdmitted - by a process that is gone: the account must have been there once, whether this process knew it or not */
-  async #settle(command: Settle, wasAdmitted = false): Promise<SettleResult> {
-    const { account: id, requestId } = command;
-    const account = this.#window.watch(id);
-    const since = this.#steadyNow();
-    const { reply, fell, mark } = await this.#deliveries.deliver(id, async () => {
-      // The id of one of ours may have been made by a clock that was wrong.
-      const ageMs = wasAdmitted ? await this.#ageOf(requestId) : this.#steadyNow() - since;
-      if (this.#outbox && ageMs > POSTABLE_MS) {
-        const { seq, mark } = account;
-        return { reply: { code: 'old' as const, now: this.#clock.now(), seq }, fell: false, mark };
-      }
-      const asked = await this.#redo.ask(account, () => this.#store.settle(command), true);
-      if (asked.reply.code === 'no_account' && (wasAdmitted || account.isKnown)) throw this.#gone(account);
-      return asked;
-    });
-    const hold = this.#redo.release(account, requestId);
-    if (reply.code === 'ok' || reply.code === 'duplicate') {
-      const admit = hold?.admit.idempotencyKey && hold.admit;
-      const repeated = { ...command, amount: reply.charged };
-      const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
-      if (this.#remembers) this.#redo.record(account, { ...change, ...(admit && { admit }) }, mark);
-      this.#outbox?.done(requestId);
-    } else {
-      this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
-    }
-    this.#allowance?.giveBack(requestId);
-    this.#repairIf(fell, account, reply.seq);
-    return reply;
-  }
-
-  async #ageOf(requestId: string): Promise<number> {
-    if (!this.#clock.isKnown) {
-      this.#clock.heard(await this.#listener.hear(() => askTime(this.#store, requestId)));
-    }
-    return this.#clock.now() - requestTime(requestId);
-  }
-
-  async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
-    const { account: id, requestId } = command;
-    const account = this.#window.watch(id);
-    const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
-    const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
-    const { reply, fell, mark } = await this.#deliveries.deliver(
-      id,
-      () => this.#redo.ask(account, () => this.#store.void(command)),
-      until,
-    );
-    this.#redo.release(account, requestId);
-    const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
-    if (this.#remembers && released) {
-      this.#redo.record(account, { type: 'void', command }, mark, reply.code !== 'duplicate');
-    }
-    this.#outbox?.done(requestId);
-    this.#allowance?.giveBack(requestId);
-    this.#repairIf(fell, account, reply.seq);
-    return reply;
+    return heard;
   }
 
   /** A grant or adjustment that is repeated until it is durable is remembered as it was first. */
   #recordOnce(
     account: WatchedAccount,
     change: Extract<Change, { type: 'grant' | 'adjust' }>,
-    code: string,
-    mark: Mark,
+    { reply: { code }, witnesses }: Heard<GrantResult | AdjustResult>,
   ): void {
     if (!this.#remembers || (code !== 'ok' && code !== 'duplicate')) return;
     const isKnown = code === 'duplicate' && this.#window.knows(account, change);
-    if (!isKnown) this.#redo.record(account, change, mark);
+    if (!isKnown) this.#redo.record(account, change, witnesses);
   }
 
-  async #changeKey<Reply extends CreateKeyResult | UpdateKeyResult | RotateKeyResult>(
-    change: Extract<Change, { type: 'createKey' | 'updateKey' | 'rotateKey' }>,
+  async #changeKey<Reply extends UpdateKeyResult | RotateKeyResult>(
+    change: Extract<Change, { type: 'updateKey' | 'rotateKey' }>,
     send: () => Promise<Reply>,
   ): Promise<Reply> {
     const account = this.#window.watch(change.command.account);
-    const { reply, fell, mark } = await this.#redo.ask(account, send);
-    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change, mark);
-    this.#repairIf(fell, account, reply.seq);
+    const { reply } = await this.#redo.ask(account, send, []);
+    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change);
     return reply;
-  }
-
-  #repairIf(fell: boolean, account: WatchedAccount, found: bigint): void {
-    if (fell && this.#remembers) void this.#redo.repair(account, found);
-  }
-
-  #gone(account: WatchedAccount): StoreUnavailable {
-    this.#listener.lose(account);
-    return gone(account);
   }
 }

@@ -14,7 +14,6 @@ const STEADY_MS = 1000;
 /** Whether the store answers; operators hear of the changes, however many commands see them. */
 export class StoreHealth {
   readonly #options: StoreHealthOptions;
-  #outages = 0;
   #failing = false;
   #failedAt = 0;
   /** When operators were told that the store is away; undefined while it isn't. */
@@ -23,11 +22,6 @@ export class StoreHealth {
 
   constructor(options: StoreHealthOptions) {
     this.#options = options;
-  }
-
-  /** Counts the times at which the store stopped to answer, or may have become another. */
-  get outages(): number {
-    return this.#outages;
   }
 
   /** The last command got no answer. */
@@ -45,17 +39,11 @@ export class StoreHealth {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#failedAt = now();
-    if (!this.#failing) this.#outages += 1;
     this.#failing = true;
     if (this.#awaySince !== undefined) return;
     this.#awaySince = this.#failedAt;
     const { cause, message } = error;
     tell({ type: 'store_away', message: cause instanceof Error ? cause.message : message });
-  }
-
-  /** The store may be another from now on, though it answers. */
-  suspected(): void {
-    this.#outages += 1;
   }
 
   answered(): void {

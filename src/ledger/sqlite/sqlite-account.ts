@@ -183,6 +183,11 @@ export class SqliteAccount implements AccountRows {
     return this.#sql(KEYS).all(this.#id).map(keyOf);
   }
 
+  line(seq: bigint): JournalLine | undefined {
+    const [line] = this.lines(seq - 1n, 1);
+    return line?.seq === seq ? line : undefined;
+  }
+
   lines(afterSeq: bigint, limit: number): JournalLine[] {
     return this.#sql(LINES).all(this.#id, afterSeq, limit).map(lineOf);
   }

@@ -1,9 +1,11 @@
 import { admit, extend, reap, release, settle } from '../books/account.ts';
+import { ClockSteps } from '../books/clock-steps.ts';
 import { newKey, revokeKey, rotateKey, updateKey } from '../books/keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
 import type { SettledUsage } from '../ledger.ts';
 import { RequestIds } from '../request-ids.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { followClock } from './sqlite-clock.ts';
 import type { Sql } from './sqlite-schema.ts';
 
 /** No account can have this name. */
@@ -52,6 +54,10 @@ export function rehearse(sql: Sql, now: number): void {
   command((rows) =>
     rotateKey(rows, { account, key: 'k1', hash: `${account} 2`, version: 2, overlapMs: HOUR_MS }, now, false),
   );
+
+  const standing = new ClockSteps(() => 0);
+  followClock(sql, standing, now);
+  followClock(sql, standing, now + HOUR_MS);
 
   const [settled, voided, left] = [ids.next(), ids.next(), ids.next()];
   for (const requestId of [settled, voided, left]) {

@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 5n;
+export const SCHEMA_VERSION = 6n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -74,6 +74,7 @@ CREATE TABLE requests (
 CREATE INDEX requests_due ON requests (account, due, id);
 CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
+CREATE INDEX requests_held ON requests (account) WHERE state = 'held';
 
 CREATE TABLE keys (
   account            INTEGER NOT NULL,
@@ -174,6 +175,13 @@ CREATE TABLE usage (
   PRIMARY KEY (account, day, api_key, model)
 ) STRICT, WITHOUT ROWID;
 
+-- One row, once there was a lease: when the ledger was looked at last.
+CREATE TABLE last_look (
+  id                 INTEGER PRIMARY KEY CHECK (id = 1),
+  wall               INTEGER NOT NULL,
+  steady             INTEGER NOT NULL
+) STRICT;
+
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
@@ -232,5 +240,14 @@ ALTER TABLE journal ADD COLUMN cache_write_tokens INTEGER;
 ALTER TABLE journal ADD COLUMN web_searches INTEGER;
 ALTER TABLE journal ADD COLUMN own_key INTEGER;
 PRAGMA user_version = 5;
+`,
+  `
+CREATE INDEX requests_held ON requests (account) WHERE state = 'held';
+CREATE TABLE last_look (
+  id                 INTEGER PRIMARY KEY CHECK (id = 1),
+  wall               INTEGER NOT NULL,
+  steady             INTEGER NOT NULL
+) STRICT;
+PRAGMA user_version = 6;
 `,
 ];

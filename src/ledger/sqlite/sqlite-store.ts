@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { admit, extend, reap, release, settle } from '../books/account.ts';
 import { balanceOf, requestRecord, stamp } from '../books/account-rows.ts';
+import { type ClockSteps, clockSteps } from '../books/clock-steps.ts';
 import {
   checkAccount,
   checkAdjust,
@@ -50,6 +51,8 @@ import {
   type SettleResult,
   StoreUnavailable,
   type UsageRow,
+  type Verify,
+  type VerifyResult,
   type Void,
   type VoidResult,
 } from '../ledger.ts';
@@ -66,10 +69,13 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import { adjust, expireLots, grant } from '../books/lots.ts';
+import { verify } from '../books/witnesses.ts';
+import type { MakesAccount } from '../reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { followClock } from './sqlite-clock.ts';
 import type { Mode } from './sqlite-file.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
-import type { Database } from './sqlite-schema.ts';
+import type { Database, Sql } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
 
@@ -80,8 +86,10 @@ const TRIM_STEP = 1000n;
 const MAX_INT64 = 2n ** 63n - 1n;
 
 export interface SqliteStoreOptions {
-  /** The store's clock, in ms; `Date.now` by default. */
+  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
   readonly now?: () => number;
+  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  readonly elapsed?: () => number;
   /**
    * Open the file also where each instance commonly has a disk of its own, that
    * ends with it: only right if this file is on one that lasts and is shared.
@@ -107,14 +115,17 @@ export interface SqliteStoreOptions {
 export class SqliteStore implements LedgerStore {
   readonly #session: SqliteSession;
   readonly #now: () => number;
+  readonly #clockSteps: ClockSteps | undefined;
 
   /** @param file - made, but not its folder, by the first command: until then nothing is opened */
-  constructor(file: string, { now = Date.now, allowServerless = false, onOpen }: SqliteStoreOptions = {}) {
+  constructor(file: string, options: SqliteStoreOptions = {}) {
+    const { now, elapsed, allowServerless = false, onOpen } = options;
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
       throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
     }
     this.#session = new SqliteSession({ path: resolve(file), open: openDatabase, allowServerless, onOpen });
-    this.#now = now;
+    this.#now = now ?? Date.now;
+    this.#clockSteps = clockSteps(now, elapsed);
   }
 
   /** Opens the file, and makes one command of each kind in a transaction that is rolled back. */
@@ -124,12 +135,12 @@ export class SqliteStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    return this.#command(command.account, (rows, now) => admit(rows, command, now));
+    return this.#leaseCommand(command.account, (rows, now) => admit(rows, command, now));
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
-    return this.#command(command.account, (rows, now) => extend(rows, command, now));
+    return this.#leaseCommand(command.account, (rows, now) => extend(rows, command, now));
   }
 
   async settle(command: Settle): Promise<SettleResult> {
@@ -145,9 +156,9 @@ export class SqliteStore implements LedgerStore {
   async grant(command: Grant): Promise<GrantResult> {
     checkGrant(command);
     return this.#session.run('durable', (sql) => {
-      const rows = SqliteAccount.open(sql, command.account);
+      const rows = accountFor(sql, command);
       const result = grant(rows, command, this.#now());
-      rows.save();
+      rows?.save();
       return durable(result);
     });
   }
@@ -157,9 +168,16 @@ export class SqliteStore implements LedgerStore {
     return this.#command(command.account, (rows, now) => durable(adjust(rows, command, now)), 'durable');
   }
 
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return this.#session.run('read', (sql) =>
+      verify(SqliteAccount.find(sql, command.account), command, this.#now()),
+    );
+  }
+
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = this.#now();
+    const now = await this.#session.run('write', (sql) => this.#look(sql));
     let left = budget;
     let names: string[] = [];
     let last = '';
@@ -170,7 +188,7 @@ export class SqliteStore implements LedgerStore {
         return names.length > 0;
       }
       const step = Math.min(SWEEP_STEP, left);
-      const count = await this.#command(name, (rows) => {
+      const count = await this.#leaseCommand(name, (rows, now) => {
         if (!rows) return 0;
         const count = reap(rows, step, now);
         expireLots(rows, now);
@@ -263,7 +281,8 @@ export class SqliteStore implements LedgerStore {
         found?.save();
         return { code, ...reply };
       }
-      const rows = found ?? SqliteAccount.open(sql, account);
+      const rows = accountFor(sql, command);
+      if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
       rows.saveKey(newKey(command, now));
       const reply = stamp(rows, now);
       rows.save();
@@ -334,12 +353,22 @@ export class SqliteStore implements LedgerStore {
     work: (rows: SqliteAccount | undefined, now: number) => T,
     mode: Mode = 'write',
   ): Promise<T> {
-    return this.#session.run(mode, (sql) => {
-      const rows = SqliteAccount.find(sql, account);
-      const result = work(rows, this.#now());
-      rows?.save();
-      return result;
-    });
+    return this.#session.run(mode, (sql) => onAccount(sql, account, this.#now(), work));
+  }
+
+  /** As `#command`, of those that begin, renew or end leases. */
+  async #leaseCommand<T>(
+    account: string,
+    work: (rows: SqliteAccount | undefined, now: number) => T,
+  ): Promise<T> {
+    return this.#session.run('write', (sql) => onAccount(sql, account, this.#look(sql), work));
+  }
+
+  /** The store's clock, once all leases are moved by what it was set since the last look. */
+  #look(sql: Sql): number {
+    const now = this.#now();
+    followClock(sql, this.#clockSteps, now);
+    return now;
   }
 
   /** Runs steps, each of them a command, with turns of the event loop between, until one says there are no more. */
@@ -355,6 +384,18 @@ export class SqliteStore implements LedgerStore {
   }
 }
 
+function onAccount<T>(
+  sql: Sql,
+  account: string,
+  now: number,
+  work: (rows: SqliteAccount | undefined, now: number) => T,
+): T {
+  const rows = SqliteAccount.find(sql, account);
+  const result = work(rows, now);
+  rows?.save();
+  return result;
+}
+
 /** Asked of the process, and only now, so that bundlers don't look for it and nobody loads it who doesn't use it. */
 function openDatabase(path: string): Database {
   const sqlite = process.getBuiltinModule('node:sqlite');
@@ -366,6 +407,14 @@ function durable<Reply extends { readonly code: string }>(
   reply: Reply,
 ): Reply & { readonly durable?: boolean } {
   return reply.code === 'ok' ? { ...reply, durable: true } : reply;
+}
+
+/** The account that a command makes, if it may. */
+function accountFor(
+  sql: Sql,
+  { account, mustExist }: MakesAccount & { readonly account: string },
+): SqliteAccount | undefined {
+  return mustExist ? SqliteAccount.find(sql, account) : SqliteAccount.open(sql, account);
 }
 
 function within64Bits(seq: bigint): bigint {

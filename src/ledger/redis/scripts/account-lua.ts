@@ -86,6 +86,8 @@ local NEVER = WIDE
 
 local books, before
 local save_lots, save_keys, save_usage
+-- A witness of this command is missing.
+local rolled_back = false
 local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
 
 -- The account's books, or nil if there is no account.
@@ -144,7 +146,7 @@ end
 -- Writes all that changed. The books are checked each time: if they don't add up, which only a bug can
 -- cause, the account is frozen as it is and nothing is repaired.
 local function reply(now, code, ...)
-  if not books then return {code, text(now), '0'} end
+  if not books then return {code, text(now), '0', '0'} end
   if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
   -- An account that an earlier release has made: what it spent until now was not counted.
   if books.ver == '1' then
@@ -164,12 +166,53 @@ local function reply(now, code, ...)
   if save_keys then save_keys() end
   if save_usage then save_usage() end
   if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end
-  return {code, text(now), text(books.q), ...}
+  return {code, text(now), text(books.q), rolled_back and '1' or '0', ...}
 end
 
--- Redis's own clock in ms, unless the store was given another.
+-- When a request id was made, in ms.
+local function request_time(id)
+  return tonumber(string.sub(id, 1, 9), 36)
+end
+
+-- Whether what a witness tells of is there, or may have been folded or forgotten since. It is "seq at id" of a line,
+-- "H hold id", "S id" or "V id" of a request, "P id" of a payment.
+local function is_there(witness)
+  local kind, rest = string.sub(witness, 1, 1), string.sub(witness, 3)
+  if kind == 'P' then return redis.call('HEXISTS', PAID, rest) == 1 end
+  if kind == 'H' or kind == 'S' or kind == 'V' then
+    local id = string.sub(rest, -19)
+    local row = redis.call('HGET', REQUESTS, id)
+    if not row then return request_time(id) <= books.lw end
+    local state, amount = string.match(row, '^(%S) (%S+)')
+    if kind ~= 'H' then return state == kind end
+    return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
+  end
+  local seq, at = string.match(witness, '^(%S+) (%S+) ')
+  local back = size(books.q) - tonumber(seq)
+  if back < 0 then return false end
+  local line = redis.call('LINDEX', JOURNAL, text(0 - 1 - back))
+  if not line or line == SENTINEL then return true end
+  if string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
+  -- Credits may have expired with what it is of, behind it.
+  return string.sub(line, 1, 1) == 'x' and string.match(line, '^x (%S+ %S+) ') == seq .. ' ' .. at
+end
+
+-- Looks for the witnesses, which are the arguments from the n-th on; says whether one is missing.
+local function look_for_witnesses(n)
+  for i = n, #ARGV do
+    if books and not is_there(ARGV[i]) then rolled_back = true end
+  end
+  return rolled_back
+end
+
+-- Leases that end later are not ended yet, whatever the clock shows.
+local lease_horizon
+
+-- Redis's own clock in ms, unless the store was given another; after a < the horizon of leases, if there is one.
 local function clock(given)
-  if given ~= '' then return tonumber(given) end
+  local now, horizon = string.match(given, '^([^<]*)<?(.*)$')
+  lease_horizon = tonumber(horizon) or NEVER
+  if now ~= '' then return tonumber(now) end
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end

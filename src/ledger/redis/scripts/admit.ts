@@ -21,11 +21,12 @@ export const admit: Script<
     body: string,
     keyVersion: string,
     model: string,
+    ...witnesses: string[],
   ],
   AdmitResult
 > = defineScript(
   /* lua */ `#!lua
--- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[1] clock        ms, or empty for Redis's own; then <, and the horizon of leases in ms, or nothing
 -- ARGV[2] request id
 -- ARGV[3] key id
 -- ARGV[4] want         nano-dollars
@@ -39,6 +40,7 @@ export const admit: Script<
 -- ARGV[12] body        hash of what was asked under that key, or empty
 -- ARGV[13] key version that the caller was judged by, or empty
 -- ARGV[14] model       without blanks, or empty
+-- ARGV[15] and on      witnesses
 -- returns {code, now, seq, ...}: {hold, available} for ok and exists, {state} for done, {available} for no_funds,
 --   {request id, state} for repeated, {request id} for key_reused,
 --   {left} for budget, {ms to wait} for requests_per_minute and tokens_per_minute; and, last, of a key with limits
@@ -49,6 +51,7 @@ local want, min, tokens = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7]
 local reassert = ARGV[10] == '1'
 
 local known = load_books() and load_request(id)
+if look_for_witnesses(15) then return reply(now, 'rolled_back') end
 if known then
   if known.state ~= 'H' then return reply(now, 'done', known.state) end
   return reply(now, 'exists', text(known.amount), text(books.av), rates(load_key(known.key), now))
@@ -108,12 +111,10 @@ take(key.tokens, key.tpm, tokens, now)
 key.held = plus(key.held, hold)
 key.running = key.running + 1
 key.changed = true
-save_request({id = id, state = 'H', amount = hold, checkpoint = 0, due = now + tonumber(ARGV[6]), window = key.window,
-  tokens = tokens, key = key_id, hashes = hashes, model = ARGV[14], line = '-', ended = ''})
-if hashes ~= '' then
-  saves.requests[#saves.requests + 1] = twin_field(key_id, ARGV[11])
-  saves.requests[#saves.requests + 1] = id
-end
+local request = {id = id, state = 'H', amount = hold, checkpoint = 0, due = now + tonumber(ARGV[6]), window = key.window,
+  tokens = tokens, key = key_id, hashes = hashes, model = ARGV[14], line = '-', ended = ''}
+save_request(request)
+if hashes ~= '' then save_twin(request, ARGV[11]) end
 if is_new then
   redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')
 end
@@ -143,6 +144,7 @@ return reply(now, 'ok', text(hold), text(books.av), rates(key, now))
         return { code, retryAfterMs: reply.count(), ...ratesIn(reply), ...at };
       case 'concurrency':
         return { code, ...ratesIn(reply), ...at };
+      case 'rolled_back':
       case 'no_account':
       case 'frozen':
       case 'no_key':

@@ -15,6 +15,7 @@ export const createKey: Script<
     policy: string,
     version: string,
     hashIsTaken: '0' | '1',
+    mustExist: '0' | '1',
   ],
   CreateKeyResult
 > = defineScript(
@@ -28,6 +29,7 @@ export const createKey: Script<
 -- ARGV[7] policy       or empty
 -- ARGV[8] version      that it begins with
 -- ARGV[9] taken        1 if another key has the hash
+-- ARGV[10] must exist  1 to make no account
 -- returns {code, now, seq}
 ${BOOKS_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
@@ -43,6 +45,7 @@ if known and known[1] then
 end
 if ARGV[9] == '1' then return reply(now, 'conflict') end
 
+if not books and ARGV[10] == '1' then return reply(now, 'no_account') end
 if not books then birth() end
 local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
 local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
@@ -57,7 +60,7 @@ return reply(now, 'ok')
 `,
   (reply) => {
     const code = reply.text();
-    if (code !== 'ok' && code !== 'conflict') throw unexpected(code);
+    if (code !== 'ok' && code !== 'conflict' && code !== 'no_account') throw unexpected(code);
     return { code, ...reply.at() };
   },
 );

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 
+import type { At } from '../../reply.ts';
+
 /** Sends one command to Redis. Its keys are found by the client, which knows `EVALSHA` and `EVAL`. */
 export type Send = (command: string, ...args: readonly string[]) => Promise<unknown>;
 
@@ -75,8 +77,9 @@ export class ReplyReader {
   }
 
   /** What every reply to a command has after its code. */
-  at(): { now: number; seq: bigint } {
-    return { now: this.count(), seq: this.amount() };
+  at(): At {
+    const at = { now: this.count(), seq: this.amount() };
+    return this.text() === '1' ? { ...at, rolledBack: true } : at;
   }
 }
 

@@ -5,7 +5,14 @@ import { ENDS_LUA } from './requests-lua.ts';
 
 /** Renews a lease, as `extend` in account.ts. */
 export const extend: Script<
-  [clock: string, requestId: string, hold: string, leaseMs: string, checkpoint: string],
+  [
+    clock: string,
+    requestId: string,
+    hold: string,
+    leaseMs: string,
+    checkpoint: string,
+    ...witnesses: string[],
+  ],
   ExtendResult
 > = defineScript(
   /* lua */ `#!lua flags=allow-oom
@@ -14,10 +21,12 @@ export const extend: Script<
 -- ARGV[3] hold         nano-dollars that it shall be at least
 -- ARGV[4] lease        ms
 -- ARGV[5] checkpoint   nano-dollars consumed so far
+-- ARGV[6] and on       witnesses
 -- returns {code, now, seq, ...}: {hold, available} for ok and no_funds, {state} for closed
 ${ENDS_LUA}
 local now = clock(ARGV[1])
 local request = load_books() and load_request(ARGV[2])
+look_for_witnesses(6)
 if not request then return reply(now, 'unknown') end
 if request.state ~= 'H' then return reply(now, 'closed', request.state) end
 

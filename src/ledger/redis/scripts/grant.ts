@@ -5,7 +5,15 @@ import { LOTS_LUA } from './lots-lua.ts';
 
 /** Adds credits, as `grant` in lots.ts; makes the account if there is none. */
 export const grant: Script<
-  [clock: string, id: string, amount: string, expiresAt: string, priority: string],
+  [
+    clock: string,
+    id: string,
+    amount: string,
+    expiresAt: string,
+    priority: string,
+    mustExist: '0' | '1',
+    ...witnesses: string[],
+  ],
   GrantResult
 > = defineScript(
   /* lua */ `#!lua
@@ -14,11 +22,15 @@ export const grant: Script<
 -- ARGV[3] amount       nano-dollars
 -- ARGV[4] expires at   ms, or empty for never
 -- ARGV[5] priority     0 to 100
+-- ARGV[6] must exist   1 to make no account
+-- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {available} for ok and duplicate
 ${BOOKS_LUA}${LOTS_LUA}
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local expiry = tonumber(ARGV[4]) or NEVER
-if not load_books() then birth() end
+if not load_books() and ARGV[6] == '1' then return reply(now, 'no_account') end
+if not books then birth() end
+look_for_witnesses(7)
 local terms = string.format('grant %s %d %s', ARGV[3], expiry, ARGV[5])
 local known = redis.call('HGET', PAID, id)
 if known == terms then
@@ -52,6 +64,7 @@ return reply(now, 'ok', text(books.av))
       case 'conflict':
       case 'too_big':
       case 'too_many_lots':
+      case 'no_account':
         return { code, ...at };
       default:
         throw unexpected(code);

@@ -1,4 +1,4 @@
-import type { Ending, FinalState, RequestRecord, Void } from '../../ledger.ts';
+import type { Ending, IdempotencyKey, FinalState, RequestRecord, Void } from '../../ledger.ts';
 import { ENDINGS } from '../../usage.ts';
 
 /** What the row of a request says, as the scripts keep it. */
@@ -52,4 +52,13 @@ export function finalState(letter: string): FinalState {
   if (letter === 'S') return 'settled';
   if (letter === 'V') return 'voided';
   return 'expired';
+}
+
+/** Hashes of an idempotency key and of what was asked under it; empty where there is none. */
+export function idempotencyTerms({
+  idempotencyKey,
+}: {
+  readonly idempotencyKey?: IdempotencyKey;
+}): [key: string, body: string] {
+  return [idempotencyKey?.key ?? '', idempotencyKey?.body ?? ''];
 }

@@ -11,17 +11,16 @@ local RETENTION = 86400000
 local changed_requests = {}
 
 -- The state of a request is H held, S settled, V voided or X expired; hashes is '' or two with a space before each.
--- A request that an earlier release has written last has no model, and nothing of it was counted. Which line it has in
--- the journal is not read here: a held one has none, and one that ends gets another.
+-- A request that an earlier release has written last has no model, and nothing of it was counted.
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
   local state, amount, checkpoint, due, window, tokens, key, rest =
     string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
-  local hashes, model = string.match(rest, '^(.-) =(%S*) ')
+  local hashes, model, line = string.match(rest, '^(.-) =(%S*) (%S+)')
   return {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint), due = tonumber(due),
     window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes or rest, model = model,
-    line = '-', ended = ''}
+    line = line or '-', ended = ''}
 end
 
 local function save_request(request)
@@ -50,6 +49,11 @@ local function load_twin(key, idempotency_key)
   if twin and twin.state ~= 'V' then return twin, string.sub(twin.hashes, 67) end
 end
 
+local function save_twin(request, idempotency_key)
+  saves.requests[#saves.requests + 1] = twin_field(request.key, idempotency_key)
+  saves.requests[#saves.requests + 1] = request.id
+end
+
 local function forget_request(request)
   saves.forgotten[#saves.forgotten + 1] = request.id
   changed_requests[request.id] = false
@@ -63,15 +67,16 @@ local function forget_at(id, now)
   return math.max(now, request_time(id)) + RETENTION
 end
 
--- Brings a request to its end: the only place that charges, and that gives back. Charges amount in all, counting
+-- Brings a request to its end: the only place that charges, and that gives back. In parts, nothing is written off. Charges amount in all, counting
 -- what its expiry has charged already; what would take the account below its floor is written off. So is its usage
 -- counted here, in place of what its expiry has counted: errors aborted, tokens and cost as count_usage has them.
-local function finish(request, state, amount, tokens, now, model, usage)
+local function finish(request, state, amount, tokens, now, model, usage, in_parts)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
   local covered = size(books.av) + hold + already - books.fl
-  local written_off = math.max(0, math.min(amount - covered, amount))
-  local charged = amount - written_off
+  local rest = math.max(0, math.min(amount - covered, amount))
+  local written_off = in_parts and 0 or rest
+  local charged = amount - rest
   local moved = charged - already
 
   books.av = plus(books.av, hold - moved)
@@ -98,28 +103,51 @@ local function finish(request, state, amount, tokens, now, model, usage)
   return hold, charged, moved, written_off
 end
 
--- Ends leases that ran out and forgets final records whose time has come, oldest first; says how many.
+-- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
+local function charge_more(request, amount, now)
+  local moved = math.min(amount - request.amount, size(books.av) - books.fl)
+  if moved <= 0 then return false end
+  books.av = plus(books.av, 0 - moved)
+  books.s = plus(books.s, moved)
+  burn(moved)
+  local key = load_key(request.key)
+  if key and request.window == key.window then
+    key.spent = plus(key.spent, moved)
+    key.changed = true
+  end
+  count_usage(request, request.model or '', {0, 0, 0, 0, 0, 0, 0, moved, 0})
+  request.amount = request.amount + moved
+  save_request(request)
+  write_line(now, 'l', request.id, moved, {key = request.key})
+  return true
+end
+
+-- Ends leases that ran out, up to their horizon, and forgets final records whose time has come, oldest first; says how
+-- many.
 local function reap(budget, now)
   -- A range with a negative limit is all of it.
   if budget <= 0 then return 0 end
+  local count = 0
   local ids = redis.call('ZRANGE', DUE, '-inf', text(now), 'BYSCORE', 'LIMIT', '0', text(budget))
-  for n, id in ipairs(ids) do
+  for _, id in ipairs(ids) do
     local request = load_request(id)
     if not request then
       -- Its record is lost, which only another hand can cause: for an operator to see.
       books.st = 'frozen'
-      return n - 1
+      return count
     end
-    if request.state == 'H' then
+    if request.state ~= 'H' then
+      forget_request(request)
+      books.lw = math.max(books.lw, request_time(id))
+      count = count + 1
+    elseif request.due <= lease_horizon then
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model or '',
         {1, 1, 0, 0, 0, 0, 0, 0, 0})
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})
-    else
-      forget_request(request)
-      books.lw = math.max(books.lw, request_time(id))
+      count = count + 1
     end
   end
-  return #ids
+  return count
 end
 `;
 

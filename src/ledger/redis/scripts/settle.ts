@@ -14,6 +14,11 @@ export const settle: Script<
     details: string,
     model: string,
     usage: string,
+    idempotencyKey: string,
+    body: string,
+    inParts: '0' | '1',
+    wasAdmitted: '0' | '1',
+    ...witnesses: string[],
   ],
   SettleResult
 > = defineScript(
@@ -27,12 +32,25 @@ export const settle: Script<
 -- ARGV[7] details      kept in the journal as they are
 -- ARGV[8] model        without blanks
 -- ARGV[9] usage        "errors aborted prompt cached completion reasoning cost", to be counted
+-- ARGV[10] idempotency key, as a hash, or empty
+-- ARGV[11] body        hash of what was asked under that key, or empty
+-- ARGV[12] in parts    1 to write nothing off
+-- ARGV[13] admitted    1 if not to know the request is to have lost it
+-- ARGV[14] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged} for duplicate
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_books() then return reply(now, 'no_account') end
 local request = load_request(id)
-if request and request.state == 'S' then return reply(now, 'duplicate', text(request.amount)) end
+local amount = tonumber(ARGV[3])
+if not request and ARGV[13] == '1' then rolled_back = true end
+local in_parts = look_for_witnesses(14) or ARGV[12] == '1'
+if request and request.state == 'S' then
+  if not in_parts or not charge_more(request, amount, now) then
+    return reply(now, 'duplicate', text(request.amount))
+  end
+  return reply(now, 'ok', text(request.amount), '0', text(books.av))
+end
 if request and request.state == 'V' then return reply(now, 'voided') end
 if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
 if not request and request_time(id) <= books.lw then return reply(now, 'old') end
@@ -43,12 +61,18 @@ if request then
 else
   -- As if expired, with nothing charged.
   local key = load_key(ARGV[4])
-  if key then enter_window(key, now) end
+  if key then
+    enter_window(key, now)
+    if request_time(id) > now - MINUTE then take(key.requests, key.rpm, 1, now) end
+  end
+  local hashes = ''
+  if ARGV[10] ~= '' and not load_twin(ARGV[4], ARGV[10]) then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,
-    key = ARGV[4], hashes = '', ended = ''}
+    key = ARGV[4], hashes = hashes, ended = ''}
+  if hashes ~= '' then save_twin(request, ARGV[10]) end
 end
-local hold, charged, moved, written_off = finish(request, 'S', tonumber(ARGV[3]), tonumber(ARGV[5]), now, ARGV[8],
-  usage_of(ARGV[9]))
+local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],
+  usage_of(ARGV[9]), in_parts)
 write_line(now, kind, id, moved, {
   hold = kind == 's' and hold or nil,
   written_off = written_off > 0 and written_off or nil,

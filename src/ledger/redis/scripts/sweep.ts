@@ -10,10 +10,10 @@ import { ENDS_LUA } from './requests-lua.ts';
  */
 export const sweep: Script<
   [clock: string, budget: string],
-  { readonly count: number; readonly lookAgainAt: number | undefined }
+  { readonly count: number; readonly lookAgainAt: number | undefined; readonly now: number | undefined }
 > = defineScript(
   /* lua */ `#!lua flags=allow-oom
--- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[1] clock        ms, or empty for Redis's own; then <, and the horizon of leases in ms, or nothing
 -- ARGV[2] budget       at most so many
 -- returns {code, now, seq, count, when to look again or empty} for ok
 ${ENDS_LUA}
@@ -26,14 +26,14 @@ local first = redis.call('ZRANGE', DUE, '-inf', '(+inf', 'BYSCORE', 'LIMIT', '0'
 local last = redis.call('ZRANGE', DUE, '(+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local again = math.min(tonumber(first or NEVER), size(books.nx))
 if last and tonumber(last) > now + RETENTION - 120000 then again = math.min(again, now + 120000) end
-result[5] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
+result[6] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
 return result
 `,
   (reply) => {
-    if (reply.text() !== 'ok') return { count: 0, lookAgainAt: undefined };
-    reply.at();
+    if (reply.text() !== 'ok') return { count: 0, lookAgainAt: undefined, now: undefined };
+    const { now } = reply.at();
     const count = reply.count();
     const again = reply.text();
-    return { count, lookAgainAt: again === '' ? undefined : Number(again) };
+    return { count, lookAgainAt: again === '' ? undefined : Number(again), now };
   },
 );

@@ -1,10 +1,5 @@
 /** Counters of requests that are over, as in usage-counters.ts. A row is read when it is needed. */
 export const USAGE_LUA: string = /* lua */ `
--- When a request id was made, in ms.
-local function request_time(id)
-  return tonumber(string.sub(id, 1, 9), 36)
-end
-
 -- "day key model" -> its nine counts.
 local usage_rows = {}
 

@@ -4,7 +4,15 @@ import { ENDS_LUA } from './requests-lua.ts';
 
 /** Gives back a hold, or what expiry charged, as `release` in account.ts. */
 export const release: Script<
-  [clock: string, requestId: string, key: string, model: string, ended: string, usage: string],
+  [
+    clock: string,
+    requestId: string,
+    key: string,
+    model: string,
+    ended: string,
+    usage: string,
+    ...witnesses: string[],
+  ],
   VoidResult
 > = defineScript(
   /* lua */ `#!lua flags=allow-oom
@@ -14,10 +22,12 @@ export const release: Script<
 -- ARGV[4] model        without blanks, - if it isn't said
 -- ARGV[5] ended        "ending provider", - where it isn't said
 -- ARGV[6] usage        "errors aborted 0 0 0 0 0", to be counted
+-- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {released, available} for ok, {charged} for settled
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_books() then return reply(now, 'no_account') end
+look_for_witnesses(7)
 local request = load_request(id)
 if not request then
   if request_time(id) <= books.lw then return reply(now, 'old') end

@@ -1,0 +1,52 @@
+import { type AccountRows, stamp } from './account-rows.ts';
+import type { Verify, VerifyResult, Witness, Witnessed } from '../ledger.ts';
+import type { At } from '../reply.ts';
+import { requestTime } from '../request-ids.ts';
+
+/** One command of an account, from its beginning to its end at `now`. */
+export type Transition<Command, Reply> = (
+  account: AccountRows | undefined,
+  command: Command,
+  now: number,
+) => Reply;
+
+/** A transition whose reply says whether one of the command's witnesses was missing. */
+export function witnessed<Command extends Witnessed, Reply extends At>(
+  run: (account: AccountRows | undefined, command: Command, now: number, rolledBack: boolean) => Reply,
+): Transition<Command, Reply> {
+  return (account, command, now) => {
+    const rolledBack = isRolledBack(account, command);
+    const reply = run(account, command, now, rolledBack);
+    return rolledBack ? { ...reply, rolledBack } : reply;
+  };
+}
+
+export const verify: Transition<Verify, VerifyResult> = witnessed((account, _command, now) => ({
+  code: account ? 'ok' : 'no_account',
+  ...stamp(account, now),
+}));
+
+export function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
+  return account !== undefined && witnesses.some((witness) => !has(account, witness));
+}
+
+/** Whether it is there, or may have been folded or forgotten since. */
+function has(account: AccountRows, witness: Witness): boolean {
+  const { books } = account;
+  switch (witness.type) {
+    case 'line': {
+      if (witness.seq > books.seq) return false;
+      const line = account.line(witness.seq);
+      // Credits may have expired with what it is of, behind it.
+      return !line || (line.at === witness.at && (line.id === witness.id || line.type === 'x'));
+    }
+    case 'request': {
+      const row = account.request(witness.id);
+      if (!row) return requestTime(witness.id) <= books.lowWater;
+      if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
+      return row.state === witness.state;
+    }
+    default:
+      return account.fingerprint(witness.id) !== undefined;
+  }
+}
