@@ -71,8 +71,9 @@ function repeatedKey(
       isExcused: false,
     };
   }
+  // The store that was asked has lost it, or is a former primary that never had it.
   const isExcused = others.some(
-    (other) => isTwin(other) && other.lostBy.size > 0 && isInForce(other, undefined),
+    (other) => isTwin(other) && other.state !== 'refused' && other.intent !== 'void',
   );
   return { wrong: undefined, isExcused };
 }

@@ -275,11 +275,11 @@ export class Connection implements LedgerStore {
       return;
     }
     const epoch = server.epochFor(actor.name);
-    // What a former primary takes is on no replica.
-    const isDurable = durableAfterMs <= DURABLE_TIMEOUT_MS && !server.isFormerFor(actor.name);
     time.after(server.actor, Math.min(durableAfterMs, DURABLE_TIMEOUT_MS), () => {
       // The connection that waited went with the server.
       if (!server.isUp || server.epochFor(actor.name) !== epoch) return;
+      // What a former primary takes is on no replica.
+      const isDurable = durableAfterMs <= DURABLE_TIMEOUT_MS && !server.isFormerFor(actor.name);
       if (isDurable) server.makeSafe(length);
       then({ ...outcome, durable: isDurable });
     });

@@ -1,4 +1,5 @@
 import type { Clients } from './clients.ts';
+import type { Gateway } from './gateway.ts';
 import type { Operator } from './operator.ts';
 import { type Fault, isRollback } from './swarm.ts';
 import { MOMENTS, type Slot, TROUBLE_MS, type World } from './world.ts';
@@ -13,6 +14,8 @@ export class Fate {
   readonly #world: World;
   readonly #operator: Operator;
   readonly #clients: Clients;
+  /** Those whose connections are lost once a takeover is over. */
+  #takeoverCloses: ReadonlySet<Gateway> = new Set();
 
   constructor(world: World, operator: Operator, clients: Clients) {
     this.#world = world;
@@ -65,6 +68,7 @@ export class Fate {
     world.note('all is well from now on');
     world.calm();
     Object.assign(swarm.network, { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0 });
+    this.#endTakeover();
     if (server.isEmpty) world.rollbacks.lose(server.restore(), 'emptied');
     server.isUp = true;
     server.actor.clockOffset = 0;
@@ -106,10 +110,17 @@ export class Fate {
         break;
       case 'silent failover':
         // No connection is lost: what others write after it hides it.
+        this.#endTakeover();
         rollbacks.lose(server.rollBack(lag), 'silently');
         break;
+      case 'takeover':
+        this.#takeOver(lag);
+        break;
       case 'empty restart':
-        this.#empty(lag);
+        this.#empty(lag, true);
+        break;
+      case 'flush':
+        this.#empty(1, random.chance(0.5));
         break;
       case 'kill':
         world.kill(slot, 'killed');
@@ -166,6 +177,7 @@ export class Fate {
   #outage(atItsEnd: () => void): void {
     const { server, random } = this.#world;
     if (!server.isUp) return;
+    this.#endTakeover();
     server.isUp = false;
     this.#world.loseConnections();
     atItsEnd();
@@ -175,17 +187,43 @@ export class Fate {
     });
   }
 
-  #empty(lag: number): void {
+  /** A replica that lags takes over, and for a while some gateways don't hear of it. */
+  #takeOver(lag: number): void {
+    const world = this.#world;
+    const { server, rollbacks, slots, random } = world;
+    if (server.isEmpty || !server.isUp) return;
+    this.#endTakeover();
+    const gateways = slots.flatMap(({ gateway }) => gateway ?? []);
+    const staying = new Set(gateways.filter(() => random.chance(0.5)));
+    rollbacks.lose(server.takeOver(lag, new Set([...staying].map(({ actor }) => actor.name))), 'silently');
+    if (random.chance(0.5)) {
+      for (const gateway of gateways) if (!staying.has(gateway)) world.loseConnection(gateway);
+    }
+    this.#takeoverCloses = random.chance(0.5) ? staying : new Set();
+    this.#later(10_000, () => this.#endTakeover());
+  }
+
+  #endTakeover(): void {
+    const { server, rollbacks } = this.#world;
+    const lost = server.endTakeover();
+    if (lost.length > 0) rollbacks.lose(lost, 'silently');
+    for (const gateway of this.#takeoverCloses) if (gateway.actor.alive) this.#world.loseConnection(gateway);
+    this.#takeoverCloses = new Set();
+  }
+
+  /** @param closes - the connections are lost when its data are, and when they are there again */
+  #empty(lag: number, closes: boolean): void {
     const world = this.#world;
     const { server, rollbacks } = world;
     if (server.isEmpty || !server.isUp) return;
+    this.#endTakeover();
     rollbacks.lose(server.rollBack(lag), 'emptied');
     server.forgetAll();
-    world.loseConnections();
+    if (closes) world.loseConnections();
     this.#later(60_000, () => {
       if (!server.isEmpty) return;
       rollbacks.lose(server.restore(), 'emptied');
-      world.loseConnections();
+      if (closes) world.loseConnections();
     });
   }
 

@@ -1,8 +1,9 @@
 import type { LedgerEvent } from '../../src/ledger/events.ts';
+import { parseUsd } from '../../src/ledger/money.ts';
 import type { StampedReply } from './connection.ts';
 import type { Entry } from './store-server.ts';
 import { ROLLBACKS_ARE_EXACT } from './swarm.ts';
-import type { Incarnation } from './truth.ts';
+import type { Incarnation, RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
 /** What an account's journal was at, for a gateway. */
@@ -22,12 +23,17 @@ interface Fall {
   readonly since: number;
 }
 
+/** How long a charge that is applied again waits for what other gateways have to apply again. */
+const PATIENCE_MS = 20_000;
+
 /** What the store took back, and who could know of it. */
 export class Rollbacks {
   readonly #world: World;
   /** By gateway and account. */
   readonly #positions = new Map<string, Position>();
   readonly #falls: Fall[] = [];
+  /** Account -> when something of it was lost last. */
+  readonly #lostAt = new Map<string, number>();
   /** What arrives may be a copy of what arrived before. */
   readonly comesTwice: boolean;
   count = 0;
@@ -54,6 +60,7 @@ export class Rollbacks {
       const by = incarnations.get(from);
       if (!by || about === '') continue;
       this.#world.note(`lost: ${name} ${about} of ${from}`);
+      this.#lostAt.set(account, time.now);
       if (name === 'void') this.#world.voided.delete(about);
       const request = truth.requests.get(about);
       if (request) request.lostAt = time.now;
@@ -129,25 +136,68 @@ export class Rollbacks {
 
   onEvent(by: Incarnation, event: LedgerEvent): void {
     if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
-    if (event.type === 'repair_refused') this.#onRefused(event.id, event.code);
+    if (event.type === 'repair_refused')
+      this.#onRefused(event.id, event.code, parseUsd(event.amount, 'amount'));
+    if (event.type === 'write_off') {
+      const request = this.#world.truth.requests.get(event.requestId);
+      if (request) request.told.writtenOff += parseUsd(event.amount, 'amount');
+    }
   }
 
   /** What is lost for ever is told to operators, with a reason. */
-  #onRefused(id: string, code: string): void {
+  #onRefused(id: string, code: string, amount: bigint): void {
     const { truth } = this.#world;
     const request = truth.requests.get(id);
     const operation = truth.operations.get(id);
+    if (operation) operation.isForgiven = true;
+    if (request && code !== 'old' && ROLLBACKS_ARE_EXACT) {
+      request.told.refused -= amount;
+      this.#checkWaited(request);
+      return;
+    }
     const reasons = request ? ['old', 'no_funds'] : ['below_floor', 'too_big', 'too_many_lots'];
     if (!reasons.includes(code)) this.#world.fail(`${id} was lost, and is not repeated because of ${code}`);
     if (request) request.isDeadLetter = true;
-    if (operation) operation.isForgiven = true;
+  }
+
+  /** The store has written something off. */
+  onWriteOff(requestId: string): void {
+    const request = this.#world.truth.requests.get(requestId);
+    // Where nothing of it was lost, its gateway has no reason to wait.
+    if (request && request.lostBy.size > 0 && ROLLBACKS_ARE_EXACT) this.#checkWaited(request);
+  }
+
+  /** A charge that was lost is given up only after others had the time to apply again what they know. */
+  #checkWaited({ id, account, isForgiven }: RequestTruth): void {
+    const since = this.#world.time.now - (this.#lostAt.get(account) ?? 0);
+    if (since >= PATIENCE_MS || isForgiven) return;
+    const missing = this.#missingCredit(account);
+    if (missing === undefined) return;
+    this.#world.fail(
+      `${id} was not charged in full ${Math.round(since)} ms after a rollback, before ${missing} was there again`,
+    );
+  }
+
+  /** What a gateway that lives knows of, and would give the account more once it is applied again. */
+  #missingCredit(account: string): string | undefined {
+    const { truth, server } = this.#world;
+    for (const { id, account: of, amount, isAcknowledged, isForgiven, by } of truth.operations.values()) {
+      if (of !== account || amount <= 0n || !isAcknowledged || isForgiven || by?.died) continue;
+      if (!server.has('grant', id) && !server.has('adjust', id)) return id;
+    }
+    for (const { id, account: of, isAcknowledged, isForgiven, gateway } of truth.requests.values()) {
+      if (of !== account || !isAcknowledged || isForgiven || gateway.died) continue;
+      if (server.has('admit', id) && !server.has('settle', id) && !server.has('void', id))
+        return `the end of ${id}`;
+    }
+    return undefined;
   }
 
   /** Whoever says that an account is repaired has taken again the holds of its running requests. */
   #checkRepair(by: Incarnation, account: string): void {
     const { events, truth, server, storeClockStepped } = this.#world;
     // An id that is ahead of a clock which was set back takes no hold; its charge is posted all the same.
-    if (storeClockStepped) return;
+    if (storeClockStepped || server.isEmpty) return;
     const began = events.findLast(
       ({ by: who, event }) => who === by && event.type === 'rollback' && event.account === account,
     );
@@ -155,13 +205,16 @@ export class Rollbacks {
       const { id, gateway, account: of, state, lostAt, isForgiven, isOffline } = request;
       if (gateway !== by || of !== account || state !== 'running' || isForgiven || isOffline) continue;
       if (lostAt > (began?.at ?? 0)) continue;
-      server.inside.request(account, id).then(
-        (record) => {
-          if (record) return;
-          this.#world.fail(`${by.name} says that ${account} is repaired, but ${id} holds nothing`);
-        },
-        (error: unknown) => this.#world.fail(String(error)),
-      );
+      server
+        .insideFor(by.name)
+        .request(account, id)
+        .then(
+          (record) => {
+            if (record) return;
+            this.#world.fail(`${by.name} says that ${account} is repaired, but ${id} holds nothing`);
+          },
+          (error: unknown) => this.#world.fail(String(error)),
+        );
     }
   }
 

@@ -22,7 +22,9 @@ export const FAULTS = [
   'crash',
   'failover',
   'silent failover',
+  'takeover',
   'empty restart',
+  'flush',
   'kill',
   'power cut',
   'stop',
@@ -32,6 +34,9 @@ export const FAULTS = [
   'full disk',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
+const KNOWN_FAULTS = FAULTS.filter(
+  (fault) => ROLLBACKS_ARE_EXACT || !(fault === 'takeover' || fault === 'flush'),
+) as [Fault, ...Fault[]];
 
 export interface Account {
   readonly id: string;
@@ -70,7 +75,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   // Half of the seeds have few faults of many kinds, the others many of few kinds.
   const kinds = random.pick([0, 1, 2, 3, 6]);
   const faults = new Map<Fault, number>();
-  for (let n = 0; n < kinds; n++) faults.set(random.pick(FAULTS), random.between(1, 3));
+  for (let n = 0; n < kinds; n++) faults.set(random.pick(KNOWN_FAULTS), random.between(1, 3));
   for (const each of focus) faults.set(each, 6);
   const isReliable = focus.length > 0 || random.chance(0.9);
   if (!isReliable) for (const each of FAULTS) if (isRollback(each)) faults.delete(each);
@@ -130,9 +135,18 @@ const EVE = Date.UTC(2026, 4, 31, 23, 55);
 /** A little wrong, too far ahead for the store, or a day off. */
 const WRONG_CLOCKS = [-86_400_000, -3_600_000, -3000, 3000, 360_000, 86_400_000] as const;
 
+const ROLLBACKS: ReadonlySet<Fault> = new Set<Fault>([
+  'crash',
+  'failover',
+  'silent failover',
+  'takeover',
+  'empty restart',
+  'flush',
+]);
+
 /** The store loses what it has acknowledged: what needs something that repairs it. */
 export function isRollback(fault: Fault): boolean {
-  return ['crash', 'failover', 'silent failover', 'empty restart'].includes(fault);
+  return ROLLBACKS.has(fault);
 }
 
 function drawAccount(random: Random, id: string): Account {

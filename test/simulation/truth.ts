@@ -76,6 +76,8 @@ export class RequestTruth {
   isAcknowledged = false;
   /** What its gateway was told that it was charged. */
   charged: bigint | undefined;
+  /** What operators were told that it was not charged: as it was settled first, and as a repair applied it again. */
+  readonly told = { writtenOff: 0n, refused: 0n };
   /** Its charge is in a file for an operator. */
   isDeadLetter = false;
   /** Who had posted what a failover then took. */

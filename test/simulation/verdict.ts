@@ -3,6 +3,7 @@ import { audit } from '../../src/ledger/operations/audit.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
 import { openingOf } from './operator.ts';
+import { ROLLBACKS_ARE_EXACT } from './swarm.ts';
 import { checkpointAtMost, type RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
@@ -81,39 +82,81 @@ function stillHeld(world: World, { state }: Account): string | undefined {
   return undefined;
 }
 
+/** What the journal says of a request. */
+interface Posted {
+  charged: bigint;
+  writtenOff: bigint;
+}
+
 /** Each request is charged what it cost, once; less only where whoever knew that died with it. */
 function wrongCharges(world: World, { id: account, lines }: Account): string | undefined {
-  const posted = new Map<string, bigint>();
+  const posted = new Map<string, Posted>();
   for (const { type, id, amount, writtenOff = 0n } of lines) {
-    if (type !== 'g' && type !== 'a' && type !== 'x')
-      posted.set(id, (posted.get(id) ?? 0n) + amount + writtenOff);
+    if (type === 'g' || type === 'a' || type === 'x') continue;
+    const before = posted.get(id) ?? NOTHING;
+    posted.set(id, { charged: before.charged + amount, writtenOff: before.writtenOff + writtenOff });
   }
   for (const request of world.truth.requests.values()) {
     if (request.account !== account) continue;
-    const wrong = wrongCharge(world, request, posted.get(request.id) ?? 0n);
+    const wrong = wrongCharge(world, request, posted.get(request.id) ?? NOTHING);
     if (wrong !== undefined) return wrong;
-    posted.delete(request.id);
   }
-  for (const [id, amount] of posted) return `${id} was charged ${amount}, and nobody asked for it`;
-  return undefined;
+  for (const [id, { charged }] of posted) {
+    if (!world.truth.requests.has(id)) return `${id} was charged ${charged}, and nobody asked for it`;
+  }
+  return chargedTwice(world, account, posted);
 }
 
-function wrongCharge(world: World, request: RequestTruth, posted: bigint): string | undefined {
+const NOTHING: Posted = { charged: 0n, writtenOff: 0n };
+
+function wrongCharge(world: World, request: RequestTruth, posted: Posted): string | undefined {
   const { id, state, intent, gateway } = request;
   const about = `request ${id} of ${gateway.name}, ${state},`;
+  const sum = posted.charged + posted.writtenOff;
   if (state === 'asked' || state === 'refused') {
-    return posted === 0n ? undefined : `${about} was charged ${posted}, and got nothing`;
+    return sum === 0n ? undefined : `${about} was charged ${sum}, and got nothing`;
   }
   const checkpoint = checkpointAtMost(request, world.isTruthful);
   const exact = state === 'running' || intent === 'void' ? 0n : (intent ?? 0n);
-  if (state === 'ended' && posted === exact) return undefined;
-  // What was written off of it is not written off again where a failover took that.
-  if (request.lostBy.size > 0 && posted === request.charged) return undefined;
-  if (state === 'ended' && !mayBeLost(world, request))
-    return `${about} was charged ${posted} instead of ${exact}`;
-  return posted <= checkpoint
+  if (state === 'ended' && isExact(request, posted, exact)) return undefined;
+  if (state === 'ended' && !mayBeLost(world, request)) {
+    const { writtenOff, refused } = request.told;
+    return `${about} was charged ${posted.charged} instead of ${exact}; ${posted.writtenOff} are written off, ${writtenOff} told as that, ${refused} as refused`;
+  }
+  return sum <= checkpoint
     ? undefined
-    : `${about} was charged ${posted} instead of ${exact} or a checkpoint of ${checkpoint} at most`;
+    : `${about} was charged ${sum} instead of ${exact} or a checkpoint of ${checkpoint} at most`;
+}
+
+/** Charged in full; or operators know what was not. */
+function isExact({ lostBy, told }: RequestTruth, { charged, writtenOff }: Posted, exact: bigint): boolean {
+  const rest = exact - charged;
+  // The books of an account that went back in time lack what was written off before.
+  const known = [told.writtenOff, told.refused, told.writtenOff + told.refused];
+  if (lostBy.size > 0 && ROLLBACKS_ARE_EXACT) return rest === 0n || known.includes(rest);
+  return rest === writtenOff || (lostBy.size > 0 && rest === told.writtenOff);
+}
+
+/** Of the requests with one idempotency key one is charged; more only where that could not be known. */
+function chargedTwice(
+  { truth, rollbacks, storeClockStepped }: World,
+  account: string,
+  posted: ReadonlyMap<string, Posted>,
+): string | undefined {
+  if (storeClockStepped || (rollbacks.count > 0 && !ROLLBACKS_ARE_EXACT)) return undefined;
+  const seen = new Map<string, { readonly charged: string[]; excused: number }>();
+  for (const { id, account: of, key, idempotencyKey, admission, isForgiven } of truth.requests.values()) {
+    if (of !== account || !idempotencyKey || isForgiven) continue;
+    const name = `${key} ${idempotencyKey.key}`;
+    const twins = seen.get(name) ?? { charged: [], excused: 0 };
+    seen.set(name, twins);
+    if ((posted.get(id)?.charged ?? 0n) > 0n) twins.charged.push(id);
+    if (admission?.isExcused) twins.excused += 1;
+  }
+  for (const { charged, excused } of seen.values()) {
+    if (charged.length > 1 + excused) return `${charged.join(' and ')} were charged, of one idempotency key`;
+  }
+  return undefined;
 }
 
 /** Whether nobody who lived knew what was to be posted of a request. */

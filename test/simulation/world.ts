@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { Admit, AdmitResult } from '../../src/ledger/ledger.ts';
+import type { Admit, AdmitResult, SettleResult } from '../../src/ledger/ledger.ts';
 import { parseUsd } from '../../src/ledger/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
@@ -273,19 +273,26 @@ export class World {
     const request = isEnd && this.truth.requests.get(about);
     if (request) request.finishedAt ??= entry.at;
     if (name === 'void' && VOIDED.has(code)) this.voided.add(about);
-    if (name === 'settle' && code === 'ok') this.rollbacks.onSettled(from, account, about);
-    // Whoever knew an account makes nothing of that name anew, unless it was lost since the look before;
-    // a process that never saw it can't know.
-    const makes = (name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n;
-    const isOld = this.time.now - this.rollbacks.forgivenAt > LONGEST_ON_ITS_WAY_MS;
-    if (makes && isOld && this.server.isEmpty && this.rollbacks.knownSince(from, account) !== undefined) {
-      this.fail(`${name} ${about} made an account anew that was lost`);
+    if (name === 'settle' && code === 'ok') {
+      this.rollbacks.onSettled(from, account, about);
+      if ((result as Extract<SettleResult, { code: 'ok' }>).writtenOff > 0n) this.rollbacks.onWriteOff(about);
+    }
+    if ((name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n) {
+      this.#checkMade(entry);
     }
     if (name === 'admit') {
       this.#onAdmit(entry, result as AdmitResult).catch((error: unknown) => this.fail(String(error)));
     } else if (this.random.chance(1 / CHECK_EVERY) && account !== '') {
       this.#check(account);
     }
+  }
+
+  /** A gateway that knew an account when it sent a command makes none of that name where it is lost. */
+  #checkMade({ name, about, account, from, sentAt }: Entry): void {
+    const knownSince = this.rollbacks.knownSince(from, account) ?? Infinity;
+    const mayHaveLooked = this.time.now - this.rollbacks.forgivenAt <= LONGEST_ON_ITS_WAY_MS;
+    if (!this.server.isEmpty || knownSince >= sentAt || (mayHaveLooked && !ROLLBACKS_ARE_EXACT)) return;
+    this.fail(`${name} ${about} of ${from} made ${account}, which ${from} knew and which was lost`);
   }
 
   async #onAdmit({ run, about: id, account, from, sentAt, at }: Entry, result: AdmitResult): Promise<void> {
@@ -300,7 +307,7 @@ export class World {
     let admit: Admit | undefined;
     run({ admit: async (command: Admit) => (admit = command) } as never).catch(() => {});
     if (!admit) return;
-    const state = await this.server.inside.snapshot(account);
+    const state = await this.server.insideFor(from).snapshot(account);
     const wrong = wrongAdmit(admit, result, state);
     if (wrong !== undefined) this.fail(wrong);
     if (!request || !state || admit.reassert) return;
