@@ -1,0 +1,3 @@
+import type { LedgerFixture } from './ledger-fixture.ts';
+
+export function describeParts(_ledger: LedgerFixture): void {}

@@ -1,0 +1,3 @@
+import type { LedgerFixture } from './ledger-fixture.ts';
+
+export function describeWitnesses(_ledger: LedgerFixture): void {}
