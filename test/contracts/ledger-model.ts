@@ -153,7 +153,16 @@ export class LedgerModel {
     return reply({ code, hold: request.hold, available: account.available() });
   }
 
-  settle({ account: name, requestId, amount, key: keyId, model, usage, force, ...command }: Settle): SettleResult {
+  settle({
+    account: name,
+    requestId,
+    amount,
+    key: keyId,
+    model,
+    usage,
+    force,
+    ...command
+  }: Settle): SettleResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
     if (!account) return { code: 'no_account', ...this.#at(name) };

@@ -25,7 +25,10 @@ import { describeWitnesses } from './ledger-witnesses.ts';
 export function describeLedgerStore(
   name: string,
   create: (clock: { now: number }) => Promise<LedgerStore>,
-  { sequences = 4000, isReliable = false }: { readonly sequences?: number; readonly isReliable?: boolean } = {},
+  {
+    sequences = 4000,
+    isReliable = false,
+  }: { readonly sequences?: number; readonly isReliable?: boolean } = {},
 ): void {
   describe(`${name} as a ledger store`, () => {
     const ledger = useLedger(create);
