@@ -2,9 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/ledger.ts';
 import { DAY, HOUR, type LedgerFixture, MINUTE, NOON, requestId, USAGE } from './ledger-fixture.ts';
 
-/**
- * What any ledger store must do with charges after it may have gone back in time. Part of the suite in ledger-store.ts.
- */
+/** What any store but a ReliableStore must do with charges after it may have gone back in time. Part of the suite in ledger-store.ts. */
 export function describeParts(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey } = ledger;
   const { state, keyState, usage, lines } = ledger;
@@ -234,6 +232,15 @@ export function describeParts(ledger: LedgerFixture): void {
       expect(await state()).toMatchObject({ available: 50n, spent: 50n });
     });
 
+    it('has the idempotency key of a request that nobody admitted', async () => {
+      await leave(0n);
+      await inParts(1, 12n, { idempotencyKey: NAME });
+      await voidRequest(99);
+      await inParts(1, 12n, { idempotencyKey: NAME });
+      expect(await record(1)).toMatchObject({ amount: 12n, idempotencyKey: NAME });
+      expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'repeated' });
+    });
+
     it('is forgotten with its request', async () => {
       await leave(20n);
       await inParts(1, 50n);
@@ -331,80 +338,6 @@ export function describeParts(ledger: LedgerFixture): void {
         expect(await settle(2, 50n, { ...command, force })).not.toHaveProperty('rolledBack');
       }
       expect(await settle(2, 50n, command)).toMatchObject({ code: 'old' });
-    });
-  });
-
-  describe('a charge of a request that nobody admitted', () => {
-    const orphan = (n: number, more?: Partial<Settle>): Promise<SettleResult> =>
-      settle(n, 12n, { force: true, idempotencyKey: NAME, ...more });
-
-    it('has the idempotency key that it is said to have', async () => {
-      expect(await orphan(1)).toMatchObject({ code: 'ok', charged: 12n });
-      expect(await record(1)).toMatchObject({ state: 'settled', idempotencyKey: NAME });
-      const repeated = { code: 'repeated', requestId: requestId(1), state: 'settled' };
-      expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject(repeated);
-      const other = { ...NAME, body: 'c'.repeat(64) };
-      expect(await admit(2, 30n, { idempotencyKey: other })).toMatchObject({ code: 'key_reused' });
-      await createKey('k2');
-      expect(await admit(3, 30n, { key: 'k2', idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
-    });
-
-    it('leaves it with another request that took it', async () => {
-      await admit(2, 30n, { idempotencyKey: NAME });
-      expect(await orphan(1)).toMatchObject({ code: 'ok', charged: 12n });
-      expect(await record(1)).not.toHaveProperty('idempotencyKey');
-      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
-        code: 'repeated',
-        requestId: requestId(2),
-        state: 'held',
-      });
-    });
-
-    it('takes it from one that was voided', async () => {
-      await admit(2, 30n, { idempotencyKey: NAME });
-      await voidRequest(2);
-      await orphan(1);
-      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
-        code: 'repeated',
-        requestId: requestId(1),
-      });
-    });
-
-    it('gives it free when it is forgotten', async () => {
-      await orphan(1);
-      clock.now += DAY;
-      const second = { idempotencyKey: NAME, requestId: requestId(2, clock.now) };
-      expect(await admit(2, 30n, second)).toMatchObject({ code: 'ok' });
-    });
-
-    it('has none of a settle that was refused, nor has a request that is known', async () => {
-      expect(await orphan(1, { force: false })).toMatchObject({ code: 'unknown' });
-      await admit(2, 30n);
-      await orphan(2);
-      expect(await record(2)).not.toHaveProperty('idempotencyKey');
-      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
-    });
-
-    it('has it in parts, too', async () => {
-      await leave(0n);
-      await orphan(1, { inParts: true });
-      await voidRequest(99);
-      await orphan(1, { inParts: true });
-      expect(await record(1)).toMatchObject({ amount: 12n, idempotencyKey: NAME });
-      expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'repeated' });
-    });
-
-    it.each([
-      [0, 1],
-      [MINUTE - 1, 1],
-      [MINUTE, 0],
-    ])("%s ms after it was made takes %s of its key's requests per minute", async (age, taken) => {
-      await createKey('k2', { requestsPerMinute: 2 });
-      clock.now += age;
-      await settle(1, 12n, { force: true, key: 'k2' });
-      await settle(1, 12n, { force: true, key: 'k2', inParts: true });
-      const { rates } = (await ledger.store.keyState('acme', 'k2'))!;
-      expect(rates?.requests?.remaining).toBe(2 - taken);
     });
   });
 }

@@ -11,9 +11,10 @@ import { describeKeys } from './ledger-keys.ts';
 import { describeReassert } from './ledger-reassert.ts';
 import { describeRefusals } from './ledger-refusals.ts';
 import { describeRequests } from './ledger-requests.ts';
+import { describeOrphans } from './ledger-orphans.ts';
 import { describeParts } from './ledger-parts.ts';
 import { describeUsage } from './ledger-usage.ts';
-import { describeWitnesses } from './ledger-witnesses.ts';
+import { describeMissingWitnesses, describeWitnesses } from './ledger-witnesses.ts';
 
 /**
  * What any ledger store must do. Called once for each implementation.
@@ -42,8 +43,10 @@ export function describeLedgerStore(
     describeRefusals(ledger);
     describeArguments(ledger);
     describeEdges(ledger);
+    describeOrphans(ledger);
+    describeWitnesses(ledger);
     if (!isReliable) {
-      describeWitnesses(ledger);
+      describeMissingWitnesses(ledger);
       describeParts(ledger);
     }
 

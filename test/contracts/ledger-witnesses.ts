@@ -3,12 +3,9 @@ import type { Admit, Verify, Witness } from '../../src/ledger/ledger.ts';
 import type { At } from '../../src/ledger/reply.ts';
 import { DAY, hashOf, HOUR, type LedgerFixture, MAX, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
-/**
- * What any ledger store must say of changes that its caller knows of, and do where they are missing. Part of the suite
- * in ledger-store.ts.
- */
+/** What any ledger store must say of changes that its caller knows of. Part of the suite in ledger-store.ts. */
 export function describeWitnesses(ledger: LedgerFixture): void {
-  const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state, lines } = ledger;
+  const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;
   const verify = (witnesses: Verify['witnesses']) => ledger.store.verify({ account: 'acme', witnesses });
   const isThere = async (witness: Witness): Promise<boolean> => {
     const { rolledBack } = await verify([witness]);
@@ -163,6 +160,11 @@ export function describeWitnesses(ledger: LedgerFixture): void {
       expect(await ledger.store.snapshot('nobody')).toBeUndefined();
     });
   });
+}
+
+/** What any store but a ReliableStore must do where they are missing. */
+export function describeMissingWitnesses(ledger: LedgerFixture): void {
+  const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 
   describe('an admit with a missing witness', () => {
     const refused = { code: 'rolled_back', rolledBack: true };
