@@ -66,7 +66,7 @@ export function wrongJournal(state: AccountState, lines: readonly JournalLine[])
 }
 
 /** Of one id: a grant; an adjustment; expiries of a grant; an expiry of a lease, then at most one late end; a settle. */
-const OUTCOMES = /^(gx*|a|s|o|el?)$/;
+const OUTCOMES = /^(gx*|a|sl*|ol*|el*)$/;
 
 /** What is wrong with a request being admitted now (I9, I10). */
 export function wrongAdmit(

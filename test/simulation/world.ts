@@ -3,7 +3,7 @@ import type { Admit, AdmitResult, SettleResult } from '../../src/ledger/ledger.t
 import { parseUsd } from '../../src/ledger/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
-import { judge } from './admissions.ts';
+import { hasSuccessor, judge } from './admissions.ts';
 import { Gateway, type GatewayTerms, type GatewayWitness } from './gateway.ts';
 import { wrongAdmit, wrongState } from './invariants.ts';
 import type { Plant } from './plants.ts';
@@ -275,6 +275,7 @@ export class World {
     if (name === 'void' && VOIDED.has(code)) this.voided.add(about);
     if (name === 'settle' && code === 'ok') {
       this.rollbacks.onSettled(from, account, about);
+      if (request && request.idempotencyKey && request.lostBy.size > 0) this.#checkSuccessor(entry, request);
       if ((result as Extract<SettleResult, { code: 'ok' }>).writtenOff > 0n) this.rollbacks.onWriteOff(about);
     }
     if ((name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n) {
@@ -295,6 +296,19 @@ export class World {
     this.fail(`${name} ${about} of ${from} made ${account}, which ${from} knew and which was lost`);
   }
 
+  #checkSuccessor({ account, from }: Entry, request: RequestTruth): void {
+    const ofKey = this.truth.ofKey(account, request.key);
+    this.server
+      .insideFor(from)
+      .snapshot(account)
+      .then(
+        (state) => {
+          if (state) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
+        },
+        (error: unknown) => this.fail(String(error)),
+      );
+  }
+
   async #onAdmit({ run, about: id, account, from, sentAt, at }: Entry, result: AdmitResult): Promise<void> {
     const request = this.truth.requests.get(id);
     const isWrong = ['ahead', 'old'].includes(result.code) && !this.storeClockStepped;
@@ -310,10 +324,16 @@ export class World {
     const state = await this.server.insideFor(from).snapshot(account);
     const wrong = wrongAdmit(admit, result, state);
     if (wrong !== undefined) this.fail(wrong);
-    if (!request || !state || admit.reassert) return;
+    if (!request || !state) return;
     const ofKey = this.truth.ofKey(account, request.key);
+    if (admit.reassert) {
+      if (request.idempotencyKey) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
+      return;
+    }
     const admission = judge({ request, by: from, sentAt, at, state, ofKey });
-    const isJudged = (ROLLBACKS_ARE_EXACT || this.rollbacks.count === 0) && !this.storeClockStepped;
+    // What was lost with all the files is for a backup to bring back.
+    const isJudged =
+      (ROLLBACKS_ARE_EXACT ? !this.server.isEmpty : this.rollbacks.count === 0) && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };
   }
 
@@ -332,10 +352,10 @@ export class World {
   }
 }
 
-/** Its provider kept to the limit that it was told, and nothing grew meanwhile: its hold covers what it costs. */
+/** Its provider kept to the limit that it was told, and that was made for the longest prompt: its hold covers what it costs. */
 function keepsToHold({ plan }: RequestTruth, { holdMode }: GatewayTerms): boolean {
   const isHonest = !plan.overDelivers && (plan.usage === 'true' || plan.usage === 'omitted');
-  return isHonest && !(holdMode === 'adaptive' && plan.stream);
+  return isHonest && holdMode !== 'adaptive';
 }
 
 const VOIDED: ReadonlySet<string> = new Set(['ok', 'duplicate', 'planted']);
