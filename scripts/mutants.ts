@@ -136,7 +136,7 @@ async function judge(kind: Kind, mutants: readonly Mutant[], path: string): Prom
   // The one that was met when the process ended, ended it. Between two it ends only because the code was edited.
   if (begun >= 0 && judged[begun] === undefined) judged[begun] = true;
   else if (judged.length < mutants.length)
-    throw new Error('The hunt stopped: was the ledger edited meanwhile?');
+    throw new Error('The hunt stopped: was the ledger edited meanwhile, or does it fail unchanged?');
   return judged;
 }
 

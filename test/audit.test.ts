@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { audit } from '../src/ledger/operations/audit.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../src/ledger/ledger.ts';
@@ -381,6 +381,97 @@ describe('an audit of a memory store', () => {
       await store.trim('acme', through);
       expect(await findingsOf(store)).toEqual([]);
     }
+  });
+
+  describe('of charges in parts', () => {
+    const clock = { now: NOON };
+    let store: MisreadStore;
+    const of = (n: number) => ({ account: 'acme', requestId: requestId(n) });
+    const charge = (n: number) => store.settle({ ...settlement(n, 30_000n), inParts: true });
+    const misreadPart = (more: Partial<JournalLine>): void => {
+      store.misreadLine = (line) => (line.seq === 8n ? { ...line, ...more } : line);
+    };
+
+    /** One request expired (line 2) and voided late (4), one expired (3) and charged late (5, 9), one orphan (6, 8, 10). */
+    beforeEach(async () => {
+      clock.now = NOON;
+      store = new MisreadStore({ now: () => clock.now });
+      await store.grant({ account: 'acme', id: 'g1', amount: 100_000n });
+      for (const n of [1, 2]) {
+        await store.admit(admission(n, 20_000n));
+        await store.extend({ ...of(n), hold: 0n, leaseMs: MINUTE, checkpoint: 5000n });
+      }
+      clock.now += MINUTE;
+      await store.sweep(10);
+      await store.void(of(1));
+      await store.admit(admission(4, 90_000n));
+      await charge(2);
+      await charge(3);
+      await store.grant({ account: 'acme', id: 'g2', amount: 10_000n });
+      await charge(3);
+      await store.void(of(4));
+      await charge(2);
+      await charge(3);
+      const posted = (await store.journal('acme', 0n, 20)).filter(({ type }) => type !== 'g');
+      expect(posted.map(({ type, id, seq }) => [type, id, seq])).toEqual([
+        ['e', requestId(1), 2n],
+        ['e', requestId(2), 3n],
+        ['l', requestId(1), 4n],
+        ['l', requestId(2), 5n],
+        ['o', requestId(3), 6n],
+        ['l', requestId(3), 8n],
+        ['l', requestId(2), 9n],
+        ['l', requestId(3), 10n],
+      ]);
+    });
+
+    it('finds nothing, whatever was folded', async () => {
+      expect(await findingsOf(store)).toEqual([]);
+      for (let through = 1n; through <= 10n; through++) {
+        await store.trim('acme', through);
+        expect(await findingsOf(store)).toEqual([]);
+      }
+    });
+
+    it('finds parts that come to more than their record says', async () => {
+      store.misreadState = (state) => ({
+        ...state,
+        requests: state.requests.map((each) => (each.id === requestId(3) ? { ...each, amount: 7n } : each)),
+      });
+      expect(shown(await findingsOf(store))).toEqual([
+        `I3 request ${requestId(3)} is settled with 0.000000007 charged, but its lines come to 0.00003`,
+      ]);
+    });
+
+    it('finds a second charge, with the usage of a first', async () => {
+      misreadPart({ usage: USAGE });
+      expect(shown(await findingsOf(store))).toEqual([
+        `I3 request ${requestId(3)} was posted by line 6, and again by line 8`,
+      ]);
+    });
+
+    it('finds a part of a request that was voided', async () => {
+      misreadPart({ id: requestId(1) });
+      expect(shown(await findingsOf(store))).toEqual([
+        `I3 request ${requestId(1)} was posted by line 4, and again by line 8`,
+        `I3 request ${requestId(1)} is voided with 0.00 charged, but its lines come to 0.00001`,
+        `I3 request ${requestId(3)} is settled with 0.00003 charged, but its lines come to 0.00002`,
+      ]);
+    });
+
+    it('finds a part of a request that was never charged', async () => {
+      misreadPart({ id: requestId(4) });
+      expect(shown(await findingsOf(store))).toContain(
+        `I3 request ${requestId(4)} is corrected by line 8, but never expired`,
+      );
+    });
+
+    it('finds a part that gives back', async () => {
+      misreadPart({ amount: -10_000n });
+      expect(shown(await findingsOf(store))).toContain(
+        `I3 request ${requestId(3)} was posted by line 6, and again by line 8`,
+      );
+    });
   });
 
   it(

@@ -284,6 +284,32 @@ describe('an exported journal', () => {
     ]);
   });
 
+  it('has an event of its own for each part of a charge', async () => {
+    await credits.grant('acme', '0.00000001', { id: 'g1' });
+    const charge = {
+      account: 'acme',
+      requestId: requestId(1),
+      amount: 30n,
+      key: 'label',
+      model: 'some/model',
+    };
+    const inParts = { ...charge, usage: USAGE, force: true, inParts: true };
+    await store.settle(inParts);
+    for (const id of ['g2', 'g3']) {
+      await credits.grant('acme', '0.00000001', { id });
+      await store.settle(inParts);
+    }
+    const part = {
+      ...{ account: 'acme', at: '2026-03-04T12:00:00.000Z', id: requestId(1), key: 'label' },
+      ...{ type: 'late_charge', amount: '0.00000001', balance: '0.00' },
+    };
+    expect((await exported({ account: 'acme', after: 1 })).filter((_, n) => n % 2 === 0)).toEqual([
+      expect.objectContaining({ event: `acme:charge:${requestId(1)}`, amount: '0.00000001' }),
+      { ...part, position: 4, event: `acme:late_charge:${requestId(1)}:4` },
+      { ...part, position: 6, event: `acme:late_charge:${requestId(1)}:6` },
+    ]);
+  });
+
   it('is whole, however long it is', async () => {
     await credits.grant('acme', '1', { id: 'g1' });
     for (let n = 2; n <= 2500; n++) await settle(n, 1n);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import type { Admit, AdmitResult, LedgerStore, SettleResult } from '../src/ledger/ledger.ts';
+import type { Admit, AdmitResult, LedgerStore, Settle, SettleResult } from '../src/ledger/ledger.ts';
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from './contracts/ledger-commands.ts';
@@ -95,7 +95,7 @@ describe.each([
       notAfter: Infinity,
       ...more,
     });
-  const settle = (n: number, amount: bigint): Promise<SettleResult> =>
+  const settle = (n: number, amount: bigint, more?: Partial<Settle>): Promise<SettleResult> =>
     store.settle({
       account: 'acme',
       requestId: requestId(n),
@@ -104,6 +104,7 @@ describe.each([
       model: 'm',
       usage: USAGE,
       force: true,
+      ...more,
     });
 
   it('is charged down to it, to the last nano-dollar', async () => {
@@ -124,6 +125,17 @@ describe.each([
   it('has what is beyond it written off', async () => {
     expect(await settle(1, 121n)).toMatchObject({ charged: 120n, writtenOff: 1n, available: -20n });
     expect(await settle(2, 5n)).toMatchObject({ charged: 0n, writtenOff: 5n, available: -20n });
+  });
+
+  it('is charged in parts down to it', async () => {
+    await admit(1, 90n);
+    const charge = (amount: bigint) => settle(2, amount, { inParts: true });
+    expect(await charge(50n)).toMatchObject({ charged: 30n, writtenOff: 0n, available: -20n });
+    expect(await charge(50n)).toMatchObject({ code: 'duplicate', charged: 30n });
+    await store.adjust({ account: 'acme', id: 'a1', delta: 12n, reason: '' });
+    expect(await charge(50n)).toMatchObject({ code: 'ok', charged: 42n, available: -20n });
+    await store.void({ account: 'acme', requestId: requestId(1) });
+    expect(await charge(200n)).toMatchObject({ code: 'ok', charged: 132n, available: -20n });
   });
 
   it('is admitted nothing below 0', async () => {

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { MemoryStore } from '../src/index.ts';
+import { createUsageQueries } from '../src/ledger/operations/usage-queries.ts';
+import { requestId } from './contracts/ledger-fixture.ts';
 import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
 import {
   answerJson,
@@ -12,6 +14,7 @@ import {
   text,
   USAGE,
 } from './helpers/provider.ts';
+import { settlement } from './helpers/redis-ledger.ts';
 
 let gateway: Gateway;
 
@@ -320,6 +323,23 @@ describe('router.usage.generation', () => {
         source: 'upstream',
       },
       charged: '0.000045',
+    });
+  });
+
+  it('tells all that a charge in parts comes to, with its usage', async () => {
+    const store = new MemoryStore();
+    const { generation } = createUsageQueries(store, Date.now);
+    const charge = { ...settlement(1, 30n), requestId: requestId(1, Date.now()), inParts: true };
+    await store.grant({ account: 'acme', id: 'g1', amount: 10n });
+    await store.settle(charge);
+    await store.grant({ account: 'acme', id: 'g2', amount: 15n });
+    await store.settle(charge);
+    expect(await generation('acme', charge.requestId)).toMatchObject({
+      state: 'settled',
+      model: 'some/model',
+      ending: 'finished',
+      usage: { promptTokens: 9, completionTokens: 12 },
+      charged: '0.000000025',
     });
   });
 

@@ -108,6 +108,32 @@ describe('RedisStore', () => {
     });
   });
 
+  it('charges further parts exactly where more than 2^53 is there', async () => {
+    const clock = { now: NOON };
+    const now = (): number => clock.now;
+    const stores = [openStore({ now }), new MemoryStore({ now })];
+    for (const store of stores) {
+      clock.now = NOON;
+      const account = 'acme';
+      for (let n = 1; n <= 3; n++) {
+        await store.grant({ account, id: `g${n}`, amount: MAX });
+        await store.admit(admission(n, MAX));
+        await store.extend({ account, requestId: requestId(n), hold: 0n, leaseMs: 1, checkpoint: MAX });
+        clock.now += 2 * MINUTE;
+        await store.sweep(10);
+      }
+      const charge = { ...settlement(4, MAX), inParts: true };
+      await store.grant({ account, id: 'g4', amount: 7n });
+      expect(await store.settle(charge)).toMatchObject({ charged: 7n });
+      for (let n = 1; n <= 3; n++) await store.void({ account, requestId: requestId(n) });
+      expect(await store.settle(charge)).toMatchObject({ charged: MAX, available: 2n * MAX + 7n });
+      expect(await store.settle(charge)).toMatchObject({ code: 'duplicate', charged: MAX });
+    }
+    const [ours, theirs] = await Promise.all(stores.map(everything));
+    expect(ours).toEqual(theirs);
+    expect(ours?.state).toMatchObject({ frozen: false, spent: MAX, granted: 3n * MAX + 7n });
+  });
+
   it('counts no lot that expires when the hundred-and-first is granted', async () => {
     const clock = { now: NOON };
     const store = openStore({ now: () => clock.now });

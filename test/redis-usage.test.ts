@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
+import type { Witness } from '../src/ledger/ledger.ts';
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
 import { DAY, MAX, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { findingsOf } from './helpers/audit.ts';
@@ -74,6 +75,32 @@ describe('an account that an earlier release made in Redis', () => {
     await store.settle(settlement(3, 6n));
     expect(await findingsOf(store)).toEqual([]);
     expect(await store.snapshot('acme')).toMatchObject({ spent: 27n, usageFolded: 16n, frozen: false });
+  });
+
+  it('has what witnesses tell of, and charges no further part of what was charged then', async () => {
+    const keyPrefix = namespace();
+    await makeOld(keyPrefix);
+    const store = openStore(keyPrefix);
+    const held = { type: 'request', id: requestId(3), state: 'held', hold: 30n } as const;
+    const settled = { type: 'request', id: requestId(1), state: 'settled' } as const;
+    const line = { type: 'line', seq: 2n, at: NOON, id: requestId(1) } as const;
+    const verify = (witness: Witness) => store.verify({ account: 'acme', witnesses: [witness] });
+    for (const witness of [held, settled, line]) {
+      expect(await verify(witness)).toEqual({ code: 'ok', now: NOON, seq: 3n });
+    }
+    for (const witness of [
+      { ...held, hold: 31n },
+      { ...settled, id: requestId(2) },
+      { ...line, seq: 3n },
+    ]) {
+      expect(await verify(witness)).toEqual({ code: 'ok', now: NOON, seq: 3n, rolledBack: true });
+    }
+    expect(await store.settle({ ...settlement(1, 20n), inParts: true })).toMatchObject({
+      code: 'duplicate',
+      charged: 12n,
+    });
+    expect(await store.settle({ ...settlement(2, 9n), inParts: true })).toMatchObject({ charged: 9n });
+    expect(await findingsOf(store)).toEqual([]);
   });
 
   it('is brought up by a sweep, though nobody uses it', async () => {

@@ -26,7 +26,7 @@ describeLedgerStore(
     const store = Object.assign(new MemoryStore({ now }), { mayRollBack: true });
     return new ReliableStore({ store, now, tell: () => {} });
   },
-  { sequences: 500 },
+  { sequences: 500, isReliable: true },
 );
 
 describe('a store made reliable', () => {

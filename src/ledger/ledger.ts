@@ -372,7 +372,7 @@ export interface RequestRecord {
   readonly idempotencyKey?: IdempotencyKey;
   /** What it was admitted for, or was in the end. */
   readonly model?: string;
-  /** Position of the journal's last line of it. */
+  /** Position of the line that it ended with, or expired with; of a charge in parts, of the first. */
   readonly line?: bigint;
   /** Of a voided one, as far as it was said. */
   readonly ending?: Ending;
@@ -389,7 +389,8 @@ export interface Lot {
 
 /**
  * A change of the books: g grant, s settle, l late settle or void (after the
- * lease expired), o orphan settle, e lease expiry, x credit expiry, a adjustment.
+ * lease expired) or, without usage, more of what was settled in part, o orphan
+ * settle, e lease expiry, x credit expiry, a adjustment.
  */
 export interface JournalLine {
   readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a';
@@ -400,6 +401,7 @@ export interface JournalLine {
   /**
    * What moved: granted, charged, expired or adjusted, with its sign. A late
    * settle has the difference to what expiry charged; so has a void after it.
+   * Of a charge in parts each line has its part.
    */
   readonly amount: NanoDollars;
   /** `available` after it. */

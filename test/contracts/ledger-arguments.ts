@@ -76,6 +76,8 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['usage.reasoningTokens', () => settle(1, 1n, usage({ reasoningTokens: 0.5 }))],
       ['usage.cost', () => settle(1, 1n, usage({ cost: -1n }))],
       ['usage.cost', () => settle(1, 1n, usage({ cost: 1 as never }))],
+      ['idempotencyKey.key', () => settle(1, 1n, { idempotencyKey: { key: 'secret', body: hash } })],
+      ['idempotencyKey.body', () => settle(1, 1n, { idempotencyKey: { key: hash, body: '' } })],
     ],
     void: [
       ['account', () => ledger.store.void({ account, requestId: requestId(1) })],
@@ -167,6 +169,7 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['key', () => ledger.store.keyState('acme', 'k:1')],
       ['account', () => ledger.store.keys(account)],
       ['account', () => ledger.store.snapshot(account)],
+      ['account', () => ledger.store.verify({ account, witnesses: [] })],
       ['account', () => ledger.store.balance(account)],
       ['account', () => ledger.store.freeze(account, true)],
       ['account', () => ledger.store.journal(account, 0n, 1)],

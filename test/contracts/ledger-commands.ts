@@ -1,10 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { AccountState, Ending, IdempotencyKey, LedgerStore, UsageRow } from '../../src/ledger/ledger.ts';
+import type {
+  AccountState,
+  Ending,
+  IdempotencyKey,
+  LedgerStore,
+  UsageRow,
+  Witness,
+} from '../../src/ledger/ledger.ts';
 import type { KeyLimits } from '../../src/ledger/keys.ts';
 import { hashOf } from './ledger-fixture.ts';
 import { countsSomething, LedgerModel } from './ledger-model.ts';
+import { type WitnessSlot, witnessesOf, witnessSlots } from './ledger-witness-commands.ts';
 
 /**
  * Random commands for a store and for the model, few ids among them so that
@@ -15,7 +23,7 @@ import { countsSomething, LedgerModel } from './ledger-model.ts';
  */
 export async function behavesLikeTheModel(
   create: (clock: { now: number }) => Promise<LedgerStore>,
-  { sequences, endOnFailure = false, floor }: Options,
+  { sequences, endOnFailure = false, floor, isReliable = false }: Options,
 ): Promise<number> {
   let compared = 0;
   const sequence = fc.array(command, { maxLength: 100, size: 'max' });
@@ -27,10 +35,12 @@ export async function behavesLikeTheModel(
     const books = Object.fromEntries(
       ACCOUNTS.map((name) => [name, { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n }]),
     );
-    const check = async (each: Command): Promise<void> => {
+    const check = async (command: Command): Promise<void> => {
+      const each = isReliable ? { ...command, ...OWN } : command;
       const requestId = 'slot' in each ? requestIdOf(each, clock.now, model) : '';
-      const expected = await apply(model, each, requestId, clock);
-      const reply = await apply(store, each, requestId, clock);
+      const witnesses = witnessesIn(each, model);
+      const expected = await apply(model, each, { requestId, witnesses }, clock);
+      const reply = await apply(store, each, { requestId, witnesses }, clock);
       same(withoutDurability(reply), expected, 'reply');
       if ('slot' in each) {
         const record = await store.request(each.account, requestId);
@@ -61,12 +71,16 @@ export async function behavesLikeTheModel(
 interface Options {
   readonly sequences: number;
   readonly endOnFailure?: boolean;
+  /** The store is a ReliableStore, which says itself what others are told in `OWN`. */
+  readonly isReliable?: boolean;
   /** What each account's floor shall be, and how it is set as soon as there is the account. */
   readonly floor?: {
     readonly amount: bigint;
     readonly set: (store: LedgerStore, account: string) => Promise<void>;
   };
 }
+
+const OWN = { witnesses: [], wasAdmitted: false, inParts: false, mustExist: false };
 
 /** A Wednesday, a minute before midnight and before the month ends, UTC: every window is near its end. */
 const START = Date.UTC(2026, 8, 30, 23, 59);
@@ -118,14 +132,19 @@ const NAMED: readonly IdempotencyKey[] = [
 ];
 
 /**
- * Which request: the `held`-th of those that are held, if any; else the one made
- * `slot` ms into these two hours, some hours before that, or ahead of the clock.
+ * Which request: the `settled`-th of those that are settled, or the `held`-th of
+ * those that are held, if there are such; else the one made `slot` ms into these two hours, some hours before that, or ahead of the clock.
  */
-interface RequestSlot {
+interface RequestSlot extends Witnessing {
   readonly held?: number | undefined;
+  readonly settled?: number | undefined;
   readonly slot: number;
   readonly hoursAgo: number;
   readonly aheadMs: number;
+}
+
+interface Witnessing {
+  readonly witnesses?: readonly WitnessSlot[];
 }
 
 type Command =
@@ -150,6 +169,9 @@ type Command =
       model: string;
       ending: Ending;
       cost: bigint | undefined;
+      idempotencyKey: IdempotencyKey | undefined;
+      wasAdmitted: boolean;
+      inParts: boolean;
     } & RequestSlot)
   | ({
       op: 'void';
@@ -159,16 +181,18 @@ type Command =
       ending: Ending | undefined;
       provider: string | undefined;
     } & RequestSlot)
-  | {
+  | ({
       op: 'grant';
       account: string;
       id: string;
       amount: bigint;
       expires: number | undefined;
       priority: number | undefined;
-    }
-  | { op: 'adjust'; account: string; id: string; delta: bigint }
-  | { op: 'createKey'; account: string; key: string; name: string }
+      mustExist?: boolean;
+    } & Witnessing)
+  | ({ op: 'adjust'; account: string; id: string; delta: bigint } & Witnessing)
+  | ({ op: 'verify'; account: string } & Witnessing)
+  | { op: 'createKey'; account: string; key: string; name: string; mustExist?: boolean }
   | {
       op: 'updateKey';
       account: string;
@@ -209,6 +233,7 @@ const money = fc.oneof(
 const tokens = fc.constantFrom(0, 1, 10, 30, 45, 200);
 const leaseMs = fc.constantFrom(MINUTE, 2 * MINUTE, HOUR);
 const request = {
+  witnesses: witnessSlots,
   slot: fc.nat(5),
   hoursAgo: fc.oneof(
     { weight: 12, arbitrary: fc.constant(0) },
@@ -283,7 +308,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       model,
       ending,
       cost: fc.constantFrom(undefined, 3n, 2n ** 53n - 2n, 2n ** 54n),
+      idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
+      wasAdmitted: mostly(false),
+      inParts: fc.boolean(),
       ...runningRequest,
+      settled: fc.constantFrom(...Array.from({ length: 6 }, () => undefined), 0, 1),
     }),
   },
   {
@@ -307,10 +336,16 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   {
     weight: 4,
-    arbitrary: fc.oneof(
-      { weight: 3, arbitrary: fc.constantFrom(...GRANTS) },
-      { weight: 1, arbitrary: anyGrant },
-    ),
+    arbitrary: fc
+      .record({
+        grant: fc.oneof(
+          { weight: 3, arbitrary: fc.constantFrom(...GRANTS) },
+          { weight: 1, arbitrary: anyGrant },
+        ),
+        mustExist: mostly(false),
+        witnesses: witnessSlots,
+      })
+      .map(({ grant, ...more }) => ({ ...grant, ...more })),
   },
   {
     weight: 2,
@@ -319,11 +354,18 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       account,
       id: fc.constantFrom('a', 'p', 'q', 'r'),
       delta: fc.constantFrom(-15n, -3n, 4n, 10n, 2n ** 53n - 1n),
+      witnesses: witnessSlots,
     }),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ op: op('createKey'), account, key, name: fc.constantFrom('', '', 'prod') }),
+    arbitrary: fc.record({
+      op: op('createKey'),
+      account,
+      key,
+      name: fc.constantFrom('', '', 'prod'),
+      mustExist: mostly(false),
+    }),
   },
   {
     weight: 1,
@@ -332,6 +374,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       { weight: 2, arbitrary: fc.record({ op: op('findKey'), secret }) },
       { weight: 2, arbitrary: fc.record({ op: op('keyState'), account, key }) },
       { weight: 3, arbitrary: fc.record({ op: op('balance'), account }) },
+      { weight: 2, arbitrary: fc.record({ op: op('verify'), account, witnesses: witnessSlots }) },
     ),
   },
   {
@@ -376,7 +419,12 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 /** Both sides, by the methods that they share. */
 type Side = LedgerModel | LedgerStore;
 
-async function apply(side: Side, each: Command, requestId: string, clock: { now: number }): Promise<unknown> {
+async function apply(
+  side: Side,
+  each: Command,
+  { requestId, witnesses }: { readonly requestId: string; readonly witnesses: readonly Witness[] },
+  clock: { now: number },
+): Promise<unknown> {
   switch (each.op) {
     case 'admit': {
       const { want, less, notAfterMs, externalKey, keyVersion, reassert, idempotencyKey } = each;
@@ -395,10 +443,11 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         reassert,
         ...(idempotencyKey && { idempotencyKey }),
         ...(each.model !== undefined && { model: each.model }),
+        witnesses,
       });
     }
     case 'extend':
-      return side.extend({ ...each, requestId });
+      return side.extend({ ...each, requestId, witnesses });
     case 'settle': {
       const completionTokens = Math.floor(each.tokens / 3);
       return side.settle({
@@ -418,6 +467,10 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
           ending: each.ending,
         },
         force: each.force,
+        ...(each.idempotencyKey && { idempotencyKey: each.idempotencyKey }),
+        wasAdmitted: each.wasAdmitted,
+        inParts: each.inParts,
+        witnesses,
       });
     }
     case 'void':
@@ -428,6 +481,7 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         ...(each.model !== undefined && { model: each.model }),
         ...(each.ending !== undefined && { ending: each.ending }),
         ...(each.provider !== undefined && { provider: each.provider }),
+        witnesses,
       });
     case 'grant': {
       const { expires, priority } = each;
@@ -438,10 +492,14 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         amount: each.amount,
         ...(expires !== undefined && { expiresAt: hour + expires * HOUR }),
         ...(priority !== undefined && { priority }),
+        ...(each.mustExist !== undefined && { mustExist: each.mustExist }),
+        witnesses,
       });
     }
     case 'adjust':
-      return side.adjust({ account: each.account, id: each.id, delta: each.delta, reason: 'why' });
+      return side.adjust({ account: each.account, id: each.id, delta: each.delta, reason: 'why', witnesses });
+    case 'verify':
+      return side.verify({ account: each.account, witnesses });
     case 'createKey': {
       const limits = LIMITS[each.key];
       return side.createKey({
@@ -450,6 +508,7 @@ async function apply(side: Side, each: Command, requestId: string, clock: { now:
         name: each.name,
         hash: hashOf(each.key),
         ...(limits && { limits }),
+        ...(each.mustExist !== undefined && { mustExist: each.mustExist }),
       });
     }
     case 'updateKey': {
@@ -521,11 +580,20 @@ function shown(rows: readonly UsageRow[]): UsageRow[] {
 
 function requestIdOf(each: Extract<Command, RequestSlot>, now: number, model: LedgerModel): string {
   const { slot, hoursAgo, aheadMs } = each;
-  const held = model.snapshot(each.account)?.requests.filter(({ state }) => state === 'held') ?? [];
-  if (each.held !== undefined && held.length > 0) return held[each.held % held.length]!.id;
+  for (const state of ['settled', 'held'] as const) {
+    const nth = each[state];
+    if (nth === undefined) continue;
+    const known = model.snapshot(each.account)?.requests.filter((request) => request.state === state) ?? [];
+    if (known.length > 0) return known[nth % known.length]!.id;
+  }
   const time = Math.floor(now / (2 * HOUR)) * 2 * HOUR - hoursAgo * HOUR;
   const made = (aheadMs > 0 ? now + aheadMs : time + slot).toString(36).padStart(9, '0');
   return `${made}gate00000${slot}`;
+}
+
+function witnessesIn(each: Command, model: LedgerModel): Witness[] {
+  if (!('witnesses' in each) || !('account' in each) || each.witnesses.length === 0) return [];
+  return witnessesOf(each.witnesses, model.snapshot(each.account), model.journal(each.account));
 }
 
 interface Books {

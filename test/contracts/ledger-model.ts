@@ -18,7 +18,11 @@ import type {
   SettleResult,
   UsageRow,
   Void,
+  Verify,
+  VerifyResult,
   VoidResult,
+  Witness,
+  Witnessed,
 } from '../../src/ledger/ledger.ts';
 import type {
   CreateKey,
@@ -57,7 +61,8 @@ export class LedgerModel {
   admit({ account: name, key: keyId, requestId, ...command }: Admit): AdmitResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
-    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const reply = this.#replies(name, account?.lacks(command));
+    if (account?.lacks(command)) return reply({ code: 'rolled_back' });
     const known = account?.find(requestId);
     if (account && known?.state === 'held') {
       const holder = account.keys.find((each) => each.id === known.key);
@@ -124,11 +129,11 @@ export class LedgerModel {
     return reply({ code: 'ok', hold, available: account.available(), ...ratesIn(key, now) });
   }
 
-  extend({ account: name, requestId, hold, checkpoint, leaseMs }: Extend): ExtendResult {
+  extend({ account: name, requestId, hold, checkpoint, leaseMs, ...command }: Extend): ExtendResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
     const request = account?.find(requestId);
-    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const reply = this.#replies(name, account?.lacks(command));
     if (!account || !request) return reply({ code: 'unknown' });
     if (request.state !== 'held') return reply({ code: 'closed', state: request.state });
 
@@ -148,16 +153,33 @@ export class LedgerModel {
     return reply({ code, hold: request.hold, available: account.available() });
   }
 
-  settle({ account: name, requestId, amount, key: keyId, model, usage, force }: Settle): SettleResult {
+  settle({
+    account: name,
+    requestId,
+    amount,
+    key: keyId,
+    model,
+    usage,
+    force,
+    ...command
+  }: Settle): SettleResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
-    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
-    if (!account) return reply({ code: 'no_account' });
+    if (!account) return { code: 'no_account', ...this.#at(name) };
     let request = account.find(requestId);
-    if (request?.state === 'settled') return reply({ code: 'duplicate', charged: request.charged });
+    const isNew = !request && timeOf(requestId) > account.lowWater();
+    const isLost = account.lacks(command) || (isNew && command.wasAdmitted === true);
+    const reply = this.#replies(name, isLost);
+    const inParts = isLost || command.inParts === true;
+    if (request?.state === 'settled') {
+      if (!inParts || !account.chargeMore(request, amount, this.#floor, now)) {
+        return reply({ code: 'duplicate', charged: request.charged });
+      }
+      return reply({ code: 'ok', charged: request.charged, writtenOff: 0n, available: account.available() });
+    }
     if (request?.state === 'voided') return reply({ code: 'voided' });
     if (!request && !force) return reply({ code: 'unknown' });
-    if (!request && timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
+    if (!request && !isNew) return reply({ code: 'old' });
 
     const type = !request ? 'o' : request.state === 'held' ? 's' : 'l';
     const held = type === 's' ? { hold: request?.hold ?? 0n } : {};
@@ -165,7 +187,10 @@ export class LedgerModel {
       const key = account.keys.find((each) => each.id === keyId);
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
-      request = { ...blank(requestId, now), key: keyId, window: key?.window ?? -1, state: 'expired' };
+      const twin = account.twin(keyId, command.idempotencyKey?.key);
+      const idempotencyKey = twin ? undefined : command.idempotencyKey;
+      const window = key?.window ?? -1;
+      request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
       account.requests.push(request);
     }
     request.ended = { model, ending: usage.ending, usage };
@@ -174,7 +199,7 @@ export class LedgerModel {
     const own = (request.state === 'held' ? request.hold : 0n) + before;
     const spendable = account.available() + own - this.#floor;
     const charged = amount < spendable ? amount : spendable;
-    const lost = amount - charged;
+    const lost = inParts ? 0n : amount - charged;
     account.giveTokens(request, usage.promptTokens + usage.completionTokens, now);
     const line = BigInt(account.lines.length + 1);
     Object.assign(request, { state: 'settled', charged, due: finalDue(requestId, now), line });
@@ -186,10 +211,10 @@ export class LedgerModel {
     return reply({ code: 'ok', charged, writtenOff: lost, available: account.available() });
   }
 
-  void({ account: name, requestId, key, model, ending, provider }: Void): VoidResult {
+  void({ account: name, requestId, key, model, ending, provider, ...command }: Void): VoidResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
-    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const reply = this.#replies(name, account?.lacks(command));
     if (!account) return reply({ code: 'no_account' });
     const request = account.find(requestId);
     if (request?.state === 'settled') return reply({ code: 'settled', charged: request.charged });
@@ -217,10 +242,11 @@ export class LedgerModel {
     return reply({ code: 'ok', released, available: account.available() });
   }
 
-  grant({ account: name, id, amount, expiresAt, priority = 50 }: Grant): GrantResult {
+  grant({ account: name, id, amount, expiresAt, priority = 50, ...command }: Grant): GrantResult {
     const { now } = this.#clock;
+    if (command.mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
     const account = this.#open(name);
-    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const reply = this.#replies(name, account.lacks(command));
     const terms = JSON.stringify(['grant', String(amount), expiresAt ?? null, priority]);
     const earlier = account.terms.get(id);
     if (earlier === terms) return reply({ code: 'duplicate', available: account.available() });
@@ -241,10 +267,10 @@ export class LedgerModel {
     return reply({ code: 'ok', available: account.available() });
   }
 
-  adjust({ account: name, id, delta, reason }: Adjust): AdjustResult {
+  adjust({ account: name, id, delta, reason, ...command }: Adjust): AdjustResult {
     const { now } = this.#clock;
     const account = this.#accounts.get(name);
-    const reply = <T>(result: T): T & At => ({ ...result, ...this.#at(name) });
+    const reply = this.#replies(name, account?.lacks(command));
     if (!account) return reply({ code: 'no_account' });
     const terms = JSON.stringify(['adjust', String(delta), reason]);
     const earlier = account.terms.get(id);
@@ -259,6 +285,11 @@ export class LedgerModel {
     account.burn(-delta);
     account.write(now, { type: 'a', id, amount: delta, reason });
     return reply({ code: 'ok', available: account.available() });
+  }
+
+  verify({ account: name, ...command }: Verify): VerifyResult {
+    const account = this.#accounts.get(name);
+    return this.#replies(name, account?.lacks(command))({ code: account ? 'ok' : 'no_account' });
   }
 
   /** Ends and forgets everything that is due; the choice that a small budget leaves is the store's. */
@@ -288,10 +319,11 @@ export class LedgerModel {
     );
   }
 
-  createKey({ account: name, key, hash, ...terms }: CreateKey): CreateKeyResult {
+  createKey({ account: name, key, hash, mustExist, ...terms }: CreateKey): CreateKeyResult {
     const known = this.#accounts.get(name)?.keys.find((each) => each.id === key);
     const holder = this.#holderOf(hash);
     if (!known && !holder) {
+      if (mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
       this.#open(name).keys.push(newKey(key, hash, terms, this.#clock.now));
       return { code: 'ok', ...this.#at(name) };
     }
@@ -450,6 +482,11 @@ export class LedgerModel {
     return undefined;
   }
 
+  #replies(name: string, isLost: boolean | undefined): <T>(result: T) => T & At {
+    const rolledBack = isLost === true ? { rolledBack: true as const } : {};
+    return (result) => ({ ...result, ...this.#at(name), ...rolledBack });
+  }
+
   #at(name: string): At {
     return { now: this.#clock.now, seq: BigInt(this.#accounts.get(name)?.lines.length ?? 0) };
   }
@@ -522,7 +559,8 @@ class Account {
   }
 
   /** The request that has the idempotency key: of all that ever had it, the one that wasn't voided. */
-  twin(key: string, idempotencyKey: string): Request | undefined {
+  twin(key: string, idempotencyKey: string | undefined): Request | undefined {
+    if (idempotencyKey === undefined) return undefined;
     const having = this.requests.filter(
       (request) => request.key === key && request.idempotencyKey?.key === idempotencyKey,
     );
@@ -599,6 +637,40 @@ class Account {
     return due.length;
   }
 
+  /** A charge in parts goes on, unless its rest was written off, as far as that is known; says whether anything moved. */
+  chargeMore(request: Request, amount: bigint, floor: bigint, now: number): boolean {
+    const { id, key, line = 0n } = request;
+    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    const missing = amount - request.charged;
+    const spendable = this.available() - floor;
+    const moved = missing < spendable ? missing : spendable;
+    if (first?.writtenOff || moved <= 0n) return false;
+    this.burn(moved);
+    request.charged += moved;
+    this.write(now, { type: 'l', id, amount: moved, key });
+    this.expireCredit(now);
+    return true;
+  }
+
+  /** Whether one of the witnesses is missing. */
+  lacks({ witnesses = [] }: Witnessed): boolean {
+    return !witnesses.every((witness) => this.#has(witness));
+  }
+
+  /** What was folded or forgotten counts as there. */
+  #has(witness: Witness): boolean {
+    if (witness.type === 'payment') return this.terms.has(witness.id);
+    if (witness.type === 'line') {
+      const line = this.lines[Number(witness.seq) - 1];
+      if (witness.seq <= this.trimmedSeq) return true;
+      return line?.at === witness.at && (line.id === witness.id || line.type === 'x');
+    }
+    const request = this.find(witness.id);
+    if (!request) return timeOf(witness.id) <= this.lowWater();
+    if (witness.state === 'held') return request.state !== 'held' || request.hold >= witness.hold;
+    return request.state === witness.state;
+  }
+
   /** The request has used so many tokens after all. */
   giveTokens(request: Request, used: number, now: number): void {
     const key = this.keys.find((each) => each.id === request.key);
@@ -616,6 +688,7 @@ class Account {
 interface At {
   readonly now: number;
   readonly seq: bigint;
+  readonly rolledBack?: true;
 }
 
 interface Hold {

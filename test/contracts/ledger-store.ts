@@ -11,18 +11,25 @@ import { describeKeys } from './ledger-keys.ts';
 import { describeReassert } from './ledger-reassert.ts';
 import { describeRefusals } from './ledger-refusals.ts';
 import { describeRequests } from './ledger-requests.ts';
+import { describeOrphans } from './ledger-orphans.ts';
+import { describeParts } from './ledger-parts.ts';
 import { describeUsage } from './ledger-usage.ts';
+import { describeMissingWitnesses, describeWitnesses } from './ledger-witnesses.ts';
 
 /**
  * What any ledger store must do. Called once for each implementation.
  *
  * @param create - makes an empty store whose clock is `clock.now`, which the tests move
  * @param options.sequences - how many random sequences of commands to compare with the model
+ * @param options.isReliable - it is a ReliableStore: what was acknowledged it says itself, and never asks callers
  */
 export function describeLedgerStore(
   name: string,
   create: (clock: { now: number }) => Promise<LedgerStore>,
-  { sequences = 4000 }: { readonly sequences?: number } = {},
+  {
+    sequences = 4000,
+    isReliable = false,
+  }: { readonly sequences?: number; readonly isReliable?: boolean } = {},
 ): void {
   describe(`${name} as a ledger store`, () => {
     const ledger = useLedger(create);
@@ -36,9 +43,15 @@ export function describeLedgerStore(
     describeRefusals(ledger);
     describeArguments(ledger);
     describeEdges(ledger);
+    describeOrphans(ledger);
+    describeWitnesses(ledger);
+    if (!isReliable) {
+      describeMissingWitnesses(ledger);
+      describeParts(ledger);
+    }
 
     it('behaves like the model under any sequence of commands', { timeout: 120_000 }, async () => {
-      expect(await behavesLikeTheModel(create, { sequences })).toBe(sequences);
+      expect(await behavesLikeTheModel(create, { sequences, isReliable })).toBe(sequences);
     });
   });
 }

@@ -219,9 +219,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'redis/scripts/settle.ts',
     original:
-      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
     because: 'nothing was charged of it, which is all that the state tells its end',
   },
   {
@@ -241,12 +241,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     original: 'tokens: 0,',
     mutant: 'tokens: 1,',
     because: 'a tombstone has no key that tokens are given back to, and an orphan ends with its own',
-  },
-  {
-    file: 'books/account.ts',
-    original: 'window: key?.window ?? 0,',
-    mutant: 'window: key?.window ?? 1,',
-    because: 'without a key nothing is charged to a window',
   },
   {
     file: 'books/account.ts',
@@ -282,8 +276,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'books/account.ts',
-    original: 'const writtenOff = uncovered > 0n ? least(uncovered, amount) : 0n;',
-    mutant: 'const writtenOff = uncovered >= 0n ? least(uncovered, amount) : 0n;',
+    original: 'const rest = uncovered > 0n ? least(uncovered, amount) : 0n;',
+    mutant: 'const rest = uncovered >= 0n ? least(uncovered, amount) : 0n;',
     because: 'the lesser of 0 and an amount is 0',
   },
   {
@@ -444,14 +438,6 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'whoever enters a window changes the key right after',
   },
   {
-    file: 'redis/scripts/settle.ts',
-    original:
-      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
-    mutant:
-      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 1, tokens = 0,",
-    because: 'the window is only looked at where there is a key',
-  },
-  {
     file: 'redis/scripts/void.ts',
     original:
       "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
@@ -504,9 +490,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'redis/scripts/settle.ts',
     original:
-      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+      "request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
     mutant:
-      "request = {id = id, state = 'S', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,",
+      "request = {id = id, state = 'S', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,",
     because: 'with nothing held and nothing charged the state makes no difference',
   },
   {

@@ -23,6 +23,7 @@ const CODE = {
     'books/account.ts',
     'books/lots.ts',
     'books/keys.ts',
+    'books/witnesses.ts',
     'books/key-limits.ts',
     'books/account-rows.ts',
   ],

@@ -24,7 +24,7 @@ export function rowOf(name: string, evidence: Evidence, verdict: Verdict): Row {
     lost: count('lost'),
     double: count('double'),
     'keys twice': repeated.filter(({ isInWindow }) => !isInWindow).length,
-    'in window': repeated.filter(({ isInWindow }) => isInWindow).length,
+    'in window': windowCell(verdict),
     stuck: books.stuck.length,
     'budgets over': over('budget'),
     'rates over': over('requests per minute'),
@@ -39,6 +39,13 @@ export function rowOf(name: string, evidence: Evidence, verdict: Verdict): Row {
     remembered: books.rememberedRequests,
     MB: Math.max(0, ...evidence.mostMegabytes),
   };
+}
+
+/** How many, and how long after a rollback the last of them came. */
+function windowCell({ repeated }: Verdict): string | number {
+  const inWindow = repeated.filter(({ isInWindow }) => isInWindow);
+  const longest = Math.max(...inWindow.map(({ sinceRollbackMs = 0 }) => sinceRollbackMs));
+  return inWindow.length === 0 ? 0 : `${inWindow.length} (${(longest / 1000).toFixed(1)} s)`;
 }
 
 export function tableOf(rows: readonly Row[]): string {

@@ -68,7 +68,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ),
   scenario('proxy-switch', startSwitchedWorld, ['switchOver']),
   scenario('proxy-mix', startSwitchedWorld, ['switchOver'], [killGateway, stopGateway]),
-  scenario('sentinel-failover', startSentinelWorld, ['failOver']),
+  scenario('sentinel-failover', startSentinelWorld, ['failOver', 'killPrimary']),
   scenario('sentinel-lag', startSentinelWorld, ['failOverWithLag', 'killPrimary']),
   scenario(
     'sentinel-mix',

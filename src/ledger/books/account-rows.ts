@@ -68,7 +68,7 @@ export interface Books {
 export interface RequestRow {
   readonly id: string;
   readonly key: string;
-  /** The key's budget window that it was admitted in: its charge counts there, or nowhere. */
+  /** The key's budget window that it was admitted in: its charge counts there, or nowhere; -1: nowhere. */
   readonly window: number;
   /** What it took from the key's tokens per minute when it was admitted. */
   readonly tokens: number;
@@ -80,7 +80,7 @@ export interface RequestRow {
   due: number;
   /** Undefined in rows that an earlier release wrote last, which counted nothing. */
   model: string | undefined;
-  /** Position of the journal's last line of it. */
+  /** Position of the line that it ended with, or expired with; of a charge in parts, of the first. */
   line: bigint | undefined;
   ending: Ending | undefined;
   provider: string | undefined;

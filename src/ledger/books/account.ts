@@ -25,7 +25,7 @@ import { burn, expireLots } from './lots.ts';
 import type { NanoDollars } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
-import { isRolledBack, type Transition, witnessed } from './witnesses.ts';
+import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 
 /**
  * The state machine of an account's requests: none → held → settled, voided or
@@ -42,13 +42,16 @@ const RETENTION_MS = 24 * 60 * 60 * 1000;
 /** How far a request id may be ahead of the store's clock. */
 const MAX_AHEAD_MS = 5 * 60 * 1000;
 
+/** Of a request whose key isn't known: what it is charged counts into no budget, not even of a key that is made later. */
+const NO_WINDOW = -1;
+
 /** Due records that one admit ends or forgets. */
 const REAPED_BY_ADMIT = 8;
 
-export function admit(account: AccountRows | undefined, command: Admit, now: number): AdmitResult {
+export const admit: Transition<Admit, AdmitResult> = witnessed((account, command, now, rolledBack) => {
   const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
   const known = account?.request(requestId);
-  if (isRolledBack(account, command)) return { code: 'rolled_back', ...stamp(account, now) };
+  if (rolledBack) return { code: 'rolled_back', ...stamp(account, now) };
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
     const rates = ratesAt(account.key(known.key), now);
@@ -122,7 +125,7 @@ export function admit(account: AccountRows | undefined, command: Admit, now: num
     provider: undefined,
   });
   return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
-}
+});
 
 /** For a reply; nothing for a key without limits per minute. */
 function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
@@ -151,12 +154,14 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   };
 });
 
-export const settle: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
+export const settle: Transition<Settle, SettleResult> = (account, command, now) =>
+  post(account, withAdmission(command), now);
+
+const post: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
   const { requestId, amount, model, usage } = command;
   const known = account.request(requestId);
-  const lost = !known && command.wasAdmitted ? { rolledBack: true as const } : undefined;
-  const inParts = command.inParts === true || rolledBack || lost !== undefined;
+  const inParts = command.inParts === true || rolledBack;
   if (known?.state === 'settled') {
     if (!inParts || !chargeMore(account, known, amount, now)) {
       return { code: 'duplicate', charged: known.amount, ...stamp(account, now) };
@@ -190,19 +195,14 @@ export const settle: Transition<Settle, SettleResult> = witnessed((account, comm
     usage,
   });
   expireLots(account, now);
-  return {
-    code: 'ok',
-    charged,
-    writtenOff,
-    available: account.books.available,
-    ...lost,
-    ...stamp(account, now),
-  };
+  return { code: 'ok', charged, writtenOff, available: account.books.available, ...stamp(account, now) };
 });
 
 /** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { books } = account;
+  // Of a row of an earlier release it isn't known by which line it was posted: never in part.
+  if (request.line === undefined || account.line(request.line)?.writtenOff !== undefined) return false;
   const moved = least(amount - request.amount, books.available - books.floor);
   if (moved <= 0n) return false;
   books.available -= moved;
@@ -217,6 +217,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   request.amount += moved;
   account.saveRequest(request);
   writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
+  expireLots(account, now);
   return true;
 }
 
@@ -294,7 +295,7 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
   return {
     id: requestId,
     key: command.key,
-    window: key?.window ?? 0,
+    window: key?.window ?? NO_WINDOW,
     state: 'expired',
     amount: 0n,
     checkpoint: 0n,

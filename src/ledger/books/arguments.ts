@@ -27,10 +27,7 @@ export function checkAdmit(command: Admit): void {
   if (typeof command.notAfter !== 'number' || Number.isNaN(command.notAfter)) {
     throw wrong('notAfter', 'a time in ms', command.notAfter);
   }
-  if (command.idempotencyKey) {
-    checkHash('idempotencyKey.key', command.idempotencyKey.key);
-    checkHash('idempotencyKey.body', command.idempotencyKey.body);
-  }
+  checkIdempotencyKey(command);
 }
 
 export function checkExtend(command: Extend): void {
@@ -54,6 +51,7 @@ export function checkSettle(command: Settle): void {
   if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
     throw wrong('usage.cost', 'nano-dollars, 0 or more', cost);
   }
+  checkIdempotencyKey(command);
 }
 
 export function checkUsage(account: string, fromDay: string, toDay: string): void {
@@ -209,6 +207,12 @@ function checkPaymentId(id: string): void {
 
 function checkSeq(name: string, seq: bigint): void {
   if (typeof seq !== 'bigint' || seq < 0n) throw wrong(name, 'a position of the journal', seq);
+}
+
+function checkIdempotencyKey({ idempotencyKey }: Pick<Admit, 'idempotencyKey'>): void {
+  if (!idempotencyKey) return;
+  checkHash('idempotencyKey.key', idempotencyKey.key);
+  checkHash('idempotencyKey.body', idempotencyKey.body);
 }
 
 /** What was given in place of a hash is never told: it may well be what should have been hashed. */

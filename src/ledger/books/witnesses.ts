@@ -1,5 +1,5 @@
 import { type AccountRows, stamp } from './account-rows.ts';
-import type { Verify, VerifyResult, Witness, Witnessed } from '../ledger.ts';
+import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../ledger.ts';
 import type { At } from '../reply.ts';
 import { requestTime } from '../request-ids.ts';
 
@@ -26,7 +26,14 @@ export const verify: Transition<Verify, VerifyResult> = witnessed((account, _com
   ...stamp(account, now),
 }));
 
-export function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
+/** A request that was admitted is a witness of its own settle. */
+export function withAdmission(command: Settle): Settle {
+  const { requestId: id, wasAdmitted, witnesses = [] } = command;
+  if (!wasAdmitted) return command;
+  return { ...command, witnesses: [...witnesses, { type: 'request', id, state: 'held', hold: 0n }] };
+}
+
+function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
   return account !== undefined && witnesses.some((witness) => !has(account, witness));
 }
 

@@ -2,7 +2,7 @@ import type { AccountState, JournalLine, RequestRecord } from '../ledger.ts';
 import { formatUsd, type NanoDollars } from '../money.ts';
 import { isRequestId, requestTime } from '../request-ids.ts';
 
-/** Checks that each request of an account was posted at most once, and as its record says. */
+/** Checks that each request of an account was posted at most once, a charge in parts part by part, and as its record says. */
 export class RequestAudit {
   readonly #state: AccountState;
   readonly #isOurs: (id: string) => boolean;
@@ -20,10 +20,16 @@ export class RequestAudit {
   }
 
   /** Takes the next line of the journal; of one that isn't ours, or no request's, nothing is kept. */
-  add({ type, id, seq, amount }: JournalLine): void {
+  add({ type, id, seq, amount, usage }: JournalLine): void {
     if (type === 'g' || type === 'a' || type === 'x' || !this.#isOurs(id)) return;
     const before = this.#posted.get(id) ?? { expiry: undefined, end: undefined, total: 0n };
     const { expiry, end } = before;
+    const total = before.total + amount;
+    const isPart = type === 'l' && !usage && amount > 0n;
+    if (end?.isCharge && isPart) {
+      this.#posted.set(id, { ...before, total });
+      return;
+    }
     if (end) {
       this.#report(`${id} was posted by line ${end.seq}, and again by line ${seq}`);
     } else if (expiry !== undefined && type !== 'l') {
@@ -33,8 +39,8 @@ export class RequestAudit {
     }
     this.#posted.set(id, {
       expiry: type === 'e' ? seq : expiry,
-      end: type === 'e' ? end : { seq, isLate: type === 'l' },
-      total: before.total + amount,
+      end: type === 'e' ? end : { seq, isLate: type === 'l', isCharge: type !== 'l' || !!usage || isPart },
+      total,
     });
   }
 
@@ -74,7 +80,7 @@ export class RequestAudit {
 interface Posted {
   /** The line by which its lease ended. */
   readonly expiry: bigint | undefined;
-  /** The line that settled it, or voided it after its expiry. */
-  readonly end: { readonly seq: bigint; readonly isLate: boolean } | undefined;
+  /** The line that settled it, or voided it after its expiry; of a charge in parts the first that the journal has. */
+  readonly end: { readonly seq: bigint; readonly isLate: boolean; readonly isCharge: boolean } | undefined;
   readonly total: NanoDollars;
 }

@@ -8,7 +8,7 @@ import { formatUsd, type NanoDollars } from '../money.ts';
  *
  * - I1 conservation: granted = available + held + spent + expired, and open lots are covered
  * - I2 holds: what is held is what the held requests hold, of the account and of each key
- * - I3 once: each request is posted once, as its record says
+ * - I3 once: each request is posted once, be it in parts, as its record says
  * - I4 no overspend: available is not below the floor
  * - I5 overrun: available falls below 0 only by a charge larger than its hold
  * - I6 books: the journal has no gaps and folds to the books

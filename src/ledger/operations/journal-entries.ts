@@ -6,8 +6,8 @@ export interface CreditsEntry {
   /** Its position in the account's journal: 1, 2, 3 and so on. */
   readonly position: number;
   /**
-   * A `late_charge` corrects what an `expired_hold` charged, up or down; an
-   * `orphan_charge` is for a request whose hold was lost.
+   * A `late_charge` corrects what an `expired_hold` charged, up or down, or, without `usage`, is a further part of a
+   * charge that the balance didn't cover after a failover; an `orphan_charge` is for a request whose hold was lost.
    */
   readonly type:
     | 'grant'
@@ -122,9 +122,10 @@ function foldedLine(account: string, trimmed: AccountState['trimmed']): string {
  * Names what happened, not where it stands: a charge that a failover lost, and that was posted again, is the
  * same event at another position.
  */
-function eventId(account: string, { type, id, seq }: JournalLine): string {
+function eventId(account: string, { type, id, seq, amount, usage }: JournalLine): string {
   const kind = type === 'o' ? TYPES.s : TYPES[type];
-  return [account, kind, id, ...(type === 'x' ? [seq] : [])].join(':');
+  const isOneOfSeveral = type === 'x' || (type === 'l' && !usage && amount > 0n);
+  return [account, kind, id, ...(isOneOfSeveral ? [seq] : [])].join(':');
 }
 
 function jsonLine(entry: object): string {

@@ -120,7 +120,7 @@ export class Postings {
         account,
         (sent) =>
           this.#store.settle({ ...command, wasAdmitted: hold !== undefined, inParts, witnesses: sent }),
-        account.nextWitnesses(hold),
+        account.nextWitnesses({ ...(hold && { except: hold }) }),
       );
       if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
         throw this.#listener.lose(account);

@@ -382,8 +382,10 @@ export class ReliableStore implements LedgerStore {
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
     for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
       await this.#untilWhole(account, command);
-      const { reply } = await this.#redo.ask(account, (witnesses) =>
-        this.#store.admit({ ...command, witnesses }),
+      const { reply } = await this.#redo.ask(
+        account,
+        (witnesses) => this.#store.admit({ ...command, witnesses }),
+        account.nextWitnesses({ most: 1 }),
       );
       if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
       if (reply.code === 'ok' || reply.code === 'exists') this.#hold(account, command, reply.hold);

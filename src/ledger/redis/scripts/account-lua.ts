@@ -174,6 +174,13 @@ local function request_time(id)
   return tonumber(string.sub(id, 1, 9), 36)
 end
 
+-- The line at a position, by one that has written none yet; nil once it is folded.
+local function line_at(seq)
+  local back = size(books.q) - tonumber(seq)
+  if back > redis.call('LLEN', JOURNAL) - 2 then return nil end
+  return redis.call('LINDEX', JOURNAL, text(0 - 1 - back))
+end
+
 -- Whether what a witness tells of is there, or may have been folded or forgotten since. It is "seq at id" of a line,
 -- "H hold id", "S id" or "V id" of a request, "P id" of a payment.
 local function is_there(witness)
@@ -188,11 +195,9 @@ local function is_there(witness)
     return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
   end
   local seq, at = string.match(witness, '^(%S+) (%S+) ')
-  local back = size(books.q) - tonumber(seq)
-  if back < 0 then return false end
-  local line = redis.call('LINDEX', JOURNAL, text(0 - 1 - back))
-  if not line or line == SENTINEL then return true end
-  if string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
+  if tonumber(seq) > size(books.q) then return false end
+  local line = line_at(seq)
+  if not line or string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
   -- Credits may have expired with what it is of, behind it.
   return string.sub(line, 1, 1) == 'x' and string.match(line, '^x (%S+ %S+) ') == seq .. ' ' .. at
 end

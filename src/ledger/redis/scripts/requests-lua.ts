@@ -67,9 +67,9 @@ local function forget_at(id, now)
   return math.max(now, request_time(id)) + RETENTION
 end
 
--- Brings a request to its end: the only place that charges, and that gives back. In parts, nothing is written off. Charges amount in all, counting
--- what its expiry has charged already; what would take the account below its floor is written off. So is its usage
--- counted here, in place of what its expiry has counted: errors aborted, tokens and cost as count_usage has them.
+-- Brings a request to its end: what charges, and gives back. Charges amount in all, counting what its expiry has charged
+-- already; what would take the account below its floor is written off, but not in parts. So is its usage counted here,
+-- in place of what its expiry has counted: errors aborted, tokens and cost as count_usage has them.
 local function finish(request, state, amount, tokens, now, model, usage, in_parts)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
@@ -105,6 +105,10 @@ end
 
 -- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
 local function charge_more(request, amount, now)
+  -- Of a row of an earlier release it isn't known by which line it was posted: never in part.
+  if request.line == '-' then return false end
+  local posted = line_at(request.line)
+  if posted and string.match(posted, '^' .. string.rep('%S+ ', 7) .. '(%S+)') ~= '-' then return false end
   local moved = math.min(amount - request.amount, size(books.av) - books.fl)
   if moved <= 0 then return false end
   books.av = plus(books.av, 0 - moved)
@@ -119,6 +123,7 @@ local function charge_more(request, amount, now)
   request.amount = request.amount + moved
   save_request(request)
   write_line(now, 'l', request.id, moved, {key = request.key})
+  expire_lots(now)
   return true
 end
 

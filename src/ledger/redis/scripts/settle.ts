@@ -35,15 +35,18 @@ export const settle: Script<
 -- ARGV[10] idempotency key, as a hash, or empty
 -- ARGV[11] body        hash of what was asked under that key, or empty
 -- ARGV[12] in parts    1 to write nothing off
--- ARGV[13] admitted    1 if not to know the request is to have lost it
+-- ARGV[13] admitted    1 if not to know the request, nor to have forgotten it, is to have lost it
 -- ARGV[14] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged} for duplicate
 ${ENDS_LUA}
+-- Of a request whose key isn't known: what it is charged counts into no budget.
+local NO_WINDOW = -1
+
 local now, id = clock(ARGV[1]), ARGV[2]
 if not load_books() then return reply(now, 'no_account') end
 local request = load_request(id)
 local amount = tonumber(ARGV[3])
-if not request and ARGV[13] == '1' then rolled_back = true end
+if not request and ARGV[13] == '1' and request_time(id) > books.lw then rolled_back = true end
 local in_parts = look_for_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
@@ -67,8 +70,8 @@ else
   end
   local hashes = ''
   if ARGV[10] ~= '' and not load_twin(ARGV[4], ARGV[10]) then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end
-  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or 0, tokens = 0,
-    key = ARGV[4], hashes = hashes, ended = ''}
+  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
+    tokens = 0, key = ARGV[4], hashes = hashes, ended = ''}
   if hashes ~= '' then save_twin(request, ARGV[10]) end
 end
 local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/ledger.ts';
+import { DAY, type LedgerFixture, MINUTE, requestId } from './ledger-fixture.ts';
+
+/** What any ledger store must do with charges of requests that it doesn't know. Part of the suite in ledger-store.ts. */
+export function describeOrphans(ledger: LedgerFixture): void {
+  const { clock, admit, settle, voidRequest, createKey } = ledger;
+  const record = (n: number) => ledger.store.request('acme', requestId(n));
+
+  describe('a charge of a request that nobody admitted', () => {
+    const orphan = (n: number, more?: Partial<Settle>): Promise<SettleResult> =>
+      settle(n, 12n, { force: true, idempotencyKey: NAME, ...more });
+
+    it('has the idempotency key that it is said to have', async () => {
+      expect(await orphan(1)).toMatchObject({ code: 'ok', charged: 12n });
+      expect(await record(1)).toMatchObject({ state: 'settled', idempotencyKey: NAME });
+      const repeated = { code: 'repeated', requestId: requestId(1), state: 'settled' };
+      expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject(repeated);
+      const other = { ...NAME, body: 'c'.repeat(64) };
+      expect(await admit(2, 30n, { idempotencyKey: other })).toMatchObject({ code: 'key_reused' });
+      await createKey('k2');
+      expect(await admit(3, 30n, { key: 'k2', idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
+    });
+
+    it('leaves it with another request that took it', async () => {
+      await admit(2, 30n, { idempotencyKey: NAME });
+      expect(await orphan(1)).toMatchObject({ code: 'ok', charged: 12n });
+      expect(await record(1)).not.toHaveProperty('idempotencyKey');
+      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
+        code: 'repeated',
+        requestId: requestId(2),
+        state: 'held',
+      });
+    });
+
+    it('takes it from one that was voided', async () => {
+      await admit(2, 30n, { idempotencyKey: NAME });
+      await voidRequest(2);
+      await orphan(1);
+      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
+        code: 'repeated',
+        requestId: requestId(1),
+      });
+    });
+
+    it('gives it free when it is forgotten', async () => {
+      await orphan(1);
+      clock.now += DAY;
+      const second = { idempotencyKey: NAME, requestId: requestId(2, clock.now) };
+      expect(await admit(2, 30n, second)).toMatchObject({ code: 'ok' });
+    });
+
+    it('has none of a settle that was refused, nor has a request that is known', async () => {
+      expect(await orphan(1, { force: false })).toMatchObject({ code: 'unknown' });
+      await admit(2, 30n);
+      await orphan(2);
+      expect(await record(2)).not.toHaveProperty('idempotencyKey');
+      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
+    });
+
+    it.each([
+      [0, 1],
+      [MINUTE - 1, 1],
+      [MINUTE, 0],
+    ])("%s ms after it was made takes %s of its key's requests per minute", async (age, taken) => {
+      await createKey('k2', { requestsPerMinute: 2 });
+      clock.now += age;
+      await settle(1, 12n, { force: true, key: 'k2' });
+      await settle(1, 12n, { force: true, key: 'k2' });
+      const { rates } = (await ledger.store.keyState('acme', 'k2'))!;
+      expect(rates?.requests?.remaining).toBe(2 - taken);
+    });
+  });
+}
+
+const NAME: IdempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
