@@ -2,7 +2,6 @@ import type { LedgerEvent } from '../../src/ledger/events.ts';
 import { parseUsd } from '../../src/ledger/money.ts';
 import type { StampedReply } from './connection.ts';
 import type { Entry } from './store-server.ts';
-import { ROLLBACKS_ARE_EXACT } from './swarm.ts';
 import type { Incarnation, RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
@@ -57,7 +56,7 @@ export class Rollbacks {
    */
   lose(lost: readonly Entry[], how: 'failed over' | 'silently' | 'emptied' = 'failed over'): void {
     const { truth, time, incarnations } = this.#world;
-    const isForgiven = how === 'emptied' || (how === 'silently' && !ROLLBACKS_ARE_EXACT);
+    const isForgiven = how === 'emptied';
     this.count += 1;
     if (how !== 'failed over') this.forgivenAt = time.now;
     for (const { from, name, about, account, wall } of lost) {
@@ -87,7 +86,7 @@ export class Rollbacks {
   /** They leave no trace by which a gateway could see that they are gone. */
   #isSanctionRepaired(sanction: string, name: Entry['name'], how: string): boolean {
     if (how === 'failed over') return true;
-    if (how === 'emptied' || name === 'freeze' || !ROLLBACKS_ARE_EXACT) return false;
+    if (how === 'emptied' || name === 'freeze') return false;
     // A revocation is made sure of some time after it was made, once.
     const isFirst = !this.#revokedAgain.has(sanction);
     this.#revokedAgain.add(sanction);
@@ -171,21 +170,21 @@ export class Rollbacks {
     const request = truth.requests.get(id);
     const operation = truth.operations.get(id);
     if (operation) operation.isForgiven = true;
-    if (request && code !== 'old' && ROLLBACKS_ARE_EXACT) {
-      request.told.refused -= amount;
-      this.#checkWaited(request);
-      return;
-    }
     const reasons = request ? ['old', 'no_funds'] : ['below_floor', 'too_big', 'too_many_lots'];
     if (!reasons.includes(code)) this.#world.fail(`${id} was lost, and is not repeated because of ${code}`);
-    if (request) request.isDeadLetter = true;
+    if (request && code === 'no_funds') {
+      request.told.refused -= amount;
+      this.#checkWaited(request);
+    } else if (request) {
+      request.isDeadLetter = true;
+    }
   }
 
   /** The store has written something off. */
   onWriteOff(requestId: string): void {
     const request = this.#world.truth.requests.get(requestId);
     // Where nothing of it was lost, its gateway has no reason to wait.
-    if (request && request.lostBy.size > 0 && ROLLBACKS_ARE_EXACT) this.#checkWaited(request);
+    if (request && request.lostBy.size > 0) this.#checkWaited(request);
   }
 
   /** A charge that was lost is given up only after others had the time to apply again what they know. */

@@ -10,7 +10,7 @@ import type { Plant } from './plants.ts';
 import { Random } from './random.ts';
 import { Rollbacks } from './rollbacks.ts';
 import { type Entry, StoreServer } from './store-server.ts';
-import { type Account, drawSwarm, ROLLBACKS_ARE_EXACT, type Swarm } from './swarm.ts';
+import { type Account, drawSwarm, type Swarm } from './swarm.ts';
 import { chargeFor, type Incarnation, type RequestTruth, Truth } from './truth.ts';
 import { Actor, VirtualTime } from './virtual-time.ts';
 
@@ -291,8 +291,7 @@ export class World {
   /** A gateway that knew an account when it sent a command makes none of that name where it is lost. */
   #checkMade({ name, about, account, from, sentAt }: Entry): void {
     const knownSince = this.rollbacks.knownSince(from, account) ?? Infinity;
-    const mayHaveLooked = this.time.now - this.rollbacks.forgivenAt <= LONGEST_ON_ITS_WAY_MS;
-    if (!this.server.isEmpty || knownSince >= sentAt || (mayHaveLooked && !ROLLBACKS_ARE_EXACT)) return;
+    if (!this.server.isEmpty || knownSince >= sentAt) return;
     this.fail(`${name} ${about} of ${from} made ${account}, which ${from} knew and which was lost`);
   }
 
@@ -332,8 +331,7 @@ export class World {
     }
     const admission = judge({ request, by: from, sentAt, at, state, ofKey });
     // What was lost with all the files is for a backup to bring back.
-    const isJudged =
-      (ROLLBACKS_ARE_EXACT ? !this.server.isEmpty : this.rollbacks.count === 0) && !this.storeClockStepped;
+    const isJudged = !this.server.isEmpty && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };
   }
 
