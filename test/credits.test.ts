@@ -300,8 +300,13 @@ describe('an exported journal', () => {
       await store.settle(inParts);
     }
     const part = {
-      ...{ account: 'acme', at: '2026-03-04T12:00:00.000Z', id: requestId(1), key: 'label' },
-      ...{ type: 'late_charge', amount: '0.00000001', balance: '0.00' },
+      account: 'acme',
+      type: 'late_charge',
+      at: '2026-03-04T12:00:00.000Z',
+      id: requestId(1),
+      amount: '0.00000001',
+      balance: '0.00',
+      key: 'label',
     };
     expect((await exported({ account: 'acme', after: 1 })).filter((_, n) => n % 2 === 0)).toEqual([
       expect.objectContaining({ event: `acme:charge:${requestId(1)}`, amount: '0.00000001' }),

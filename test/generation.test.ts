@@ -328,13 +328,13 @@ describe('router.usage.generation', () => {
 
   it('tells all that a charge in parts comes to, with its usage', async () => {
     const store = new MemoryStore();
-    const { generation } = createUsageQueries(store, Date.now);
+    const usage = createUsageQueries(store, Date.now);
     const charge = { ...settlement(1, 30n), requestId: requestId(1, Date.now()), inParts: true };
     await store.grant({ account: 'acme', id: 'g1', amount: 10n });
     await store.settle(charge);
     await store.grant({ account: 'acme', id: 'g2', amount: 15n });
     await store.settle(charge);
-    expect(await generation('acme', charge.requestId)).toMatchObject({
+    expect(await usage.generation('acme', charge.requestId)).toMatchObject({
       state: 'settled',
       model: 'some/model',
       ending: 'finished',

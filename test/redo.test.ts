@@ -358,6 +358,46 @@ describe('a store made reliable', () => {
       });
     });
 
+    it('keeps an idempotency key that was charged from a request that was admitted meanwhile and voided', async () => {
+      const { primary, store } = await openAccount(100n);
+      const copied = primary.length;
+      const idempotencyKey = { key: hashOf('key'), body: hashOf('body') };
+      await store.admit(admission(1, 10n, { idempotencyKey }));
+      await store.settle(settlement(1, 5n, { idempotencyKey }));
+      await primary.rollBackTo(copied);
+      // Through another gateway, that knows nothing of the first.
+      expect(await primary.admit(admission(2, 10n, { idempotencyKey }))).toMatchObject({ code: 'ok' });
+      expect(await store.admit(admission(3, 10n))).toMatchObject({ code: 'ok' });
+      await primary.void({ account: 'acme', requestId: requestId(2) });
+      expect(await store.admit(admission(4, 10n, { idempotencyKey }))).toMatchObject({
+        code: 'repeated',
+        requestId: requestId(1),
+      });
+    });
+
+    it('is noticed after the renewal of a hold that is still there', async () => {
+      const { primary, store } = await openAccount(100n);
+      await store.admit(admission(1, 10n));
+      const copied = primary.length;
+      await store.settle(settlement(2, 60n));
+      const renewal = { account: 'acme', requestId: requestId(1), leaseMs: MINUTE, checkpoint: 0n };
+      await store.extend({ ...renewal, hold: 10n });
+      await primary.rollBackTo(copied);
+      expect(await store.admit(admission(3, 50n))).toMatchObject({ code: 'no_funds', available: 30n });
+    });
+
+    it('is noticed by what is left when the last that was acknowledged has ended', async () => {
+      const { primary, store } = await openAccount(100n);
+      const copied = primary.length;
+      await store.settle(settlement(2, 60n));
+      await store.admit(admission(1, 10n));
+      await primary.rollBackTo(copied);
+      // Its end is not acknowledged as one of ours: the store says that it is another's.
+      await primary.settle(settlement(1, 1n));
+      expect(await store.void({ account: 'acme', requestId: requestId(1) })).toMatchObject({ code: 'settled' });
+      expect(await store.admit(admission(3, 50n))).toMatchObject({ code: 'no_funds' });
+    });
+
     it('takes a lost hold again with the next renewal of it', async () => {
       const { primary, store } = await openAccount(100n);
       await store.settle(settlement(1, 5n));

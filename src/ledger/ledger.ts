@@ -227,11 +227,14 @@ export interface Settle extends Witnessed {
   readonly force: boolean;
   /** The request's, for a store that has lost its admission. */
   readonly idempotencyKey?: IdempotencyKey;
-  /** The store has acknowledged its admission: if it doesn't know the request, the account went back in time. */
+  /**
+   * The store has acknowledged its admission: if it neither knows the request nor may have forgotten it, the account went
+   * back in time.
+   */
   readonly wasAdmitted?: boolean;
   /**
-   * Charge now what the balance covers, and the rest when this is repeated: nothing is written off. It is charged so, too,
-   * where the account went back in time.
+   * Charge now what the balance covers, and the rest when this is repeated: nothing is written off, and nothing is charged
+   * of what was written off before. It is charged so, too, where the account went back in time.
    */
   readonly inParts?: boolean;
 }
@@ -245,7 +248,7 @@ export type SettleResult = At &
         readonly writtenOff: NanoDollars;
         readonly available: NanoDollars;
       }
-    /** Settled before: nothing was posted now; `charged` is what was then. */
+    /** Settled before: nothing was posted now; `charged` is what was by then. */
     | { readonly code: 'duplicate'; readonly charged: NanoDollars }
     | { readonly code: 'voided' }
     | { readonly code: 'unknown' | 'old' | 'no_account' }

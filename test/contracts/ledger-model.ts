@@ -188,7 +188,7 @@ export class LedgerModel {
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
       const twin = account.twin(keyId, command.idempotencyKey?.key);
-      const idempotencyKey = twin ? undefined : command.idempotencyKey;
+      const idempotencyKey = twin?.state === 'settled' ? undefined : command.idempotencyKey;
       const window = key?.window ?? -1;
       request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
       account.requests.push(request);
@@ -564,7 +564,8 @@ class Account {
     const having = this.requests.filter(
       (request) => request.key === key && request.idempotencyKey?.key === idempotencyKey,
     );
-    return having.find((request) => request.state !== 'voided' && !request.forgotten);
+    const last = having.at(-1);
+    return last && last.state !== 'voided' && !last.forgotten ? last : undefined;
   }
 
   hold(key: Key, command: Hold, now: number): void {

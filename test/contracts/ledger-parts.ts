@@ -63,8 +63,16 @@ export function describeParts(ledger: LedgerFixture): void {
       const rest = { type: 'l', id: requestId(1), key: 'k1', at: NOON + 5 };
       expect((await lines()).slice(1)).toEqual([
         {
-          ...{ type: 's', seq: 2n, at: NOON, id: requestId(1), amount: 35n, available: 0n, hold: 30n },
-          ...{ key: 'k1', model: 'some/model', usage: USAGE },
+          type: 's',
+          seq: 2n,
+          at: NOON,
+          id: requestId(1),
+          amount: 35n,
+          available: 0n,
+          hold: 30n,
+          key: 'k1',
+          model: 'some/model',
+          usage: USAGE,
         },
         { type: 'g', seq: 3n, at: NOON, id: 'g2', amount: 20n, available: 20n },
         { ...rest, seq: 4n, amount: 20n, available: 0n },

@@ -66,8 +66,6 @@ function witnessOf(
 ): Witness | undefined {
   const { seq = 0n, lowWater = 0, requests = [] } = state ?? {};
   switch (each.type) {
-    case 'payment':
-      return each;
     case 'forgotten': {
       const time = Math.max(0, lowWater + each.ms);
       const id = `${time.toString(36).padStart(9, '0')}gate0000ff`;
@@ -83,9 +81,11 @@ function witnessOf(
       const request = requests[each.nth % requests.length];
       if (!request) return undefined;
       const { id, amount } = request;
-      const state = each.state === 'as it is' ? request.state : each.state;
-      if (state === 'settled' || state === 'voided') return { type: 'request', id, state };
+      const claimed = each.state === 'as it is' ? request.state : each.state;
+      if (claimed === 'settled' || claimed === 'voided') return { type: 'request', id, state: claimed };
       return { type: 'request', id, state: 'held', hold: amount + each.more };
     }
+    default:
+      return each;
   }
 }

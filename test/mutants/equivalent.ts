@@ -527,4 +527,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
       "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 1,",
     because: 'nothing is charged to a voided request any more',
   },
+  {
+    file: 'redis/scripts/settle.ts',
+    original: 'local NO_WINDOW = -1',
+    mutant: 'local NO_WINDOW = -2',
+    because: 'neither is the window of any key',
+  },
+  {
+    file: 'redis/scripts/settle.ts',
+    original:
+      "if ARGV[10] ~= '' and not load_twin(ARGV[4], ARGV[10]) then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end",
+    mutant:
+      "if ARGV[11] ~= '' and not load_twin(ARGV[4], ARGV[10]) then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end",
+    because: 'a hash of the key comes with one of the body, or neither does',
+  },
+  {
+    file: 'books/account.ts',
+    original: 'const NO_WINDOW = -1;',
+    mutant: 'const NO_WINDOW = -2;',
+    because: 'neither is the window of any key',
+  },
 ];

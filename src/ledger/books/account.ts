@@ -300,7 +300,7 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     amount: 0n,
     checkpoint: 0n,
     tokens: 0,
-    idempotencyKey: twin ? undefined : idempotencyKey,
+    idempotencyKey: twin?.state === 'settled' ? undefined : idempotencyKey,
     due: now,
     model: undefined,
     line: undefined,

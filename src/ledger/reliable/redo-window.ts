@@ -78,11 +78,13 @@ export class WatchedAccount {
   readonly holds: Map<string, LiveHold> = new Map();
   /**
    * What was acknowledged, but for what a later line of the journal is known to come after: while these are there, so is
-   * everything. Those that were sent as witnesses last are at the end.
+   * everything. With the order in which they were acknowledged; those that were sent as witnesses last are at the end.
    */
-  readonly tips: Set<Trace> = new Set();
-  /** The tip that was acknowledged last: the first to be lost. */
-  newest: Trace | undefined;
+  readonly tips: Map<Trace, number> = new Map();
+  /** How many tips there have been. */
+  #acknowledged = 0;
+  /** The tip that was acknowledged last, while it is one. */
+  #newest: Trace | undefined;
   /** When it was last found to have everything, and how often another server may have come by then. */
   checkedAt: number;
   checkedLosses = 0;
@@ -106,25 +108,48 @@ export class WatchedAccount {
    * @param options.most - one is enough to find any rollback but one of several in a row
    */
   nextWitnesses({ except, most = MOST_WITNESSES }: { except?: Trace; most?: number } = {}): readonly Trace[] {
-    const chosen = new Set<Trace>();
-    if (this.newest && this.newest !== except && this.tips.has(this.newest)) chosen.add(this.newest);
-    for (const tip of this.tips) {
-      if (chosen.size >= most) break;
-      if (tip !== except) chosen.add(tip);
+    const newest = this.#newestTip(except);
+    if (!newest) return [];
+    const chosen = [newest];
+    for (const tip of this.tips.keys()) {
+      if (chosen.length >= most) break;
+      if (tip !== except && tip !== newest) chosen.push(tip);
     }
-    if (chosen.size < this.tips.size) {
-      for (const tip of chosen) {
-        this.tips.delete(tip);
-        this.tips.add(tip);
-      }
-    }
-    return [...chosen];
+    if (chosen.length < this.tips.size) for (const tip of chosen.slice(1)) this.#moveToEnd(tip);
+    return chosen;
   }
 
   addTip(tip: Trace): void {
+    this.#acknowledged += 1;
     this.tips.delete(tip);
-    this.tips.add(tip);
-    this.newest = tip;
+    this.tips.set(tip, this.#acknowledged);
+    this.#newest = tip;
+  }
+
+  /** The tip is the same change, said in other words. */
+  replaceTip(tip: Trace, by: Trace): void {
+    const number = this.tips.get(tip);
+    if (number === undefined) return;
+    this.tips.delete(tip);
+    this.tips.set(by, number);
+    if (this.#newest === tip) this.#newest = by;
+  }
+
+  /** The tip that was acknowledged last: the first to be lost. */
+  #newestTip(except: Trace | undefined): Trace | undefined {
+    if (this.#newest && this.#newest !== except && this.tips.has(this.#newest)) return this.#newest;
+    let newest: Trace | undefined;
+    let last = 0;
+    for (const [tip, number] of this.tips) {
+      if (number > last && tip !== except) [newest, last] = [tip, number];
+    }
+    return newest;
+  }
+
+  #moveToEnd(tip: Trace): void {
+    const number = this.tips.get(tip) ?? 0;
+    this.tips.delete(tip);
+    this.tips.set(tip, number);
   }
 }
 
@@ -252,9 +277,13 @@ export class RedoWindow {
     const { requestId } = hold.admit;
     const before = account.holds.get(requestId);
     account.holds.set(requestId, hold);
-    const wasTip = before !== undefined && account.tips.delete(before);
     // That a mere renewal was lost doesn't show, and the next one makes it good.
-    if (!before || wasTip || hold.extend.hold > before.extend.hold) account.addTip(hold);
+    if (before && hold.extend.hold <= before.extend.hold) {
+      account.replaceTip(before, hold);
+      return;
+    }
+    if (before) account.tips.delete(before);
+    account.addTip(hold);
   }
 
   /** It is not repeated any more. */
@@ -302,7 +331,6 @@ export class RedoWindow {
     for (const entry of account.changes.values()) this.#forget(entry);
     account.holds.clear();
     account.tips.clear();
-    account.newest = undefined;
     account.unpaid = undefined;
   }
 

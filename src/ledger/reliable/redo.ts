@@ -213,7 +213,7 @@ export class Redo {
    */
   async #missing(account: WatchedAccount): Promise<bigint | undefined> {
     const { store, window } = this.#options;
-    const tips = [...account.tips];
+    const tips = [...account.tips.keys()];
     for (let from = 0; from === 0 || from < tips.length; from += MOST_VERIFIED) {
       const traces = tips.slice(from, from + MOST_VERIFIED);
       const { id } = account;

@@ -271,7 +271,8 @@ const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
-const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
+const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'
+  ORDER BY state = 'settled' DESC LIMIT 1`;
 const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
 const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
   amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due, model = excluded.model,
