@@ -59,23 +59,38 @@ function repeatedKey(
   others: readonly RequestTruth[],
   uses: readonly Use[],
 ): { readonly wrong: string | undefined; readonly isExcused: boolean } {
-  const isTwin = (other: RequestTruth): boolean => other.idempotencyKey?.key === idempotencyKey?.key;
   if (!idempotencyKey) return { wrong: undefined, isExcused: false };
-  const twin = uses.find(({ request, record }) => isTwin(request) && isInForce(request, record));
-  if (twin) {
-    const where = twin.record
-      ? `which is ${twin.record.state}`
-      : 'which a rollback took, and its gateway knew';
+  const twins = others.filter((other) => other.idempotencyKey?.key === idempotencyKey.key);
+  for (const { request, record } of uses) {
+    if (!twins.includes(request) || !isInForce(request, record)) continue;
+    if (record && request.isSucceeded) continue;
+    const where = record ? `which is ${record.state}` : 'which a rollback took, and its gateway knew';
     return {
-      wrong: `${id} was admitted with the idempotency key of ${twin.request.id}, ${where}`,
+      wrong: `${id} was admitted with the idempotency key of ${request.id}, ${where}`,
       isExcused: false,
     };
   }
   // The store that was asked has lost it, or is a former primary that never had it.
-  const isExcused = others.some(
-    (other) => isTwin(other) && other.state !== 'refused' && other.intent !== 'void',
-  );
+  const isExcused = twins.some(({ state, intent }) => state !== 'refused' && intent !== 'void');
   return { wrong: undefined, isExcused };
+}
+
+/** Whether the store has another request with this one's idempotency key: applied again then, it doesn't get the key. */
+export function hasSuccessor(
+  { id, idempotencyKey }: RequestTruth,
+  { requests }: AccountState,
+  ofKey: readonly RequestTruth[],
+): boolean {
+  const records = new Map(requests.map((record) => [record.id, record]));
+  return ofKey.some((other) => {
+    const record = records.get(other.id);
+    return (
+      other.id !== id &&
+      other.idempotencyKey?.key === idempotencyKey?.key &&
+      record?.idempotencyKey !== undefined &&
+      record.state !== 'voided'
+    );
+  });
 }
 
 /** It stands for its idempotency key: a request that was voided doesn't. */
@@ -129,12 +144,17 @@ function spentOf({ request, record }: Use): bigint {
   return charged ?? (intent < held.amount ? intent : held.amount);
 }
 
-/** It counts against limits per minute. */
+/**
+ * It counts against limits per minute.
+ *
+ * What a rollback took is counted when it is applied again, unless that is more than a minute later, or it was voided,
+ * and got nothing; a process that died applies nothing again.
+ */
 function isCounted({ request }: Use, at: number): boolean {
-  const { admission, wasAdmitted, isOffline, lostBy, gateway } = request;
+  const { admission, wasAdmitted, isOffline, lostBy, gateway, intent } = request;
   if (!admission || !wasAdmitted || isOffline) return false;
-  // It is counted when it is applied again, unless that is more than a minute later; a process that died can't do that.
-  return lostBy.size === 0 || (!gateway.died && admission.at > at - MINUTE_MS);
+  if (lostBy.size === 0) return true;
+  return !gateway.died && intent !== 'void' && admission.at > at - MINUTE_MS;
 }
 
 /** What is given back is negative. */

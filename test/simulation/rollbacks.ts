@@ -2,7 +2,6 @@ import type { LedgerEvent } from '../../src/ledger/events.ts';
 import { parseUsd } from '../../src/ledger/money.ts';
 import type { StampedReply } from './connection.ts';
 import type { Entry } from './store-server.ts';
-import { ROLLBACKS_ARE_EXACT } from './swarm.ts';
 import type { Incarnation, RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
@@ -34,6 +33,10 @@ export class Rollbacks {
   readonly #falls: Fall[] = [];
   /** Account -> when something of it was lost last. */
   readonly #lostAt = new Map<string, number>();
+  /** Gateway and account -> when the gateway told that the account is lost. */
+  readonly #seenEmptyAt = new Map<string, number>();
+  /** Revocations that were lost without a sign. */
+  readonly #revokedAgain = new Set<string>();
   /** What arrives may be a copy of what arrived before. */
   readonly comesTwice: boolean;
   count = 0;
@@ -49,14 +52,14 @@ export class Rollbacks {
   /**
    * Commands that were acknowledged, perhaps, and are gone.
    *
-   * @param how - no repair is promised of what was lost with all the files, nor of a freeze that was lost without a sign
+   * @param how - no repair is promised of what was lost with all the files
    */
   lose(lost: readonly Entry[], how: 'failed over' | 'silently' | 'emptied' = 'failed over'): void {
     const { truth, time, incarnations } = this.#world;
-    const isForgiven = how === 'emptied' || (how === 'silently' && !ROLLBACKS_ARE_EXACT);
+    const isForgiven = how === 'emptied';
     this.count += 1;
     if (how !== 'failed over') this.forgivenAt = time.now;
-    for (const { from, name, about, account } of lost) {
+    for (const { from, name, about, account, wall } of lost) {
       const by = incarnations.get(from);
       if (!by || about === '') continue;
       this.#world.note(`lost: ${name} ${about} of ${from}`);
@@ -66,14 +69,28 @@ export class Rollbacks {
       if (request) request.lostAt = time.now;
       const operation = truth.operations.get(about);
       if (operation && how === 'emptied') operation.isDurable = false;
+      // A gateway that saw the account empty has forgotten what it knew of it.
+      const isForgotten = (this.#seenEmptyAt.get(`${from} ${account}`) ?? 0) > wall;
       for (const each of [request, operation]) {
         each?.lostBy.add(by);
-        if (each && isForgiven) each.isForgiven = true;
+        if (each && (isForgiven || isForgotten)) each.isForgiven = true;
       }
-      if (how !== 'failed over' && name === 'freeze') truth.sanctions.delete(account);
-      if (isForgiven && name === 'revokeKey') truth.sanctions.delete(`${account} ${about}`);
+      const sanction = name === 'freeze' ? account : name === 'revokeKey' ? `${account} ${about}` : undefined;
+      if (sanction !== undefined && !this.#isSanctionRepaired(sanction, name, how)) {
+        truth.sanctions.delete(sanction);
+      }
     }
     if (how === 'emptied') this.#forgiveUnrepaired();
+  }
+
+  /** They leave no trace by which a gateway could see that they are gone. */
+  #isSanctionRepaired(sanction: string, name: Entry['name'], how: string): boolean {
+    if (how === 'failed over') return true;
+    if (how === 'emptied' || name === 'freeze') return false;
+    // A revocation is made sure of some time after it was made, once.
+    const isFirst = !this.#revokedAgain.has(sanction);
+    this.#revokedAgain.add(sanction);
+    return isFirst;
   }
 
   /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
@@ -136,6 +153,9 @@ export class Rollbacks {
 
   onEvent(by: Incarnation, event: LedgerEvent): void {
     if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
+    if (event.type === 'account_lost') {
+      this.#seenEmptyAt.set(`${by.name} ${event.account}`, this.#world.time.now);
+    }
     if (event.type === 'repair_refused')
       this.#onRefused(event.id, event.code, parseUsd(event.amount, 'amount'));
     if (event.type === 'write_off') {
@@ -150,21 +170,21 @@ export class Rollbacks {
     const request = truth.requests.get(id);
     const operation = truth.operations.get(id);
     if (operation) operation.isForgiven = true;
-    if (request && code !== 'old' && ROLLBACKS_ARE_EXACT) {
-      request.told.refused -= amount;
-      this.#checkWaited(request);
-      return;
-    }
     const reasons = request ? ['old', 'no_funds'] : ['below_floor', 'too_big', 'too_many_lots'];
     if (!reasons.includes(code)) this.#world.fail(`${id} was lost, and is not repeated because of ${code}`);
-    if (request) request.isDeadLetter = true;
+    if (request && code === 'no_funds') {
+      request.told.refused -= amount;
+      this.#checkWaited(request);
+    } else if (request) {
+      request.isDeadLetter = true;
+    }
   }
 
   /** The store has written something off. */
   onWriteOff(requestId: string): void {
     const request = this.#world.truth.requests.get(requestId);
     // Where nothing of it was lost, its gateway has no reason to wait.
-    if (request && request.lostBy.size > 0 && ROLLBACKS_ARE_EXACT) this.#checkWaited(request);
+    if (request && request.lostBy.size > 0) this.#checkWaited(request);
   }
 
   /** A charge that was lost is given up only after others had the time to apply again what they know. */

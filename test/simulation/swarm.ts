@@ -5,15 +5,6 @@ import type { Habits } from './provider.ts';
 import { priceOf } from './provider.ts';
 import type { Random } from './random.ts';
 
-/**
- * Worlds are judged by what the ledger is to promise across rollbacks: idempotency keys and limits hold for whoever knew
- * of what was lost, a charge is written off only where its balance was spent, and what was lost without a sign is found.
- */
-export const ROLLBACKS_ARE_EXACT = process.env['SIM_EXACT'] === '1';
-
-/** Prompts can have more tokens than are estimated: a hold that is smaller than wanted must cover a token a byte. */
-const CLAMPS_BY_BYTES = process.env['SIM_CLAMP'] === '1';
-
 /** What can be done to a world; each seed does some of it. */
 export const FAULTS = [
   'partition',
@@ -34,9 +25,6 @@ export const FAULTS = [
   'full disk',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
-const KNOWN_FAULTS = FAULTS.filter(
-  (fault) => ROLLBACKS_ARE_EXACT || !(fault === 'takeover' || fault === 'flush'),
-) as [Fault, ...Fault[]];
 
 export interface Account {
   readonly id: string;
@@ -75,7 +63,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   // Half of the seeds have few faults of many kinds, the others many of few kinds.
   const kinds = random.pick([0, 1, 2, 3, 6]);
   const faults = new Map<Fault, number>();
-  for (let n = 0; n < kinds; n++) faults.set(random.pick(KNOWN_FAULTS), random.between(1, 3));
+  for (let n = 0; n < kinds; n++) faults.set(random.pick(FAULTS), random.between(1, 3));
   for (const each of focus) faults.set(each, 6);
   const isReliable = focus.length > 0 || random.chance(0.9);
   if (!isReliable) for (const each of FAULTS) if (isRollback(each)) faults.delete(each);
@@ -107,7 +95,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
       cuts: some(0.4),
       omits: some(0.6),
       lies: random.chance(0.2) ? 0.3 : 0,
-      dense: CLAMPS_BY_BYTES && random.chance(0.3) ? 0.5 : 0,
+      dense: random.chance(0.3) ? 0.5 : 0,
       overDelivers: some(0.4),
       clientsLeave: some(0.6),
       clientsNameRequests: random.pick([0, 0.2, 0.8]),

@@ -56,6 +56,8 @@ export class RequestTruth {
   held: { readonly amount: bigint } = { amount: 0n };
   heldAtFirst = 0n;
   admission: Admission | undefined;
+  /** It was applied again when the store had another request with its idempotency key. */
+  isSucceeded = false;
   /** It took of the offline allowance. */
   isOffline = false;
   /** Its provider has received it. */

@@ -3,7 +3,6 @@ import { audit } from '../../src/ledger/operations/audit.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
 import { openingOf } from './operator.ts';
-import { ROLLBACKS_ARE_EXACT } from './swarm.ts';
 import { checkpointAtMost, type RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
@@ -131,27 +130,27 @@ function wrongCharge(world: World, request: RequestTruth, posted: Posted): strin
 /** Charged in full; or operators know what was not. */
 function isExact({ lostBy, told }: RequestTruth, { charged, writtenOff }: Posted, exact: bigint): boolean {
   const rest = exact - charged;
-  // The books of an account that went back in time lack what was written off before.
-  const known = [told.writtenOff, told.refused, told.writtenOff + told.refused];
-  if (lostBy.size > 0 && ROLLBACKS_ARE_EXACT) return rest === 0n || known.includes(rest);
-  return rest === writtenOff || (lostBy.size > 0 && rest === told.writtenOff);
+  // The books of an account that went back in time lack what was written off before, and what a repair gave up.
+  if (lostBy.size > 0) return rest === 0n || (rest === told.writtenOff && told.refused <= rest);
+  return rest === writtenOff;
 }
 
 /** Of the requests with one idempotency key one is charged; more only where that could not be known. */
 function chargedTwice(
-  { truth, rollbacks, storeClockStepped }: World,
+  { truth, storeClockStepped }: World,
   account: string,
   posted: ReadonlyMap<string, Posted>,
 ): string | undefined {
-  if (storeClockStepped || (rollbacks.count > 0 && !ROLLBACKS_ARE_EXACT)) return undefined;
+  if (storeClockStepped) return undefined;
   const seen = new Map<string, { readonly charged: string[]; excused: number }>();
-  for (const { id, account: of, key, idempotencyKey, admission, isForgiven } of truth.requests.values()) {
+  for (const request of truth.requests.values()) {
+    const { id, account: of, key, idempotencyKey, admission, isForgiven, isSucceeded } = request;
     if (of !== account || !idempotencyKey || isForgiven) continue;
     const name = `${key} ${idempotencyKey.key}`;
     const twins = seen.get(name) ?? { charged: [], excused: 0 };
     seen.set(name, twins);
     if ((posted.get(id)?.charged ?? 0n) > 0n) twins.charged.push(id);
-    if (admission?.isExcused) twins.excused += 1;
+    if (admission?.isExcused || isSucceeded) twins.excused += 1;
   }
   for (const { charged, excused } of seen.values()) {
     if (charged.length > 1 + excused) return `${charged.join(' and ')} were charged, of one idempotency key`;

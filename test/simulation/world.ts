@@ -3,14 +3,14 @@ import type { Admit, AdmitResult, SettleResult } from '../../src/ledger/ledger.t
 import { parseUsd } from '../../src/ledger/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
-import { judge } from './admissions.ts';
+import { hasSuccessor, judge } from './admissions.ts';
 import { Gateway, type GatewayTerms, type GatewayWitness } from './gateway.ts';
 import { wrongAdmit, wrongState } from './invariants.ts';
 import type { Plant } from './plants.ts';
 import { Random } from './random.ts';
 import { Rollbacks } from './rollbacks.ts';
 import { type Entry, StoreServer } from './store-server.ts';
-import { type Account, drawSwarm, ROLLBACKS_ARE_EXACT, type Swarm } from './swarm.ts';
+import { type Account, drawSwarm, type Swarm } from './swarm.ts';
 import { chargeFor, type Incarnation, type RequestTruth, Truth } from './truth.ts';
 import { Actor, VirtualTime } from './virtual-time.ts';
 
@@ -275,6 +275,7 @@ export class World {
     if (name === 'void' && VOIDED.has(code)) this.voided.add(about);
     if (name === 'settle' && code === 'ok') {
       this.rollbacks.onSettled(from, account, about);
+      if (request && request.idempotencyKey && request.lostBy.size > 0) this.#checkSuccessor(entry, request);
       if ((result as Extract<SettleResult, { code: 'ok' }>).writtenOff > 0n) this.rollbacks.onWriteOff(about);
     }
     if ((name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n) {
@@ -290,9 +291,21 @@ export class World {
   /** A gateway that knew an account when it sent a command makes none of that name where it is lost. */
   #checkMade({ name, about, account, from, sentAt }: Entry): void {
     const knownSince = this.rollbacks.knownSince(from, account) ?? Infinity;
-    const mayHaveLooked = this.time.now - this.rollbacks.forgivenAt <= LONGEST_ON_ITS_WAY_MS;
-    if (!this.server.isEmpty || knownSince >= sentAt || (mayHaveLooked && !ROLLBACKS_ARE_EXACT)) return;
+    if (!this.server.isEmpty || knownSince >= sentAt) return;
     this.fail(`${name} ${about} of ${from} made ${account}, which ${from} knew and which was lost`);
+  }
+
+  #checkSuccessor({ account, from }: Entry, request: RequestTruth): void {
+    const ofKey = this.truth.ofKey(account, request.key);
+    this.server
+      .insideFor(from)
+      .snapshot(account)
+      .then(
+        (state) => {
+          if (state) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
+        },
+        (error: unknown) => this.fail(String(error)),
+      );
   }
 
   async #onAdmit({ run, about: id, account, from, sentAt, at }: Entry, result: AdmitResult): Promise<void> {
@@ -310,10 +323,15 @@ export class World {
     const state = await this.server.insideFor(from).snapshot(account);
     const wrong = wrongAdmit(admit, result, state);
     if (wrong !== undefined) this.fail(wrong);
-    if (!request || !state || admit.reassert) return;
+    if (!request || !state) return;
     const ofKey = this.truth.ofKey(account, request.key);
+    if (admit.reassert) {
+      if (request.idempotencyKey) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
+      return;
+    }
     const admission = judge({ request, by: from, sentAt, at, state, ofKey });
-    const isJudged = (ROLLBACKS_ARE_EXACT || this.rollbacks.count === 0) && !this.storeClockStepped;
+    // What was lost with all the files is for a backup to bring back.
+    const isJudged = !this.server.isEmpty && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };
   }
 
@@ -332,10 +350,10 @@ export class World {
   }
 }
 
-/** Its provider kept to the limit that it was told, and nothing grew meanwhile: its hold covers what it costs. */
+/** Its provider kept to the limit that it was told, and that was made for the longest prompt: its hold covers what it costs. */
 function keepsToHold({ plan }: RequestTruth, { holdMode }: GatewayTerms): boolean {
   const isHonest = !plan.overDelivers && (plan.usage === 'true' || plan.usage === 'omitted');
-  return isHonest && !(holdMode === 'adaptive' && plan.stream);
+  return isHonest && holdMode !== 'adaptive';
 }
 
 const VOIDED: ReadonlySet<string> = new Set(['ok', 'duplicate', 'planted']);
