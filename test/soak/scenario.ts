@@ -48,7 +48,7 @@ const HELD_MS = 60_000;
 const REAL_LEASE_MS = 150_000;
 const CLIENTS_MS = 45_000;
 const CLEANUP_MS = 10_000;
-const LONGEST_ENDING_MS = 240_000;
+const LONGEST_ENDING_MS = 360_000;
 
 /** Runs it to its end, and gathers all that is known of it; undefined where it can't be run. */
 export async function runScenario(scenario: Scenario, run: ScenarioRun): Promise<Evidence | undefined> {
