@@ -173,7 +173,8 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     if (request?.state === 'settled') {
       if (!inParts || !account.chargeMore(request, amount, this.#floor, now)) {
-        return reply({ code: 'duplicate', charged: request.charged });
+        const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
+        return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
       return reply({ code: 'ok', charged: request.charged, writtenOff: 0n, available: account.available() });
     }
@@ -289,7 +290,9 @@ export class LedgerModel {
 
   verify({ account: name, ...command }: Verify): VerifyResult {
     const account = this.#accounts.get(name);
-    return this.#replies(name, account?.lacks(command))({ code: account ? 'ok' : 'no_account' });
+    const missing = account?.missing(command) ?? [];
+    const reply = this.#replies(name, missing.length > 0);
+    return reply({ code: account ? 'ok' : 'no_account', ...(missing.length > 0 && { missing }) });
   }
 
   /** Ends and forgets everything that is due; the choice that a small budget leaves is the store's. */
@@ -640,17 +643,26 @@ class Account {
 
   /** A charge in parts goes on, unless its rest was written off, as far as that is known; says whether anything moved. */
   chargeMore(request: Request, amount: bigint, floor: bigint, now: number): boolean {
-    const { id, key, line = 0n } = request;
-    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    const { id, key } = request;
     const missing = amount - request.charged;
     const spendable = this.available() - floor;
     const moved = missing < spendable ? missing : spendable;
-    if (first?.writtenOff || moved <= 0n) return false;
+    if (!this.isPart(request, amount) || moved <= 0n) return false;
     this.burn(moved);
     request.charged += moved;
     this.write(now, { type: 'l', id, amount: moved, key });
     this.expireCredit(now);
     return true;
+  }
+
+  isPart({ charged, line = 0n }: Request, amount: bigint): boolean {
+    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    return charged < amount && !first?.writtenOff;
+  }
+
+  /** Which of the witnesses are missing, by their places. */
+  missing({ witnesses = [] }: Witnessed): number[] {
+    return [...witnesses.keys()].filter((place) => !this.#has(witnesses[place]!));
   }
 
   /** Whether one of the witnesses is missing. */
