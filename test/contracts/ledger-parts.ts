@@ -112,7 +112,6 @@ export function describeParts(ledger: LedgerFixture): void {
       expect(await inParts(1, 60n)).toEqual({
         code: 'duplicate',
         charged: 30n,
-        isPart: true,
         now: NOON,
         seq: 3n,
       });
@@ -326,7 +325,13 @@ export function describeParts(ledger: LedgerFixture): void {
         rolledBack: true,
       });
       await voidRequest(99);
-      expect(await settle(1, 50n, command)).toEqual({ code: 'duplicate', charged: 20n, now: NOON, seq: 2n });
+      expect(await settle(1, 50n, command)).toEqual({
+        code: 'duplicate',
+        charged: 20n,
+        isPart: true,
+        now: NOON,
+        seq: 2n,
+      });
       expect(await inParts(1, 50n)).toMatchObject({ code: 'ok', charged: 50n });
     });
 
