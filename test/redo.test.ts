@@ -394,7 +394,9 @@ describe('a store made reliable', () => {
       await primary.rollBackTo(copied);
       // Its end is not acknowledged as one of ours: the store says that it is another's.
       await primary.settle(settlement(1, 1n));
-      expect(await store.void({ account: 'acme', requestId: requestId(1) })).toMatchObject({ code: 'settled' });
+      expect(await store.void({ account: 'acme', requestId: requestId(1) })).toMatchObject({
+        code: 'settled',
+      });
       expect(await store.admit(admission(3, 50n))).toMatchObject({ code: 'no_funds' });
     });
 

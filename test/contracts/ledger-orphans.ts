@@ -22,14 +22,26 @@ export function describeOrphans(ledger: LedgerFixture): void {
       expect(await admit(3, 30n, { key: 'k2', idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
     });
 
-    it('leaves it with another request that took it', async () => {
+    it('leaves it with another request that took it and was charged', async () => {
       await admit(2, 30n, { idempotencyKey: NAME });
+      await settle(2, 5n);
       expect(await orphan(1)).toMatchObject({ code: 'ok', charged: 12n });
       expect(await record(1)).not.toHaveProperty('idempotencyKey');
       expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
         code: 'repeated',
         requestId: requestId(2),
-        state: 'held',
+        state: 'settled',
+      });
+    });
+
+    it('takes it from one that runs, and may yet be voided', async () => {
+      await admit(2, 30n, { idempotencyKey: NAME });
+      await orphan(1);
+      await voidRequest(2);
+      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
+        code: 'repeated',
+        requestId: requestId(1),
+        state: 'settled',
       });
     });
 
