@@ -188,7 +188,8 @@ export class LedgerModel {
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
       const twin = account.twin(keyId, command.idempotencyKey?.key);
-      const idempotencyKey = twin?.state === 'settled' ? undefined : command.idempotencyKey;
+      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
+      const idempotencyKey = twin?.idempotencyKey ? undefined : command.idempotencyKey;
       const window = key?.window ?? -1;
       request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
       account.requests.push(request);
@@ -564,8 +565,7 @@ class Account {
     const having = this.requests.filter(
       (request) => request.key === key && request.idempotencyKey?.key === idempotencyKey,
     );
-    const last = having.at(-1);
-    return last && last.state !== 'voided' && !last.forgotten ? last : undefined;
+    return having.find((request) => request.state !== 'voided' && !request.forgotten);
   }
 
   hold(key: Key, command: Hold, now: number): void {
@@ -705,7 +705,7 @@ interface Request {
   readonly id: string;
   readonly key: string;
   readonly window: number;
-  readonly idempotencyKey: IdempotencyKey | undefined;
+  idempotencyKey: IdempotencyKey | undefined;
   state: RequestRecord['state'];
   hold: bigint;
   charged: bigint;
