@@ -316,7 +316,11 @@ export interface Verify extends Required<Witnessed> {
   readonly account: string;
 }
 
-export type VerifyResult = At & { readonly code: 'ok' | 'no_account' };
+export type VerifyResult = At & {
+  readonly code: 'ok' | 'no_account';
+  /** Which of the witnesses are missing, by their places from 0; undefined where none is. */
+  readonly missing?: readonly number[];
+};
 
 export interface Balance {
   /** What can be spent now. */

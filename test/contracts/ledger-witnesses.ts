@@ -63,7 +63,7 @@ export function describeWitnesses(ledger: LedgerFixture): void {
         code: 'ok',
         now: NOON + MINUTE,
         seq: 4n,
-        ...(!there && { rolledBack: true }),
+        ...(!there && { rolledBack: true, missing: [0] }),
       });
     });
 
@@ -131,7 +131,10 @@ export function describeWitnesses(ledger: LedgerFixture): void {
       expect(await verify(there)).toEqual({ code: 'ok', now: NOON + MINUTE, seq: 4n });
       expect(await verify([])).toEqual({ code: 'ok', now: NOON + MINUTE, seq: 4n });
       for (const place of [0, 2, 4]) {
-        expect(await verify(there.toSpliced(place, 0, MISSING))).toMatchObject({ rolledBack: true });
+        expect(await verify(there.toSpliced(place, 0, MISSING))).toMatchObject({
+          rolledBack: true,
+          missing: [place],
+        });
       }
     });
 

@@ -28,6 +28,7 @@ export interface Books {
 }
 
 const DAY_MS = 25 * 60 * 60 * 1000;
+const SWEEPS_MS = 60_000;
 const POLL_MS = 500;
 
 /** Waits until nothing is held, and reads it all. */
@@ -57,7 +58,8 @@ function openBooks(url: string, now: () => number = Date.now): LedgerStore {
 async function rememberedADayLater(url: string, names: readonly string[]): Promise<number> {
   const store = openBooks(url, () => Date.now() + DAY_MS);
   try {
-    while ((await store.sweep(10_000)) > 0);
+    const endsAt = Date.now() + SWEEPS_MS;
+    while (Date.now() < endsAt && (await store.sweep(10_000)) > 0);
     const states = await Promise.all(names.map((name) => store.snapshot(name)));
     return states.reduce((sum, state) => sum + (state?.requests.length ?? 0), 0);
   } finally {

@@ -16,6 +16,8 @@ export interface RepeatedCharge {
 
 /** Through another gateway than the first one's a retry may be admitted until that has repaired its account. */
 const WINDOW_MS = 30_000;
+/** It is settled so much later than its client has its answer, at most. */
+const SLACK_MS = 2000;
 
 /** Keys of clients under which more than one request was charged. */
 export function judgeIdempotency(evidence: Evidence): readonly RepeatedCharge[] {
@@ -30,20 +32,16 @@ export function judgeIdempotency(evidence: Evidence): readonly RepeatedCharge[] 
     const requests = charged.toSorted((one, other) => one.tried!.sentAt - other.tried!.sentAt);
     const [first, second] = requests.map(({ tried }) => tried!);
     const { losses } = evidence.timeline;
-    const loss = losses.findLast(
-      ({ from, to }) => first!.sentAt < to && from < second!.sentAt && to < settledAt(second!),
+    const loss = losses.find(
+      ({ from, to }) => first!.sentAt < to && from < (first!.endedAt ?? Infinity) + SLACK_MS,
     );
     const sinceRollbackMs = loss && second!.sentAt - loss.to;
     const isInWindow =
-      sinceRollbackMs !== undefined && sinceRollbackMs < WINDOW_MS && first!.run !== second!.run;
+      sinceRollbackMs !== undefined && sinceRollbackMs < WINDOW_MS && first!.place !== second!.place;
     return [
       { idempotencyKey, requests, isInWindow, ...(sinceRollbackMs !== undefined && { sinceRollbackMs }) },
     ];
   });
-}
-
-function settledAt({ endedAt = Infinity }: { readonly endedAt?: number }): number {
-  return endedAt;
 }
 
 /** A limit of a key that was exceeded. */

@@ -28,6 +28,8 @@ export interface OperatorsOptions {
 
 const REFUSALS = ['conflict', 'too_big', 'too_many_lots', 'below_floor', 'no_account'];
 const PLENTY = '1000';
+/** What is asked of gateways that live has an answer by then. */
+const HOLD_MS = 15_000;
 /** A few seconds' worth. */
 const BUDGET = 6_000_000n;
 const POOR = ['poor-0', 'poor-1', 'poor-2'];
@@ -73,7 +75,7 @@ export class Operators {
   async hold(): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;
-    await Promise.all(this.#running);
+    await Promise.race([Promise.all(this.#running), pause(HOLD_MS)]);
     return () => {
       this.#held = undefined;
       resolve();
@@ -91,7 +93,7 @@ export class Operators {
       else if (drawn < 0.8)
         this.#begin(this.#change('grant', 'rich-0', BigInt(random.between(1, 9)) * 100_000n));
       else if (drawn < 0.9)
-        this.#begin(this.#change('adjust', 'rich-1', BigInt(random.between(-9, 9)) * 1001n));
+        this.#begin(this.#change('adjust', 'rich-1', random.pick([-7007n, -1001n, 1001n, 9009n])));
       else if (drawn < 0.95) this.#begin(this.#renameKey());
       else this.#begin(this.#replaceBudgetKey(payers));
     }

@@ -47,23 +47,38 @@ const QUIET_MS = 35_000;
 const HELD_MS = 60_000;
 const REAL_LEASE_MS = 150_000;
 const CLIENTS_MS = 45_000;
+const CLEANUP_MS = 10_000;
+const LONGEST_ENDING_MS = 360_000;
 
 /** Runs it to its end, and gathers all that is known of it; undefined where it can't be run. */
 export async function runScenario(scenario: Scenario, run: ScenarioRun): Promise<Evidence | undefined> {
   const cleanups: (() => unknown)[] = [];
+  let phase = '';
+  const enter = (next: string): void => {
+    phase = next;
+  };
+  const staged = stage(scenario, run, enter, (cleanup) => cleanups.unshift(cleanup));
+  const overdue = pause(run.loadMs + LONGEST_ENDING_MS, undefined, { ref: false }).then(() => {
+    throw new Error(`It hangs: ${phase}`);
+  });
   try {
-    return await stage(scenario, run, (cleanup) => cleanups.unshift(cleanup));
+    return await Promise.race([staged, overdue]);
   } finally {
-    for (const cleanup of cleanups) await cleanup();
+    for (const cleanup of cleanups) await Promise.race([cleanup(), pause(CLEANUP_MS)]);
   }
 }
 
-/** @param finallyDo - is given what must be done in the end, in the reverse order */
+/**
+ * @param enter - is told what comes next
+ * @param finallyDo - is given what must be done in the end, in the reverse order
+ */
 async function stage(
   scenario: Scenario,
   run: ScenarioRun,
+  enter: (phase: string) => void,
   finallyDo: (cleanup: () => unknown) => void,
 ): Promise<Evidence | undefined> {
+  enter('the start of its store');
   const random = new Random(run.seed);
   const timeline = new Timeline();
   const provider = await startSoakProvider();
@@ -88,7 +103,9 @@ async function stage(
   const expect = provider.expect.bind(provider);
   const load = new Load({ random: random.fork(), places, payers, expect, rate: run.rate });
   const operators = new Operators({ random: random.fork(), places, payers });
+  enter('the start of its gateways');
   await Promise.all(places.map((place) => place.start()));
+  enter('the first grants and keys');
   await operators.open();
 
   const memory = watchMemory(places);
@@ -96,17 +113,21 @@ async function stage(
   const stopping = new AbortController();
   const working = [load.run(stopping.signal), operators.run(stopping.signal)];
   const endsAt = Date.now() + run.loadMs - CALM_MS;
+  enter('a fault');
   await strikeUntilTheEnd(
     { places, operators, timeline, random: random.fork(), endsAt },
     scenario.nemeses(world),
   );
+  enter('the end of the load');
   await pause(CALM_MS);
   stopping.abort();
   const stoppedAt = Date.now();
   await Promise.race([Promise.all(working), pause(CLIENTS_MS)]);
   const quietMs = timeline.faults.length > 0 ? QUIET_MS : 2000;
   await pause(Math.max(0, stoppedAt + quietMs - Date.now()));
+  enter('the charges that wait');
   await untilPosted(places);
+  enter('the books');
   const heldMs = scenario.hasRealPace ? REAL_LEASE_MS : HELD_MS;
   return {
     runs: places.flatMap(({ runs }) => runs),

@@ -21,10 +21,11 @@ export function witnessed<Command extends Witnessed, Reply extends At>(
   };
 }
 
-export const verify: Transition<Verify, VerifyResult> = witnessed((account, _command, now) => ({
-  code: account ? 'ok' : 'no_account',
-  ...stamp(account, now),
-}));
+export const verify: Transition<Verify, VerifyResult> = witnessed((account, { witnesses }, now) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const missing = [...witnesses.keys()].filter((place) => !has(account, witnesses[place] as Witness));
+  return { code: 'ok', ...(missing.length > 0 && { missing }), ...stamp(account, now) };
+});
 
 /** A request that was admitted is a witness of its own settle. */
 export function withAdmission(command: Settle): Settle {

@@ -32,9 +32,11 @@ const TICK_MS = 1000;
 const ROUND_TICKS = 5;
 const MOST_CHECKS_A_ROUND = 250;
 /** Checks, and repetitions of one kind for one account, that run at once. */
-const AT_ONCE = 16;
+const AT_ONCE = 32;
 /** Looked for by one command. */
 const MOST_VERIFIED = 200;
+/** A repair ends after so many: what another rollback takes is found by the next command. */
+const MOST_PASSES = 5;
 const LONGEST_PAUSE_MS = 500;
 /** How long a charge that the balance doesn't cover waits for credits that other gateways may apply again. */
 const UNPAID_MS = CHECK_AFTER_MS + 10_000;
@@ -113,7 +115,12 @@ export class Redo {
     account.era += 1;
     account.seq = found;
     this.#options.tell({ type: 'rollback', account: id, expected: String(expected), found: String(found) });
-    const repair: Repair = { reapplied: 0, done: Promise.resolve() };
+    const repair: Repair = {
+      era: account.era,
+      hopeless: new Set(),
+      reapplied: 0,
+      done: Promise.resolve(),
+    };
     this.#repairs.set(account, repair);
     repair.done = this.#repair(account, repair).finally(() => this.#repairs.delete(account));
     // Whoever waits for it hears of it; it fails only by being closed.
@@ -199,38 +206,41 @@ export class Redo {
   async #check(account: WatchedAccount): Promise<void> {
     const { losses } = this.#listener;
     const startedAt = this.#options.now();
-    const found = await this.#missing(account);
-    if (found !== undefined) return this.repair(account, found);
+    const { missing, seq } = await this.#lookFor(account, [...account.tips.keys()]);
+    if (missing.size > 0) return this.repair(account, seq);
     if (await this.#lacksKeys(account, losses)) return this.repair(account, account.seq);
     account.checkedAt = startedAt;
     account.checkedLosses = losses;
   }
 
   /**
-   * Where the journal is if one of the tips is missing; undefined if none is.
+   * Which of these are missing, and where the journal is.
    *
    * An account that isn't there at all is told of, and has nothing to be repaired.
    */
-  async #missing(account: WatchedAccount): Promise<bigint | undefined> {
+  async #lookFor(
+    account: WatchedAccount,
+    traces: readonly Trace[],
+  ): Promise<{ readonly missing: ReadonlySet<Trace>; readonly seq: bigint }> {
     const { store, window } = this.#options;
-    const tips = [...account.tips.keys()];
-    for (let from = 0; from === 0 || from < tips.length; from += MOST_VERIFIED) {
-      const traces = tips.slice(from, from + MOST_VERIFIED);
-      const { id } = account;
+    const { id } = account;
+    const missing = new Set<Trace>();
+    let { seq } = account;
+    for (let from = 0; from === 0 || from < traces.length; from += MOST_VERIFIED) {
+      const some = traces.slice(from, from + MOST_VERIFIED);
       const { reply } = await this.#listener.ask(
         account,
         (witnesses) => store.verify({ account: id, witnesses }),
-        traces,
+        some,
       );
-      if (account.lost) return undefined;
-      if (reply.code === 'no_account') {
-        if (account.isKnown) this.#listener.lose(account);
-        return undefined;
-      }
-      if (reply.rolledBack) return reply.seq;
-      window.sawTogether(account, traces);
+      if (reply.code === 'no_account' && account.isKnown) this.#listener.lose(account);
+      if (reply.code === 'no_account' || account.lost) return { missing: new Set(), seq };
+      ({ seq } = reply);
+      const lost = (reply.missing ?? []).flatMap((place) => some[place] ?? []);
+      for (const each of lost) missing.add(each);
+      if (lost.length === 0) window.sawTogether(account, some);
     }
-    return undefined;
+    return { missing, seq };
   }
 
   /** Makes sure of what leaves no trace: says whether a key is missing. */
@@ -249,18 +259,24 @@ export class Redo {
 
   async #repair(account: WatchedAccount, repair: Repair): Promise<void> {
     const { now, tell } = this.#options;
-    for (let isWhole = false; !isWhole;) {
+    for (let passes = 0; passes < MOST_PASSES; passes++) {
       const { losses } = this.#listener;
       const startedAt = now();
-      for (const changes of inOrderOfRepetition(account)) {
+      const traces = tracesOf(account).filter((trace) => !repair.hopeless.has(trace));
+      const { missing } = await this.#deliver(account, () => this.#lookFor(account, traces));
+      if (account.lost) return;
+      // What leaves no trace is repeated once; that all else is there is seen by the pass after its repetition.
+      if (passes > 0 && missing.size === 0) {
+        account.checkedAt = startedAt;
+        account.checkedLosses = losses;
+        break;
+      }
+      for (const changes of inOrderOfRepetition(account, missing, passes === 0)) {
         await inTurn(changes, (change) =>
           this.#deliver(account, () => this.#repeat(account, change, repair)),
         );
       }
-      isWhole = (await this.#deliver(account, () => this.#missing(account))) === undefined;
       if (account.lost) return;
-      account.checkedAt = startedAt;
-      account.checkedLosses = losses;
     }
     // What was sent meanwhile says nothing of what is there now.
     account.era += 1;
@@ -270,9 +286,13 @@ export class Redo {
   }
 
   async #repeat(account: WatchedAccount, change: Change | LiveHold, repair: Repair): Promise<void> {
-    if (account.lost) return;
-    const { reapplied, refused, charged } = await this.#repetitions.repeat(account, change);
+    if (account.lost || account.era !== repair.era) return;
+    const { reapplied, isGone, refused, charged } = await this.#repetitions.repeat(account, change);
     if (reapplied) repair.reapplied += 1;
+    if (isGone && isTrace(change)) {
+      repair.hopeless.add(change);
+      account.tips.delete(change);
+    }
     if (refused !== undefined && 'posted' in change) this.#giveUp(account, change, refused);
     if (change.type === 'settle' && charged !== undefined && charged < change.command.amount) {
       this.owe(account, change, charged);
@@ -325,17 +345,43 @@ export class Redo {
 }
 
 interface Repair {
+  /** Of the account, while it goes on. */
+  readonly era: number;
+  /** What can't be there again, as a hold of a request that has ended meanwhile. */
+  readonly hopeless: Set<Trace>;
   reapplied: number;
   done: Promise<void>;
 }
 
-/** What is to be repeated, in steps: money first, so that the holds and charges find it. */
-function inOrderOfRepetition(account: WatchedAccount): readonly (readonly (Change | LiveHold)[])[] {
-  const changes = [...account.changes.keys()];
-  const settles = changes.filter((change) => change.type === 'settle');
-  const voids = changes.filter((change) => change.type === 'void');
-  const others = changes.filter((change) => change.type !== 'settle' && change.type !== 'void');
-  return [...others.map((change) => [change]), [...account.holds.values()], settles, voids];
+/** All that can be looked for. */
+function tracesOf({ changes, holds }: WatchedAccount): Trace[] {
+  return [...[...changes.keys()].filter(leavesTrace), ...holds.values()];
+}
+
+function isTrace(change: Change | LiveHold): change is Trace {
+  return change.type === 'hold' || leavesTrace(change);
+}
+
+/**
+ * What is to be repeated, in steps: money first, so that the holds and charges find it.
+ *
+ * @param all - what leaves no trace, too
+ */
+function inOrderOfRepetition(
+  { changes, holds }: WatchedAccount,
+  missing: ReadonlySet<Trace>,
+  all: boolean,
+): readonly (readonly (Change | LiveHold)[])[] {
+  const due = [...changes.keys()].filter((change) => (leavesTrace(change) ? missing.has(change) : all));
+  const settles = due.filter((change) => change.type === 'settle');
+  const voids = due.filter((change) => change.type === 'void');
+  const others = due.filter((change) => change.type !== 'settle' && change.type !== 'void');
+  return [
+    ...others.map((change) => [change]),
+    [...holds.values()].filter((hold) => missing.has(hold)),
+    settles,
+    voids,
+  ];
 }
 
 /** Begins with each in order, some at once; stops at the first failure. */

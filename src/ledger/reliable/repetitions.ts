@@ -7,6 +7,8 @@ import type { At } from '../reply.ts';
 export interface Repetition {
   /** It was lost, and is there again. */
   readonly reapplied: boolean;
+  /** It can't be there again, and needn't: its request has ended otherwise. */
+  readonly isGone?: boolean;
   /** The code by which the store says that it can't be applied. */
   readonly refused?: string;
   /** Of a charge: what was charged in all. */
@@ -65,7 +67,8 @@ export class Repetitions {
         );
       case 'void': {
         const { reply } = await this.#listener.ask(account, () => store.void(change.command), []);
-        return { reapplied: reply.code === 'ok' || reply.code === 'planted' };
+        const reapplied = reply.code === 'ok' || reply.code === 'planted';
+        return { reapplied, isGone: !reapplied && reply.code !== 'duplicate' };
       }
       case 'hold':
         return this.#holdAgain(account, change);
@@ -116,7 +119,7 @@ export class Repetitions {
       reassert: true,
     };
     const { reply } = await this.#listener.ask(account, () => store.admit(again), []);
-    if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false };
+    if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };
     await this.#listener.ask(account, () => store.extend(extend), []);
     return { reapplied: reply.code === 'ok' || reply.hold < extend.hold };
   }
