@@ -95,7 +95,13 @@ describe('an account that an earlier release made in Redis', () => {
       { ...settled, id: requestId(2) },
       { ...line, seq: 3n },
     ]) {
-      expect(await verify(witness)).toEqual({ code: 'ok', now: NOON, seq: 3n, rolledBack: true });
+      expect(await verify(witness)).toEqual({
+        code: 'ok',
+        now: NOON,
+        seq: 3n,
+        rolledBack: true,
+        missing: [0],
+      });
     }
     expect(await store.settle({ ...settlement(1, 20n), inParts: true })).toMatchObject({
       code: 'duplicate',

@@ -290,7 +290,9 @@ export class LedgerModel {
 
   verify({ account: name, ...command }: Verify): VerifyResult {
     const account = this.#accounts.get(name);
-    return this.#replies(name, account?.lacks(command))({ code: account ? 'ok' : 'no_account' });
+    const missing = account?.missing(command) ?? [];
+    const reply = this.#replies(name, missing.length > 0);
+    return reply({ code: account ? 'ok' : 'no_account', ...(missing.length > 0 && { missing }) });
   }
 
   /** Ends and forgets everything that is due; the choice that a small budget leaves is the store's. */
@@ -653,9 +655,13 @@ class Account {
     return true;
   }
 
-  /** Whether one of the witnesses is missing. */
-  lacks({ witnesses = [] }: Witnessed): boolean {
-    return !witnesses.every((witness) => this.#has(witness));
+  lacks(command: Witnessed): boolean {
+    return this.missing(command).length > 0;
+  }
+
+  /** Places of the witnesses that are missing. */
+  missing({ witnesses = [] }: Witnessed): number[] {
+    return witnesses.flatMap((witness, place) => (this.#has(witness) ? [] : [place]));
   }
 
   /** What was folded or forgotten counts as there. */
