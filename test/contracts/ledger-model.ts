@@ -189,7 +189,8 @@ export class LedgerModel {
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
       const twin = account.twin(keyId, command.idempotencyKey?.key);
-      const idempotencyKey = twin?.state === 'settled' ? undefined : command.idempotencyKey;
+      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
+      const idempotencyKey = twin?.idempotencyKey ? undefined : command.idempotencyKey;
       const window = key?.window ?? -1;
       request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
       account.requests.push(request);
@@ -567,8 +568,7 @@ class Account {
     const having = this.requests.filter(
       (request) => request.key === key && request.idempotencyKey?.key === idempotencyKey,
     );
-    const last = having.at(-1);
-    return last && last.state !== 'voided' && !last.forgotten ? last : undefined;
+    return having.find((request) => request.state !== 'voided' && !request.forgotten);
   }
 
   hold(key: Key, command: Hold, now: number): void {
@@ -660,14 +660,13 @@ class Account {
     return charged < amount && !first?.writtenOff;
   }
 
-  /** Which of the witnesses are missing, by their places. */
-  missing({ witnesses = [] }: Witnessed): number[] {
-    return [...witnesses.keys()].filter((place) => !this.#has(witnesses[place]!));
+  lacks(command: Witnessed): boolean {
+    return this.missing(command).length > 0;
   }
 
-  /** Whether one of the witnesses is missing. */
-  lacks({ witnesses = [] }: Witnessed): boolean {
-    return !witnesses.every((witness) => this.#has(witness));
+  /** Places of the witnesses that are missing. */
+  missing({ witnesses = [] }: Witnessed): number[] {
+    return witnesses.flatMap((witness, place) => (this.#has(witness) ? [] : [place]));
   }
 
   /** What was folded or forgotten counts as there. */
@@ -717,7 +716,7 @@ interface Request {
   readonly id: string;
   readonly key: string;
   readonly window: number;
-  readonly idempotencyKey: IdempotencyKey | undefined;
+  idempotencyKey: IdempotencyKey | undefined;
   state: RequestRecord['state'];
   hold: bigint;
   charged: bigint;

@@ -298,6 +298,9 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     if (requestTime(requestId) > now - MINUTE_MS) countRequest(key, now);
   }
   const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
+  const takesKey = twin?.state !== 'settled';
+  // It was admitted while this one's admission was lost, and may yet be voided.
+  if (twin && takesKey) account.freeIdempotencyKey(twin);
   return {
     id: requestId,
     key: command.key,
@@ -306,7 +309,7 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     amount: 0n,
     checkpoint: 0n,
     tokens: 0,
-    idempotencyKey: twin?.state === 'settled' ? undefined : idempotencyKey,
+    idempotencyKey: takesKey ? idempotencyKey : undefined,
     due: now,
     model: undefined,
     line: undefined,

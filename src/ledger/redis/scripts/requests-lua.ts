@@ -27,9 +27,9 @@ local function save_request(request)
   local due = text(request.due)
   local requests, dues = saves.requests, saves.due
   requests[#requests + 1] = request.id
-  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s =%s %s%s', request.state, request.amount,
-    request.checkpoint, due, request.window, request.tokens, request.key, request.hashes, request.model or '',
-    request.line, request.ended)
+  local told = request.model and ' =' .. request.model .. ' ' .. request.line .. request.ended or ''
+  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s%s', request.state, request.amount,
+    request.checkpoint, due, request.window, request.tokens, request.key, request.hashes, told)
   dues[#dues + 1] = due
   dues[#dues + 1] = request.id
   changed_requests[request.id] = request

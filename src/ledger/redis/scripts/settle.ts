@@ -69,9 +69,15 @@ else
     if request_time(id) > now - MINUTE then take(key.requests, key.rpm, 1, now) end
   end
   local hashes = ''
-  -- What is charged keeps the key from a request that was admitted while its admission was lost, and may yet be voided.
   local twin = ARGV[10] ~= '' and load_twin(ARGV[4], ARGV[10])
-  if ARGV[10] ~= '' and not (twin and twin.state == 'S') then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end
+  if ARGV[10] ~= '' and not (twin and twin.state == 'S') then
+    hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
+    -- It was admitted while this one's admission was lost, and may yet be voided.
+    if twin then
+      twin.hashes = ''
+      save_request(twin)
+    end
+  end
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
     tokens = 0, key = ARGV[4], hashes = hashes, ended = ''}
   if hashes ~= '' then save_twin(request, ARGV[10]) end
