@@ -27,6 +27,8 @@ function openStore(keyPrefix: string, now: () => number = () => NOON): RedisStor
   return store;
 }
 
+const NAME = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
+
 describe('an account that an earlier release made in Redis', () => {
   /** Makes an account as it was before usage was counted: with 12 spent, request 2 expired with 4, and 3 held. */
   async function makeOld(keyPrefix: string): Promise<void> {
@@ -35,14 +37,14 @@ describe('an account that an earlier release made in Redis', () => {
     const account = 'acme';
     await store.grant({ account, id: 'g1', amount: 1000n });
     await store.settle(settlement(1, 12n));
-    await store.admit(admission(2, 20n));
+    await store.admit({ ...admission(2, 20n), idempotencyKey: NAME });
     await store.extend({ account, requestId: requestId(2), hold: 20n, leaseMs: 1, checkpoint: 4n });
     clock.now += 2 * MINUTE;
     await store.sweep(10);
     await store.admit({ ...admission(3, 30n), leaseMs: MINUTE });
     const at = (name: string): string => `${keyPrefix}ccr:{acme}:${name}`;
     for (const [id, row] of Object.entries(await redis.hgetall(at('r')))) {
-      await redis.hset(at('r'), id, row.replace(/ =.*$/, ''));
+      if (!id.includes(':')) await redis.hset(at('r'), id, row.replace(/ =.*$/, ''));
     }
     await redis.del(at('u'));
     await redis.hset(at('a'), 'ver', '1');
@@ -93,13 +95,32 @@ describe('an account that an earlier release made in Redis', () => {
       { ...settled, id: requestId(2) },
       { ...line, seq: 3n },
     ]) {
-      expect(await verify(witness)).toEqual({ code: 'ok', now: NOON, seq: 3n, rolledBack: true });
+      expect(await verify(witness)).toEqual({
+        code: 'ok',
+        now: NOON,
+        seq: 3n,
+        rolledBack: true,
+        missing: [0],
+      });
     }
     expect(await store.settle({ ...settlement(1, 20n), inParts: true })).toMatchObject({
       code: 'duplicate',
       charged: 12n,
     });
     expect(await store.settle({ ...settlement(2, 9n), inParts: true })).toMatchObject({ charged: 9n });
+    expect(await findingsOf(store)).toEqual([]);
+  });
+
+  it('counts nothing twice of a request that loses its idempotency key to another', async () => {
+    const keyPrefix = namespace();
+    await makeOld(keyPrefix);
+    const store = openStore(keyPrefix);
+    await store.settle({ ...settlement(4, 5n), idempotencyKey: NAME });
+    await store.settle(settlement(2, 9n));
+    expect(await store.request('acme', requestId(2))).not.toHaveProperty('idempotencyKey');
+    expect(await store.usage('acme', '2026-03-04', '2026-03-04')).toMatchObject([
+      { model: 'some/model', requests: 2, errors: 0, charged: 10n },
+    ]);
     expect(await findingsOf(store)).toEqual([]);
   });
 

@@ -249,7 +249,11 @@ export type SettleResult = At &
         readonly available: NanoDollars;
       }
     /** Settled before: nothing was posted now; `charged` is what was by then. */
-    | { readonly code: 'duplicate'; readonly charged: NanoDollars }
+    | {
+        readonly code: 'duplicate';
+        readonly charged: NanoDollars;
+        /** The rest was not written off. */ readonly isPart?: true;
+      }
     | { readonly code: 'voided' }
     | { readonly code: 'unknown' | 'old' | 'no_account' }
   );

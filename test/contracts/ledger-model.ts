@@ -173,7 +173,8 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     if (request?.state === 'settled') {
       if (!inParts || !account.chargeMore(request, amount, this.#floor, now)) {
-        return reply({ code: 'duplicate', charged: request.charged });
+        const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
+        return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
       return reply({ code: 'ok', charged: request.charged, writtenOff: 0n, available: account.available() });
     }
@@ -188,7 +189,8 @@ export class LedgerModel {
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
       const twin = account.twin(keyId, command.idempotencyKey?.key);
-      const idempotencyKey = twin?.state === 'settled' ? undefined : command.idempotencyKey;
+      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
+      const idempotencyKey = twin?.idempotencyKey ? undefined : command.idempotencyKey;
       const window = key?.window ?? -1;
       request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
       account.requests.push(request);
@@ -289,7 +291,9 @@ export class LedgerModel {
 
   verify({ account: name, ...command }: Verify): VerifyResult {
     const account = this.#accounts.get(name);
-    return this.#replies(name, account?.lacks(command))({ code: account ? 'ok' : 'no_account' });
+    const missing = account?.missing(command) ?? [];
+    const reply = this.#replies(name, missing.length > 0);
+    return reply({ code: account ? 'ok' : 'no_account', ...(missing.length > 0 && { missing }) });
   }
 
   /** Ends and forgets everything that is due; the choice that a small budget leaves is the store's. */
@@ -564,8 +568,7 @@ class Account {
     const having = this.requests.filter(
       (request) => request.key === key && request.idempotencyKey?.key === idempotencyKey,
     );
-    const last = having.at(-1);
-    return last && last.state !== 'voided' && !last.forgotten ? last : undefined;
+    return having.find((request) => request.state !== 'voided' && !request.forgotten);
   }
 
   hold(key: Key, command: Hold, now: number): void {
@@ -640,12 +643,11 @@ class Account {
 
   /** A charge in parts goes on, unless its rest was written off, as far as that is known; says whether anything moved. */
   chargeMore(request: Request, amount: bigint, floor: bigint, now: number): boolean {
-    const { id, key, line = 0n } = request;
-    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    const { id, key } = request;
     const missing = amount - request.charged;
     const spendable = this.available() - floor;
     const moved = missing < spendable ? missing : spendable;
-    if (first?.writtenOff || moved <= 0n) return false;
+    if (!this.isPart(request, amount) || moved <= 0n) return false;
     this.burn(moved);
     request.charged += moved;
     this.write(now, { type: 'l', id, amount: moved, key });
@@ -653,9 +655,18 @@ class Account {
     return true;
   }
 
-  /** Whether one of the witnesses is missing. */
-  lacks({ witnesses = [] }: Witnessed): boolean {
-    return !witnesses.every((witness) => this.#has(witness));
+  isPart({ charged, line = 0n }: Request, amount: bigint): boolean {
+    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    return charged < amount && !first?.writtenOff;
+  }
+
+  lacks(command: Witnessed): boolean {
+    return this.missing(command).length > 0;
+  }
+
+  /** Places of the witnesses that are missing. */
+  missing({ witnesses = [] }: Witnessed): number[] {
+    return witnesses.flatMap((witness, place) => (this.#has(witness) ? [] : [place]));
   }
 
   /** What was folded or forgotten counts as there. */
@@ -705,7 +716,7 @@ interface Request {
   readonly id: string;
   readonly key: string;
   readonly window: number;
-  readonly idempotencyKey: IdempotencyKey | undefined;
+  idempotencyKey: IdempotencyKey | undefined;
   state: RequestRecord['state'];
   hold: bigint;
   charged: bigint;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/ledger.ts';
-import { DAY, type LedgerFixture, MINUTE, requestId } from './ledger-fixture.ts';
+import { DAY, type LedgerFixture, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
 /** What any ledger store must do with charges of requests that it doesn't know. Part of the suite in ledger-store.ts. */
 export function describeOrphans(ledger: LedgerFixture): void {
@@ -43,6 +43,30 @@ export function describeOrphans(ledger: LedgerFixture): void {
         requestId: requestId(1),
         state: 'settled',
       });
+    });
+
+    it('keeps what it took, though that one is charged, too', async () => {
+      await admit(1, 30n, { idempotencyKey: NAME });
+      await orphan(2);
+      await settle(1, 5n);
+      expect(await record(1)).not.toHaveProperty('idempotencyKey');
+      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
+        code: 'repeated',
+        requestId: requestId(2),
+      });
+    });
+
+    it('gives free what it took when it is forgotten, and only then', async () => {
+      await admit(1, 30n, { idempotencyKey: NAME, requestId: requestId(1, NOON + 1), leaseMs: 2 * DAY });
+      await orphan(2);
+      clock.now += DAY - 1;
+      const third = { idempotencyKey: NAME, requestId: requestId(3, NOON + DAY) };
+      expect(await admit(3, 30n, third)).toMatchObject({ code: 'repeated', requestId: requestId(2) });
+      clock.now += 1;
+      expect(await admit(3, 30n, third)).toMatchObject({ code: 'ok' });
+      await voidRequest(1, { requestId: requestId(1, NOON + 1) });
+      const fourth = { ...third, requestId: requestId(4, NOON + DAY) };
+      expect(await admit(4, 30n, fourth)).toMatchObject({ code: 'repeated', requestId: third.requestId });
     });
 
     it('takes it from one that was voided', async () => {

@@ -535,10 +535,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'redis/scripts/settle.ts',
-    original:
-      "if ARGV[10] ~= '' and not load_twin(ARGV[4], ARGV[10]) then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end",
-    mutant:
-      "if ARGV[11] ~= '' and not load_twin(ARGV[4], ARGV[10]) then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end",
+    original: "if ARGV[10] ~= '' and not (twin and twin.state == 'S') then",
+    mutant: "if ARGV[11] ~= '' and not (twin and twin.state == 'S') then",
     because: 'a hash of the key comes with one of the body, or neither does',
   },
   {

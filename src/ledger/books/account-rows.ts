@@ -22,6 +22,8 @@ export interface AccountRows {
   request(id: string): RequestRow | undefined;
   /** The request, not voided, that was admitted for this API key with this idempotency key. */
   requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined;
+  /** Takes the idempotency key from a request, for another one that is saved next. */
+  freeIdempotencyKey(row: RequestRow): void;
   /** The row whose `due` is least, by id among equals, if that is at or before `now`. */
   firstDue(now: number): RequestRow | undefined;
   saveRequest(row: RequestRow): void;
@@ -72,7 +74,8 @@ export interface RequestRow {
   readonly window: number;
   /** What it took from the key's tokens per minute when it was admitted. */
   readonly tokens: number;
-  readonly idempotencyKey: IdempotencyKey | undefined;
+  /** Of those that aren't voided, one request of an API key has it. */
+  idempotencyKey: IdempotencyKey | undefined;
   state: 'held' | FinalState;
   /** The hold while held, else what was charged. */
   amount: NanoDollars;

@@ -44,6 +44,10 @@ export class MemoryAccount implements AccountRows {
     return row?.state === 'voided' ? undefined : row;
   }
 
+  freeIdempotencyKey(row: RequestRow): void {
+    row.idempotencyKey = undefined;
+  }
+
   firstDue(now: number): RequestRow | undefined {
     const lease = this.#leases.first;
     const final = this.#finals.first;

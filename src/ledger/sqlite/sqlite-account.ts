@@ -86,6 +86,10 @@ export class SqliteAccount implements AccountRows {
     return row && requestOf(row);
   }
 
+  freeIdempotencyKey(row: RequestRow): void {
+    this.#sql(FREE_IDEMPOTENCY_KEY).run(this.#id, row.id);
+  }
+
   firstDue(now: number): RequestRow | undefined {
     const row = this.#sql(FIRST_DUE).get(this.#id, now);
     return row && requestOf(row);
@@ -271,12 +275,12 @@ const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
-const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'
-  ORDER BY state = 'settled' DESC LIMIT 1`;
+const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
 const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
 const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
   amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due, model = excluded.model,
   line = excluded.line, ending = excluded.ending, provider = excluded.provider`;
+const FREE_IDEMPOTENCY_KEY = `UPDATE requests SET idempotency_key = NULL, body_hash = NULL WHERE account = ? AND id = ?`;
 const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
 
 const KEYS = `SELECT ${KEY.join(', ')} FROM keys WHERE account = ?`;

@@ -78,6 +78,8 @@ export function rehearse(sql: Sql, now: number): void {
   command((rows) => extend(rows, renewal, now));
   const charge = { account, requestId: settled, amount: 1n, key: 'k1', model: 'm', force: true };
   command((rows) => settle(rows, { ...charge, usage: USAGE }, now));
+  const lost = { ...charge, requestId: ids.next(), idempotencyKey: { key: left, body: left } };
+  command((rows) => settle(rows, { ...lost, usage: USAGE }, now));
   command((rows) => release(rows, { account, requestId: voided, key: 'k1', model: 'm' }, now));
   command((rows) => revokeKey(rows, 'k1', now));
 

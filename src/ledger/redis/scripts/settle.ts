@@ -37,7 +37,7 @@ export const settle: Script<
 -- ARGV[12] in parts    1 to write nothing off
 -- ARGV[13] admitted    1 if not to know the request, nor to have forgotten it, is to have lost it
 -- ARGV[14] and on      witnesses
--- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged} for duplicate
+-- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
 -- Of a request whose key isn't known: what it is charged counts into no budget.
 local NO_WINDOW = -1
@@ -50,7 +50,7 @@ if not request and ARGV[13] == '1' and request_time(id) > books.lw then rolled_b
 local in_parts = look_for_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
-    return reply(now, 'duplicate', text(request.amount))
+    return reply(now, 'duplicate', text(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
   return reply(now, 'ok', text(request.amount), '0', text(books.av))
 end
@@ -69,9 +69,15 @@ else
     if request_time(id) > now - MINUTE then take(key.requests, key.rpm, 1, now) end
   end
   local hashes = ''
-  -- What is charged keeps the key from a request that was admitted while its admission was lost, and may yet be voided.
   local twin = ARGV[10] ~= '' and load_twin(ARGV[4], ARGV[10])
-  if ARGV[10] ~= '' and not (twin and twin.state == 'S') then hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11] end
+  if ARGV[10] ~= '' and not (twin and twin.state == 'S') then
+    hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
+    -- It was admitted while this one's admission was lost, and may yet be voided.
+    if twin then
+      twin.hashes = ''
+      save_request(twin)
+    end
+  end
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
     tokens = 0, key = ARGV[4], hashes = hashes, ended = ''}
   if hashes ~= '' then save_twin(request, ARGV[10]) end
@@ -100,7 +106,7 @@ return reply(now, 'ok', text(charged), text(written_off), text(books.av))
           ...at,
         };
       case 'duplicate':
-        return { code, charged: reply.amount(), ...at };
+        return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...at };
       case 'voided':
       case 'unknown':
       case 'old':
