@@ -66,6 +66,8 @@ export interface ReliableStoreOptions {
 
 /** How long an admit waits until its account has what it lost. */
 const TRUST_MS = 250;
+/** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
+const MOST_FOR_A_KEY = 16;
 /** An admit that finds so many rollbacks is refused. */
 const MOST_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
@@ -407,7 +409,7 @@ export class ReliableStore implements LedgerStore {
       const { reply } = await this.#redo.ask(
         account,
         (witnesses) => this.#store.admit({ ...command, witnesses }),
-        account.nextWitnesses({ most: 1 }),
+        account.nextWitnesses({ most: command.idempotencyKey ? MOST_FOR_A_KEY : 1 }),
       );
       if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
       if (reply.code === 'rolled_back') continue;
