@@ -94,6 +94,22 @@ describe('a store made reliable, that rolls back', () => {
     expect(await store.balance('acme')).toMatchObject({ granted: 50n, spent: 0n });
   });
 
+  it('takes a hold again that was lost once more while it was taken again', async () => {
+    const { primary, store } = await openAccount(100n);
+    const copied = primary.length;
+    await store.admit(admission(1, 5n));
+    await primary.rollBackTo(copied);
+    const extend = primary.extend.bind(primary);
+    primary.extend = async (command) => {
+      primary.extend = extend;
+      await primary.rollBackTo(copied);
+      return extend(command);
+    };
+    await store.admit(admission(2, 1n));
+    await pass(1000);
+    expect((await primary.snapshot('acme'))?.held).toBe(6n);
+  });
+
   it('asks little for an admit, however many charges wait for credits', async () => {
     const { primary, store } = await openAccount(1000n);
     const copied = primary.length;

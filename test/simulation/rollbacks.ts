@@ -25,6 +25,8 @@ interface Fall {
 /** How long a charge that is applied again waits for what other gateways have to apply again. */
 const PATIENCE_MS = 20_000;
 
+/** What a gateway remembers once it is acknowledged. */
+const CHANGES: ReadonlySet<Entry['name']> = new Set(['admit', 'extend', 'settle', 'void', 'grant', 'adjust']);
 const OPERATIONS = ['grant', 'adjust', 'createKey'] as const;
 
 /** What the store took back, and who could know of it. */
@@ -35,6 +37,7 @@ export class Rollbacks {
   readonly #falls: Fall[] = [];
   /** Account -> when something of it was lost last. */
   readonly #lostAt = new Map<string, number>();
+  readonly #crossedAt = new Map<string, number>();
   /** Gateway and account -> when the gateway told that the account is lost. */
   readonly #seenEmptyAt = new Map<string, number>();
   /** What arrives may be a copy of what arrived before. */
@@ -96,6 +99,18 @@ export class Rollbacks {
       operation.isForgiven ||= lostBy.size > 0 && !isThere;
     }
     truth.sanctions.clear();
+  }
+
+  /** A command found an account without what was lost while it was on its way. */
+  onApplied({ from, account, sentAt, wall, name }: Entry): void {
+    const lostAt = this.#lostAt.get(account) ?? -Infinity;
+    if (CHANGES.has(name) && sentAt <= lostAt && lostAt <= wall)
+      this.#crossedAt.set(`${from} ${account}`, wall);
+  }
+
+  /** When that was last. */
+  crossedAt(gateway: string, account: string): number {
+    return this.#crossedAt.get(`${gateway} ${account}`) ?? -Infinity;
   }
 
   /** Since when a gateway has known an account; undefined when it doesn't. */

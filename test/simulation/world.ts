@@ -270,6 +270,7 @@ export class World {
     const code = typeof result === 'object' && result !== null && 'code' in result ? String(result.code) : '';
     this.note(`store ${name} ${account} ${about} of ${from}: ${code}`);
     this.#come(name, from);
+    this.rollbacks.onApplied(entry);
     if (code !== '') this.count(`${name} ${code}`);
     const isEnd = (name === 'settle' && code === 'ok') || (name === 'void' && VOIDED.has(code));
     const request = isEnd && this.truth.requests.get(about);
@@ -329,7 +330,8 @@ export class World {
       if (request.idempotencyKey) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
       return;
     }
-    const admission = judge({ request, by: from, sentAt, at, state, ofKey });
+    const crossedAt = this.rollbacks.crossedAt(from, account);
+    const admission = judge({ request, by: from, sentAt, at, state, ofKey, crossedAt });
     // What was lost with all the files is for a backup to bring back.
     const isJudged = !this.server.isEmpty && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };

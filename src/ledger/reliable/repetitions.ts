@@ -121,7 +121,8 @@ export class Repetitions {
     if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };
     const renewed = await this.#listener.ask(account, () => store.extend(extend), []);
     const { code } = renewed.reply;
-    if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: true };
+    // `unknown`: lost once more, since it was taken again.
+    if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: code === 'closed' };
     const reapplied = reply.code === 'ok' || reply.hold < extend.hold;
     if (reapplied) this.#window.holdAgain(account, hold, least(renewed.reply.hold, extend.hold));
     return { reapplied };
