@@ -249,7 +249,12 @@ export type SettleResult = At &
         readonly available: NanoDollars;
       }
     /** Settled before: nothing was posted now; `charged` is what was by then. */
-    | { readonly code: 'duplicate'; readonly charged: NanoDollars }
+    | {
+        readonly code: 'duplicate';
+        readonly charged: NanoDollars;
+        /** It is less than what was asked for now, and the rest was not written off. */
+        readonly isPart?: true;
+      }
     | { readonly code: 'voided' }
     | { readonly code: 'unknown' | 'old' | 'no_account' }
   );

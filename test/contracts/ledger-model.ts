@@ -173,7 +173,8 @@ export class LedgerModel {
     const inParts = isLost || command.inParts === true;
     if (request?.state === 'settled') {
       if (!inParts || !account.chargeMore(request, amount, this.#floor, now)) {
-        return reply({ code: 'duplicate', charged: request.charged });
+        const isPart = account.isPart(request, amount) ? { isPart: true as const } : {};
+        return reply({ code: 'duplicate', charged: request.charged, ...isPart });
       }
       return reply({ code: 'ok', charged: request.charged, writtenOff: 0n, available: account.available() });
     }
@@ -642,12 +643,11 @@ class Account {
 
   /** A charge in parts goes on, unless its rest was written off, as far as that is known; says whether anything moved. */
   chargeMore(request: Request, amount: bigint, floor: bigint, now: number): boolean {
-    const { id, key, line = 0n } = request;
-    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    const { id, key } = request;
     const missing = amount - request.charged;
     const spendable = this.available() - floor;
     const moved = missing < spendable ? missing : spendable;
-    if (first?.writtenOff || moved <= 0n) return false;
+    if (!this.isPart(request, amount) || moved <= 0n) return false;
     this.burn(moved);
     request.charged += moved;
     this.write(now, { type: 'l', id, amount: moved, key });
@@ -655,13 +655,19 @@ class Account {
     return true;
   }
 
-  lacks(command: Witnessed): boolean {
-    return this.missing(command).length > 0;
+  isPart({ charged, line = 0n }: Request, amount: bigint): boolean {
+    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    return charged < amount && !first?.writtenOff;
   }
 
-  /** Places of the witnesses that are missing. */
+  /** Which of the witnesses are missing, by their places. */
   missing({ witnesses = [] }: Witnessed): number[] {
     return witnesses.flatMap((witness, place) => (this.#has(witness) ? [] : [place]));
+  }
+
+  /** Whether one of the witnesses is missing. */
+  lacks(command: Witnessed): boolean {
+    return this.missing(command).length > 0;
   }
 
   /** What was folded or forgotten counts as there. */

@@ -39,7 +39,13 @@ export function describeParts(ledger: LedgerFixture): void {
         now: NOON,
         seq: 2n,
       });
-      expect(await inParts(1, 60n)).toEqual({ code: 'duplicate', charged: 35n, now: NOON, seq: 2n });
+      expect(await inParts(1, 60n)).toEqual({
+        code: 'duplicate',
+        charged: 35n,
+        isPart: true,
+        now: NOON,
+        seq: 2n,
+      });
       await grant('g2', 20n);
       clock.now += 5;
       expect(await inParts(1, 60n)).toEqual({
@@ -103,7 +109,12 @@ export function describeParts(ledger: LedgerFixture): void {
       await admit(2, 70n);
       expect(await settle(1, 60n)).toMatchObject({ charged: 30n, writtenOff: 30n });
       await grant('g2', 50n);
-      expect(await inParts(1, 60n)).toEqual({ code: 'duplicate', charged: 30n, now: NOON, seq: 3n });
+      expect(await inParts(1, 60n)).toEqual({
+        code: 'duplicate',
+        charged: 30n,
+        now: NOON,
+        seq: 3n,
+      });
       const again = { wasAdmitted: true, witnesses: [LOST] };
       expect(await settle(1, 60n, again)).toMatchObject({ code: 'duplicate', charged: 30n });
       expect(await state()).toMatchObject({ available: 50n, spent: 30n, writtenOff: 30n });
@@ -314,7 +325,13 @@ export function describeParts(ledger: LedgerFixture): void {
         rolledBack: true,
       });
       await voidRequest(99);
-      expect(await settle(1, 50n, command)).toEqual({ code: 'duplicate', charged: 20n, now: NOON, seq: 2n });
+      expect(await settle(1, 50n, command)).toEqual({
+        code: 'duplicate',
+        charged: 20n,
+        isPart: true,
+        now: NOON,
+        seq: 2n,
+      });
       expect(await inParts(1, 50n)).toMatchObject({ code: 'ok', charged: 50n });
     });
 

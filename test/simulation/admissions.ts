@@ -119,15 +119,16 @@ function passedLimit(
   if (concurrentRequests !== undefined && running.length >= concurrentRequests) {
     return `I9: ${id} was admitted, though ${running.length} requests of key ${key} ran`;
   }
-  const counted = uses.filter((use) => isCounted(use, at));
   if (requestsPerMinute !== undefined) {
-    const takes = counted.map(({ request: { admission } }) => ({ at: admission?.at ?? 0, count: 1 }));
+    const takes = uses
+      .filter((use) => isCounted(use, at))
+      .map(({ request: { admission } }) => ({ at: admission?.at ?? 0, count: 1 }));
     if (isEmpty(takes, requestsPerMinute, 1, at)) {
       return `I9: ${id} was admitted, though key ${key} has used its ${requestsPerMinute} requests per minute`;
     }
   }
   if (tokensPerMinute !== undefined) {
-    const takes = counted.flatMap(tokensOf);
+    const takes = uses.flatMap((use) => tokensOf(use, at));
     if (isEmpty(takes, tokensPerMinute, tokens, at)) {
       return `I9: ${id} was admitted, though key ${key} has used its ${tokensPerMinute} tokens per minute`;
     }
@@ -164,10 +165,12 @@ interface Take {
 }
 
 /** What a request takes of a bucket of tokens: the estimate when it begins, and what was wrong with that when it ends. */
-function tokensOf({ request }: Use): readonly Take[] {
-  const { admission, tokens, tokensUsed = 0, finishedAt } = request;
-  const first = { at: admission?.at ?? 0, count: tokens };
-  return finishedAt === undefined ? [first] : [first, { at: finishedAt, count: tokensUsed - tokens }];
+function tokensOf(use: Use, now: number): readonly Take[] {
+  const { admission, tokens, tokensUsed = 0, finishedAt } = use.request;
+  const last = finishedAt === undefined ? [] : [{ at: finishedAt, count: tokensUsed - tokens }];
+  // What is given back is there, whether what was taken counts or not.
+  if (!isCounted(use, now)) return last.filter(({ count }) => count < 0);
+  return [{ at: admission?.at ?? 0, count: tokens }, ...last];
 }
 
 /** Whether a bucket that was full before all of these has no room for `count` more, or for all that it can have. */

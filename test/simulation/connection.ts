@@ -57,6 +57,8 @@ export interface ConnectionOptions {
   readonly faults: NetworkFaults;
   /** How long a change is on its way to the replicas, for commands that wait for that; undefined: none does. */
   readonly durableAfterMs: number | undefined;
+  /** The server says which it is. */
+  readonly tellsIdentity: boolean;
   /** Called with every reply that says where the account's journal is. */
   readonly onReply: (reply: StampedReply) => void;
 }
@@ -73,6 +75,7 @@ export interface StampedReply {
   readonly epoch: number;
 }
 
+const JUDGED_FOR_MS = 1000;
 const ADMIT_TIMEOUT_MS = 250;
 const TIMEOUT_MS = 2000;
 
@@ -83,6 +86,9 @@ export class Connection implements LedgerStore {
   /** No packet gets through. */
   isCut = false;
   readonly #options: ConnectionOptions;
+  /** The server as it was found last, and when. */
+  #identity: number | undefined;
+  #judgedAt = -Infinity;
   readonly #pending = new Set<(error: StoreUnavailable) => void>();
 
   constructor(options: ConnectionOptions) {
@@ -229,6 +235,7 @@ export class Connection implements LedgerStore {
       const settle: Settled = (succeeded, outcome, epoch) => {
         if (!this.#pending.delete(fail)) return;
         timeout.cancelled = true;
+        this.#judge();
         if (!succeeded) {
           reject(outcome);
           return;
@@ -265,6 +272,16 @@ export class Connection implements LedgerStore {
       (outcome) => this.#onceDurable(name, length, outcome, (told) => reply(true, told)),
       (error: unknown) => reply(false, error),
     );
+  }
+
+  /** Looks once a second, while it is used, whether the server is the one that it was. */
+  #judge(): void {
+    const { time, server, actor, tellsIdentity } = this.#options;
+    if (!tellsIdentity || time.now - this.#judgedAt < JUDGED_FOR_MS) return;
+    this.#judgedAt = time.now;
+    const identity = server.identityFor(actor.name);
+    if (this.#identity !== undefined && identity !== this.#identity) this.losses += 1;
+    this.#identity = identity;
   }
 
   /** Waits until a replica has it, where that was asked for: as a WAIT on a connection of its own does. */

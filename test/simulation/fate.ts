@@ -35,7 +35,7 @@ export class Fate {
         for (let n = 0; n < burst; n++) this.#clients.ask();
       });
     }
-    for (let n = 0; n < swarm.operations; n++) this.#sometime(() => this.#operator.change());
+    for (let n = 0; n < swarm.operations; n++) this.#sometime(() => this.#operate());
     for (let n = 0; n < swarm.sanctions; n++) this.#sometime(() => this.#operator.sanction());
     for (const [fault, times] of swarm.faults) {
       for (let n = 0; n < times; n++) this.#sometime(() => this.#prepare(fault));
@@ -54,11 +54,16 @@ export class Fate {
     }
   }
 
+  #operate(): void {
+    if (this.#world.random.chance(0.8)) this.#operator.change();
+    else this.#operator.createKey();
+  }
+
   /** Clients and an operator, at about the same time. */
   #rush(): void {
     const { random } = this.#world;
     this.#clients.rush(RUSH_MS);
-    if (random.chance(0.5)) this.#after(random.below(RUSH_MS), () => this.#operator.change());
+    if (random.chance(0.5)) this.#after(random.below(RUSH_MS), () => this.#operate());
   }
 
   /** Ends all troubles: whatever was broken works, whoever was dead lives. */
@@ -218,7 +223,7 @@ export class Fate {
     if (server.isEmpty || !server.isUp) return;
     this.#endTakeover();
     rollbacks.lose(server.rollBack(lag), 'emptied');
-    server.forgetAll();
+    server.forgetAll(closes ? undefined : server.identityFor(''));
     if (closes) world.loseConnections();
     this.#later(60_000, () => {
       if (!server.isEmpty) return;

@@ -31,6 +31,8 @@ export interface GatewayTerms {
   readonly outboxOnError: 'refuse' | 'memory';
   readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly durableAfterMs: number | undefined;
+  /** The store says which server it is. */
+  readonly tellsIdentity: boolean;
   /** How long a provider may say nothing. */
   readonly idleMs: number;
 }
@@ -108,6 +110,7 @@ export class Gateway {
       faults,
       actor: this.actor,
       durableAfterMs: terms.durableAfterMs,
+      tellsIdentity: terms.tellsIdentity,
       onReply: (reply) => witness.onReply(this.incarnation, reply),
     });
     this.#clock = clockOf(this.connection);

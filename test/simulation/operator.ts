@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 
 import { type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
+import type { MaybeDurable } from '../../src/ledger/reply.ts';
 import type { Gateway } from './gateway.ts';
 import { priceOf } from './provider.ts';
 import type { Command, Sent } from './store-server.ts';
@@ -50,24 +51,14 @@ export class Operator {
 
   /** Adds or takes credits, and repeats that until it is acknowledged, and durable where that can be told. */
   change(): void {
-    const { random, swarm, truth, time } = this.#world;
+    const { random, swarm, time } = this.#world;
     const account = random.pick(swarm.accounts as [(typeof swarm.accounts)[0]]).id;
     const id = `operation${(this.#operations += 1)}`;
     const amount = priceOf(400, 60) * BigInt(random.between(1, 20));
     const isGrant = random.chance(0.7);
     const expiresAt = random.chance(0.5) ? Math.floor(time.now) + random.below(600_000) : undefined;
     const priority = random.pick([undefined, 10, 90]);
-    const operation: OperationTruth = {
-      id,
-      account,
-      amount: isGrant || random.chance(0.5) ? amount : -amount,
-      isAcknowledged: false,
-      isDurable: false,
-      by: undefined,
-      lostBy: new Set(),
-      isForgiven: false,
-    };
-    truth.operations.set(id, operation);
+    const operation = this.#plan(id, account, isGrant || random.chance(0.5) ? amount : -amount, undefined);
     const grant = {
       account,
       id,
@@ -76,16 +67,52 @@ export class Operator {
       ...(priority !== undefined && { priority }),
     };
     const adjust = { account, id, delta: operation.amount, reason: 'correction' };
+    this.#untilDurable(operation, async (store) =>
+      isGrant ? await store.grant(grant) : await store.adjust(adjust),
+    );
+  }
+
+  /** Makes an API key, and repeats that like a grant. */
+  createKey(): void {
+    const { random } = this.#world;
+    const { account, key } = this.#world.someKey();
+    if (account.externalKeys) return;
+    const id = `key-made${(this.#operations += 1)}`;
+    const limits = random.chance(0.5) ? key.limits : undefined;
+    const operation = this.#plan(id, account.id, 0n, { limits });
+    const create = { account: account.id, key: id, hash: hashOf(id), name: id, ...(limits && { limits }) };
+    this.#untilDurable(operation, (store) => store.createKey(create));
+  }
+
+  #plan(id: string, account: string, amount: bigint, key: OperationTruth['key']): OperationTruth {
+    const operation: OperationTruth = {
+      id,
+      account,
+      key,
+      amount,
+      isAcknowledged: false,
+      isDurable: false,
+      by: undefined,
+      lostBy: new Set(),
+      isForgiven: false,
+    };
+    this.#world.truth.operations.set(id, operation);
+    return operation;
+  }
+
+  #untilDurable(
+    operation: OperationTruth,
+    command: (store: LedgerStore) => Promise<{ readonly code: string } & MaybeDurable>,
+  ): void {
     let patience = DURABLE_TRIES;
-    this.#repeat(id, async (store, gateway) => {
-      const result = isGrant ? await store.grant(grant) : await store.adjust(adjust);
-      const { code } = result;
+    this.#repeat(operation.id, async (store, gateway) => {
+      const { code, durable } = await command(store);
       if (code !== 'ok' && code !== 'duplicate') return true;
       operation.isAcknowledged = true;
-      operation.isDurable ||= result.durable === true;
+      operation.isDurable ||= durable === true;
       operation.by = gateway.incarnation;
       patience -= 1;
-      return result.durable !== false || patience === 0;
+      return durable !== false || patience === 0;
     });
   }
 

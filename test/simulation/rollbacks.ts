@@ -25,6 +25,8 @@ interface Fall {
 /** How long a charge that is applied again waits for what other gateways have to apply again. */
 const PATIENCE_MS = 20_000;
 
+const OPERATIONS = ['grant', 'adjust', 'createKey'] as const;
+
 /** What the store took back, and who could know of it. */
 export class Rollbacks {
   readonly #world: World;
@@ -35,8 +37,6 @@ export class Rollbacks {
   readonly #lostAt = new Map<string, number>();
   /** Gateway and account -> when the gateway told that the account is lost. */
   readonly #seenEmptyAt = new Map<string, number>();
-  /** Revocations that were lost without a sign. */
-  readonly #revokedAgain = new Set<string>();
   /** What arrives may be a copy of what arrived before. */
   readonly comesTwice: boolean;
   count = 0;
@@ -55,7 +55,7 @@ export class Rollbacks {
    * @param how - no repair is promised of what was lost with all the files
    */
   lose(lost: readonly Entry[], how: 'failed over' | 'silently' | 'emptied' = 'failed over'): void {
-    const { truth, time, incarnations } = this.#world;
+    const { truth, time, incarnations, swarm } = this.#world;
     const isForgiven = how === 'emptied';
     this.count += 1;
     if (how !== 'failed over') this.forgivenAt = time.now;
@@ -71,26 +71,17 @@ export class Rollbacks {
       if (operation && how === 'emptied') operation.isDurable = false;
       // A gateway that saw the account empty has forgotten what it knew of it.
       const isForgotten = (this.#seenEmptyAt.get(`${from} ${account}`) ?? 0) > wall;
+      // A key leaves no trace by which a gateway could see that it is gone.
+      const isUnseen = how === 'silently' && operation?.key !== undefined && !swarm.terms.tellsIdentity;
       for (const each of [request, operation]) {
         each?.lostBy.add(by);
-        if (each && (isForgiven || isForgotten)) each.isForgiven = true;
+        if (each && (isForgiven || isForgotten || isUnseen)) each.isForgiven = true;
       }
       const sanction = name === 'freeze' ? account : name === 'revokeKey' ? `${account} ${about}` : undefined;
-      if (sanction !== undefined && !this.#isSanctionRepaired(sanction, name, how)) {
-        truth.sanctions.delete(sanction);
-      }
+      const isUnnoticed = how === 'silently' && !swarm.terms.tellsIdentity;
+      if (sanction !== undefined && (isUnnoticed || isForgiven)) truth.sanctions.delete(sanction);
     }
     if (how === 'emptied') this.#forgiveUnrepaired();
-  }
-
-  /** They leave no trace by which a gateway could see that they are gone. */
-  #isSanctionRepaired(sanction: string, name: Entry['name'], how: string): boolean {
-    if (how === 'failed over') return true;
-    if (how === 'emptied' || name === 'freeze') return false;
-    // A revocation is made sure of some time after it was made, once.
-    const isFirst = !this.#revokedAgain.has(sanction);
-    this.#revokedAgain.add(sanction);
-    return isFirst;
   }
 
   /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
@@ -101,7 +92,7 @@ export class Rollbacks {
     }
     for (const operation of truth.operations.values()) {
       const { id, lostBy } = operation;
-      const isThere = server.has('grant', id) || server.has('adjust', id);
+      const isThere = OPERATIONS.some((name) => server.has(name, id));
       operation.isForgiven ||= lostBy.size > 0 && !isThere;
     }
     truth.sanctions.clear();
@@ -203,7 +194,7 @@ export class Rollbacks {
     const { truth, server } = this.#world;
     for (const { id, account: of, amount, isAcknowledged, isForgiven, by } of truth.operations.values()) {
       if (of !== account || amount <= 0n || !isAcknowledged || isForgiven || by?.died) continue;
-      if (!server.has('grant', id) && !server.has('adjust', id)) return id;
+      if (!OPERATIONS.some((name) => server.has(name, id))) return id;
     }
     for (const { id, account: of, isAcknowledged, isForgiven, gateway } of truth.requests.values()) {
       if (of !== account || !isAcknowledged || isForgiven || gateway.died) continue;

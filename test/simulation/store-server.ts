@@ -29,6 +29,8 @@ export interface StoreServerOptions {
   readonly plant?: ((store: LedgerStore) => LedgerStore) | undefined;
   /** Called with every command that was applied, and its result. */
   readonly onApplied: (entry: Entry, result: unknown) => void;
+  /** Called with every command that has made its account. */
+  readonly onMade: (entry: Entry) => void;
 }
 
 /** A server with what it took. */
@@ -37,6 +39,8 @@ interface Primary {
   readonly inside: LedgerStore;
   /** How many had been the primary before. */
   readonly epoch: number;
+  /** Of its process and its history, as it tells it. */
+  readonly identity: number;
 }
 
 /**
@@ -60,7 +64,7 @@ export class StoreServer {
 
   constructor(options: StoreServerOptions) {
     this.#options = options;
-    this.#primary = { log: [], inside: this.#fresh(), epoch: 0 };
+    this.#primary = { log: [], inside: this.#fresh(), epoch: 0, identity: 0 };
   }
 
   /** The store's clock. */
@@ -91,6 +95,11 @@ export class StoreServer {
     return this.#primaryOf(client).epoch;
   }
 
+  /** Changes with each other server that a client finds, but not where one merely loses its data. */
+  identityFor(client: string): number {
+    return this.#primaryOf(client).identity;
+  }
+
   /** A client still asks a server that is no primary any more. */
   isFormerFor(client: string): boolean {
     return this.#former?.clients.has(client) === true;
@@ -105,8 +114,10 @@ export class StoreServer {
     const entry: Entry = { ...command, wall: this.#options.time.now, at: this.now };
     const { log, inside } = this.#primaryOf(entry.from);
     if (CHANGES.has(entry.name)) log.push(entry);
+    const mayMake = MAKES_ACCOUNTS.has(entry.name) && !(await inside.snapshot(entry.account));
     const result = await entry.run(inside);
     this.#options.onApplied(entry, result);
+    if (mayMake && (await inside.snapshot(entry.account))) this.#options.onMade(entry);
     return result;
   }
 
@@ -143,10 +154,10 @@ export class StoreServer {
     return log.filter((entry) => former.clients.has(entry.from) && !kept.has(entry));
   }
 
-  /** As a restart without its files: it answers, and knows nothing. */
-  forgetAll(): void {
+  /** It answers, and knows nothing: another one, without files, or the same after a FLUSHALL. */
+  forgetAll(identity?: number): void {
     this.#kept = this.#primary.log;
-    this.#become([]);
+    this.#become([], identity);
   }
 
   /** Its operator found the files. */
@@ -169,10 +180,11 @@ export class StoreServer {
   }
 
   /** Another server, with this. It is there at the end of the event: a MemoryStore waits for nothing. */
-  #become(log: Entry[]): void {
+  #become(log: Entry[], identity?: number): void {
     const inside = this.#fresh();
     void this.#replay(log, inside);
-    this.#primary = { log, inside, epoch: (this.#epochs += 1) };
+    this.#epochs += 1;
+    this.#primary = { log, inside, epoch: this.#epochs, identity: identity ?? this.#epochs };
   }
 
   async #replay(log: readonly Entry[], inside: LedgerStore): Promise<void> {
@@ -189,6 +201,8 @@ export class StoreServer {
     return this.#options.plant?.(store) ?? store;
   }
 }
+
+const MAKES_ACCOUNTS: ReadonlySet<Command> = new Set<Command>(['grant', 'createKey']);
 
 const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'admit',

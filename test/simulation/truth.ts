@@ -112,10 +112,12 @@ export class RequestTruth {
   }
 }
 
-/** What an operator did, by the id of the grant or adjustment. */
+/** What an operator did, by the id of the grant, adjustment or key. */
 export interface OperationTruth {
   readonly id: string;
   readonly account: string;
+  /** Of a key that was made: its limits, or none. */
+  readonly key: { readonly limits: KeyLimits | undefined } | undefined;
   readonly amount: bigint;
   isAcknowledged: boolean;
   isDurable: boolean;
@@ -193,6 +195,13 @@ export class Truth {
     const others = this.#byKey.get(name);
     if (others) others.push(request);
     else this.#byKey.set(name, [request]);
+  }
+
+  /** API keys of an account that were made, and told to be. */
+  *keysMade(account: string): Generator<{ readonly id: string; readonly limits: KeyLimits | undefined }> {
+    for (const { id, account: of, key, isAcknowledged } of this.operations.values()) {
+      if (key && of === account && isAcknowledged) yield { id, limits: key.limits };
+    }
   }
 
   /** Requests of an API key, in the order in which they were asked. */

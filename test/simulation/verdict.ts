@@ -29,7 +29,7 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
       wrongJournal(state, account.lines) ??
       stillHeld(world, account) ??
       wrongCharges(world, account) ??
-      wrongGrants(world, account) ??
+      wrongOperations(world, account) ??
       wrongSanctions(world, account) ??
       (textOf(state) === textOf(await twin.snapshot(id))
         ? undefined
@@ -172,9 +172,9 @@ function mayBeLost(
   return mayHaveLostPower && died.at - endedAt < UNSYNCED_MS;
 }
 
-/** A grant or adjustment that was acknowledged is there, once. */
-function wrongGrants({ truth }: World, { id: account, lines }: Account): string | undefined {
-  const times = new Map<string, number>();
+/** A grant, adjustment or key that was acknowledged is there, once. */
+function wrongOperations({ truth }: World, { id: account, lines, state }: Account): string | undefined {
+  const times = new Map(state.keys.map(({ key }) => [key, 1]));
   for (const { type, id } of lines) {
     if (type !== 'g' && type !== 'a') continue;
     times.set(id, (times.get(id) ?? 0) + 1);

@@ -86,6 +86,7 @@ export class World {
       time: this.time,
       plant: plant.server,
       onApplied: (entry, result) => this.#onApplied(entry, result),
+      onMade: (entry) => this.#onMade(entry),
     });
     const fate = this.fate;
     this.machines = Array.from(
@@ -116,7 +117,8 @@ export class World {
   someKey(): { readonly account: Account; readonly key: Account['keys'][0] } {
     const { random, swarm } = this;
     const account = random.pick(swarm.accounts as [Account]);
-    return { account, key: random.pick(account.keys as [Account['keys'][0]]) };
+    const keys = [...account.keys, ...this.truth.keysMade(account.id)] as [Account['keys'][0]];
+    return { account, key: random.pick(keys) };
   }
 
   count(what: string): void {
@@ -278,9 +280,6 @@ export class World {
       if (request && request.idempotencyKey && request.lostBy.size > 0) this.#checkSuccessor(entry, request);
       if ((result as Extract<SettleResult, { code: 'ok' }>).writtenOff > 0n) this.rollbacks.onWriteOff(about);
     }
-    if ((name === 'grant' || name === 'createKey') && code === 'ok' && seqOf(result) <= 1n) {
-      this.#checkMade(entry);
-    }
     if (name === 'admit') {
       this.#onAdmit(entry, result as AdmitResult).catch((error: unknown) => this.fail(String(error)));
     } else if (this.random.chance(1 / CHECK_EVERY) && account !== '') {
@@ -289,10 +288,11 @@ export class World {
   }
 
   /** A gateway that knew an account when it sent a command makes none of that name where it is lost. */
-  #checkMade({ name, about, account, from, sentAt }: Entry): void {
+  #onMade({ name, about, account, from, sentAt }: Entry): void {
     const knownSince = this.rollbacks.knownSince(from, account) ?? Infinity;
-    if (!this.server.isEmpty || knownSince >= sentAt) return;
-    this.fail(`${name} ${about} of ${from} made ${account}, which ${from} knew and which was lost`);
+    if (knownSince < sentAt) {
+      this.fail(`${name} ${about} of ${from} made ${account}, which ${from} knew and which was lost`);
+    }
   }
 
   #checkSuccessor({ account, from }: Entry, request: RequestTruth): void {
@@ -357,7 +357,3 @@ function keepsToHold({ plan }: RequestTruth, { holdMode }: GatewayTerms): boolea
 }
 
 const VOIDED: ReadonlySet<string> = new Set(['ok', 'duplicate', 'planted']);
-
-function seqOf(result: unknown): bigint {
-  return typeof result === 'object' && result !== null && 'seq' in result ? (result.seq as bigint) : 0n;
-}

@@ -164,7 +164,8 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   const inParts = command.inParts === true || rolledBack;
   if (known?.state === 'settled') {
     if (!inParts || !chargeMore(account, known, amount, now)) {
-      return { code: 'duplicate', charged: known.amount, ...stamp(account, now) };
+      const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
+      return { code: 'duplicate', charged: known.amount, ...isPart, ...stamp(account, now) };
     }
     const { available } = account.books;
     return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...stamp(account, now) };
@@ -198,11 +199,16 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   return { code: 'ok', charged, writtenOff, available: account.books.available, ...stamp(account, now) };
 });
 
+/** Whether a part of what a request costs was posted, and the rest was not written off. */
+function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cost: NanoDollars): boolean {
+  // Of a row of an earlier release it isn't known by which line it was posted: never in part.
+  return amount < cost && line !== undefined && account.line(line)?.writtenOff === undefined;
+}
+
 /** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { books } = account;
-  // Of a row of an earlier release it isn't known by which line it was posted: never in part.
-  if (request.line === undefined || account.line(request.line)?.writtenOff !== undefined) return false;
+  if (!isChargedInPart(account, request, amount)) return false;
   const moved = least(amount - request.amount, books.available - books.floor);
   if (moved <= 0n) return false;
   books.available -= moved;

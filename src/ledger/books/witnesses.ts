@@ -23,7 +23,7 @@ export function witnessed<Command extends Witnessed, Reply extends At>(
 
 export const verify: Transition<Verify, VerifyResult> = witnessed((account, { witnesses }, now) => {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
-  const missing = [...witnesses.keys()].filter((place) => !has(account, witnesses[place] as Witness));
+  const missing = witnesses.flatMap((witness, place) => (has(account, witness) ? [] : [place]));
   return { code: 'ok', ...(missing.length > 0 && { missing }), ...stamp(account, now) };
 });
 

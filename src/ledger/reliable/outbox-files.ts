@@ -102,10 +102,19 @@ export class OutboxFolder implements OutboxFiles {
 const fdatasync = promisify(fs.fdatasync);
 
 /** This process, by its machine, its id and when it began: after a restart in a container another one may have its id. */
-const HOST = createHash('sha256').update(hostname()).digest('hex').slice(0, 8);
+const HOST = createHash('sha256').update(`${hostname()} ${processNamespace()}`).digest('hex').slice(0, 8);
 const BEGAN_AT = Math.round(Date.now() - process.uptime() * 1000);
-/** The same process, seen by a clock that was set since, is taken for another: that does no harm. */
-const SAME_PROCESS_MS = 5000;
+/** How far apart the same beginning may seem: the clock may have been set since. */
+const SAME_PROCESS_MS = 60_000;
+
+/** Where process ids are counted from 1 by themselves, as in a container: theirs say nothing elsewhere. */
+function processNamespace(): string {
+  try {
+    return fs.readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return '';
+  }
+}
 
 function newName(): string {
   return `${HOST}-${process.pid}-${BEGAN_AT}-${randomUUID()}${SUFFIX}`;

@@ -36,7 +36,7 @@ export class Outbox {
   /** When others' files were seen to change, by our clock. */
   readonly #lives = new Map<string, { readonly modifiedAt: number; readonly since: number }>();
   readonly #steadyNow: () => number;
-  #done: string[] = [];
+  readonly #done = new Set<string>();
   #file: OutboxFile | undefined;
   #size = 0;
   /** It was synced once, with everything that waited. */
@@ -76,7 +76,10 @@ export class Outbox {
   append(intent: Intent): void {
     if (this.#closed) return;
     const bytes = intentLine(intent);
-    this.#waiting.set(intent.command.requestId, bytes);
+    const { requestId } = intent.command;
+    this.#waiting.set(requestId, bytes);
+    // One that was done, and waits again.
+    this.#done.delete(requestId);
     // A process that stood still may have been taken for dead: what it then appends would be read by nobody.
     if (Math.abs(this.#options.now() - this.#beatAt) > ABANDONED_MS / 2) this.#beat();
     this.#write(bytes);
@@ -86,7 +89,7 @@ export class Outbox {
   /** This request needs nothing any more. */
   done(requestId: string): void {
     if (!this.#waiting.delete(requestId)) return;
-    this.#done.push(requestId);
+    this.#done.add(requestId);
     this.#syncSoon();
   }
 
@@ -150,7 +153,7 @@ export class Outbox {
       this.#fail(error);
       return;
     }
-    this.#done = [];
+    this.#done.clear();
     this.#beatAt = now();
     if (old) {
       quietly(() => old.close());
@@ -222,15 +225,15 @@ export class Outbox {
   }
 
   #writeDone(): void {
-    if (this.#done.length === 0 || !this.#file || this.#retryTimer) return;
+    if (this.#done.size === 0 || !this.#file || this.#retryTimer) return;
     try {
       if (this.#waiting.size === 0 && this.#size > WORTH_EMPTYING) {
         this.#file.truncate();
         this.#size = 0;
       } else {
-        this.#write(doneLine(this.#done));
+        this.#write(doneLine([...this.#done]));
       }
-      this.#done = [];
+      this.#done.clear();
     } catch (error) {
       this.#fail(error);
     }

@@ -1,4 +1,5 @@
 import type { Deliveries } from './deliveries.ts';
+import type { LedgerEvent } from '../events.ts';
 import { Ghosts, MOST_GHOSTS } from './ghosts.ts';
 import {
   type Admit,
@@ -10,6 +11,7 @@ import {
   type VoidResult,
 } from '../ledger.ts';
 import type { Heard, Listener } from './listener.ts';
+import { formatUsd } from '../money.ts';
 import type { OfflineAllowance } from './offline-allowance.ts';
 import type { Outbox } from './outbox.ts';
 import type { Intent } from './outbox-lines.ts';
@@ -17,16 +19,19 @@ import type { Redo } from './redo.ts';
 import { postedBy, type RedoWindow, type WatchedAccount } from './redo-window.ts';
 import { requestTime } from '../request-ids.ts';
 import { askTime, type StoreClock } from '../store-clock.ts';
+import type { UnpaidCharges } from './unpaid-charges.ts';
 
 export interface PostingsOptions {
   readonly store: LedgerStore;
   readonly window: RedoWindow;
   readonly listener: Listener;
   readonly redo: Redo;
+  readonly unpaid: UnpaidCharges;
   readonly deliveries: Deliveries;
   readonly outbox: Outbox | undefined;
   readonly allowance: OfflineAllowance | undefined;
   readonly clock: StoreClock;
+  readonly tell: (event: LedgerEvent) => void;
   readonly now: () => number;
 }
 
@@ -39,10 +44,12 @@ export class Postings {
   readonly #window: RedoWindow;
   readonly #listener: Listener;
   readonly #redo: Redo;
+  readonly #unpaid: UnpaidCharges;
   readonly #deliveries: Deliveries;
   readonly #outbox: Outbox | undefined;
   readonly #allowance: OfflineAllowance | undefined;
   readonly #clock: StoreClock;
+  readonly #tell: (event: LedgerEvent) => void;
   readonly #now: () => number;
   readonly #remembers: boolean;
   readonly #ghosts = new Ghosts();
@@ -54,10 +61,12 @@ export class Postings {
     this.#window = options.window;
     this.#listener = options.listener;
     this.#redo = options.redo;
+    this.#unpaid = options.unpaid;
     this.#deliveries = options.deliveries;
     this.#outbox = options.outbox;
     this.#allowance = options.allowance;
     this.#clock = options.clock;
+    this.#tell = options.tell;
     this.#now = options.now;
     this.#remembers = options.store.mayRollBack === true;
   }
@@ -110,22 +119,26 @@ export class Postings {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
     const since = this.#now();
-    const { reply, witnesses } = await this.#deliveries.deliver(id, async () => {
+    let isRepeated = isLeftover;
+    const { reply, witnesses, wasSent } = await this.#deliveries.deliver(id, async () => {
       // The id of one of ours may have been made by a clock that was wrong.
       const ageMs = isLeftover ? await this.#ageOf(requestId) : this.#now() - since;
-      if (this.#outbox && ageMs > POSTABLE_MS) return this.#tooOld(account);
+      if (this.#outbox && ageMs > POSTABLE_MS) return { ...this.#tooOld(account), wasSent: true };
       const hold = account.holds.get(requestId);
-      const inParts = this.#remembers && (isLeftover || this.#redo.isRepairing(account));
+      const wasSent = isRepeated;
+      isRepeated = true;
+      const inParts = this.#remembers && this.#redo.mayLackCredits(account);
+      // Of one that the allowance has admitted the store knows nothing.
+      const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers && !this.#allowance);
       const asked = await this.#redo.ask(
         account,
-        (sent) =>
-          this.#store.settle({ ...command, wasAdmitted: hold !== undefined, inParts, witnesses: sent }),
+        (sent) => this.#store.settle({ ...command, wasAdmitted, inParts, witnesses: sent }),
         account.nextWitnesses({ ...(hold && { except: hold }) }),
       );
       if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
         throw this.#listener.lose(account);
       }
-      return asked;
+      return { ...asked, wasSent };
     });
     this.#window.release(account, requestId);
     this.#allowance?.giveBack(requestId);
@@ -134,14 +147,23 @@ export class Postings {
       return reply;
     }
     this.#outbox?.done(requestId);
+    if (isLeftover && reply.code === 'ok' && reply.writtenOff > 0n) {
+      const amount = formatUsd(reply.writtenOff);
+      this.#tell({ type: 'write_off', account: id, requestId, amount });
+    }
     if (!this.#remembers) return reply;
-    // What was written off is not charged by a repetition; what isn't covered since a rollback is.
-    const rest = reply.code === 'ok' ? command.amount - reply.charged - reply.writtenOff : 0n;
-    const repeated = { ...command, amount: reply.charged + rest };
+    // Where an answer was lost, that command may have posted a part. Another one has nothing to do with this amount.
+    const isPart =
+      reply.code === 'ok'
+        ? reply.charged + reply.writtenOff < command.amount
+        : wasSent && reply.isPart === true;
+    // What was written off is not charged by a repetition.
+    const repeated = isPart ? command : { ...command, amount: reply.charged };
     const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
     this.#redo.record(account, change, witnesses);
-    if (rest === 0n) return reply;
-    this.#redo.owe(account, change, reply.charged);
+    if (!isPart) return reply;
+    // The rest is charged later, and counts as charged.
+    this.#unpaid.add(account, change, reply.charged);
     return { ...reply, charged: command.amount };
   }
 

@@ -90,6 +90,8 @@ export class WatchedAccount {
   checkedLosses = 0;
   /** What the balance doesn't cover since a rollback. */
   unpaid: Unpaid | undefined;
+  /** When it was last seen to go back in time, or its repair has ended. */
+  rolledBackAt: number = -Infinity;
 
   constructor(id: string, now: number) {
     this.id = id;
@@ -156,8 +158,9 @@ export class WatchedAccount {
 /** Charges that were posted in part. */
 export interface Unpaid {
   readonly since: number;
-  /** How much was applied again by the repair that found it. */
-  reapplied: number;
+  /** How much was applied again by repairs that have ended since. */
+  reapplied: number | undefined;
+  collecting: Promise<void> | undefined;
   /** What was charged of each. */
   readonly charges: Map<Extract<Change, { type: 'settle' }>, NanoDollars>;
 }
@@ -297,9 +300,14 @@ export class RedoWindow {
     for (const entry of account.changes.values()) if (entry.change.type === 'freeze') this.#forget(entry);
   }
 
-  /** A hold was lost, and is there again. */
-  holdAgain(account: WatchedAccount, hold: LiveHold): void {
-    if (account.holds.get(hold.admit.requestId) === hold) account.addTip(hold);
+  /** A hold was lost, and is there again, perhaps smaller. */
+  holdAgain(account: WatchedAccount, before: LiveHold, hold: NanoDollars): void {
+    const { requestId } = before.admit;
+    if (account.holds.get(requestId) !== before) return;
+    const again = { ...before, extend: { ...before.extend, hold } };
+    account.holds.set(requestId, again);
+    account.tips.delete(before);
+    account.addTip(again);
   }
 
   /** The request ended: returns what its hold was. */

@@ -2,18 +2,18 @@ import { Deliveries } from './deliveries.ts';
 import type { LedgerEvent } from '../events.ts';
 import type { LedgerStore, Witness } from '../ledger.ts';
 import type { Heard, Listener } from './listener.ts';
-import { formatUsd, type NanoDollars } from '../money.ts';
+import { formatUsd } from '../money.ts';
 import {
   type Change,
   leavesTrace,
   type LiveHold,
   type RedoWindow,
   type Trace,
-  type Unpaid,
   type WatchedAccount,
 } from './redo-window.ts';
 import type { At } from '../reply.ts';
-import { Repetitions } from './repetitions.ts';
+import type { Repetitions } from './repetitions.ts';
+import { UNPAID_MS, type UnpaidCharges } from './unpaid-charges.ts';
 import type { StoreHealth } from './store-health.ts';
 
 export interface RedoOptions {
@@ -23,6 +23,8 @@ export interface RedoOptions {
   readonly listener: Listener;
   readonly tell: (event: LedgerEvent) => void;
   readonly now: () => number;
+  readonly repetitions: Repetitions;
+  readonly unpaid: UnpaidCharges;
 }
 
 /** How often an account that has something in the window is looked at, though nobody uses it. */
@@ -38,8 +40,6 @@ const MOST_VERIFIED = 200;
 /** A repair ends after so many: what another rollback takes is found by the next command. */
 const MOST_PASSES = 5;
 const LONGEST_PAUSE_MS = 500;
-/** How long a charge that the balance doesn't cover waits for credits that other gateways may apply again. */
-const UNPAID_MS = CHECK_AFTER_MS + 10_000;
 
 /**
  * Finds out that an account went back in time, and applies again what it lost.
@@ -55,6 +55,7 @@ export class Redo {
   readonly #repetitions: Repetitions;
   readonly #deliveries: Deliveries;
   readonly #repairs = new Map<WatchedAccount, Repair>();
+  readonly #checking = new Set<WatchedAccount>();
   #checkingAll = false;
   #timer: NodeJS.Timeout | undefined;
   #ticks = 0;
@@ -62,7 +63,7 @@ export class Redo {
   constructor(options: RedoOptions) {
     this.#options = options;
     this.#listener = options.listener;
-    this.#repetitions = new Repetitions(options.store, options.window, options.listener);
+    this.#repetitions = options.repetitions;
     const { now } = options;
     this.#deliveries = new Deliveries({ now, onGrowth: () => {}, longestPauseMs: LONGEST_PAUSE_MS });
   }
@@ -78,21 +79,19 @@ export class Redo {
     this.#options.window.hold(account, hold);
   }
 
-  /** A part of a charge was posted since a rollback, and the balance covers no more yet. */
-  owe(account: WatchedAccount, change: Extract<Change, { type: 'settle' }>, charged: NanoDollars): void {
-    if (!account.changes.has(change)) return;
-    account.unpaid ??= { since: this.#options.now(), reapplied: 0, charges: new Map() };
-    account.unpaid.charges.set(change, charged);
-  }
-
   isRepairing(account: WatchedAccount): boolean {
     return this.#repairs.has(account);
+  }
+
+  /** Credits may be missing that other gateways apply again: a charge that finds too little is not to be written off. */
+  mayLackCredits(account: WatchedAccount): boolean {
+    return this.isRepairing(account) || this.#options.now() - account.rolledBackAt < UNPAID_MS;
   }
 
   /** Resolves once what the account is known to have lost is there again, as far as that can be. */
   async whole(account: WatchedAccount): Promise<void> {
     await this.#repairs.get(account)?.done;
-    if (account.unpaid) await this.#collect(account, account.unpaid);
+    await this.#options.unpaid.collect(account);
   }
 
   /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
@@ -103,8 +102,16 @@ export class Redo {
   ): Promise<Heard<Reply>> {
     const heard = await this.#listener.ask(account, send, traces);
     if (heard.rolledBack) void this.repair(account, heard.reply.seq);
-    else if (heard.fell) this.#check(account).catch(() => {});
+    else if (heard.fell) this.#checkSoon(account);
     return heard;
+  }
+
+  #checkSoon(account: WatchedAccount): void {
+    if (this.#checking.has(account)) return;
+    this.#checking.add(account);
+    this.#check(account)
+      .catch(() => {})
+      .finally(() => this.#checking.delete(account));
   }
 
   /** Applies again what the account has lost. */
@@ -114,6 +121,7 @@ export class Redo {
     const { seq: expected, id } = account;
     account.era += 1;
     account.seq = found;
+    account.rolledBackAt = this.#options.now();
     this.#options.tell({ type: 'rollback', account: id, expected: String(expected), found: String(found) });
     const repair: Repair = {
       era: account.era,
@@ -137,9 +145,6 @@ export class Redo {
   close(): void {
     clearInterval(this.#timer);
     this.#deliveries.close();
-    for (const account of this.#options.window.watched()) {
-      if (account.unpaid) this.#writeOff(account, account.unpaid);
-    }
   }
 
   #begin(account: WatchedAccount): void {
@@ -163,12 +168,18 @@ export class Redo {
       if (first && !health.failing) void this.#checkAll([first]);
       return;
     }
-    window.expire((account) => this.#wasChecked(account) && !this.#repairs.has(account) && !health.failing);
+    window.expire(
+      (account) =>
+        this.#wasChecked(account) &&
+        now() - account.checkedAt < 2 * CHECK_AFTER_MS &&
+        !this.#repairs.has(account) &&
+        !health.failing,
+    );
     const due: WatchedAccount[] = [];
     let watched = 0;
     for (const account of window.watched()) {
       watched += 1;
-      if (account.unpaid) void this.#collect(account, account.unpaid).catch(() => {});
+      this.#options.unpaid.collect(account).catch(() => {});
       const isDue = !this.#wasChecked(account) || now() - account.checkedAt >= CHECK_AFTER_MS;
       if (isDue && due.length < MOST_CHECKS_A_ROUND) due.push(account);
     }
@@ -183,6 +194,7 @@ export class Redo {
   async #checkAll(accounts: readonly WatchedAccount[]): Promise<void> {
     if (this.#checkingAll) return;
     this.#checkingAll = true;
+    const { losses } = this.#listener;
     try {
       let failures = 0;
       await inTurn(accounts, async (account) => {
@@ -200,6 +212,8 @@ export class Redo {
     } finally {
       this.#checkingAll = false;
     }
+    // Another server may have come meanwhile.
+    if (losses !== this.#listener.losses) this.storeChanged();
   }
 
   /** Looks for all that was acknowledged of an account. */
@@ -207,8 +221,9 @@ export class Redo {
     const { losses } = this.#listener;
     const startedAt = this.#options.now();
     const { missing, seq } = await this.#lookFor(account, [...account.tips.keys()]);
-    if (missing.size > 0) return this.repair(account, seq);
-    if (await this.#lacksKeys(account, losses)) return this.repair(account, account.seq);
+    // Nobody waits for the repair: others are to be looked at.
+    if (missing.size > 0) return void this.repair(account, seq);
+    if (await this.#lacksKeys(account, losses)) return void this.repair(account, account.seq);
     account.checkedAt = startedAt;
     account.checkedLosses = losses;
   }
@@ -258,7 +273,7 @@ export class Redo {
   }
 
   async #repair(account: WatchedAccount, repair: Repair): Promise<void> {
-    const { now, tell } = this.#options;
+    const { now } = this.#options;
     for (let passes = 0; passes < MOST_PASSES; passes++) {
       const { losses } = this.#listener;
       const startedAt = now();
@@ -280,9 +295,8 @@ export class Redo {
     }
     // What was sent meanwhile says nothing of what is there now.
     account.era += 1;
-    const { reapplied } = repair;
-    if (account.unpaid) account.unpaid.reapplied += reapplied;
-    else tell({ type: 'rollback_repaired', account: account.id, reapplied });
+    account.rolledBackAt = now();
+    this.#options.unpaid.repaired(account, repair.reapplied);
   }
 
   async #repeat(account: WatchedAccount, change: Change | LiveHold, repair: Repair): Promise<void> {
@@ -295,38 +309,8 @@ export class Redo {
     }
     if (refused !== undefined && 'posted' in change) this.#giveUp(account, change, refused);
     if (change.type === 'settle' && charged !== undefined && charged < change.command.amount) {
-      this.owe(account, change, charged);
+      this.#options.unpaid.add(account, change, charged);
     }
-  }
-
-  /** Charges what has become covered of what was charged in part; gives up what wasn't for too long. */
-  async #collect(account: WatchedAccount, unpaid: Unpaid): Promise<void> {
-    const { charges, since, reapplied } = unpaid;
-    for (const change of charges.keys()) {
-      const { charged } = await this.#repetitions.repeat(account, change);
-      if (charged === change.command.amount) charges.delete(change);
-      else if (charged !== undefined) charges.set(change, charged);
-    }
-    if (account.unpaid !== unpaid) return;
-    if (this.#options.now() - since >= UNPAID_MS) this.#writeOff(account, unpaid);
-    if (charges.size > 0) return;
-    account.unpaid = undefined;
-    this.#options.tell({ type: 'rollback_repaired', account: account.id, reapplied });
-  }
-
-  /** The balance was spent again: the rest of what was charged in part is charged to nobody. */
-  #writeOff(account: WatchedAccount, { charges }: Unpaid): void {
-    const { tell, window } = this.#options;
-    for (const [change, charged] of charges) {
-      const { command } = change;
-      const { requestId: id } = command;
-      const rest = command.amount - charged;
-      window.giveUp(account, change);
-      window.record(account, { ...change, command: { ...command, amount: charged } });
-      tell({ type: 'write_off', account: account.id, requestId: id, amount: formatUsd(rest) });
-      tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(-rest), code: 'no_funds' });
-    }
-    charges.clear();
   }
 
   /** It would be refused for ever. */
@@ -379,8 +363,9 @@ function inOrderOfRepetition(
   return [
     ...others.map((change) => [change]),
     [...holds.values()].filter((hold) => missing.has(hold)),
-    settles,
+    // What a void gives back may be what a charge needs.
     voids,
+    settles,
   ];
 }
 

@@ -43,6 +43,8 @@ import type { OutboxFiles } from './outbox-files.ts';
 import { type Heard, Listener } from './listener.ts';
 import { Postings } from './postings.ts';
 import { Redo } from './redo.ts';
+import { Repetitions } from './repetitions.ts';
+import { UnpaidCharges } from './unpaid-charges.ts';
 import { type Change, postedBy, RedoWindow, type WatchedAccount } from './redo-window.ts';
 import type { At, MakesAccount } from '../reply.ts';
 import { steadyClock } from './steady-clock.ts';
@@ -84,6 +86,7 @@ export class ReliableStore implements LedgerStore {
   readonly #window: RedoWindow;
   readonly #listener: Listener;
   readonly #redo: Redo;
+  readonly #unpaid: UnpaidCharges;
   readonly #outbox: Outbox | undefined;
   readonly #refusesWithoutOutbox: boolean;
   readonly #allowance: OfflineAllowance | undefined;
@@ -117,8 +120,19 @@ export class ReliableStore implements LedgerStore {
       tell,
       onLoss: () => this.#redo.storeChanged(),
     });
+    const repetitions = new Repetitions(store, this.#window, this.#listener);
+    this.#unpaid = new UnpaidCharges({
+      window: this.#window,
+      repetitions,
+      tell,
+      now: steadyNow,
+      onWaiting: (command) => this.#outbox?.append({ type: 'settle', command }),
+      onDone: (requestId) => this.#outbox?.done(requestId),
+    });
     this.#redo = new Redo({
       store,
+      repetitions,
+      unpaid: this.#unpaid,
       window: this.#window,
       health: this.#health,
       listener: this.#listener,
@@ -133,10 +147,12 @@ export class ReliableStore implements LedgerStore {
       window: this.#window,
       listener: this.#listener,
       redo: this.#redo,
+      unpaid: this.#unpaid,
       deliveries: this.#deliveries,
       outbox: this.#outbox,
       allowance: this.#allowance,
       clock: this.#clock,
+      tell,
       now: steadyNow,
     });
   }
@@ -339,6 +355,7 @@ export class ReliableStore implements LedgerStore {
   async #close(): Promise<void> {
     this.#deliveries.close();
     this.#redo.close();
+    this.#unpaid.close(this.#window.watched(), this.keepsWhatWaits);
     this.#health.close();
     await this.#outbox?.close();
     await this.#store.close();
@@ -370,9 +387,13 @@ export class ReliableStore implements LedgerStore {
     const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
     if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return;
     try {
-      await withTimeout(Promise.all([this.#redo.whole(account), ...leftovers]), TRUST_MS, () => {
-        throw new StoreUnavailable('no');
-      });
+      await withTimeout(
+        Promise.all([this.#redo.whole(account), Promise.allSettled(leftovers)]),
+        TRUST_MS,
+        () => {
+          throw new StoreUnavailable('no');
+        },
+      );
     } catch (error) {
       // Nothing was admitted, whatever became of that.
       throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;

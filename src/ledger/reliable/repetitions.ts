@@ -45,9 +45,7 @@ export class Repetitions {
   /** Applies a change or hold again. */
   async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
     const repetition = await this.#send(account, change);
-    if (change.type === 'hold') {
-      if (repetition.reapplied) this.#window.holdAgain(account, change);
-    } else if (account.changes.has(change) && repetition.reapplied) {
+    if (change.type !== 'hold' && account.changes.has(change) && repetition.reapplied) {
       this.#window.record(account, change);
     }
     return repetition;
@@ -108,7 +106,8 @@ export class Repetitions {
     };
   }
 
-  async #holdAgain(account: WatchedAccount, { admit, extend }: LiveHold): Promise<Repetition> {
+  async #holdAgain(account: WatchedAccount, hold: LiveHold): Promise<Repetition> {
+    const { admit, extend } = hold;
     const store = this.#store;
     const again: Admit = {
       ...admit,
@@ -120,10 +119,18 @@ export class Repetitions {
     };
     const { reply } = await this.#listener.ask(account, () => store.admit(again), []);
     if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };
-    await this.#listener.ask(account, () => store.extend(extend), []);
-    return { reapplied: reply.code === 'ok' || reply.hold < extend.hold };
+    const renewed = await this.#listener.ask(account, () => store.extend(extend), []);
+    const { code } = renewed.reply;
+    if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: true };
+    const reapplied = reply.code === 'ok' || reply.hold < extend.hold;
+    if (reapplied) this.#window.holdAgain(account, hold, least(renewed.reply.hold, extend.hold));
+    return { reapplied };
   }
 }
 
 /** Answers to what posts that leave nothing to be done; an account that is gone is told of by itself. */
 const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate', 'no_account']);
+
+function least(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a < b ? a : b;
+}

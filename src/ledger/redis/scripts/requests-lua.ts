@@ -103,12 +103,17 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   return hold, charged, moved, written_off
 end
 
+-- Whether a part of what a request costs was posted, and the rest was not written off.
+local function is_charged_in_part(request, amount)
+  -- Of a row of an earlier release it isn't known by which line it was posted: never in part.
+  if request.amount >= amount or request.line == '-' then return false end
+  local posted = line_at(request.line)
+  return not posted or string.match(posted, '^' .. string.rep('%S+ ', 7) .. '(%S+)') == '-'
+end
+
 -- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
 local function charge_more(request, amount, now)
-  -- Of a row of an earlier release it isn't known by which line it was posted: never in part.
-  if request.line == '-' then return false end
-  local posted = line_at(request.line)
-  if posted and string.match(posted, '^' .. string.rep('%S+ ', 7) .. '(%S+)') ~= '-' then return false end
+  if not is_charged_in_part(request, amount) then return false end
   local moved = math.min(amount - request.amount, size(books.av) - books.fl)
   if moved <= 0 then return false end
   books.av = plus(books.av, 0 - moved)

@@ -37,7 +37,7 @@ export const settle: Script<
 -- ARGV[12] in parts    1 to write nothing off
 -- ARGV[13] admitted    1 if not to know the request, nor to have forgotten it, is to have lost it
 -- ARGV[14] and on      witnesses
--- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged} for duplicate
+-- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
 -- Of a request whose key isn't known: what it is charged counts into no budget.
 local NO_WINDOW = -1
@@ -50,7 +50,7 @@ if not request and ARGV[13] == '1' and request_time(id) > books.lw then rolled_b
 local in_parts = look_for_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
-    return reply(now, 'duplicate', text(request.amount))
+    return reply(now, 'duplicate', text(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
   return reply(now, 'ok', text(request.amount), '0', text(books.av))
 end
@@ -106,7 +106,7 @@ return reply(now, 'ok', text(charged), text(written_off), text(books.av))
           ...at,
         };
       case 'duplicate':
-        return { code, charged: reply.amount(), ...at };
+        return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...at };
       case 'voided':
       case 'unknown':
       case 'old':
