@@ -131,6 +131,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/reliable/outbox.ts': 'writes and syncs its file',
   'ledger/reliable/redo.ts': 'looks after accounts',
   'ledger/reliable/store-health.ts': 'tells that the store is back',
+  'ledger/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
   'ledger/sqlite/sqlite-session.ts': 'pauses between two tries',
   'opentelemetry/spans.ts': 'ends a span without its charge',
   'settlement.ts': 'pauses between two tries',

@@ -1,5 +1,7 @@
 import { writeSync } from 'node:fs';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setImmediate } from 'node:timers/promises';
 import type { SettledUsage } from '../../src/ledger/ledger.ts';
 import { StoreUnavailable } from '../../src/ledger/ledger.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
@@ -43,6 +45,11 @@ async function admit(): Promise<{ requestId: string; code: string }> {
 }
 
 async function settle(requestId: string, amount: bigint): Promise<void> {
+  await post(requestId, amount);
+  say('settle', requestId, amount);
+}
+
+async function post(requestId: string, amount: bigint): Promise<void> {
   const { code } = await store.settle({
     account: 'acme',
     requestId,
@@ -53,7 +60,25 @@ async function settle(requestId: string, amount: bigint): Promise<void> {
     force: true,
   });
   if (code !== 'ok') throw new Error(`A settle was answered ${code}`);
-  say('settle', requestId, amount);
+}
+
+/** Settles as many requests at a time, until three of them have failed. */
+async function fill(together: number): Promise<void> {
+  const one = async (): Promise<number> => {
+    const requestId = ids.next();
+    try {
+      await settle(requestId, 1n);
+      return 0;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      say(error.applied === 'no' ? 'refused' : 'unsure', requestId);
+      return 1;
+    }
+  };
+  for (let failures = 0; failures < 3;) {
+    const counts = await Promise.all(Array.from({ length: together }, one));
+    failures += counts.reduce((total, count) => total + count, 0);
+  }
 }
 
 async function grant(n: number): Promise<void> {
@@ -82,19 +107,53 @@ const TASKS: Readonly<Record<string, () => Promise<void>>> = {
     }
   },
 
-  /** Settles until the disk is full, and says of what failed whether that is certain. */
-  async fill() {
-    for (let failures = 0; failures < 3;) {
-      const requestId = ids.next();
-      try {
-        await settle(requestId, 1n);
-      } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw error;
-        say(error.applied === 'no' ? 'refused' : 'unsure', requestId);
-        failures += 1;
+  /** Admits and settles 2,000 requests, 50 at a time, when stdin says so. */
+  async hammer() {
+    await store.balance('acme');
+    say('ready');
+    await once(process.stdin, 'data');
+    const counts = { settled: 0, refused: 0 };
+    const one = async (): Promise<void> => {
+      for (let n = 0; n < 40; n++) {
+        try {
+          const { requestId } = await admit();
+          await post(requestId, 1n);
+          counts.settled += 1;
+        } catch (error) {
+          if (!(error instanceof StoreUnavailable)) throw error;
+          counts.refused += 1;
+        }
+        // As by requests, which come with turns of the event loop.
+        await setImmediate();
       }
+    };
+    await Promise.all(Array.from({ length: 50 }, one));
+    for (const [what, count] of Object.entries(counts)) say(what, String(count));
+  },
+
+  /** Settles 40,000 requests at once. */
+  async burst() {
+    const settling = Array.from({ length: 40_000 }, () => post(ids.next(), 1n));
+    await settling[0];
+    say('began');
+    await Promise.all(settling);
+    say('settled');
+  },
+
+  /** Grants under each id that stdin has a line with, all at once. */
+  async grant() {
+    await store.balance('acme');
+    say('ready');
+    for await (const id of createInterface(process.stdin)) {
+      void store.grant({ account: 'acme', id, amount: 1n }).then(() => say('granted', id));
     }
   },
+
+  /** Settles until the disk is full, and says of what failed whether that is certain. */
+  fill: () => fill(1),
+
+  /** The same, of requests that are committed together. */
+  'fill-together': () => fill(200),
 };
 
 await TASKS[task]?.();

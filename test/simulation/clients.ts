@@ -2,8 +2,9 @@ import { hash } from 'node:crypto';
 
 import { CreditStoreUnavailableError } from '../../src/errors.ts';
 import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
-import { type Body, planBody, planRequest } from './provider.ts';
+import { type Body, KNOCK, planBody, planRequest } from './provider.ts';
 import type { Caller, RequestTruth } from './truth.ts';
+import type { Account } from './swarm.ts';
 import { Actor } from './virtual-time.ts';
 import type { Slot, World } from './world.ts';
 
@@ -22,6 +23,8 @@ const PATIENCE_MS = 30_000;
 /** Those who send requests, and send some of them again: after a failure, or while the first still runs. */
 export class Clients {
   readonly actor = new Actor('clients');
+  /** Accounts that were asked for, at a gateway that has not answered yet, or with a 503. */
+  readonly closed = new Set<string>();
   readonly #world: World;
   #names = 0;
   #latest: Order | undefined;
@@ -56,6 +59,29 @@ export class Clients {
         if (!order || random.chance(0.5)) this.ask(key, true);
         else this.#send(order, order.body, slots[random.below(slots.length)]!);
       });
+    }
+  }
+
+  /** Asks each gateway for something of each account, which its provider refuses. */
+  knock(): void {
+    const { swarm, slots, time } = this.#world;
+    for (const { gateway } of slots) {
+      if (!gateway || gateway.isClosing) continue;
+      for (const { id: account, keys, externalKeys } of swarm.accounts) {
+        const name = `${account} at ${gateway.actor.name}`;
+        const [{ id: key, limits }] = keys as [Account['keys'][0]];
+        const caller = { account, key, externalKey: externalKeys, limits };
+        this.closed.add(name);
+        const asked = { plan: KNOCK, caller, idempotencyKey: undefined };
+        time.after(gateway.actor, 0, () => {
+          gateway.serve(asked).then(
+            (request) => {
+              if (!isRefused(request)) this.closed.delete(name);
+            },
+            (error: unknown) => this.#world.fail(`a request broke: ${String(error)}`),
+          );
+        });
+      }
     }
   }
 

@@ -72,7 +72,15 @@ export class Fate {
     const { swarm, server, slots, machines } = world;
     world.note('all is well from now on');
     world.calm();
-    Object.assign(swarm.network, { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0 });
+    const latencyMs = Math.min(swarm.network.latencyMs, 5);
+    Object.assign(swarm.network, {
+      dropRequest: 0,
+      dropReply: 0,
+      duplicate: 0,
+      delay: 0,
+      refuse: 0,
+      latencyMs,
+    });
     this.#endTakeover();
     if (server.isEmpty) world.rollbacks.lose(server.restore(), 'emptied');
     server.isUp = true;

@@ -185,6 +185,11 @@ export class Gateway {
     }, sweepMs);
   }
 
+  /** It was told to stop. */
+  get isClosing(): boolean {
+    return this.#closing;
+  }
+
   kill(how: 'killed' | 'power cut' | 'stopped'): void {
     this.actor.alive = false;
     this.incarnation.died = { at: this.#options.time.now, how };

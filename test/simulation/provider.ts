@@ -129,6 +129,23 @@ export function planRequest(random: Random, habits: Habits, body: Body): Plan {
   };
 }
 
+/** A request that its provider refuses. */
+export const KNOCK: Plan = {
+  promptChars: 1,
+  outputCap: 1,
+  stream: false,
+  promptTokens: 5,
+  connectMs: 0,
+  answer: 'none',
+  headMs: 1,
+  chunks: [],
+  gapMs: 0,
+  overDelivers: false,
+  end: 'done',
+  usage: 'omitted',
+  leaves: undefined,
+};
+
 export function quoteOf({ promptChars, outputCap }: Plan): Quote {
   return quoteFor({
     size: {

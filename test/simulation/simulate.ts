@@ -5,6 +5,9 @@ import type { Plant } from './plants.ts';
 import { heldForNobody, wrongEnd } from './verdict.ts';
 import { TROUBLE_MS, World } from './world.ts';
 
+/** How long after the end of all troubles a gateway may refuse an account. */
+const SERVES_WITHIN_MS = 5000;
+
 /** What came of a seed. */
 export interface Report {
   readonly seed: number;
@@ -30,7 +33,8 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
   const onRejection = (error: unknown): void => world.fail(`nobody caught: ${String(error)}`);
   process.on('unhandledRejection', onRejection);
   const operator = new Operator(world);
-  const fate = new Fate(world, operator, new Clients(world));
+  const clients = new Clients(world);
+  const fate = new Fate(world, operator, clients);
   try {
     time.after(world.fate, 0, () => {
       operator.open();
@@ -38,9 +42,14 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
     });
     await time.run(swarm.startsAt + TROUBLE_MS);
     time.after(world.fate, 0, () => fate.heal());
+    await time.run(time.now + SERVES_WITHIN_MS - 1000);
+    clients.knock();
+    await time.run(time.now + 1000);
+    const [closed] = clients.closed;
+    if (closed !== undefined) world.fail(`${closed} is not served ${SERVES_WITHIN_MS} ms after all was well`);
     const { longestMs } = swarm.habits;
     const { idleMs, leaseMs } = swarm.terms;
-    await time.run(time.now + longestMs + idleMs + 20_000);
+    await time.run(time.now + longestMs + idleMs + 15_000);
     world.note('no request runs any more');
     const leak = await heldForNobody(world);
     if (leak !== undefined) world.fail(leak);

@@ -124,8 +124,10 @@ export class WatchedAccount {
   addTip(tip: Trace): void {
     this.#acknowledged += 1;
     this.tips.delete(tip);
-    this.tips.set(tip, this.#acknowledged);
-    this.#newest = tip;
+    // A void is the weakest witness: its own repetition may have made it after a rollback.
+    const isWeak = tip.type === 'void';
+    this.tips.set(tip, isWeak ? 0 : this.#acknowledged);
+    if (!isWeak) this.#newest = tip;
   }
 
   /** The tip is the same change, said in other words. */
@@ -141,7 +143,7 @@ export class WatchedAccount {
   #newestTip(except: Trace | undefined): Trace | undefined {
     if (this.#newest && this.#newest !== except && this.tips.has(this.#newest)) return this.#newest;
     let newest: Trace | undefined;
-    let last = 0;
+    let last = -1;
     for (const [tip, number] of this.tips) {
       if (number > last && tip !== except) [newest, last] = [tip, number];
     }

@@ -66,6 +66,8 @@ export interface ReliableStoreOptions {
 
 /** How long an admit waits until its account has what it lost. */
 const TRUST_MS = 250;
+/** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
+const MOST_FOR_A_KEY = 16;
 /** An admit that finds so many rollbacks is refused. */
 const MOST_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
@@ -403,18 +405,34 @@ export class ReliableStore implements LedgerStore {
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
     for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
       await this.#untilWhole(account, command);
+      const { era } = account;
       const { reply } = await this.#redo.ask(
         account,
         (witnesses) => this.#store.admit({ ...command, witnesses }),
-        account.nextWitnesses({ most: 1 }),
+        account.nextWitnesses({ most: command.idempotencyKey ? MOST_FOR_A_KEY : 1 }),
       );
       if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
-      if (reply.code === 'ok' || reply.code === 'exists') this.#hold(account, command, reply.hold);
-      if (reply.code !== 'rolled_back') return reply;
+      if (reply.code === 'rolled_back') continue;
+      if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
+      if (account.era === era) {
+        this.#hold(account, command, reply.hold);
+        return reply;
+      }
+      // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
+      await this.#undo(command);
+      break;
     }
     throw new StoreUnavailable('no', {
       cause: new Error('the account went back in time, and is being repaired'),
     });
+  }
+
+  async #undo({ account, requestId }: Admit): Promise<void> {
+    try {
+      await this.#listener.hear(() => this.#store.void({ account, requestId }));
+    } catch (error) {
+      throw error instanceof StoreUnavailable ? new StoreUnavailable('unknown', { cause: error }) : error;
+    }
   }
 
   #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars): void {

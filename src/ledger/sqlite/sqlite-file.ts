@@ -1,7 +1,8 @@
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { StoreUnavailable } from '../ledger.ts';
 import { integer, text } from './sqlite-columns.ts';
+import { SqliteLine } from './sqlite-line.ts';
+import { SqliteQueue } from './sqlite-queue.ts';
 import {
   APPLICATION_ID,
   type Database,
@@ -11,12 +12,14 @@ import {
   type Sql,
   type Statement,
 } from './sqlite-schema.ts';
+import { type SqliteHandle, transact } from './sqlite-transaction.ts';
 
 /** An open ledger file, with all stores of this process that use it. */
-export interface SqliteFile {
+export interface SqliteFile extends SqliteHandle {
   readonly path: string;
-  readonly database: Database;
-  readonly sql: Sql;
+  readonly line: SqliteLine;
+  /** All that is written to it. */
+  readonly queue: SqliteQueue;
   users: number;
 }
 
@@ -45,62 +48,8 @@ export function leaveFile(file: SqliteFile): void {
   file.users -= 1;
   if (file.users > 0) return;
   sharedFiles().delete(file.path);
+  file.line.close();
   file.database.close();
-}
-
-/**
- * How much a transaction is worth. `write` survives the death of the process at
- * any moment, and is on the disk by the next checkpoint; `durable` is on the
- * disk when it returns, and all before it with it; a `rehearsal` is a write that is rolled back.
- */
-export type Mode = 'read' | 'write' | 'durable' | 'rehearsal';
-
-/**
- * Runs `work` in one transaction, from begin to commit without a turn of the event loop.
- *
- * @throws {StoreUnavailable} `unknown` when it was the commit that failed
- * @throws what went wrong before that; nothing was changed then
- */
-export function transact<T>({ database, sql }: SqliteFile, mode: Mode, work: (sql: Sql) => T): T {
-  // The level can't be changed inside a transaction, but it can between two: a
-  // commit at FULL then syncs the whole WAL, with what earlier commits left unsynced.
-  // It is of the handle, and nobody else can use that before this returns.
-  if (mode === 'durable') database.exec('PRAGMA synchronous = FULL');
-  try {
-    sql(mode === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE').run();
-    let result: T;
-    try {
-      result = work(sql);
-    } catch (error) {
-      rollBack(sql);
-      throw error;
-    }
-    try {
-      sql(mode === 'rehearsal' ? 'ROLLBACK' : 'COMMIT').run();
-    } catch (cause) {
-      rollBack(sql);
-      throw new StoreUnavailable(mode === 'read' ? 'no' : 'unknown', { cause });
-    }
-    return result;
-  } finally {
-    if (mode === 'durable') database.exec('PRAGMA synchronous = NORMAL');
-  }
-}
-
-/** Whether another process has the file just now. */
-export function isBusy(error: unknown): boolean {
-  // Extended codes have the plain one in their lowest byte.
-  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === SQLITE_BUSY;
-}
-
-const SQLITE_BUSY = 5;
-
-function rollBack(sql: Sql): void {
-  try {
-    sql('ROLLBACK').run();
-  } catch {
-    // The failure that brought us here has ended the transaction already.
-  }
 }
 
 function openFile(path: string, open: (path: string) => Database): SqliteFile {
@@ -121,9 +70,9 @@ function openFile(path: string, open: (path: string) => Database): SqliteFile {
       throw new Error(`${path} can't have a write-ahead log: its disk must be a local one`);
     }
     database.exec('PRAGMA synchronous = NORMAL');
-    const file = { path, database, sql, users: 0 };
-    if (version !== SCHEMA_VERSION) bringUp(file);
-    return file;
+    if (version !== SCHEMA_VERSION) bringUp({ database, sql }, path);
+    const line = new SqliteLine(path, open);
+    return { path, database, sql, line, queue: new SqliteQueue({ database, sql }, line), users: 0 };
   } catch (error) {
     database.close();
     throw error;
@@ -137,12 +86,12 @@ function settledSize(path: string): number {
 }
 
 /** Makes the tables of a file that has none, or has those of an earlier version. */
-function bringUp(file: SqliteFile): void {
-  transact(file, 'durable', (sql) => {
+function bringUp(handle: SqliteHandle, path: string): void {
+  transact(handle, 'durable', (sql) => {
     // Another process may have come first.
-    const version = versionOf(sql, file.path);
+    const version = versionOf(sql, path);
     const missing = version === 0n ? [SCHEMA] : MIGRATIONS.slice(Number(version) - 1);
-    for (const statements of missing) file.database.exec(statements);
+    for (const statements of missing) handle.database.exec(statements);
   });
 }
 
@@ -196,4 +145,4 @@ function sharedFiles(): Map<string, SqliteFile> {
 }
 
 /** Ends with numbers, of which one changes with `SqliteFile` and one is the schema's: releases that differ share nothing. */
-const SHARED = Symbol.for(`chat-completions-router.sqlite.4.${SCHEMA_VERSION}`);
+const SHARED = Symbol.for(`chat-completions-router.sqlite.5.${SCHEMA_VERSION}`);

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { StoreUnavailable } from '../ledger.ts';
-import { isBusy, joinFile, leaveFile, type Mode, type SqliteFile, transact } from './sqlite-file.ts';
+import { joinFile, leaveFile, type SqliteFile } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
+import { isBusy, type Mode, transact } from './sqlite-transaction.ts';
 
-/** How long a command waits for other processes, counted in its pauses: this process may have been busy in between. */
-const PATIENCE_MS = 250;
+/** Pauses before the file is opened or read again, where another process has all of it. */
 const LONGEST_PAUSE_MS = 16;
 
 /** Variables by which hosts tell that a process may be one of many, on a disk that doesn't last. */
@@ -14,7 +14,7 @@ const SERVERLESS = ['VERCEL', 'AWS_LAMBDA_FUNCTION_NAME', 'K_SERVICE'];
  * A store's use of a ledger file: opened by the first transaction that succeeds
  * in it, until `close`.
  *
- * A transaction that finds the file busy is tried again, without stopping the
+ * A transaction that finds the file busy waits for it, without stopping the
  * event loop. All that can go wrong is a StoreUnavailable, whose cause names the file.
  */
 export class SqliteSession {
@@ -22,7 +22,8 @@ export class SqliteSession {
   readonly #open: (path: string) => Database;
   readonly #allowServerless: boolean;
   readonly #onOpen: ((path: string) => void) | undefined;
-  readonly #waiting = new Set<Promise<unknown>>();
+  readonly #timeoutMs: number;
+  readonly #running = new Set<Promise<unknown>>();
   #file: SqliteFile | undefined;
   #closed = false;
 
@@ -31,48 +32,39 @@ export class SqliteSession {
     readonly open: (path: string) => Database;
     readonly allowServerless: boolean;
     readonly onOpen?: ((path: string) => void) | undefined;
+    readonly timeoutMs: number;
   }) {
     this.#path = options.path;
     this.#open = options.open;
     this.#allowServerless = options.allowServerless;
     this.#onOpen = options.onOpen;
+    this.#timeoutMs = options.timeoutMs;
   }
 
-  /** Runs `work` in a transaction of its own: at once, where no other process has the file. */
-  async run<T>(mode: Mode, work: (sql: Sql) => T): Promise<T> {
+  /**
+   * Runs `work` in a transaction of its own: at once, where no other process has the file.
+   *
+   * @param patienceMs - how long it waits for other processes, if not as long as always
+   */
+  async run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number = this.#timeoutMs): Promise<T> {
     if (this.#closed) throw this.#unavailable(new Error('the store is closed'));
+    const running = this.#run(mode, work, Math.min(patienceMs, this.#timeoutMs));
+    this.#running.add(running);
     try {
-      return this.#try(mode, work);
+      return await running;
     } catch (error) {
-      if (!isBusy(error)) throw this.#unavailable(error);
-    }
-    const waiting = this.#tryAgain(mode, work);
-    this.#waiting.add(waiting);
-    try {
-      return await waiting;
+      throw this.#unavailable(error);
     } finally {
-      this.#waiting.delete(waiting);
+      this.#running.delete(running);
     }
   }
 
-  /** Pauses ever longer, and never as long as another who waits. */
-  async #tryAgain<T>(mode: Mode, work: (sql: Sql) => T): Promise<T> {
-    let left = PATIENCE_MS;
-    for (let longest = 1; ; longest = Math.min(2 * longest, LONGEST_PAUSE_MS)) {
-      const pause = longest * (0.5 + Math.random());
-      left -= pause;
-      await setTimeout(pause);
-      try {
-        return this.#try(mode, work);
-      } catch (error) {
-        if (!isBusy(error) || left <= 0) throw this.#unavailable(error);
-      }
-    }
-  }
-
-  #try<T>(mode: Mode, work: (sql: Sql) => T): T {
-    this.#file ??= this.#join();
-    return transact(this.#file, mode, work);
+  async #run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number): Promise<T> {
+    const joined = this.#file ?? untilFree(() => (this.#file ??= this.#join()), patienceMs);
+    // What needs not wait goes on in this turn, before what comes after it.
+    const file = joined instanceof Promise ? await joined : joined;
+    if (mode !== 'read') return file.queue.run(mode, work, patienceMs);
+    return untilFree(() => transact(file, mode, work), patienceMs);
   }
 
   #join(): SqliteFile {
@@ -103,9 +95,33 @@ export class SqliteSession {
   /** Waits for the transactions that are under way, and refuses later ones. */
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.allSettled(this.#waiting);
+    await Promise.allSettled(this.#running);
     const file = this.#file;
     this.#file = undefined;
     if (file) leaveFile(file);
+  }
+}
+
+/** Tries at once, and then after pauses that are ever longer, and never as long as another process's. */
+function untilFree<T>(work: () => T, patienceMs: number): T | Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+    return tryAgain(work, patienceMs);
+  }
+}
+
+async function tryAgain<T>(work: () => T, patienceMs: number): Promise<T> {
+  let left = patienceMs;
+  for (let longest = 1; ; longest = Math.min(2 * longest, LONGEST_PAUSE_MS)) {
+    const pause = longest * (0.5 + Math.random());
+    left -= pause;
+    await setTimeout(pause);
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || left <= 0) throw error;
+    }
   }
 }

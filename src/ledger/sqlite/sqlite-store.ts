@@ -73,11 +73,11 @@ import { verify } from '../books/witnesses.ts';
 import type { MakesAccount } from '../reply.ts';
 import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
 import { followClock } from './sqlite-clock.ts';
-import type { Mode } from './sqlite-file.ts';
 import { rehearse } from './sqlite-rehearsal.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
+import type { Mode } from './sqlite-transaction.ts';
 
 /** Requests that one transaction of a sweep ends, lines that one of a trim folds: few ms each. */
 const SWEEP_STEP = 100;
@@ -97,6 +97,12 @@ export interface SqliteStoreOptions {
    * @default false
    */
   readonly allowServerless?: boolean;
+  /**
+   * How long a command waits for other processes that have the file, in ms; an admit no longer than until its `notAfter`.
+   *
+   * @default 5000
+   */
+  readonly timeoutMs?: number;
   /** Told the whole path of the file when it was opened. */
   readonly onOpen?: (path: string) => void;
 }
@@ -109,8 +115,8 @@ export interface SqliteStoreOptions {
  * back the latest settles and holds, never what an operator did: grants,
  * adjustments and keys are on the disk when they are acknowledged.
  *
- * Every command is one transaction. It runs to its end in one turn; where
- * another process has the file, it is tried again for 250 ms.
+ * Every command is atomic by itself. It runs to its end in one turn of the event loop; where
+ * another process has the file, it stands in line for it, for 5 seconds at most.
  */
 export class SqliteStore implements LedgerStore {
   readonly #session: SqliteSession;
@@ -119,11 +125,17 @@ export class SqliteStore implements LedgerStore {
 
   /** @param file - made, but not its folder, by the first command: until then nothing is opened */
   constructor(file: string, options: SqliteStoreOptions = {}) {
-    const { now, elapsed, allowServerless = false, onOpen } = options;
+    const { now, elapsed, allowServerless = false, onOpen, timeoutMs = 5000 } = options;
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
       throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
     }
-    this.#session = new SqliteSession({ path: resolve(file), open: openDatabase, allowServerless, onOpen });
+    this.#session = new SqliteSession({
+      path: resolve(file),
+      open: openDatabase,
+      allowServerless,
+      onOpen,
+      timeoutMs,
+    });
     this.#now = now ?? Date.now;
     this.#clockSteps = clockSteps(now, elapsed);
   }
@@ -135,7 +147,8 @@ export class SqliteStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    return this.#leaseCommand(command.account, (rows, now) => admit(rows, command, now));
+    const patienceMs = Math.max(0, command.notAfter - this.#now());
+    return this.#leaseCommand(command.account, (rows, now) => admit(rows, command, now), patienceMs);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
@@ -360,8 +373,9 @@ export class SqliteStore implements LedgerStore {
   async #leaseCommand<T>(
     account: string,
     work: (rows: SqliteAccount | undefined, now: number) => T,
+    patienceMs?: number,
   ): Promise<T> {
-    return this.#session.run('write', (sql) => onAccount(sql, account, this.#look(sql), work));
+    return this.#session.run('write', (sql) => onAccount(sql, account, this.#look(sql), work), patienceMs);
   }
 
   /** The store's clock, once all leases are moved by what it was set since the last look. */
