@@ -252,7 +252,8 @@ export type SettleResult = At &
     | {
         readonly code: 'duplicate';
         readonly charged: NanoDollars;
-        /** The rest was not written off. */ readonly isPart?: true;
+        /** It is less than what was asked for now, and the rest was not written off. */
+        readonly isPart?: true;
       }
     | { readonly code: 'voided' }
     | { readonly code: 'unknown' | 'old' | 'no_account' }

@@ -374,7 +374,6 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       { weight: 2, arbitrary: fc.record({ op: op('findKey'), secret }) },
       { weight: 2, arbitrary: fc.record({ op: op('keyState'), account, key }) },
       { weight: 3, arbitrary: fc.record({ op: op('balance'), account }) },
-      { weight: 2, arbitrary: fc.record({ op: op('verify'), account, witnesses: witnessSlots }) },
     ),
   },
   {
@@ -400,6 +399,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       stale,
     }),
   },
+  { weight: 1, arbitrary: fc.record({ op: op('verify'), account, witnesses: witnessSlots }) },
   { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
   { weight: 1, arbitrary: fc.record({ op: op('trim'), account, seq: fc.bigInt(0n, 30n) }) },
   { weight: 1, arbitrary: fc.record({ op: op('sweep') }) },

@@ -660,13 +660,14 @@ class Account {
     return charged < amount && !first?.writtenOff;
   }
 
-  lacks(command: Witnessed): boolean {
-    return this.missing(command).length > 0;
-  }
-
-  /** Places of the witnesses that are missing. */
+  /** Which of the witnesses are missing, by their places. */
   missing({ witnesses = [] }: Witnessed): number[] {
     return witnesses.flatMap((witness, place) => (this.#has(witness) ? [] : [place]));
+  }
+
+  /** Whether one of the witnesses is missing. */
+  lacks(command: Witnessed): boolean {
+    return this.missing(command).length > 0;
   }
 
   /** What was folded or forgotten counts as there. */

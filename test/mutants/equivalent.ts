@@ -545,4 +545,10 @@ export const EQUIVALENT: readonly Equivalent[] = [
     mutant: 'const NO_WINDOW = -2;',
     because: 'neither is the window of any key',
   },
+  {
+    file: 'redis/scripts/settle.ts',
+    original: "local twin = ARGV[10] ~= '' and load_twin(ARGV[4], ARGV[10])",
+    mutant: "local twin = ARGV[11] ~= '' and load_twin(ARGV[4], ARGV[10])",
+    because: 'a hash of the key comes with one of the body, or neither does',
+  },
 ];
