@@ -62,7 +62,7 @@ describe('a gateway that is killed', { timeout: 60_000 }, () => {
     const asked = Array.from({ length: 50 }, () => ask(gateway));
     await expect.poll(() => provider.received.length, { timeout: 10_000 }).toBe(50);
     const store = openBooks(server.url);
-    expect(await store.balance('acct')).toMatchObject({ held: 50n * 3_042_000n });
+    expect(await store.balance('acct')).toMatchObject({ held: 50n * 3_142_000n });
     await gateway.kill();
     await Promise.all(asked);
     await pause(1000);
