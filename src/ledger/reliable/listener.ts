@@ -20,7 +20,7 @@ export interface Heard<Reply> {
   readonly reply: Reply;
   /** What was acknowledged before the command was sent is missing, and this is the first reply to say so. */
   readonly rolledBack: boolean;
-  /** The journal is shorter than it was when the command was sent: somebody's changes are lost, if not ours. */
+  /** The journal is shorter than it was when the command was sent: another process's changes were lost, perhaps ours too. */
   readonly fell: boolean;
   /** What was sent as witnesses, and is there. */
   readonly witnesses: readonly Trace[];

@@ -107,7 +107,7 @@ export class WatchedAccount {
    * The tips that the next command has for witnesses: the newest, and of the others not always the same ones.
    *
    * @param options.except - is looked for by the command itself
-   * @param options.most - one is enough to find any rollback but one of several in a row
+   * @param options.most - the newest is enough, but for a rollback that some of a burst of commands came after
    */
   nextWitnesses({ except, most = MOST_WITNESSES }: { except?: Trace; most?: number } = {}): readonly Trace[] {
     const newest = this.#newestTip(except);

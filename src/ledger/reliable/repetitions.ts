@@ -94,7 +94,7 @@ export class Repetitions {
     change: Extract<Change, { posted: unknown }>,
     send: () => Promise<At & { readonly code: string; readonly charged?: NanoDollars }>,
   ): Promise<Repetition> {
-    // Until it is answered, nobody knows which line it has: by another hand it may have another one by now.
+    // Which line it has is known again once it is answered: another process may have posted it at another one.
     change.posted = undefined;
     const { reply } = await this.#listener.ask(account, send, []);
     const { code, seq, now, charged } = reply;
