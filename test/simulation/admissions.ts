@@ -19,8 +19,8 @@ export interface Judged {
   readonly state: AccountState;
   /** All requests of its API key. */
   readonly ofKey: readonly RequestTruth[];
-  /** When a command of the gateway last found the account without what was lost while it was on its way. */
-  readonly crossedAt: number;
+  /** Of what was lost by then and after the other, the gateway can't know yet. */
+  readonly hidden: { readonly from: number; readonly to: number };
 }
 
 /** A request that counts; what a rollback took has no record. */
@@ -37,17 +37,16 @@ interface Use {
  * them has applied it again. That is the unavoidable window: in it, and only in it, a limit can be passed and a used
  * idempotency key be admitted.
  *
- * Nor does what was lost while another command of the same gateway was on its way, and which that command didn't name:
- * it was acknowledged last, and is there. A gateway that can see which server it has, sees within two seconds that it has
- * another one.
+ * Nor, for a moment, does what was lost while another command of the same gateway was on its way: that is acknowledged
+ * last, and is there. See `Rollbacks.hiddenFrom`.
  *
  * Each sum is the least that can have been used, so that what is found here is certain.
  */
 export function judge(judged: Judged): Admission {
-  const { request, by, sentAt, at, state, ofKey, crossedAt } = judged;
+  const { request, by, sentAt, at, state, ofKey, hidden } = judged;
   const records = new Map(state.requests.map((record) => [record.id, record]));
   const isKnown = ({ knownTo, lostAt }: RequestTruth): boolean =>
-    (knownTo.get(by) ?? Infinity) < sentAt && !(lostAt > 0 && lostAt <= crossedAt);
+    (knownTo.get(by) ?? Infinity) < sentAt && !(lostAt >= hidden.from && lostAt <= hidden.to);
   const others = ofKey.filter((each) => each !== request && !each.isForgiven);
   const uses: Use[] = [];
   for (const other of others) {

@@ -14,6 +14,7 @@ export class Fate {
   readonly #world: World;
   readonly #operator: Operator;
   readonly #clients: Clients;
+  #isOver = false;
   /** Those whose connections are lost once a takeover is over. */
   #takeoverCloses: ReadonlySet<Gateway> = new Set();
 
@@ -71,6 +72,7 @@ export class Fate {
     const world = this.#world;
     const { swarm, server, slots, machines } = world;
     world.note('all is well from now on');
+    this.#isOver = true;
     world.calm();
     const latencyMs = Math.min(swarm.network.latencyMs, 5);
     Object.assign(swarm.network, {
@@ -98,6 +100,7 @@ export class Fate {
 
   #strike(fault: Fault, at?: Slot): void {
     const world = this.#world;
+    if (this.#isOver) return;
     const { random, server, swarm, rollbacks } = world;
     const slot = at ?? world.slots[random.below(world.slots.length)]!;
     const { machine, gateway } = slot;

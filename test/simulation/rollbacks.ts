@@ -22,6 +22,9 @@ interface Fall {
   readonly since: number;
 }
 
+/** How long it takes until a gateway has looked whether it has another server, or for all that it knows. */
+const SEES_SERVER_WITHIN_MS = 3000;
+const LOOKS_WITHIN_MS = 26_000;
 /** How long a charge that is applied again waits for what other gateways have to apply again. */
 const PATIENCE_MS = 20_000;
 
@@ -108,9 +111,17 @@ export class Rollbacks {
       this.#crossedAt.set(`${from} ${account}`, wall);
   }
 
-  /** When that was last. */
-  crossedAt(gateway: string, account: string): number {
-    return this.#crossedAt.get(`${gateway} ${account}`) ?? -Infinity;
+  /**
+   * When what a gateway can't know yet was lost: after the one time, and by the other.
+   *
+   * A gateway looks for what was acknowledged last. A command that was on its way when an account went back in time
+   * can be that, and say nothing of what is lost. All else is looked for soon after another server was found, or now and
+   * then.
+   */
+  hiddenFrom(gateway: string, account: string): { readonly from: number; readonly to: number } {
+    const { time, swarm } = this.#world;
+    const from = time.now - (swarm.terms.tellsIdentity ? SEES_SERVER_WITHIN_MS : LOOKS_WITHIN_MS);
+    return { from, to: this.#crossedAt.get(`${gateway} ${account}`) ?? -Infinity };
   }
 
   /** Since when a gateway has known an account; undefined when it doesn't. */

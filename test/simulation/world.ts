@@ -330,8 +330,8 @@ export class World {
       if (request.idempotencyKey) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
       return;
     }
-    const crossedAt = this.rollbacks.crossedAt(from, account);
-    const admission = judge({ request, by: from, sentAt, at, state, ofKey, crossedAt });
+    const hidden = this.rollbacks.hiddenFrom(from, account);
+    const admission = judge({ request, by: from, sentAt, at, state, ofKey, hidden });
     // What was lost with all the files is for a backup to bring back.
     const isJudged = !this.server.isEmpty && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };
