@@ -44,8 +44,6 @@ describe('gateways, store, clients and providers in trouble', () => {
     ['event rollback', 100],
     ['event account_lost', 50],
     ['event outbox_failed', 50],
-    // Its request is a day old by the store's clock: only one that leaps makes that in ten minutes.
-    ['event dead_letter', 0],
   ])('meet all that can happen: %s', (what, least) => {
     expect(counts.get(what)).toBeGreaterThan(least);
   });
