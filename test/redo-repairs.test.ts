@@ -11,6 +11,7 @@ import {
   settlement,
 } from './helpers/reliable-store.ts';
 import { rollbackStore } from './helpers/rollback-store.ts';
+import { requestId } from './contracts/ledger-fixture.ts';
 import { StoreUnavailable } from '../src/ledger/ledger.ts';
 import { OutboxFolder } from '../src/ledger/reliable/outbox-files.ts';
 import { mkdtempSync } from 'node:fs';
@@ -108,6 +109,25 @@ describe('a store made reliable, that rolls back', () => {
     await store.admit(admission(2, 1n));
     await pass(1000);
     expect((await primary.snapshot('acme'))?.held).toBe(6n);
+  });
+
+  it('charges nothing to the offline allowance of which the admit was undone', async () => {
+    const offlineAllowance = { perKey: 100n, perProcess: 100n, forMs: 60_000 };
+    const { primary, store } = await openAccount(100n, { offlineAllowance });
+    const copied = primary.length;
+    await store.admit(admission(1, 5n));
+    const [admit, late] = [primary.admit.bind(primary), Promise.withResolvers<void>()];
+    primary.admit = async (command) => {
+      const reply = await admit(command);
+      if (command.requestId === requestId(2)) await late.promise;
+      return reply;
+    };
+    const overtaken = store.admit(admission(2, 5n));
+    await settled();
+    await primary.rollBackTo(copied);
+    await store.admit(admission(3, 5n));
+    late.resolve();
+    await expect(overtaken).rejects.toThrow(StoreUnavailable);
   });
 
   it('asks little for an admit, however many charges wait for credits', async () => {

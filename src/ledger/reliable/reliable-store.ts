@@ -73,6 +73,9 @@ const MOST_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
 const MOST_WAITING = 100_000;
 
+/** An admit that the store had taken was given back, perhaps. */
+class Undone extends StoreUnavailable {}
+
 /**
  * A store that may be away, and may go back in time, as one that does neither for long.
  *
@@ -188,8 +191,8 @@ export class ReliableStore implements LedgerStore {
       return result;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      // Nobody could say here whether an idempotency key was used before.
-      const mayTake = !account.lost && !command.idempotencyKey;
+      // Whether an idempotency key was used before can't be said here; and what was undone can't be charged any more.
+      const mayTake = !account.lost && !command.idempotencyKey && !(error instanceof Undone);
       const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
       if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
       if (error.applied === 'unknown') {
@@ -419,19 +422,20 @@ export class ReliableStore implements LedgerStore {
         return reply;
       }
       // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
-      await this.#undo(command);
-      break;
+      throw await this.#undo(command);
     }
     throw new StoreUnavailable('no', {
       cause: new Error('the account went back in time, and is being repaired'),
     });
   }
 
-  async #undo({ account, requestId }: Admit): Promise<void> {
+  async #undo({ account, requestId }: Admit): Promise<Undone> {
     try {
       await this.#listener.hear(() => this.#store.void({ account, requestId }));
+      return new Undone('no', { cause: new Error('the account went back in time') });
     } catch (error) {
-      throw error instanceof StoreUnavailable ? new StoreUnavailable('unknown', { cause: error }) : error;
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return new Undone('unknown', { cause: error });
     }
   }
 
