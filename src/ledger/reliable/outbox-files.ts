@@ -102,18 +102,22 @@ export class OutboxFolder implements OutboxFiles {
 const fdatasync = promisify(fs.fdatasync);
 
 /** This process, by its machine, its id and when it began: after a restart in a container another one may have its id. */
-const HOST = createHash('sha256').update(`${hostname()} ${processNamespace()}`).digest('hex').slice(0, 8);
+const HOST = createHash('sha256').update(machine()).digest('hex').slice(0, 8);
 const BEGAN_AT = Math.round(Date.now() - process.uptime() * 1000);
 /** How far apart the same beginning may seem: the clock may have been set since. */
 const SAME_PROCESS_MS = 60_000;
 
-/** Where process ids are counted from 1 by themselves, as in a container: theirs say nothing elsewhere. */
-function processNamespace(): string {
-  try {
-    return fs.readlinkSync('/proc/self/ns/pid');
-  } catch {
-    return '';
+/** The machine, and where on it process ids are counted by themselves, as in a container. What may not be asked is left out. */
+function machine(): string {
+  const told: string[] = [];
+  for (const ask of [hostname, () => fs.readlinkSync('/proc/self/ns/pid')]) {
+    try {
+      told.push(ask());
+    } catch {
+      // No such place, or Deno has no permission for it.
+    }
   }
+  return told.join(' ');
 }
 
 function newName(): string {
