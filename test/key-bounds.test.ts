@@ -28,7 +28,7 @@ function openStore(): GatedStore {
   const client = new Redis(server.url);
   clients.push(client);
   // On a busy machine an answer that comes late is no answer of another kind.
-  return new GatedStore({ client, admitTimeoutMs: 5000, timeoutMs: 5000 });
+  return new GatedStore({ client, timeoutMs: 5000 });
 }
 
 /** A store whose look-ups of keys can be made to take their time. */

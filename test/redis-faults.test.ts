@@ -34,7 +34,7 @@ describe('RedisStore, when Redis fails', () => {
       await story(openStore());
       const relay = await startRelay(server.port);
       const client = new Redis(relay.port, { autoResendUnfulfilledCommands: resending });
-      const store = openStore({ client, admitTimeoutMs: 100, timeoutMs: 100 });
+      const store = openStore({ client, timeoutMs: 100 });
       await store.grant({ account: 'acme', id: 'g1', amount: 100n });
       const repeated = async <T>(call: () => Promise<T>, replies = 0): Promise<T> => {
         void relay.swallow(replies);
@@ -61,7 +61,7 @@ describe('RedisStore, when Redis fails', () => {
   );
 
   it('answers in time though Redis does not, and then applies once what was repeated', async () => {
-    const store = openStore({ timeoutMs: 900 });
+    const store = openStore({ timeoutMs: 250 });
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     await store.admit(admission(1, 30n));
     const thaw = await freezeServer();
@@ -73,8 +73,7 @@ describe('RedisStore, when Redis fails', () => {
       waited(store.settle(settlement(1, 12n))),
     ]);
     expect([admitError, settleError]).toMatchObject([{ applied: 'unknown' }, { applied: 'unknown' }]);
-    expect(admitMs).toBeLessThan(700);
-    expect(settleMs).toBeLessThan(2000);
+    expect(Math.max(admitMs, settleMs)).toBeLessThan(1000);
     thaw();
     expect(await store.admit(admission(2, 10n))).toMatchObject({ code: 'exists' });
     expect(await store.settle(settlement(1, 12n))).toMatchObject({ code: 'duplicate', charged: 12n });
@@ -91,7 +90,7 @@ describe('RedisStore, when Redis fails', () => {
   });
 
   it('begins nothing that it gave up, though the script has still to be sent', async () => {
-    const store = openStore({ admitTimeoutMs: 50 });
+    const store = openStore({ timeoutMs: 200 });
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     await redis.script('FLUSH');
     const thaw = await freezeServer();
@@ -101,7 +100,7 @@ describe('RedisStore, when Redis fails', () => {
   });
 
   it('changes nothing by an admit that arrives after its caller gave up', async () => {
-    const store = openStore({ admitTimeoutMs: 50 });
+    const store = openStore({ timeoutMs: 200 });
     const { now } = await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     const thaw = await freezeServer();
     const late = store.admit({ ...admission(1, 30n), notAfter: now + 40 });
@@ -171,20 +170,6 @@ describe('RedisStore, when Redis fails', () => {
       });
       client.disconnect();
     }
-  });
-
-  it('gives the first connection the time it takes, and no later one', async () => {
-    const relay = await startRelay(server.port);
-    const clients = [1, 2].map(() => new Redis(relay.port, { lazyConnect: true, retryStrategy: () => 10 }));
-    const [store, other] = clients.map((client) => openStore({ client, admitTimeoutMs: 1 }));
-    expect(await store!.admit(admission(1, 1n))).toMatchObject({ code: 'no_account' });
-    const thaw = await freezeServer();
-    await expect(store!.admit(admission(2, 1n))).rejects.toMatchObject({ name: 'StoreUnavailable' });
-    const waiting = other!.admit(admission(3, 1n));
-    thaw();
-    expect(await waiting).toMatchObject({ code: 'no_account' });
-    for (const client of clients) client.disconnect();
-    await relay.close();
   });
 
   it('asks again what the server is when the answer was lost', async () => {

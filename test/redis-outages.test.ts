@@ -25,8 +25,8 @@ async function openAll(args: readonly string[] = []) {
   return { server, redis, store };
 }
 
-function openStore(url: string): RedisStore {
-  const store = new RedisStore(url);
+function openStore(url: string, timeoutMs?: number): RedisStore {
+  const store = new RedisStore({ client: url, ...(timeoutMs && { timeoutMs }) });
   onTestFinished(() => store.close());
   return store;
 }
@@ -80,11 +80,12 @@ describe('a Redis that', () => {
   });
 
   it('pauses: admits are given up in time, and leave no ghost of a hold', async () => {
-    const { redis, store } = await openAll();
-    const { now } = await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    const { redis, server, store } = await openAll();
+    const impatient = openStore(server.url, 250);
+    const { now } = await impatient.grant({ account: 'acme', id: 'g1', amount: 100n });
     await redis.call('CLIENT', 'PAUSE', '600', 'ALL');
     const began = performance.now();
-    const late = store.admit({ ...admission(2, 10n), notAfter: now + 250 });
+    const late = impatient.admit({ ...admission(2, 10n), notAfter: now + 250 });
     await expect(late).rejects.toMatchObject({ name: 'StoreUnavailable' });
     expect(performance.now() - began).toBeLessThan(450);
     expect(await store.balance('acme')).toMatchObject({ available: 70n, held: 30n });
@@ -132,7 +133,8 @@ describe('a Redis that', () => {
       const { redis, server } = await openAll(['--busy-reply-threshold', '20']);
       const store = new RedisStore({ client: server.url, timeoutMs: 20_000 });
       onTestFinished(() => store.close());
-      await store.ready();
+      const impatient = openStore(server.url, 250);
+      await Promise.all([store.ready(), impatient.ready()]);
       const other = new Redis(server.port);
       other.on('error', () => {});
       onTestFinished(() => other.disconnect());
@@ -145,7 +147,7 @@ describe('a Redis that', () => {
       );
       // Whoever gives up while his last try is on its way does not know what became of it: that says nothing here.
       const admitted = (n: number): Promise<unknown> =>
-        store.admit(admission(n, 10n)).catch((error: unknown) => error);
+        impatient.admit(admission(n, 10n)).catch((error: unknown) => error);
       await expect
         .poll(() => admitted(2), { timeout: 8000 })
         .toMatchObject({ ...aware, cause: { message: expect.stringMatching(/^BUSY/) } });

@@ -462,7 +462,7 @@ describe('a store made reliable', () => {
         await failOver(primary, copied);
         primary.settle = () => Promise.reject(new StoreUnavailable('no'));
         const refused = store.admit(admission(2, 50n)).catch((error: unknown) => error);
-        await pass(1000);
+        await pass(3000);
         expect(await refused).toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
       });
     });

@@ -20,9 +20,7 @@ export interface Books {
 /** The store, looked at by someone who takes no part, and has time; closed with the test. */
 export function openBooks(url: string): LedgerStore {
   const isRedis = url.startsWith('redis');
-  const store = isRedis
-    ? new RedisStore({ client: url, admitTimeoutMs: 10_000, timeoutMs: 10_000 })
-    : openStore(url);
+  const store = isRedis ? new RedisStore({ client: url, timeoutMs: 10_000 }) : openStore(url);
   onTestFinished(() => store.close());
   return store;
 }

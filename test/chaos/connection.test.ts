@@ -31,9 +31,7 @@ describe('a connection that is cut, stalls and loses answers', { timeout: 60_000
         onTestFinished(() => client.disconnect());
         return client;
       });
-      const stores = clients.map(
-        (client) => new RedisStore({ client, admitTimeoutMs: 60, timeoutMs: 60, keyPrefix: '' }),
-      );
+      const stores = clients.map((client) => new RedisStore({ client, timeoutMs: 60, keyPrefix: '' }));
       for (const client of clients) if (client.status !== 'ready') await once(client, 'ready');
       link.fail(25);
       const ids = new RequestIds();
@@ -94,7 +92,7 @@ describe('a connection that is cut, stalls and loses answers', { timeout: 60_000
     onTestFinished(() => provider.close());
     const gateway = await startGatewayProcess({
       store: `redis://127.0.0.1:${link.port}`,
-      redisTimeouts: { admitTimeoutMs: 100, timeoutMs: 100 },
+      redisTimeouts: { timeoutMs: 100 },
       provider: provider.baseURL,
       credits: '100',
     });

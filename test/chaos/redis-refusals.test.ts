@@ -9,31 +9,30 @@ import { ask, type Reply, statusesOf } from './client.ts';
 import { startLoad } from './load.ts';
 
 describe('a Redis that pauses', { timeout: 30_000 }, () => {
-  it.each([
-    [200, 'ALL'],
-    [1000, 'ALL'],
-    [3000, 'ALL'],
-    [3000, 'WRITE'],
-  ] as const)(
-    'for %i ms (%s) has requests refused in time, and holds nothing of them afterwards',
-    async (ms, what) => {
+  it.each([200, 1000])('for %i ms is waited for, and no client hears of it', async (ms) => {
+    const { url, admin, gateway } = await open();
+    expect((await ask(gateway)).status).toBe(200);
+    await admin.call('CLIENT', 'PAUSE', ms, 'ALL');
+    const replies = await Promise.all(Array.from({ length: 4 }, () => ask(gateway)));
+    expect(statusesOf(replies)).toEqual({ 200: 4 });
+    await gateway.terminate();
+    expectChargedOnce(await closeBooks(openBooks(url)), replies);
+    expect(gateway.events).toEqual([]);
+  });
+
+  it.each(['ALL', 'WRITE'])(
+    'for longer than a command waits (%s) has requests refused in time, and holds nothing of them afterwards',
+    async (what) => {
       const { url, admin, gateway } = await open();
       expect((await ask(gateway)).status).toBe(200);
-      await admin.call('CLIENT', 'PAUSE', ms, what);
-      const pausedAt = performance.now();
-      const tookMs: number[] = [];
-      const replies: Reply[] = [];
+      await admin.call('CLIENT', 'PAUSE', 5000, what);
+      const began = performance.now();
       // As many at a time as don't wait for each other.
-      while (performance.now() - pausedAt < ms - 300 || replies.length < 4) {
-        const began = performance.now();
-        replies.push(...(await Promise.all(Array.from({ length: 4 }, () => ask(gateway)))));
-        tookMs.push(performance.now() - began);
-      }
-      if (ms > 300) expect(statusesOf(replies)).toEqual({ 503: replies.length });
-      // The deadline of 250 ms, and what a busy machine adds to it.
-      expect(tookMs.toSorted((a, b) => a - b)[Math.floor(tookMs.length / 2)]).toBeLessThan(600);
-      expect(Math.max(...tookMs)).toBeLessThan(1000);
-      await expect.poll(async () => (await ask(gateway)).status, { timeout: 5000 }).toBe(200);
+      const replies = await Promise.all(Array.from({ length: 4 }, () => ask(gateway)));
+      expect(statusesOf(replies)).toEqual({ 503: 4 });
+      // The deadline of 2 s, and what a busy machine adds to it.
+      expect(performance.now() - began).toBeLessThan(4000);
+      await expect.poll(async () => (await ask(gateway)).status, { timeout: 10_000 }).toBe(200);
       await gateway.terminate();
       const books = await closeBooks(openBooks(url));
       expectChargedOnce(books, replies);

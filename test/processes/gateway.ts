@@ -18,7 +18,7 @@ export interface GatewayOptions {
   /** URL of the store. */
   readonly store: string;
   /** How long commands wait for Redis, where it isn't as long as always. */
-  readonly redisTimeouts?: { readonly admitTimeoutMs: number; readonly timeoutMs: number };
+  readonly redisTimeouts?: { readonly timeoutMs: number };
   /** Base URL of the provider. */
   readonly provider: string;
   /** What account `acct` is granted, once, in USD. */

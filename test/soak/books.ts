@@ -52,7 +52,7 @@ export async function readBooks(url: string, names: readonly string[], waitMs: n
 /** The store, looked at by one that takes no part, and has time. */
 function openBooks(url: string, now: () => number = Date.now): LedgerStore {
   if (url.startsWith('sqlite:')) return new SqliteStore(url.slice('sqlite:'.length), { now });
-  return new RedisStore({ client: url, admitTimeoutMs: 30_000, timeoutMs: 30_000, now });
+  return new RedisStore({ client: url, timeoutMs: 30_000, now });
 }
 
 async function rememberedADayLater(url: string, names: readonly string[]): Promise<number> {

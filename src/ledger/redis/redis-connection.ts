@@ -63,11 +63,6 @@ export class RedisConnection {
     return this.#losses;
   }
 
-  /** There has been a server that was asked what it is. */
-  get hasBeenReady(): boolean {
-    return this.#isJudged;
-  }
-
   get isConnected(): boolean {
     return this.#client?.status === 'ready';
   }

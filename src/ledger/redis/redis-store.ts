@@ -104,13 +104,7 @@ export interface RedisStoreOptions {
    */
   readonly elapsed?: () => number;
   /**
-   * How long `admit` waits for Redis, in ms; before the first connection it waits as long as others.
-   *
-   * @default 250
-   */
-  readonly admitTimeoutMs?: number;
-  /**
-   * How long every other command waits for Redis, in ms.
+   * How long a command waits for Redis, in ms.
    *
    * @default 2000
    */
@@ -137,7 +131,6 @@ export class RedisStore implements LedgerStore {
   readonly #usage: UsageRows;
   readonly #clock: () => string;
   readonly #horizon: LeaseHorizon | undefined;
-  readonly #admitTimeoutMs: number;
   readonly #timeoutMs: number;
   readonly #rounds: SweepRounds;
 
@@ -146,7 +139,7 @@ export class RedisStore implements LedgerStore {
     // A client has a `client` too: the command of that name.
     const isOptions = typeof from === 'object' && !('createBuiltinCommand' in from);
     const options: RedisStoreOptions = isOptions ? from : { client: from };
-    const { client, keyPrefix, now, admitTimeoutMs = 250, timeoutMs = 2000, durability } = options;
+    const { client, keyPrefix, now, timeoutMs = 2000, durability } = options;
     const elapsed = options.elapsed ?? (now ? undefined : () => performance.now());
     if (typeof client === 'string') {
       const url = parseRedisUrl(client);
@@ -161,7 +154,6 @@ export class RedisStore implements LedgerStore {
     this.#usage = new UsageRows(this.#connection, this.#keys, timeoutMs);
     this.#clock = now ? () => String(now()) : () => '';
     this.#horizon = elapsed && new LeaseHorizon(elapsed);
-    this.#admitTimeoutMs = admitTimeoutMs;
     this.#timeoutMs = timeoutMs;
     this.#rounds = new SweepRounds({
       claimed: () => this.#due.claim(this.#clock),
@@ -208,27 +200,22 @@ export class RedisStore implements LedgerStore {
     checkAdmit(command);
     const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
     const { keyVersion } = command;
-    const result = await this.#run(
-      admit,
-      account,
-      [
-        this.#leaseClock(),
-        requestId,
-        key,
-        String(want),
-        String(min),
-        String(leaseMs),
-        String(tokens),
-        String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
-        externalKey ? '1' : '0',
-        reassert ? '1' : '0',
-        ...idempotencyTerms(command),
-        keyVersion === undefined ? '' : String(keyVersion),
-        withoutBlanks(command.model ?? ''),
-        ...witnessTerms(command),
-      ],
-      this.#connection.hasBeenReady ? this.#admitTimeoutMs : Math.max(this.#admitTimeoutMs, this.#timeoutMs),
-    );
+    const result = await this.#run(admit, account, [
+      this.#leaseClock(),
+      requestId,
+      key,
+      String(want),
+      String(min),
+      String(leaseMs),
+      String(tokens),
+      String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
+      externalKey ? '1' : '0',
+      reassert ? '1' : '0',
+      ...idempotencyTerms(command),
+      keyVersion === undefined ? '' : String(keyVersion),
+      withoutBlanks(command.model ?? ''),
+      ...witnessTerms(command),
+    ]);
     if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
     this.#horizon?.heard(result.now);
     return result;
@@ -432,18 +419,16 @@ export class RedisStore implements LedgerStore {
     script: Script<Args, Reply>,
     account: string,
     args: Args,
-    timeoutMs = this.#timeoutMs,
   ): Promise<Reply> {
-    return this.#runAt(script, this.#keys.ofAccount(account), args, timeoutMs);
+    return this.#runAt(script, this.#keys.ofAccount(account), args);
   }
 
   #runAt<Args extends readonly string[], Reply>(
     script: Script<Args, Reply>,
     keys: readonly string[],
     args: Args,
-    timeoutMs = this.#timeoutMs,
   ): Promise<Reply> {
-    return this.#connection.within(timeoutMs, (send) => script.run(send, keys, args));
+    return this.#connection.within(this.#timeoutMs, (send) => script.run(send, keys, args));
   }
 
   /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */

@@ -65,7 +65,7 @@ export interface ReliableStoreOptions {
 }
 
 /** How long an admit waits until its account has what it lost. */
-const TRUST_MS = 250;
+const TRUST_MS = 2000;
 /** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
 const MOST_FOR_A_KEY = 16;
 /** An admit that finds so many rollbacks is refused. */
