@@ -188,12 +188,14 @@ export class LedgerModel {
       const key = account.keys.find((each) => each.id === keyId);
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
-      const twin = account.twin(keyId, command.idempotencyKey?.key);
-      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
-      const idempotencyKey = twin?.idempotencyKey ? undefined : command.idempotencyKey;
       const window = key?.window ?? -1;
-      request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
+      request = { ...blank(requestId, now), key: keyId, window, state: 'expired' };
       account.requests.push(request);
+    }
+    if (!request.idempotencyKey) {
+      const twin = account.twin(request.key, command.idempotencyKey?.key);
+      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
+      if (!twin?.idempotencyKey) request.idempotencyKey = command.idempotencyKey;
     }
     request.ended = { model, ending: usage.ending, usage };
     // What can be charged in all: what is there, what is held for it, and what it was charged already.
