@@ -110,7 +110,13 @@ export class UnpaidCharges {
       window.giveUp(account, change);
       if (change.type === 'adjust') {
         const { id, delta } = change.command;
-        tell({ type: 'repair_refused', account: account.id, id, amount: formatUsd(delta), code: 'below_floor' });
+        tell({
+          type: 'repair_refused',
+          account: account.id,
+          id,
+          amount: formatUsd(delta),
+          code: 'below_floor',
+        });
         continue;
       }
       const { command } = change;
