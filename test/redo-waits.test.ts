@@ -18,6 +18,7 @@ import {
   settled,
   settlement,
 } from './helpers/reliable-store.ts';
+import { hashOf } from './contracts/ledger-fixture.ts';
 import { rollbackStore } from './helpers/rollback-store.ts';
 
 /** What waits for a grant that another gateway has made, and makes again after a rollback. */
@@ -86,6 +87,25 @@ describe('an adjustment that a rollback took', () => {
     await pass(10_000);
     expect(await primary.balance('acme')).toMatchObject({ granted: 70n });
     expect(typesOf(events)).toEqual(['rollback', 'rollback_repaired']);
+  });
+});
+
+describe('a key that a rollback took', () => {
+  inFakeTime();
+
+  it('is there again, though another gateway has taken a hold of it again before', async () => {
+    const primary = rollbackStore(clock);
+    const [one, other] = [reliable(primary), reliable(primary)];
+    await one.store.grant({ account: 'acme', id: 'opening', amount: 100n });
+    const copied = primary.length;
+    await one.store.createKey({ account: 'acme', key: 'new', name: '', hash: hashOf('new') });
+    await other.store.admit(admission(1, 5n, { key: 'new', externalKey: false }));
+    await primary.rollBackTo(copied);
+    await other.store.admit(admission(2, 5n)).catch(() => {});
+    primary.losses += 1;
+    await pass(10_000);
+    expect(await primary.findKey(hashOf('new'))).toMatchObject({ key: 'new', state: 'active' });
+    expect(typesOf(one.events)).toEqual(['rollback', 'rollback_repaired']);
   });
 });
 

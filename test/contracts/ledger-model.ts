@@ -328,9 +328,11 @@ export class LedgerModel {
   createKey({ account: name, key, hash, mustExist, ...terms }: CreateKey): CreateKeyResult {
     const known = this.#accounts.get(name)?.keys.find((each) => each.id === key);
     const holder = this.#holderOf(hash);
-    if (!known && !holder) {
+    if (known?.hash === undefined && !holder) {
       if (mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
-      this.#open(name).keys.push(newKey(key, hash, terms, this.#clock.now));
+      const made = newKey(key, hash, terms, this.#clock.now);
+      if (known) Object.assign(known, made, { createdAt: known.createdAt });
+      else this.#open(name).keys.push(made);
       return { code: 'ok', ...this.#at(name) };
     }
     const same =
