@@ -164,6 +164,24 @@ describe('a lease', () => {
     ]);
   });
 
+  it('of a hold of which a rollback took a part is renewed with all of it, and its estimate is charged in full', async () => {
+    await start({ leaseMs: 1000, heartbeatMs: 250 });
+    const hold = await admit();
+    const meter = answer(hold);
+    const extend = store.extend.bind(store);
+    store.extend = async (command) => {
+      store.extend = extend;
+      const { now, seq } = await extend(command);
+      return { code: 'no_funds', hold: 1000n, available: 0n, now, seq };
+    };
+    await vi.advanceTimersByTimeAsync(600);
+    expect(store.extends.map(({ command }) => command.hold)).toEqual([3_508_000n, 3_508_000n]);
+    meter.write(bytes(text('Hello') + DONE));
+    finish(hold, meter);
+    await settlements.drain();
+    expect(settled).toMatchObject([{ charged: '0.00011', usageSource: 'estimated' }]);
+  });
+
   it('that was lost is not renewed again', async () => {
     await start({ leaseMs: 1000, heartbeatMs: 5000 });
     await admit();

@@ -63,7 +63,7 @@ export class Hold {
     this.#amount = amount;
   }
 
-  /** What is held now. */
+  /** The most that was held: what a rollback took of it is asked for again with each renewal. */
   get amount(): NanoDollars {
     return this.#amount;
   }
@@ -108,7 +108,7 @@ export class Hold {
       leaseMs,
       checkpoint: this.#checkpoint(),
     });
-    if (result.code === 'ok' || result.code === 'no_funds') this.#amount = result.hold;
+    if (result.code === 'ok' && result.hold > this.#amount) this.#amount = result.hold;
     return result;
   }
 

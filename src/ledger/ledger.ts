@@ -225,7 +225,7 @@ export interface Settle extends Witnessed {
   readonly usage: SettledUsage;
   /** Post also when the store doesn't know the id: its hold was lost, or was never taken. */
   readonly force: boolean;
-  /** The request's, for a store that has lost its admission. */
+  /** The request's, for a store that has lost its admission, or has given it to another request meanwhile. */
   readonly idempotencyKey?: IdempotencyKey;
   /**
    * The store has acknowledged its admission: if it neither knows the request nor may have forgotten it, the account went

@@ -59,6 +59,20 @@ export function describeKeys(ledger: LedgerFixture): void {
       expect(await ledger.store.keys('acme')).toHaveLength(1);
     });
 
+    it('makes a key of the label that a hold has brought which was taken again, with what it holds', async () => {
+      await admit(1, 30n, { key: 'k2', reassert: true });
+      await admit(2, 20n, { key: 'k2', reassert: true });
+      await settle(2, 20n);
+      clock.now += MINUTE;
+      await createKey('k2', { budget: { amount: 60n, per: 'lifetime' }, concurrentRequests: 2 });
+      expect(await keyState('k2')).toMatchObject({ held: 30n, running: 1, spent: 20n, createdAt: NOON });
+      expect(await admit(3, 11n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 10n });
+      expect(await admit(3, 10n, { key: 'k2' })).toMatchObject({ code: 'ok' });
+      await settle(1, 5n);
+      expect(await keyState('k2')).toMatchObject({ held: 10n, running: 1, spent: 25n });
+      expect(await ledger.store.findKey(hashOf('k2'))).toMatchObject({ key: 'k2', state: 'active' });
+    });
+
     it('lets a host admit a key that is revoked here', async () => {
       await ledger.store.revokeKey('acme', 'k1');
       expect(await admit(1, 1n, { externalKey: true })).toMatchObject({ code: 'ok' });

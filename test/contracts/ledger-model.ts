@@ -188,12 +188,14 @@ export class LedgerModel {
       const key = account.keys.find((each) => each.id === keyId);
       if (key) key.window = laterWindow(key, now);
       if (timeOf(requestId) > now - MINUTE) key?.requests.takes.push({ at: now, count: 1 });
-      const twin = account.twin(keyId, command.idempotencyKey?.key);
-      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
-      const idempotencyKey = twin?.idempotencyKey ? undefined : command.idempotencyKey;
       const window = key?.window ?? -1;
-      request = { ...blank(requestId, now), key: keyId, window, state: 'expired', idempotencyKey };
+      request = { ...blank(requestId, now), key: keyId, window, state: 'expired' };
       account.requests.push(request);
+    }
+    if (!request.idempotencyKey) {
+      const twin = account.twin(request.key, command.idempotencyKey?.key);
+      if (twin && twin.state !== 'settled') twin.idempotencyKey = undefined;
+      if (!twin?.idempotencyKey) request.idempotencyKey = command.idempotencyKey;
     }
     request.ended = { model, ending: usage.ending, usage };
     // What can be charged in all: what is there, what is held for it, and what it was charged already.
@@ -326,9 +328,11 @@ export class LedgerModel {
   createKey({ account: name, key, hash, mustExist, ...terms }: CreateKey): CreateKeyResult {
     const known = this.#accounts.get(name)?.keys.find((each) => each.id === key);
     const holder = this.#holderOf(hash);
-    if (!known && !holder) {
+    if (known?.hash === undefined && !holder) {
       if (mustExist && !this.#accounts.has(name)) return { code: 'no_account', ...this.#at(name) };
-      this.#open(name).keys.push(newKey(key, hash, terms, this.#clock.now));
+      const made = newKey(key, hash, terms, this.#clock.now);
+      if (known) Object.assign(known, made, { createdAt: known.createdAt });
+      else this.#open(name).keys.push(made);
       return { code: 'ok', ...this.#at(name) };
     }
     const same =

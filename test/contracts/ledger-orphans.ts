@@ -45,6 +45,18 @@ export function describeOrphans(ledger: LedgerFixture): void {
       });
     });
 
+    it('takes it, too, where its hold was taken again, from one that took it meanwhile', async () => {
+      await admit(2, 30n, { idempotencyKey: NAME });
+      await admit(1, 30n, { idempotencyKey: NAME, reassert: true });
+      await orphan(1);
+      await voidRequest(2);
+      expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
+        code: 'repeated',
+        requestId: requestId(1),
+        state: 'settled',
+      });
+    });
+
     it('keeps what it took, though that one is charged, too', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });
       await orphan(2);
@@ -86,11 +98,8 @@ export function describeOrphans(ledger: LedgerFixture): void {
       expect(await admit(2, 30n, second)).toMatchObject({ code: 'ok' });
     });
 
-    it('has none of a settle that was refused, nor has a request that is known', async () => {
+    it('has none of a settle that was refused', async () => {
       expect(await orphan(1, { force: false })).toMatchObject({ code: 'unknown' });
-      await admit(2, 30n);
-      await orphan(2);
-      expect(await record(2)).not.toHaveProperty('idempotencyKey');
       expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
     });
 

@@ -108,8 +108,14 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'redis/scripts/create-key.ts',
-    original: 'if known and known[1] then',
-    mutant: 'if known and known[2] then',
+    original: 'if known and known[1] and not label then',
+    mutant: 'if known and known[2] and not label then',
+    because: 'both fields are written together',
+  },
+  {
+    file: 'redis/scripts/create-key.ts',
+    original: "local label = known and known[1] and string.sub(known[1], 1, 2) == '- '",
+    mutant: "local label = known and known[2] and string.sub(known[1], 1, 2) == '- '",
     because: 'both fields are written together',
   },
   {
@@ -535,8 +541,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'redis/scripts/settle.ts',
-    original: "if ARGV[10] ~= '' and not (twin and twin.state == 'S') then",
-    mutant: "if ARGV[11] ~= '' and not (twin and twin.state == 'S') then",
+    original: "if ARGV[10] ~= '' and request.hashes == '' then",
+    mutant: "if ARGV[11] ~= '' and request.hashes == '' then",
     because: 'a hash of the key comes with one of the body, or neither does',
   },
   {
@@ -544,11 +550,5 @@ export const EQUIVALENT: readonly Equivalent[] = [
     original: 'const NO_WINDOW = -1;',
     mutant: 'const NO_WINDOW = -2;',
     because: 'neither is the window of any key',
-  },
-  {
-    file: 'redis/scripts/settle.ts',
-    original: "local twin = ARGV[10] ~= '' and load_twin(ARGV[4], ARGV[10])",
-    mutant: "local twin = ARGV[11] ~= '' and load_twin(ARGV[4], ARGV[10])",
-    because: 'a hash of the key comes with one of the body, or neither does',
   },
 ];

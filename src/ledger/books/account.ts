@@ -177,6 +177,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   }
 
   const request = known ?? orphan(account, command, now);
+  if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
   const tokens = usage.promptTokens + usage.completionTokens;
   const { hold, charged, moved, writtenOff } = end(
@@ -291,17 +292,13 @@ export function reap(account: AccountRows, budget: number, now: number): number 
 
 /** A request that a settle has to post though nobody admitted it: as if expired, with nothing charged. */
 function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
-  const { requestId, idempotencyKey } = command;
+  const { requestId } = command;
   const key = account.key(command.key);
   if (key) {
     enterWindow(key, now);
     if (requestTime(requestId) > now - MINUTE_MS) countRequest(key, now);
   }
-  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
-  const takesKey = twin?.state !== 'settled';
-  // It was admitted while this one's admission was lost, and may yet be voided.
-  if (twin && takesKey) account.freeIdempotencyKey(twin);
-  return {
+  const request: RequestRow = {
     id: requestId,
     key: command.key,
     window: key?.window ?? NO_WINDOW,
@@ -309,13 +306,25 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     amount: 0n,
     checkpoint: 0n,
     tokens: 0,
-    idempotencyKey: takesKey ? idempotencyKey : undefined,
+    idempotencyKey: undefined,
     due: now,
     model: undefined,
     line: undefined,
     ending: undefined,
     provider: undefined,
   };
+  takeIdempotencyKey(account, request, command);
+  return request;
+}
+
+/** Gives a request that is charged its idempotency key, if it has none: its admission, or its hold, was lost. */
+function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempotencyKey }: Settle): void {
+  if (!idempotencyKey || request.idempotencyKey) return;
+  const twin = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
+  if (twin?.state === 'settled') return;
+  // It was admitted meanwhile, and may yet be voided.
+  if (twin) account.freeIdempotencyKey(twin);
+  request.idempotencyKey = idempotencyKey;
 }
 
 /** Takes more for a hold, all of it or nothing. */

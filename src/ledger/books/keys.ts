@@ -49,6 +49,18 @@ export function newKey(
   };
 }
 
+/**
+ * The key that a creation makes. One of which there is but a label gets its terms: a rollback took the key, and a hold that
+ * was taken again has brought the label. What was counted goes on.
+ */
+export function madeKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
+  const made = newKey(command, now);
+  if (!label) return made;
+  const { held, running, createdAt } = label;
+  const spent = label.window === made.window ? label.spent : 0n;
+  return Object.assign(label, made, { held, running, createdAt, spent });
+}
+
 /** Whether a creation is the repetition of one that made this key, which nobody has changed since. */
 export function isSameKey(row: KeyRow | undefined, command: CreateKey): boolean {
   return row?.hash === command.hash && hasTerms(row, command);

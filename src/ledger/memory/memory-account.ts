@@ -60,7 +60,9 @@ export class MemoryAccount implements AccountRows {
     if (!entry) {
       entry = { row, queue: undefined, due: row.due, position: -1 };
       this.#requests.set(row.id, entry);
-      if (row.idempotencyKey) this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row);
+    }
+    if (row.idempotencyKey && row.state !== 'voided') {
+      this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row);
     }
     entry.queue?.remove(entry);
     (row.state === 'held' ? this.#leases : this.#finals).add(entry);

@@ -27,7 +27,7 @@ import {
   keyRecord,
   keyState,
   keyStatus,
-  newKey,
+  madeKey,
   revokeKey,
   rotateKey,
   updateKey,
@@ -205,13 +205,13 @@ export class MemoryStore implements LedgerStore {
     const { account, key, hash } = command;
     const now = this.#now();
     const known = this.#accounts.get(account)?.key(key);
-    if (known || this.#pointers.has(hash)) {
+    if (known?.hash || this.#pointers.has(hash)) {
       const code = isSameKey(known, command) ? 'ok' : 'conflict';
       return { code, ...stamp(this.#accounts.get(account), now) };
     }
     const rows = this.#open(command);
     if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
-    rows.saveKey(newKey(command, now));
+    rows.saveKeyTerms(madeKey(known, command, now));
     this.#pointers.set(hash, { account, key });
     return { code: 'ok', ...stamp(rows, now) };
   }

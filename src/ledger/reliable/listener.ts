@@ -24,6 +24,8 @@ export interface Heard<Reply> {
   readonly fell: boolean;
   /** What was sent as witnesses, and is there. */
   readonly witnesses: readonly Trace[];
+  /** Since it was sent, the account was not found to have lost anything, nor to be lost. */
+  readonly isCurrent: boolean;
 }
 
 /** Sends commands, and learns from the answers how the store and its accounts are. */
@@ -59,7 +61,7 @@ export class Listener {
       // An account that has a key alone has no line in its journal.
       if (reply.seq > 0n || reply.code === 'ok') this.saw(account);
     }
-    return { reply, rolledBack, fell, witnesses: isMissing ? [] : traces };
+    return { reply, rolledBack, fell, witnesses: isMissing ? [] : traces, isCurrent };
   }
 
   /** Sends a command, and learns from it whether the store answers. */
@@ -91,10 +93,14 @@ export class Listener {
     account.lost = false;
   }
 
-  /** A known account isn't there any more: what was acknowledged must not make it anew. */
-  lose(account: WatchedAccount): AccountLost {
+  /**
+   * A known account isn't there any more: what was acknowledged must not make it anew.
+   *
+   * @param isCurrent - of the answer that says so: a late one says nothing of an account that was made again since
+   */
+  lose(account: WatchedAccount, isCurrent: boolean): AccountLost {
     const { window, tell } = this.#options;
-    if (!account.lost) {
+    if (!account.lost && isCurrent) {
       account.isKnown = true;
       account.lost = true;
       account.era += 1;

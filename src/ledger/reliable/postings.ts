@@ -136,7 +136,7 @@ export class Postings {
         account.nextWitnesses({ ...(hold && { except: hold }) }),
       );
       if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
-        throw this.#listener.lose(account);
+        throw this.#listener.lose(account, asked.isCurrent);
       }
       return { ...asked, wasSent };
     });
@@ -169,7 +169,7 @@ export class Postings {
 
   #tooOld(account: WatchedAccount): Heard<SettleResult> {
     const reply = { code: 'old' as const, now: this.#clock.now(), seq: account.seq };
-    return { reply, rolledBack: false, fell: false, witnesses: [] };
+    return { reply, rolledBack: false, fell: false, witnesses: [], isCurrent: true };
   }
 
   async #ageOf(requestId: string): Promise<number> {

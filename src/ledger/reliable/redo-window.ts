@@ -157,14 +157,18 @@ export class WatchedAccount {
   }
 }
 
-/** Charges that were posted in part. */
+/** What is charged, or is taken by an operator. */
+export type Debit = Extract<Change, { type: 'settle' | 'adjust' }>;
+
+/** Charges that were posted in part, and adjustments that were not. */
 export interface Unpaid {
-  readonly since: number;
+  /** From when its half-minute counts, unless there was a rollback since. */
+  since: number;
   /** How much was applied again by repairs that have ended since. */
   reapplied: number | undefined;
   collecting: Promise<void> | undefined;
   /** What was charged of each. */
-  readonly charges: Map<Extract<Change, { type: 'settle' }>, NanoDollars>;
+  readonly charges: Map<Debit, NanoDollars>;
 }
 
 /** Sent with a command: in Redis each costs about a fiftieth of what the command does. */

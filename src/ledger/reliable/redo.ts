@@ -92,6 +92,8 @@ export class Redo {
   async whole(account: WatchedAccount): Promise<void> {
     await this.#repairs.get(account)?.done;
     await this.#options.unpaid.collect(account);
+    // That may have found out that it went back in time once more.
+    await this.#repairs.get(account)?.done;
   }
 
   /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
@@ -243,12 +245,12 @@ export class Redo {
     let { seq } = account;
     for (let from = 0; from === 0 || from < traces.length; from += MOST_VERIFIED) {
       const some = traces.slice(from, from + MOST_VERIFIED);
-      const { reply } = await this.#listener.ask(
+      const { reply, isCurrent } = await this.#listener.ask(
         account,
         (witnesses) => store.verify({ account: id, witnesses }),
         some,
       );
-      if (reply.code === 'no_account' && account.isKnown) this.#listener.lose(account);
+      if (reply.code === 'no_account' && account.isKnown) this.#listener.lose(account, isCurrent);
       if (reply.code === 'no_account' || account.lost) return { missing: new Set(), seq };
       ({ seq } = reply);
       const lost = (reply.missing ?? []).flatMap((place) => some[place] ?? []);
@@ -307,7 +309,11 @@ export class Redo {
       repair.hopeless.add(change);
       account.tips.delete(change);
     }
-    if (refused !== undefined && 'posted' in change) this.#giveUp(account, change, refused);
+    if (change.type === 'adjust' && refused === 'below_floor') {
+      this.#options.unpaid.add(account, change, 0n);
+    } else if (refused !== undefined && 'posted' in change) {
+      this.#giveUp(account, change, refused);
+    }
     if (change.type === 'settle' && charged !== undefined && charged < change.command.amount) {
       this.#options.unpaid.add(account, change, charged);
     }
@@ -337,9 +343,10 @@ interface Repair {
   done: Promise<void>;
 }
 
-/** All that can be looked for. */
-function tracesOf({ changes, holds }: WatchedAccount): Trace[] {
-  return [...[...changes.keys()].filter(leavesTrace), ...holds.values()];
+/** All that can be looked for. Of an adjustment that waits for credits it is known that it isn't there. */
+function tracesOf({ changes, holds, unpaid }: WatchedAccount): Trace[] {
+  const mayBeThere = (change: Change): boolean => change.type !== 'adjust' || !unpaid?.charges.has(change);
+  return [...[...changes.keys()].filter(leavesTrace).filter(mayBeThere), ...holds.values()];
 }
 
 function isTrace(change: Change | LiveHold): change is Trace {

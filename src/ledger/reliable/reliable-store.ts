@@ -64,8 +64,8 @@ export interface ReliableStoreOptions {
   readonly clock?: StoreClock;
 }
 
-/** How long an admit waits until its account has what it lost. */
-const TRUST_MS = 2000;
+/** How long a command waits until its account has what it lost. */
+const REPAIR_MS = 2000;
 /** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
 const MOST_FOR_A_KEY = 16;
 /** An admit that finds so many rollbacks is refused. */
@@ -133,6 +133,7 @@ export class ReliableStore implements LedgerStore {
       now: steadyNow,
       onWaiting: (command) => this.#outbox?.append({ type: 'settle', command }),
       onDone: (requestId) => this.#outbox?.done(requestId),
+      onLost: (account) => void this.#redo.repair(account, account.seq),
     });
     this.#redo = new Redo({
       store,
@@ -213,7 +214,7 @@ export class ReliableStore implements LedgerStore {
     }
     const first = await this.#extend(account, command);
     if (first.reply.code !== 'unknown' || !account.holds.has(requestId) || account.lost) return first.reply;
-    await this.#redo.repair(account, first.reply.seq);
+    await this.#repaired(account, first.reply.seq);
     return (await this.#extend(account, command)).reply;
   }
 
@@ -241,7 +242,9 @@ export class ReliableStore implements LedgerStore {
     this.#start();
     const account = this.#window.watch(command.account);
     const heard = await this.#redo.ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
-    if (heard.reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
+    if (heard.reply.code === 'no_account' && account.isKnown) {
+      throw this.#listener.lose(account, heard.isCurrent);
+    }
     this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(heard.reply) }, heard);
     return heard.reply;
   }
@@ -274,7 +277,7 @@ export class ReliableStore implements LedgerStore {
     let known = await revoke();
     if (!known && this.#window.hasMade(account, key)) {
       // It is lost: made again later, it would work.
-      await this.#redo.repair(account, account.seq);
+      await this.#repaired(account, account.seq);
       known = await revoke();
     }
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
@@ -296,8 +299,9 @@ export class ReliableStore implements LedgerStore {
     const account = this.#window.watch(id);
     const { era } = account;
     const balance = await this.#listener.hear(() => this.#store.balance(id));
-    if (!balance && account.isKnown) throw this.#listener.lose(account);
-    if (balance && era === account.era) this.#listener.saw(account);
+    const isCurrent = era === account.era;
+    if (!balance && account.isKnown) throw this.#listener.lose(account, isCurrent);
+    if (balance && isCurrent) this.#listener.saw(account);
     return balance;
   }
 
@@ -381,7 +385,7 @@ export class ReliableStore implements LedgerStore {
     const { isKnown } = account;
     const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
     if (!isKnown || heard.reply.code !== 'no_account') return heard;
-    const lost = this.#listener.lose(account);
+    const lost = this.#listener.lose(account, heard.isCurrent);
     if (!recreate) throw lost;
     return this.#redo.ask(account, (witnesses) => send(witnesses, false));
   }
@@ -394,7 +398,7 @@ export class ReliableStore implements LedgerStore {
     try {
       await withTimeout(
         Promise.all([this.#redo.whole(account), Promise.allSettled(leftovers)]),
-        TRUST_MS,
+        REPAIR_MS,
         () => {
           throw new StoreUnavailable('no');
         },
@@ -405,16 +409,23 @@ export class ReliableStore implements LedgerStore {
     }
   }
 
+  /** Has an account repaired that was found to have lost something. */
+  async #repaired(account: WatchedAccount, found: bigint): Promise<void> {
+    await withTimeout(this.#redo.repair(account, found), REPAIR_MS, () => {
+      throw new StoreUnavailable('no', { cause: new Error('the account is being repaired') });
+    });
+  }
+
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
     for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
       await this.#untilWhole(account, command);
       const { era } = account;
-      const { reply } = await this.#redo.ask(
+      const { reply, isCurrent } = await this.#redo.ask(
         account,
         (witnesses) => this.#store.admit({ ...command, witnesses }),
         account.nextWitnesses({ most: command.idempotencyKey ? MOST_FOR_A_KEY : 1 }),
       );
-      if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account);
+      if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account, isCurrent);
       if (reply.code === 'rolled_back') continue;
       if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
       if (account.era === era) {

@@ -42,7 +42,11 @@ export class Repetitions {
     return false;
   }
 
-  /** Applies a change or hold again. */
+  /**
+   * Applies a change or hold again.
+   *
+   * @throws {StoreUnavailable} also where there is no account that it could be posted to
+   */
   async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
     const repetition = await this.#send(account, change);
     if (change.type !== 'hold' && account.changes.has(change) && repetition.reapplied) {
@@ -96,8 +100,9 @@ export class Repetitions {
   ): Promise<Repetition> {
     // Which line it has is known again once it is answered: another process may have posted it at another one.
     change.posted = undefined;
-    const { reply } = await this.#listener.ask(account, send, []);
+    const { reply, isCurrent } = await this.#listener.ask(account, send, []);
     const { code, seq, now, charged } = reply;
+    if (code === 'no_account') throw this.#listener.lose(account, isCurrent);
     if (code === 'ok') change.posted = { seq, at: now };
     return {
       reapplied: code === 'ok',
@@ -129,8 +134,8 @@ export class Repetitions {
   }
 }
 
-/** Answers to what posts that leave nothing to be done; an account that is gone is told of by itself. */
-const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate', 'no_account']);
+/** Answers to what posts that leave nothing to be done. */
+const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate']);
 
 function least(a: NanoDollars, b: NanoDollars): NanoDollars {
   return a < b ? a : b;

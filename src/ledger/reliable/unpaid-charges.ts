@@ -1,10 +1,10 @@
 import type { LedgerEvent } from '../events.ts';
 import type { Settle } from '../ledger.ts';
 import { formatUsd, type NanoDollars } from '../money.ts';
-import type { Change, RedoWindow, Unpaid, WatchedAccount } from './redo-window.ts';
-import type { Repetitions } from './repetitions.ts';
+import type { Debit, RedoWindow, Unpaid, WatchedAccount } from './redo-window.ts';
+import type { Repetition, Repetitions } from './repetitions.ts';
 
-/** How long the rest of a charge waits for credits that other gateways may apply again. */
+/** How long the rest of a charge waits, while the store answers, for credits that other gateways may apply again. */
 export const UNPAID_MS = 30_000;
 
 export interface UnpaidChargesOptions {
@@ -15,10 +15,13 @@ export interface UnpaidChargesOptions {
   /** Called with a charge that waits, and once it is posted whole or given up. */
   readonly onWaiting: (command: Settle) => void;
   readonly onDone: (requestId: string) => void;
+  /** Called where a part that was posted is not there any more. */
+  readonly onLost: (account: WatchedAccount) => void;
 }
 
 /**
- * Charges that were posted as far as the balance goes, because a rollback may have taken what covers the rest.
+ * Charges that were posted as far as the balance goes, because a rollback may have taken what covers the rest; and
+ * adjustments that it doesn't cover, which have no parts.
  *
  * The rest is posted when there is something, before anything is admitted; after half a minute it is given up.
  */
@@ -30,11 +33,12 @@ export class UnpaidCharges {
   }
 
   /** @param charged - what was posted of it */
-  add(account: WatchedAccount, change: Extract<Change, { type: 'settle' }>, charged: NanoDollars): void {
+  add(account: WatchedAccount, change: Debit, charged: NanoDollars): void {
     if (!account.changes.has(change)) return;
     const { now, onWaiting } = this.#options;
     account.unpaid ??= { since: now(), reapplied: undefined, charges: new Map(), collecting: undefined };
-    if (!account.unpaid.charges.has(change)) onWaiting(change.command);
+    if (change.type === 'settle' && !account.unpaid.charges.has(change)) onWaiting(change.command);
+    if (change.type === 'adjust') account.tips.delete(change);
     account.unpaid.charges.set(change, charged);
   }
 
@@ -52,41 +56,72 @@ export class UnpaidCharges {
     return unpaid.collecting;
   }
 
-  /** @param isKept - what waits is posted by the next process */
+  /** @param isKept - charges that wait are posted by the next process */
   close(accounts: Iterable<WatchedAccount>, isKept: boolean): void {
-    if (isKept) return;
-    for (const account of accounts) if (account.unpaid) this.#giveUp(account, account.unpaid);
+    for (const account of accounts) {
+      if (account.unpaid) this.#giveUp(account, account.unpaid, ({ type }) => !isKept || type === 'adjust');
+    }
   }
 
   async #collect(account: WatchedAccount, unpaid: Unpaid): Promise<void> {
-    const { repetitions, now, tell, onDone } = this.#options;
+    const { now, tell, onDone, onLost } = this.#options;
     const { charges } = unpaid;
-    for (const change of charges.keys()) {
-      const { charged } = await repetitions.repeat(account, change);
+    for (const [change, before] of charges) {
+      const { charged, refused, reapplied } = await this.#repeat(account, change, unpaid);
       // The account was lost meanwhile.
       if (account.unpaid !== unpaid) return;
-      if (charged !== undefined && charged < change.command.amount) {
+      // It has no parts: what is left may cover another.
+      if (change.type === 'adjust' && refused === 'below_floor') continue;
+      if (change.type === 'settle' && charged !== undefined && charged < change.command.amount) {
         charges.set(change, charged);
+        if (reapplied && charged <= before) onLost(account);
         break;
       }
       charges.delete(change);
-      onDone(change.command.requestId);
+      if (change.type === 'settle') onDone(change.command.requestId);
     }
-    if (now() - unpaid.since >= UNPAID_MS) this.#giveUp(account, unpaid);
+    if (now() - Math.max(unpaid.since, account.rolledBackAt) >= UNPAID_MS) this.#giveUp(account, unpaid);
     if (charges.size > 0) return;
     account.unpaid = undefined;
-    const { reapplied } = unpaid;
-    if (reapplied !== undefined) tell({ type: 'rollback_repaired', account: account.id, reapplied });
+    if (unpaid.reapplied === undefined) return;
+    tell({ type: 'rollback_repaired', account: account.id, reapplied: unpaid.reapplied });
+  }
+
+  /** Other gateways may find it away, too: they have applied nothing meanwhile. */
+  async #repeat(account: WatchedAccount, change: Debit, unpaid: Unpaid): Promise<Repetition> {
+    const { repetitions, now } = this.#options;
+    try {
+      return await repetitions.repeat(account, change);
+    } catch (error) {
+      unpaid.since = now();
+      throw error;
+    }
   }
 
   /** The balance was spent again: the rest is charged to nobody. */
-  #giveUp(account: WatchedAccount, { charges, reapplied }: Unpaid): void {
+  #giveUp(
+    account: WatchedAccount,
+    { charges, reapplied }: Unpaid,
+    isGivenUp: (change: Debit) => boolean = () => true,
+  ): void {
     const { tell, window, onDone } = this.#options;
     for (const [change, charged] of charges) {
+      if (!isGivenUp(change)) continue;
+      window.giveUp(account, change);
+      if (change.type === 'adjust') {
+        const { id, delta } = change.command;
+        tell({
+          type: 'repair_refused',
+          account: account.id,
+          id,
+          amount: formatUsd(delta),
+          code: 'below_floor',
+        });
+        continue;
+      }
       const { command } = change;
       const { requestId: id } = command;
       const rest = command.amount - charged;
-      window.giveUp(account, change);
       window.record(account, { ...change, command: { ...command, amount: charged } });
       onDone(id);
       tell({ type: 'write_off', account: account.id, requestId: id, amount: formatUsd(rest) });

@@ -279,7 +279,8 @@ const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_
 const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
 const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
   amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due, model = excluded.model,
-  line = excluded.line, ending = excluded.ending, provider = excluded.provider`;
+  line = excluded.line, ending = excluded.ending, provider = excluded.provider,
+  idempotency_key = excluded.idempotency_key, body_hash = excluded.body_hash`;
 const FREE_IDEMPOTENCY_KEY = `UPDATE requests SET idempotency_key = NULL, body_hash = NULL WHERE account = ? AND id = ?`;
 const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
 

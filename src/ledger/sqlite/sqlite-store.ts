@@ -28,7 +28,7 @@ import {
   keyRecord,
   keyState,
   keyStatus,
-  newKey,
+  madeKey,
   revokeKey,
   rotateKey,
   updateKey,
@@ -288,15 +288,15 @@ export class SqliteStore implements LedgerStore {
       const now = this.#now();
       const found = SqliteAccount.find(sql, account);
       const known = found?.key(key);
-      if (known || isHashTaken(sql, hash)) {
+      if (known?.hash || isHashTaken(sql, hash)) {
         const code = isSameKey(known, command) ? 'ok' : 'conflict';
         const reply = stamp(found, now);
         found?.save();
         return { code, ...reply };
       }
-      const rows = accountFor(sql, command);
+      const rows = found ?? accountFor(sql, command);
       if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
-      rows.saveKey(newKey(command, now));
+      rows.saveKeyTerms(madeKey(known, command, now));
       const reply = stamp(rows, now);
       rows.save();
       return durable({ code: 'ok', ...reply });

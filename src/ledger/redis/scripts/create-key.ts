@@ -35,7 +35,9 @@ ${BOOKS_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 local row = ARGV[3] .. ' ' .. ARGV[4] .. ' '
 local known = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
-if known and known[1] then
+-- Of a key that a rollback took, a hold that was taken again brings the label, and what is counted.
+local label = known and known[1] and string.sub(known[1], 1, 2) == '- '
+if known and known[1] and not label then
   local _, expires = key_marks(known[3])
   local same = string.sub(known[1], 1, #row) == row and known[2] == ARGV[5] and expires == ARGV[6]
     and (known[4] or '') == ARGV[7]
@@ -48,10 +50,15 @@ if ARGV[9] == '1' then return reply(now, 'conflict') end
 if not books and ARGV[10] == '1' then return reply(now, 'no_account') end
 if not books then birth() end
 local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
+local before, created = label and load_key(id), text(now)
 local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
 key.window = window_start(key, now)
 key.changed = true
-redis.call('HSET', API_KEYS, id, row .. text(now) .. ' -', id .. ':n', ARGV[5])
+if before then
+  key.held, key.running, created = before.held, before.running, string.match(known[1], '(%S+) %S+$')
+  if before.window == key.window then key.spent = before.spent end
+end
+redis.call('HSET', API_KEYS, id, row .. created .. ' -', id .. ':n', ARGV[5])
 if ARGV[6] ~= '-' or ARGV[8] ~= '1' then
   redis.call('HSET', API_KEYS, id .. ':v', ARGV[8] .. ' ' .. ARGV[6] .. ' - -')
 end

@@ -68,19 +68,21 @@ else
     enter_window(key, now)
     if request_time(id) > now - MINUTE then take(key.requests, key.rpm, 1, now) end
   end
-  local hashes = ''
-  local twin = ARGV[10] ~= '' and load_twin(ARGV[4], ARGV[10])
-  if ARGV[10] ~= '' and not (twin and twin.state == 'S') then
-    hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
-    -- It was admitted while this one's admission was lost, and may yet be voided.
+  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
+    tokens = 0, key = ARGV[4], hashes = '', ended = ''}
+end
+-- Its admission, or its hold, was lost.
+if ARGV[10] ~= '' and request.hashes == '' then
+  local twin = load_twin(request.key, ARGV[10])
+  if not (twin and twin.state == 'S') then
+    request.hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
+    -- It was admitted meanwhile, and may yet be voided.
     if twin then
       twin.hashes = ''
       save_request(twin)
     end
+    save_twin(request, ARGV[10])
   end
-  request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
-    tokens = 0, key = ARGV[4], hashes = hashes, ended = ''}
-  if hashes ~= '' then save_twin(request, ARGV[10]) end
 end
 local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],
   usage_of(ARGV[9]), in_parts)
