@@ -212,8 +212,9 @@ export class ReliableStore implements LedgerStore {
       return { code, hold: taken, available: 0n, now, seq: account.seq };
     }
     const first = await this.#extend(account, command);
-    if (first.reply.code !== 'unknown' || !account.holds.has(requestId) || account.lost) return first.reply;
-    await this.#redo.repair(account, first.reply.seq);
+    const live = account.holds.get(requestId);
+    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
+    await this.#redo.repairHold(account, live);
     return (await this.#extend(account, command)).reply;
   }
 
@@ -270,11 +271,12 @@ export class ReliableStore implements LedgerStore {
   async revokeKey(id: string, key: string): Promise<boolean> {
     this.#allowance?.forbid(id, key);
     const account = this.#window.watch(id);
+    const { era } = account;
     const revoke = (): Promise<boolean> => this.#listener.hear(() => this.#store.revokeKey(id, key));
     let known = await revoke();
     if (!known && this.#window.hasMade(account, key)) {
       // It is lost: made again later, it would work.
-      await this.#redo.repair(account, account.seq);
+      await this.#redo.repair(account, account.seq, era);
       known = await revoke();
     }
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
