@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { PAST_BUGS } from './simulation/past-bugs.ts';
 import { type Plant, PLANTS } from './simulation/plants.ts';
 import { type Report, simulate } from './simulation/simulate.ts';
 import { simulateMany } from './simulation/simulate-many.ts';
@@ -60,9 +61,13 @@ describe('gateways, store, clients and providers in trouble', () => {
 });
 
 describe('a bug that is put into them', () => {
-  it.each(Object.entries(PLANTS))('is found: %s', { timeout: 60_000 }, async (_name, plant) => {
-    expect(await firstFound(plant)).toBeLessThanOrEqual(SEEDS_PER_BUG);
-  });
+  it.each(Object.entries({ ...PLANTS, ...PAST_BUGS }))(
+    'is found: %s',
+    { timeout: 60_000 },
+    async (_name, plant) => {
+      expect(await firstFound(plant)).toBeLessThanOrEqual(SEEDS_PER_BUG);
+    },
+  );
 });
 
 /** The first world that is sound without a bug and unsound with it. */

@@ -93,9 +93,14 @@ export class Clients {
     if (!gateway) return;
     const plan = planRequest(random, swarm.habits, body);
     const asked = { plan, caller, idempotencyKey: name === undefined ? undefined : keyOf(name, body) };
+    const { calmSince } = this.#world;
+    const isCalm = calmSince <= time.now;
     time.after(gateway.actor, 0, () => {
       gateway.serve(asked).then(
         (request) => {
+          if (request && isRefused(request) && isCalm && this.#world.calmSince === calmSince) {
+            this.#world.fail(`${request.id} is refused as if the store were away, and nothing is wrong`);
+          }
           if (isRefused(request)) this.#repeatAfter(order, slot, random.skewed(20, 2000));
         },
         (error: unknown) => this.#world.fail(`a request broke: ${String(error)}`),

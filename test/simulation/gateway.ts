@@ -41,7 +41,7 @@ export interface GatewayTerms {
 export interface GatewayPlants {
   /** Between the gateway and its store. */
   readonly wire?: ((store: LedgerStore) => LedgerStore) | undefined;
-  /** Between the settlements and what makes the store reliable. */
+  /** Between what makes the store reliable, and the settlements and operators. */
   readonly store?: ((store: LedgerStore) => LedgerStore) | undefined;
   /** What its request ids are made by. */
   readonly idClock?: (() => number) | undefined;
@@ -114,9 +114,10 @@ export class Gateway {
       onReply: (reply) => witness.onReply(this.incarnation, reply),
     });
     this.#clock = clockOf(this.connection);
-    this.store = this.#makeStore();
+    const store = this.#makeStore();
+    this.store = plants.store?.(store) ?? store;
     this.#settlements = new Settlements({
-      store: this.#watched(plants.store?.(this.store) ?? this.store),
+      store: this.#watched(this.store),
       clock: this.#clock,
       settings: {
         holdMode: terms.holdMode,

@@ -58,6 +58,8 @@ export class RequestTruth {
   admission: Admission | undefined;
   /** It was applied again when the store had another request with its idempotency key. */
   isSucceeded = false;
+  /** When the command was sent that its lease was taken or renewed by last. */
+  renewedAt = -Infinity;
   /** It took of the offline allowance. */
   isOffline = false;
   /** Its provider has received it. */
