@@ -30,6 +30,7 @@ describe('gateways, store, clients and providers in trouble', () => {
     ['admit exists', 100],
     ['admit done', 50],
     ['admit stale', 50],
+    ['admit rolled_back', 50],
     ['admit no_funds', 1000],
     ['admit budget', 50],
     ['admit concurrency', 100],
@@ -72,11 +73,11 @@ describe('a bug that is put into them', () => {
 
 /** The first world that is sound without a bug and unsound with it. */
 async function firstFound(plant: Plant): Promise<number> {
-  const { focus = [] } = plant;
+  const { focus = [], swarm } = plant;
   for (let seed = 1; seed <= SEEDS_PER_BUG; seed++) {
     const { violation } = await simulate(seed, plant);
     if (violation === undefined) continue;
-    if ((await simulate(seed, { focus })).violation === undefined) return seed;
+    if ((await simulate(seed, { focus, ...(swarm && { swarm }) })).violation === undefined) return seed;
   }
   return Infinity;
 }

@@ -49,6 +49,8 @@ export interface GatewayPlants {
   /** What became of a request, as it is told to the settlements. */
   readonly outcome?: ((outcome: Outcome) => Outcome) | undefined;
   readonly meter?: ((meter: UsageMeter) => UsageMeter) | undefined;
+  /** What a request can cost. */
+  readonly quote?: ((quote: Quote) => Quote) | undefined;
   /** What a provider is told that it may write at most. */
   readonly outputLimit?: ((hold: Hold) => number | undefined) | undefined;
 }
@@ -212,10 +214,10 @@ export class Gateway {
   async serve(asked: Asked): Promise<RequestTruth | undefined> {
     if (this.#closing) return undefined;
     this.#running += 1;
-    const { witness, time } = this.#options;
+    const { witness, time, plants } = this.#options;
     const { plan } = asked;
     const leaves = new Leaving(plan.leaves);
-    const quote = quoteOf(plan);
+    const quote = plants.quote?.(quoteOf(plan)) ?? quoteOf(plan);
     const truth = new RequestTruth(this.#ids.next(), asked, {
       gateway: this.incarnation,
       knewTheTime: this.heardAt < time.now,

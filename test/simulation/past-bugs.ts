@@ -3,6 +3,7 @@ import { AccountLost, type LedgerStore, StoreUnavailable } from '../../src/ledge
 import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
 import { changed } from './changed.ts';
 import type { Plant } from './plants.ts';
+import type { Swarm } from './swarm.ts';
 
 /**
  * Bugs that this ledger had, as they were. What each entry is for:
@@ -26,8 +27,8 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     focus: ['failover', 'crash'],
     wire: (store) =>
       changed(store, {
-        settle: async ({ inParts: _inParts, witnesses: _witnesses, wasAdmitted: _, ...command }) => {
-          const reply = await store.settle(command);
+        settle: async (command) => {
+          const reply = await store.settle(without(command, 'inParts', 'witnesses', 'wasAdmitted'));
           return reply.code === 'ok' ? { ...reply, charged: reply.charged + reply.writtenOff } : reply;
         },
       }),
@@ -36,25 +37,26 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     focus: ['failover', 'silent failover'],
     wire: (store) =>
       changed(store, {
-        settle: ({ witnesses = [], wasAdmitted: _, ...command }) =>
-          store.settle({ ...command, witnesses: witnesses.slice(0, 1) }),
+        settle: ({ witnesses = [], ...command }) =>
+          store.settle({ ...command, wasAdmitted: false, witnesses: witnesses.slice(0, 1) }),
         extend: ({ witnesses = [], ...command }) =>
           store.extend({ ...command, witnesses: witnesses.slice(0, 1) }),
         verify: async (command) => {
-          const { missing = [], ...reply } = await store.verify(command);
+          const reply = await store.verify(command);
           const newest = command.witnesses.findLastIndex(({ type }) => type === 'line');
-          return missing.includes(newest) ? { ...reply, missing, rolledBack: true } : reply;
+          const { code, now, seq } = reply;
+          return reply.missing?.includes(newest) ? reply : { code, now, seq };
         },
       }),
   },
   'another server is not noticed': {
-    focus: ['failover', 'silent failover'],
+    focus: ['takeover'],
     wire: (store) => changed(store, { losses: 0 }),
   },
   'a charge has no idempotency key': {
     focus: ['failover', 'crash'],
     store: (store) =>
-      changed(store, { settle: ({ idempotencyKey: _, ...command }) => store.settle(command) }),
+      changed(store, { settle: (command) => store.settle(without(command, 'idempotencyKey')) }),
   },
   'a repair forgets the idempotency key of a hold': {
     focus: ['failover', 'crash'],
@@ -70,12 +72,12 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
   },
   'a lost account is made again by a grant': {
     focus: ['flush', 'empty restart'],
-    wire: (store) => changed(store, { grant: ({ mustExist: _, ...command }) => store.grant(command) }),
+    wire: (store) => changed(store, { grant: (command) => store.grant({ ...command, mustExist: false }) }),
   },
   'a lost account is made again by a key': {
     focus: ['flush', 'empty restart'],
     wire: (store) =>
-      changed(store, { createKey: ({ mustExist: _, ...command }) => store.createKey(command) }),
+      changed(store, { createKey: (command) => store.createKey({ ...command, mustExist: false }) }),
   },
   'a lost account is made again, once an adjustment found none': {
     focus: ['flush', 'empty restart'],
@@ -113,6 +115,8 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     },
   },
   'output is limited beside the likely prompt': {
+    swarm: (swarm) => ({ ...swarm, habits: { ...swarm.habits, dense: 1 } }),
+    quote: (quote) => ({ ...quote, min: quote.likelyMin }),
     outputLimit: ({ amount, terms: { quote } }) => {
       if (amount >= quote.want) return undefined;
       const limit = affordableOutputTokens(amount, quote.promptTokens, withSearches(quote, 0));
@@ -120,6 +124,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     },
   },
   'an admit whose answer was overtaken is refused': {
+    swarm: withoutFaults,
     wire: (store) =>
       overtaken(store, () => {
         throw new StoreUnavailable('no');
@@ -133,6 +138,21 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     server: (_store, now) => new MemoryStore({ now }),
   },
 };
+
+function without<T extends object, Name extends keyof T>(
+  command: T,
+  ...names: readonly Name[]
+): Omit<T, Name> {
+  const rest = { ...command };
+  for (const name of names) delete rest[name];
+  return rest;
+}
+
+/** Nothing goes wrong in it. */
+function withoutFaults(swarm: Swarm): Swarm {
+  const network = { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0, latencyMs: 50 };
+  return { ...swarm, faults: new Map(), clockOffsets: swarm.clockOffsets.map(() => 0), network };
+}
 
 /** A client that gives up for ever after so many failures in a row. */
 function endingAfter(store: LedgerStore, most: number): LedgerStore {

@@ -35,6 +35,7 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
   try {
     time.after(world.fate, 0, () => {
       operator.open();
+      server.watchClock();
       fate.plan();
     });
     await time.run(swarm.startsAt + TROUBLE_MS);

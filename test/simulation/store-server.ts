@@ -33,6 +33,8 @@ export interface StoreServerOptions {
   readonly onMade: (entry: Entry) => void;
 }
 
+const LOOKS_EVERY_MS = 10_000;
+
 /** A server with what it took. */
 interface Primary {
   readonly log: Entry[];
@@ -122,6 +124,14 @@ export class StoreServer {
     this.#options.onApplied(entry, result);
     if (mayMake && (await inside.snapshot(entry.account))) this.#options.onMade(entry);
     return result;
+  }
+
+  /** Looks at its clock now and then, asked or not: else a pause of all gateways would last a minute for it at most. */
+  watchClock(): void {
+    const { time } = this.#options;
+    const entry = { from: 'nobody', sentAt: time.now, name: 'sweep', account: '', about: '' } as const;
+    void this.apply({ ...entry, run: (store) => store.sweep(0) });
+    time.after(this.actor, LOOKS_EVERY_MS, () => this.watchClock());
   }
 
   /** So many entries are on a replica and on a disk, and somebody was told. */

@@ -52,6 +52,8 @@ export class RequestTruth {
   state: 'asked' | 'refused' | 'running' | 'ended' = 'asked';
   /** What its client was told that refused it. */
   refusal: unknown;
+  /** How often its admit came to a store. */
+  admits = 0;
   /** What is held for it, as its gateway knows. */
   held: { readonly amount: bigint } = { amount: 0n };
   heldAtFirst = 0n;

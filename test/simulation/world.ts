@@ -85,7 +85,8 @@ export class World {
     this.#plant = plant;
     const random = new Random(seed);
     this.random = random;
-    this.swarm = drawSwarm(random.fork(), plant.focus);
+    const swarm = drawSwarm(random.fork(), plant.focus);
+    this.swarm = plant.swarm?.(swarm) ?? swarm;
     this.rollbacks = new Rollbacks(this);
     const mathRandom = random.fork();
     this.time = new VirtualTime(this.swarm.startsAt, () => mathRandom.next());
@@ -336,6 +337,7 @@ export class World {
 
   async #onAdmit({ run, about: id, account, from, sentAt, at }: Entry, result: AdmitResult): Promise<void> {
     const request = this.truth.requests.get(id);
+    if (request) request.admits += 1;
     const isWrong = ['ahead', 'old'].includes(result.code) && !this.storeClockStepped;
     if (isWrong && request?.knewTheTime) {
       this.fail(`${id} is ${result.code}, though its gateway knew the time of the store`);
