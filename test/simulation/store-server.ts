@@ -33,7 +33,7 @@ export interface StoreServerOptions {
   readonly onMade: (entry: Entry) => void;
 }
 
-const LOOKS_EVERY_MS = 10_000;
+const LOOKS_EVERY_MS = 30_000;
 
 /** A server with what it took. */
 interface Primary {
