@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { PAST_BUGS } from './simulation/past-bugs.ts';
 import { type Plant, PLANTS } from './simulation/plants.ts';
 import { type Report, simulate } from './simulation/simulate.ts';
 import { simulateMany } from './simulation/simulate-many.ts';
@@ -29,6 +30,7 @@ describe('gateways, store, clients and providers in trouble', () => {
     ['admit exists', 100],
     ['admit done', 50],
     ['admit stale', 50],
+    ['admit rolled_back', 50],
     ['admit no_funds', 1000],
     ['admit budget', 50],
     ['admit concurrency', 100],
@@ -60,18 +62,22 @@ describe('gateways, store, clients and providers in trouble', () => {
 });
 
 describe('a bug that is put into them', () => {
-  it.each(Object.entries(PLANTS))('is found: %s', { timeout: 60_000 }, async (_name, plant) => {
-    expect(await firstFound(plant)).toBeLessThanOrEqual(SEEDS_PER_BUG);
-  });
+  it.each(Object.entries({ ...PLANTS, ...PAST_BUGS }))(
+    'is found: %s',
+    { timeout: 60_000 },
+    async (_name, plant) => {
+      expect(await firstFound(plant)).toBeLessThanOrEqual(SEEDS_PER_BUG);
+    },
+  );
 });
 
 /** The first world that is sound without a bug and unsound with it. */
 async function firstFound(plant: Plant): Promise<number> {
-  const { focus = [] } = plant;
+  const { focus = [], swarm } = plant;
   for (let seed = 1; seed <= SEEDS_PER_BUG; seed++) {
     const { violation } = await simulate(seed, plant);
     if (violation === undefined) continue;
-    if ((await simulate(seed, { focus })).violation === undefined) return seed;
+    if ((await simulate(seed, { focus, ...(swarm && { swarm }) })).violation === undefined) return seed;
   }
   return Infinity;
 }

@@ -6,7 +6,7 @@ import { type Body, KNOCK, planBody, planRequest } from './provider.ts';
 import type { Caller, RequestTruth } from './truth.ts';
 import type { Account } from './swarm.ts';
 import { Actor } from './virtual-time.ts';
-import type { Slot, World } from './world.ts';
+import { SERVES_WITHIN_MS, type Slot, TROUBLE_MS, type World } from './world.ts';
 
 /** What a client wants to have once: it gives that a name, and asks again where it can't be sure. */
 interface Order {
@@ -17,6 +17,8 @@ interface Order {
   repetitions: number;
 }
 
+/** What is asked for later would still run when the world is judged. */
+const ASKS_UNTIL_MS = TROUBLE_MS + SERVES_WITHIN_MS;
 /** The longest that a client waits for an answer before it asks again. */
 const PATIENCE_MS = 30_000;
 
@@ -93,9 +95,14 @@ export class Clients {
     if (!gateway) return;
     const plan = planRequest(random, swarm.habits, body);
     const asked = { plan, caller, idempotencyKey: name === undefined ? undefined : keyOf(name, body) };
+    const { calmSince } = this.#world;
+    const isCalm = calmSince <= time.now;
     time.after(gateway.actor, 0, () => {
       gateway.serve(asked).then(
         (request) => {
+          if (request && isRefused(request) && isCalm && this.#world.calmSince === calmSince) {
+            this.#world.fail(`${request.id} is refused as if the store were away, and nothing is wrong`);
+          }
           if (isRefused(request)) this.#repeatAfter(order, slot, random.skewed(20, 2000));
         },
         (error: unknown) => this.#world.fail(`a request broke: ${String(error)}`),
@@ -104,9 +111,9 @@ export class Clients {
   }
 
   #repeatAfter(order: Order, slot: Slot, ms: number): void {
-    const { random, slots, time } = this.#world;
+    const { random, slots, time, swarm } = this.#world;
     time.after(this.actor, ms, () => {
-      if (order.repetitions === 0) return;
+      if (order.repetitions === 0 || time.now > swarm.startsAt + ASKS_UNTIL_MS) return;
       order.repetitions -= 1;
       const { body } = order;
       const isOther = random.chance(0.1);

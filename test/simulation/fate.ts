@@ -2,7 +2,7 @@ import type { Clients } from './clients.ts';
 import type { Gateway } from './gateway.ts';
 import type { Operator } from './operator.ts';
 import { type Fault, isRollback } from './swarm.ts';
-import { MOMENTS, type Slot, TROUBLE_MS, type World } from './world.ts';
+import { MOMENTS, SERVES_WITHIN_MS, type Slot, TROUBLE_MS, type World } from './world.ts';
 
 const HOUR = 3_600_000;
 const STEPS = [-24 * HOUR, -HOUR, HOUR, 24 * HOUR] as const;
@@ -74,6 +74,7 @@ export class Fate {
     world.note('all is well from now on');
     this.#isOver = true;
     world.calm();
+    world.calmSince = world.time.now + SERVES_WITHIN_MS;
     const latencyMs = Math.min(swarm.network.latencyMs, 5);
     Object.assign(swarm.network, {
       dropRequest: 0,
@@ -107,6 +108,7 @@ export class Fate {
     const lag = random.between(1, swarm.lagMs);
     world.note(`fault: ${fault}`);
     world.count(`fault ${fault}`);
+    world.calmSince = Infinity;
     if (isRollback(fault)) this.#rush();
     switch (fault) {
       case 'partition':
@@ -234,7 +236,7 @@ export class Fate {
     if (server.isEmpty || !server.isUp) return;
     this.#endTakeover();
     rollbacks.lose(server.rollBack(lag), 'emptied');
-    server.forgetAll(closes ? undefined : server.identityFor(''));
+    rollbacks.misplace(server.forgetAll(closes ? undefined : server.identityFor('')));
     if (closes) world.loseConnections();
     this.#later(60_000, () => {
       if (!server.isEmpty) return;

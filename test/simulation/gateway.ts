@@ -41,7 +41,7 @@ export interface GatewayTerms {
 export interface GatewayPlants {
   /** Between the gateway and its store. */
   readonly wire?: ((store: LedgerStore) => LedgerStore) | undefined;
-  /** Between the settlements and what makes the store reliable. */
+  /** Between what makes the store reliable, and the settlements and operators. */
   readonly store?: ((store: LedgerStore) => LedgerStore) | undefined;
   /** What its request ids are made by. */
   readonly idClock?: (() => number) | undefined;
@@ -49,6 +49,8 @@ export interface GatewayPlants {
   /** What became of a request, as it is told to the settlements. */
   readonly outcome?: ((outcome: Outcome) => Outcome) | undefined;
   readonly meter?: ((meter: UsageMeter) => UsageMeter) | undefined;
+  /** What a request can cost. */
+  readonly quote?: ((quote: Quote) => Quote) | undefined;
   /** What a provider is told that it may write at most. */
   readonly outputLimit?: ((hold: Hold) => number | undefined) | undefined;
 }
@@ -114,9 +116,10 @@ export class Gateway {
       onReply: (reply) => witness.onReply(this.incarnation, reply),
     });
     this.#clock = clockOf(this.connection);
-    this.store = this.#makeStore();
+    const store = this.#makeStore();
+    this.store = plants.store?.(store) ?? store;
     this.#settlements = new Settlements({
-      store: this.#watched(plants.store?.(this.store) ?? this.store),
+      store: this.#watched(this.store),
       clock: this.#clock,
       settings: {
         holdMode: terms.holdMode,
@@ -211,10 +214,10 @@ export class Gateway {
   async serve(asked: Asked): Promise<RequestTruth | undefined> {
     if (this.#closing) return undefined;
     this.#running += 1;
-    const { witness, time } = this.#options;
+    const { witness, time, plants } = this.#options;
     const { plan } = asked;
     const leaves = new Leaving(plan.leaves);
-    const quote = quoteOf(plan);
+    const quote = plants.quote?.(quoteOf(plan)) ?? quoteOf(plan);
     const truth = new RequestTruth(this.#ids.next(), asked, {
       gateway: this.incarnation,
       knewTheTime: this.heardAt < time.now,

@@ -106,7 +106,12 @@ export class Operator {
   ): void {
     let patience = DURABLE_TRIES;
     this.#repeat(operation.id, async (store, gateway) => {
+      const sentAt = this.#world.time.now;
       const { code, durable } = await command(store);
+      const knownSince = this.#world.rollbacks.knownSince(gateway.actor.name, operation.account) ?? Infinity;
+      if (code === 'no_account' && knownSince < sentAt && this.#world.swarm.terms.isReliable) {
+        this.#world.fail(`${gateway.actor.name} knew ${operation.account}, and does not say that it is lost`);
+      }
       if (code !== 'ok' && code !== 'duplicate') return true;
       operation.isAcknowledged = true;
       operation.isDurable ||= durable === true;

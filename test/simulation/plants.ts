@@ -4,13 +4,15 @@ import { requestTime } from '../../src/ledger/request-ids.ts';
 import { changed } from './changed.ts';
 import type { GatewayPlants } from './gateway.ts';
 import type { StoreServerOptions } from './store-server.ts';
-import type { Fault } from './swarm.ts';
+import type { Fault, Swarm } from './swarm.ts';
 
 /** A bug that is put somewhere, to see it found. */
 export interface Plant extends GatewayPlants {
   readonly server?: StoreServerOptions['plant'];
   /** Faults that bring it to light, where chance takes long. */
   readonly focus?: readonly Fault[];
+  /** Circumstances that do. */
+  readonly swarm?: (swarm: Swarm) => Swarm;
 }
 
 /** Bugs that the ledgers of others have had, and those that would undo what makes ours exact. */

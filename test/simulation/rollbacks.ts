@@ -30,6 +30,7 @@ const PATIENCE_MS = 20_000;
 
 /** What a gateway remembers once it is acknowledged. */
 const CHANGES: ReadonlySet<Entry['name']> = new Set(['admit', 'extend', 'settle', 'void', 'grant', 'adjust']);
+const ACKNOWLEDGED: ReadonlySet<string> = new Set(['ok', 'exists', 'duplicate', 'planted']);
 const OPERATIONS = ['grant', 'adjust', 'createKey'] as const;
 
 /** What the store took back, and who could know of it. */
@@ -40,12 +41,21 @@ export class Rollbacks {
   readonly #falls: Fall[] = [];
   /** Account -> when something of it was lost last. */
   readonly #lostAt = new Map<string, number>();
+  /** Commands that changed something. */
+  readonly #effective = new WeakSet<Entry>();
+  /** Account and what was lost of it -> when that was last. */
+  readonly #losses = new Map<string, number>();
+  /** Gateway and account -> what it was told that the account has, and when first. */
+  readonly #acknowledged = new Map<string, Map<string, number>>();
+  /** Gateway and account -> when the gateway told last that the account went back in time. */
+  readonly #toldAt = new Map<string, number>();
   readonly #crossedAt = new Map<string, number>();
   /** Gateway and account -> when the gateway told that the account is lost. */
   readonly #seenEmptyAt = new Map<string, number>();
   /** What arrives may be a copy of what arrived before. */
   readonly comesTwice: boolean;
   count = 0;
+  lastAt = -Infinity;
   /** When something was lost last that nobody promises to repair. */
   forgivenAt = 0;
 
@@ -64,8 +74,11 @@ export class Rollbacks {
     const { truth, time, incarnations, swarm } = this.#world;
     const isForgiven = how === 'emptied';
     this.count += 1;
+    this.lastAt = time.now;
+    this.misplace(lost);
     if (how !== 'failed over') this.forgivenAt = time.now;
-    for (const { from, name, about, account, wall } of lost) {
+    for (const entry of lost) {
+      const { from, name, about, account, wall } = entry;
       const by = incarnations.get(from);
       if (!by || about === '') continue;
       this.#world.note(`lost: ${name} ${about} of ${from}`);
@@ -90,6 +103,14 @@ export class Rollbacks {
     if (how === 'emptied') this.#forgiveUnrepaired();
   }
 
+  /** Commands whose changes are not there any more, for ever or until a backup brings them back. */
+  misplace(entries: readonly Entry[]): void {
+    const { now } = this.#world.time;
+    for (const entry of entries) {
+      if (this.#effective.has(entry)) this.#losses.set(`${entry.account} ${entry.about}`, now);
+    }
+  }
+
   /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
   #forgiveUnrepaired(): void {
     const { truth, server } = this.#world;
@@ -105,7 +126,9 @@ export class Rollbacks {
   }
 
   /** A command found an account without what was lost while it was on its way. */
-  onApplied({ from, account, sentAt, wall, name }: Entry): void {
+  onApplied(entry: Entry, code: string): void {
+    const { from, account, sentAt, wall, name } = entry;
+    if (code === 'ok' || code === 'planted') this.#effective.add(entry);
     const lostAt = this.#lostAt.get(account) ?? -Infinity;
     if (CHANGES.has(name) && sentAt <= lostAt && lostAt <= wall)
       this.#crossedAt.set(`${from} ${account}`, wall);
@@ -129,9 +152,14 @@ export class Rollbacks {
     return this.#positions.get(`${gateway} ${account}`)?.since;
   }
 
-  onReply(gateway: Incarnation, { account, sentAt, seq, epoch }: StampedReply): void {
+  onReply(gateway: Incarnation, { account, about, code, sentAt, seq, epoch }: StampedReply): void {
     const { now } = this.#world.time;
     const key = `${gateway.name} ${account}`;
+    if (ACKNOWLEDGED.has(code)) {
+      const known = this.#acknowledged.get(key) ?? new Map<string, number>();
+      this.#acknowledged.set(key, known);
+      if (!known.has(about)) known.set(about, now);
+    }
     const position = this.#positions.get(key);
     if (!position) {
       if (seq > 0n) this.#positions.set(key, { seq, at: now, epoch, since: now });
@@ -168,7 +196,27 @@ export class Rollbacks {
     this.#falls.push({ by, account, since });
   }
 
+  /**
+   * Who says that an account went back in time knew of something that was lost, and has not said so of it: since the
+   * gateway said so last it was lost, or the gateway was told of it, as by a charge that a process before it had left.
+   */
+  #checkTold(by: Incarnation, account: string): void {
+    const key = `${by.name} ${account}`;
+    const toldAt = this.#toldAt.get(key) ?? -Infinity;
+    this.#toldAt.set(key, this.#world.time.now);
+    for (const [about, since] of this.#acknowledged.get(key) ?? []) {
+      const lostAt = this.#losses.get(`${account} ${about}`);
+      if (lostAt !== undefined && (lostAt >= toldAt || since >= toldAt)) return;
+    }
+    // An id that is ahead of a clock which was set back takes no hold again: its charge shows once more that it was lost.
+    if (this.#world.storeClockStepped) return;
+    this.#world.fail(
+      `I13: ${by.name} says that ${account} went back in time, and nothing that it knew was lost`,
+    );
+  }
+
   onEvent(by: Incarnation, event: LedgerEvent): void {
+    if (event.type === 'rollback') this.#checkTold(by, event.account);
     if (event.type === 'rollback_repaired') this.#checkRepair(by, event.account);
     if (event.type === 'account_lost') {
       this.#seenEmptyAt.set(`${by.name} ${event.account}`, this.#world.time.now);

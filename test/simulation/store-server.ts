@@ -26,12 +26,14 @@ export type Command = Exclude<keyof LedgerStore, 'mayRollBack' | 'losses' | 'rea
 export interface StoreServerOptions {
   readonly time: VirtualTime;
   /** Changes the state machine inside, to plant a bug. */
-  readonly plant?: ((store: LedgerStore) => LedgerStore) | undefined;
+  readonly plant?: ((store: LedgerStore, now: () => number) => LedgerStore) | undefined;
   /** Called with every command that was applied, and its result. */
   readonly onApplied: (entry: Entry, result: unknown) => void;
   /** Called with every command that has made its account. */
   readonly onMade: (entry: Entry) => void;
 }
+
+const LOOKS_EVERY_MS = 30_000;
 
 /** A server with what it took. */
 interface Primary {
@@ -51,7 +53,10 @@ interface Primary {
 export class StoreServer {
   readonly actor = new Actor('store');
   readonly #options: StoreServerOptions;
-  readonly #clock: { replayed: number | undefined } = { replayed: undefined };
+  /** When what is being repeated was applied, by the store's clock and by the right time. */
+  readonly #clock: { replayed: { readonly at: number; readonly wall: number } | undefined } = {
+    replayed: undefined,
+  };
   #primary: Primary;
   /** The primary before, where it does not know yet that it is none, and those who still ask it. */
   #former: { readonly primary: Primary; readonly clients: ReadonlySet<string> } | undefined;
@@ -69,7 +74,7 @@ export class StoreServer {
 
   /** The store's clock. */
   get now(): number {
-    return this.#clock.replayed ?? Math.floor(this.#options.time.now + this.actor.clockOffset);
+    return this.#clock.replayed?.at ?? Math.floor(this.#options.time.now + this.actor.clockOffset);
   }
 
   /** What it is now, for checks that change nothing. */
@@ -121,6 +126,14 @@ export class StoreServer {
     return result;
   }
 
+  /** Looks at its clock now and then, asked or not: else a pause of all gateways would last a minute for it at most. */
+  watchClock(): void {
+    const { time } = this.#options;
+    const entry = { from: 'nobody', sentAt: time.now, name: 'sweep', account: '', about: '' } as const;
+    void this.apply({ ...entry, run: (store) => store.sweep(0) });
+    time.after(this.actor, LOOKS_EVERY_MS, () => this.watchClock());
+  }
+
   /** So many entries are on a replica and on a disk, and somebody was told. */
   makeSafe(length: number): void {
     this.#safe = Math.max(this.#safe, Math.min(length, this.length));
@@ -155,9 +168,11 @@ export class StoreServer {
   }
 
   /** It answers, and knows nothing: another one, without files, or the same after a FLUSHALL. */
-  forgetAll(identity?: number): void {
-    this.#kept = this.#primary.log;
+  forgetAll(identity?: number): readonly Entry[] {
+    const { log } = this.#primary;
+    this.#kept = log;
     this.#become([], identity);
+    return log;
   }
 
   /** Its operator found the files. */
@@ -188,8 +203,8 @@ export class StoreServer {
   }
 
   async #replay(log: readonly Entry[], inside: LedgerStore): Promise<void> {
-    for (const { at, run } of log) {
-      this.#clock.replayed = at;
+    for (const { at, wall, run } of log) {
+      this.#clock.replayed = { at, wall };
       // What was refused then is refused now.
       await run(inside).catch(() => {});
     }
@@ -197,8 +212,10 @@ export class StoreServer {
   }
 
   #fresh(): LedgerStore {
-    const store = new MemoryStore({ now: () => this.now });
-    return this.#options.plant?.(store) ?? store;
+    const now = (): number => this.now;
+    const elapsed = (): number => this.#clock.replayed?.wall ?? this.#options.time.now;
+    const store = new MemoryStore({ now, elapsed });
+    return this.#options.plant?.(store, now) ?? store;
   }
 }
 

@@ -52,12 +52,16 @@ export class RequestTruth {
   state: 'asked' | 'refused' | 'running' | 'ended' = 'asked';
   /** What its client was told that refused it. */
   refusal: unknown;
+  /** How often its admit came to a store. */
+  admits = 0;
   /** What is held for it, as its gateway knows. */
   held: { readonly amount: bigint } = { amount: 0n };
   heldAtFirst = 0n;
   admission: Admission | undefined;
   /** It was applied again when the store had another request with its idempotency key. */
   isSucceeded = false;
+  /** When the command was sent that its lease was taken or renewed by last. */
+  renewedAt = -Infinity;
   /** It took of the offline allowance. */
   isOffline = false;
   /** Its provider has received it. */

@@ -48,24 +48,16 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
 }
 
 /** I7: what a living gateway has refused or ended holds nothing, though the lease may run on. */
-export async function heldForNobody({
-  server,
-  truth,
-  swarm,
-  storeClockStepped,
-  rollbacks,
-}: World): Promise<string | undefined> {
+export async function heldForNobody({ server, truth, swarm }: World): Promise<string | undefined> {
   for (const { id: account } of swarm.accounts) {
     const state = await server.inside.snapshot(account);
     for (const { id, state: is, amount } of state?.requests ?? []) {
       const request = truth.requests.get(id);
       if (is !== 'held' || !request || request.gateway.died || request.isDeadLetter || request.isForgiven)
         continue;
-      // A lease that was taken while the store's clock was wrong lasts longer than it is looked after.
-      if (request.state === 'refused' && storeClockStepped) continue;
       // A copy of its admit came after a limit had refused the first: its lease ends it.
       const mayHaveBeenRefused = !(request.refusal instanceof CreditStoreUnavailableError);
-      if (request.state === 'refused' && mayHaveBeenRefused && rollbacks.comesTwice) continue;
+      if (request.state === 'refused' && mayHaveBeenRefused && request.admits > 1) continue;
       return `I7: request ${id}, ${request.state}, holds ${amount} for nobody`;
     }
   }

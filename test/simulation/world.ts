@@ -6,6 +6,7 @@ import { EventLog } from './event-log.ts';
 import { hasSuccessor, judge } from './admissions.ts';
 import { Gateway, type GatewayTerms, type GatewayWitness } from './gateway.ts';
 import { wrongAdmit, wrongState } from './invariants.ts';
+import type { StampedReply } from './connection.ts';
 import type { Plant } from './plants.ts';
 import { Random } from './random.ts';
 import { Rollbacks } from './rollbacks.ts';
@@ -16,10 +17,14 @@ import { Actor, VirtualTime } from './virtual-time.ts';
 
 /** How long things go wrong. */
 export const TROUBLE_MS = 600_000;
+/** How long after the end of all troubles a gateway may refuse an account. */
+export const SERVES_WITHIN_MS = 5000;
 /** A snapshot is compared with itself after so many commands, on the average. */
 const CHECK_EVERY = 24;
 /** A command arrives by then, or never. */
 export const LONGEST_ON_ITS_WAY_MS = 12_000;
+/** Of a way to the store on which no answer comes too late. */
+const SOUND_LATENCY_MS = 50;
 /** How often a gateway ends leases that nobody renews. */
 const SWEEP_MS = 15_000;
 
@@ -72,13 +77,16 @@ export class World {
   }[] = [];
   violation: string | undefined;
   storeClockStepped = false;
+  /** Since when nothing has gone wrong: the store serves whoever asks. */
+  calmSince = -Infinity;
 
   constructor(seed: number, plant: Plant = {}, keptLines = 400) {
     this.log = new EventLog(keptLines);
     this.#plant = plant;
     const random = new Random(seed);
     this.random = random;
-    this.swarm = drawSwarm(random.fork(), plant.focus);
+    const swarm = drawSwarm(random.fork(), plant.focus);
+    this.swarm = plant.swarm?.(swarm) ?? swarm;
     this.rollbacks = new Rollbacks(this);
     const mathRandom = random.fork();
     this.time = new VirtualTime(this.swarm.startsAt, () => mathRandom.next());
@@ -88,6 +96,9 @@ export class World {
       onApplied: (entry, result) => this.#onApplied(entry, result),
       onMade: (entry) => this.#onMade(entry),
     });
+    const { latencyMs, ...chances } = this.swarm.network;
+    const isSound = Object.values(chances).every((chance) => chance === 0) && latencyMs <= SOUND_LATENCY_MS;
+    if (!isSound || this.swarm.clockOffsets.some((ms) => ms !== 0)) this.calmSince = Infinity;
     const fate = this.fate;
     this.machines = Array.from(
       { length: this.swarm.machines },
@@ -243,6 +254,7 @@ export class World {
       const isThere =
         (name === 'admit' && (code === 'ok' || code === 'exists')) ||
         (name === 'settle' && (code === 'ok' || code === 'duplicate'));
+      if (request) this.#checkLease(request, reply);
       if (request && isThere && !request.knownTo.has(gateway.name)) {
         request.knownTo.set(gateway.name, this.time.now);
       }
@@ -265,12 +277,26 @@ export class World {
     },
   };
 
+  /** A lease that was renewed lasts as long as it does, whatever the store's clock is set to. */
+  #checkLease(request: RequestTruth, { name, code, sentAt }: StampedReply): void {
+    const { leaseMs } = this.swarm.terms;
+    if ((name === 'admit' || name === 'extend') && (code === 'ok' || code === 'exists')) {
+      request.renewedAt = Math.max(request.renewedAt, sentAt);
+    }
+    const isEarly = this.time.now < request.renewedAt + leaseMs && this.rollbacks.lastAt < request.renewedAt;
+    if (name === 'extend' && code === 'closed' && request.state === 'running' && isEarly) {
+      this.fail(
+        `${request.id} runs, and its lease was ended ${this.time.now - request.renewedAt} ms after its renewal`,
+      );
+    }
+  }
+
   #onApplied(entry: Entry, result: unknown): void {
     const { name, about, account, from } = entry;
     const code = typeof result === 'object' && result !== null && 'code' in result ? String(result.code) : '';
     this.note(`store ${name} ${account} ${about} of ${from}: ${code}`);
     this.#come(name, from);
-    this.rollbacks.onApplied(entry);
+    this.rollbacks.onApplied(entry, code);
     if (code !== '') this.count(`${name} ${code}`);
     const isEnd = (name === 'settle' && code === 'ok') || (name === 'void' && VOIDED.has(code));
     const request = isEnd && this.truth.requests.get(about);
@@ -311,6 +337,7 @@ export class World {
 
   async #onAdmit({ run, about: id, account, from, sentAt, at }: Entry, result: AdmitResult): Promise<void> {
     const request = this.truth.requests.get(id);
+    if (request) request.admits += 1;
     const isWrong = ['ahead', 'old'].includes(result.code) && !this.storeClockStepped;
     if (isWrong && request?.knewTheTime) {
       this.fail(`${id} is ${result.code}, though its gateway knew the time of the store`);

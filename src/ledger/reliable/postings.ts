@@ -9,6 +9,7 @@ import {
   StoreUnavailable,
   type Void,
   type VoidResult,
+  type Witness,
 } from '../ledger.ts';
 import type { Heard, Listener } from './listener.ts';
 import { formatUsd } from '../money.ts';
@@ -184,9 +185,14 @@ export class Postings {
     const account = this.#window.watch(id);
     const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
     const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
-    const { reply } = await this.#deliveries.deliver(
+    const { reply, era } = await this.#deliveries.deliver(
       id,
-      () => this.#redo.ask(account, (witnesses) => this.#store.void({ ...command, witnesses })),
+      async () => {
+        const { era } = account;
+        const send = (witnesses: readonly Witness[]): Promise<VoidResult> =>
+          this.#store.void({ ...command, witnesses });
+        return { ...(await this.#redo.ask(account, send)), era };
+      },
       until,
     );
     const hold = this.#window.release(account, requestId);
@@ -194,7 +200,7 @@ export class Postings {
     if (this.#remembers && released) this.#redo.record(account, { type: 'void', command });
     this.#outbox?.done(requestId);
     this.#allowance?.giveBack(requestId);
-    if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq);
+    if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq, era);
     return reply;
   }
 }

@@ -116,10 +116,15 @@ export class Redo {
       .finally(() => this.#checking.delete(account));
   }
 
-  /** Applies again what the account has lost. */
-  repair(account: WatchedAccount, found: bigint): Promise<void> {
+  /**
+   * Applies again what the account has lost.
+   *
+   * @param era - in which the command was sent that missed something: if a repair has ended since, that made it good
+   */
+  repair(account: WatchedAccount, found: bigint, era: number = account.era): Promise<void> {
     const running = this.#repairs.get(account);
     if (running) return running.done;
+    if (era !== account.era) return Promise.resolve();
     const { seq: expected, id } = account;
     account.era += 1;
     account.seq = found;
@@ -136,6 +141,14 @@ export class Redo {
     // Whoever waits for it hears of it; it fails only by being closed.
     repair.done.catch(() => {});
     return repair.done;
+  }
+
+  /** A hold was not found: applies again what the account has lost, if the account is there and the hold is still missing. */
+  async repairHold(account: WatchedAccount, hold: LiveHold): Promise<void> {
+    const { era } = account;
+    const { missing, seq } = await this.#lookFor(account, [hold]);
+    if (missing.size > 0) await this.repair(account, seq, era);
+    else await this.#repairs.get(account)?.done;
   }
 
   /** Another server may have taken the place of the one before: every account is looked at. */
@@ -221,11 +234,13 @@ export class Redo {
   /** Looks for all that was acknowledged of an account. */
   async #check(account: WatchedAccount): Promise<void> {
     const { losses } = this.#listener;
+    const { era } = account;
     const startedAt = this.#options.now();
     const { missing, seq } = await this.#lookFor(account, [...account.tips.keys()]);
     // Nobody waits for the repair: others are to be looked at.
-    if (missing.size > 0) return void this.repair(account, seq);
-    if (await this.#lacksKeys(account, losses)) return void this.repair(account, account.seq);
+    if (missing.size > 0) return void this.repair(account, seq, era);
+    if (await this.#lacksKeys(account, losses)) return void this.repair(account, account.seq, era);
+    if (era !== account.era) return;
     account.checkedAt = startedAt;
     account.checkedLosses = losses;
   }

@@ -213,8 +213,9 @@ export class ReliableStore implements LedgerStore {
       return { code, hold: taken, available: 0n, now, seq: account.seq };
     }
     const first = await this.#extend(account, command);
-    if (first.reply.code !== 'unknown' || !account.holds.has(requestId) || account.lost) return first.reply;
-    await this.#repaired(account, first.reply.seq);
+    const live = account.holds.get(requestId);
+    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
+    await this.#inTime(this.#redo.repairHold(account, live));
     return (await this.#extend(account, command)).reply;
   }
 
@@ -273,11 +274,12 @@ export class ReliableStore implements LedgerStore {
   async revokeKey(id: string, key: string): Promise<boolean> {
     this.#allowance?.forbid(id, key);
     const account = this.#window.watch(id);
+    const { era } = account;
     const revoke = (): Promise<boolean> => this.#listener.hear(() => this.#store.revokeKey(id, key));
     let known = await revoke();
     if (!known && this.#window.hasMade(account, key)) {
       // It is lost: made again later, it would work.
-      await this.#repaired(account, account.seq);
+      await this.#inTime(this.#redo.repair(account, account.seq, era));
       known = await revoke();
     }
     if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
@@ -409,9 +411,9 @@ export class ReliableStore implements LedgerStore {
     }
   }
 
-  /** Has an account repaired that was found to have lost something. */
-  async #repaired(account: WatchedAccount, found: bigint): Promise<void> {
-    await withTimeout(this.#redo.repair(account, found), REPAIR_MS, () => {
+  /** @throws {StoreUnavailable} where a repair takes longer than a command may wait for it */
+  async #inTime(repair: Promise<void>): Promise<void> {
+    await withTimeout(repair, REPAIR_MS, () => {
       throw new StoreUnavailable('no', { cause: new Error('the account is being repaired') });
     });
   }
