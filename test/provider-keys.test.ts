@@ -72,6 +72,33 @@ describe('the keys of a provider', () => {
     expect(await turn()).toEqual(['sk-1']);
   });
 
+  it('that are limited for a model are used for others, and for it when the limit is over', async () => {
+    const [first, second] = keys.turn(provider, 'm');
+    first!.limit('m', 5000);
+    expect(keys.waitMs(provider, 'm')).toBe(0);
+    const namesFor = (model: string): string[] => keys.turn(provider, model).map(({ name }) => name);
+    expect(namesFor('m')).toEqual(['key 2 of 3', 'key 3 of 3']);
+    expect(namesFor('other')).toHaveLength(3);
+    second!.limit('m', 7000);
+    keys
+      .turn(provider, 'm')
+      .find(({ name }) => name === 'key 3 of 3')!
+      .limit('m', 6000);
+    now = 1000;
+    expect(keys.waitMs(provider, 'm')).toBe(4000);
+    expect(namesFor('m')).toEqual(['key 1 of 3']);
+    now = 6000;
+    expect(namesFor('m').toSorted()).toEqual(['key 1 of 3', 'key 3 of 3']);
+  });
+
+  it('have a bounded memory of limits', () => {
+    const [key] = keys.turn(provider);
+    for (let i = 0; i < 1000; i++) key!.limit(`m${i}`, 5000);
+    const isFree = (model: string): boolean =>
+      keys.turn(provider, model).some(({ name }) => name === key!.name);
+    expect([isFree('m0'), isFree('m999')]).toEqual([true, false]);
+  });
+
   it('have turns of their own at each provider', async () => {
     const other = resolveProvider('openai', { apiKeys: ['sk-a', 'sk-b'] }, timeouts);
     await turn();
@@ -211,8 +238,61 @@ describe('a provider with several keys', () => {
     expect(used()).toEqual(SECRETS);
   });
 
+  const HASTE = '{"error":{"code":"rate_limit_exceeded"}}';
+  const hasty = (headers: Record<string, string>): Script => answerJson(HASTE, 429, headers);
+
+  it('goes on with the next key after a 429 for haste, for as long as the first is limited', async () => {
+    refusals.set('sk-first-secret', hasty({ 'retry-after': '30' }));
+    for (const _ of [1, 2, 3, 4, 5]) expect((await gateway.post(QUESTION)).status).toBe(200);
+    expect(used().filter((key) => key === 'sk-first-secret')).toHaveLength(1);
+    expect(gateway.errors).toEqual([]);
+    expect(gateway.router.health()).toMatchObject([{ state: 'healthy', failuresInARow: 0 }]);
+  });
+
+  it('shows a 429 only where all keys are limited, with the shortest wait of them', async () => {
+    refusals.set('sk-first-secret', hasty({ 'retry-after': '30' }));
+    refusals.set('sk-second-secret', hasty({ 'retry-after-ms': '7000' }));
+    refusals.set(
+      'sk-third-secret',
+      hasty({ 'x-ratelimit-reset-tokens': '2m', 'x-ratelimit-remaining-tokens': '0' }),
+    );
+    const response = await gateway.post(QUESTION);
+    expect([response.status, await response.text()]).toEqual([429, HASTE]);
+    expect(response.headers.get('retry-after')).toBe('7');
+    expect(Number(response.headers.get('retry-after-ms'))).toBeGreaterThan(5000);
+    expect(used()).toEqual(SECRETS);
+    // Then the one that is free first is asked, and no other.
+    expect((await gateway.post(QUESTION)).status).toBe(429);
+    expect(used().slice(3)).toEqual(['sk-second-secret']);
+  });
+
+  it('leaves a key alone whose answer says that nothing is left', async () => {
+    refusals.set(
+      'sk-first-secret',
+      answerJson(completionBody(), 200, {
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-requests': '1m0s',
+        'x-ratelimit-remaining-tokens': '39000',
+      }),
+    );
+    for (const _ of [1, 2, 3, 4, 5]) expect((await gateway.post(QUESTION)).status).toBe(200);
+    expect(used().filter((key) => key === 'sk-first-secret')).toHaveLength(1);
+  });
+
+  it('serves what all its keys together may, where each may ten requests', async () => {
+    const counts = new Map<string, number>();
+    gateway.provider.script = (response, request) => {
+      const count = (counts.get(keyOf(request)) ?? 0) + 1;
+      counts.set(keyOf(request), count);
+      const script = count > 10 ? hasty({ 'retry-after': '60' }) : answerJson(completionBody());
+      return script(response, request);
+    };
+    const statuses: number[] = [];
+    for (let i = 0; i < 31; i++) statuses.push((await gateway.post(QUESTION)).status);
+    expect(statuses).toEqual([...Array.from({ length: 30 }, () => 200), 429]);
+  });
+
   it.each([
-    ['429 for haste', 429, '{"error":{"code":"rate_limit_exceeded"}}'],
     ['400', 400, '{"error":{"code":"insufficient_quota"}}'],
     [
       'a 400 that repeats what its client has said',

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
@@ -14,6 +15,8 @@ export interface Answer {
   readonly status: number;
   /** The headers that may reach the client. */
   readonly headers: Readonly<Record<string, string>>;
+  /** All that the provider sent, for the router alone. */
+  readonly received: IncomingHttpHeaders;
   /** The answer's bytes, plain. Destroying it closes the connection to the provider. */
   readonly body: Readable;
   /** Tells the idle clock that bytes came, or that none are awaited while the client doesn't read. */

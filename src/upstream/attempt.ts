@@ -179,7 +179,7 @@ function toAnswer(
   const { 'content-length': length } = message.headers;
   if (plain === message && length !== undefined) headers['content-length'] = length;
   const body = status >= 400 && isSecret(apiKey) ? masked(plain, apiKey) : plain;
-  return { status, headers, body, idleClock: clocks };
+  return { status, headers, received: message.headers, body, idleClock: clocks };
 }
 
 /** A refusal without the key that was refused: servers that debug show what they got. */
@@ -200,6 +200,7 @@ function errorPage(message: IncomingMessage, status: number, headers: Answer['he
   return {
     status,
     headers: { ...headers, 'content-type': 'application/json', 'content-length': String(bytes.length) },
+    received: message.headers,
     body: Readable.from([bytes]),
     idleClock: { touch: () => {}, pause: () => {} },
   };

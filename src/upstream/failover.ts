@@ -9,6 +9,7 @@ import { mayBeTooLong, saysTooLong } from './context-length.ts';
 import { afterFirstEvent } from './first-event.ts';
 import type { Asked, Health } from './health.ts';
 import { peek } from './peek.ts';
+import { retryAfterMs } from './rate-limits.ts';
 
 /** An answer that the client gets, and whose it is. */
 export interface Delivery {
@@ -106,11 +107,11 @@ export class Failover {
       const sent = await journey.send(target);
       const { status } = sent;
       if (isFailure(status) || (!isLast && status === 404)) {
-        const retryAfterMs = retryAfter(sent.headers);
+        const waitMs = retryAfterMs(sent.headers);
         // A client whose own key is limited can't set a target aside for the others.
         if (isTargetsFault(status) && !(target.usesOwnKey && status === 429))
-          asked.failed(Date.now(), retryAfterMs);
-        return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs };
+          asked.failed(Date.now(), waitMs);
+        return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs: waitMs };
       }
       if (!isLast && mayBeTooLong(status)) {
         const { text, answer } = await peek(sent, journey.client);
@@ -142,10 +143,10 @@ export class Failover {
   }
 
   /** How long to wait before the last target is asked again; undefined when it is not. */
-  #pauseBefore({ delivery, retryAfterMs }: Tried, tries: number): number | undefined {
+  #pauseBefore({ delivery, retryAfterMs: toldMs }: Tried, tries: number): number | undefined {
     if (!this.#retries || !delivery || tries >= this.#retries.perTarget) return undefined;
     const jitter = 1 - 0.25 * this.#random();
-    const waitMs = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** tries * jitter;
+    const waitMs = toldMs ?? FIRST_PAUSE_MS * 2 ** tries * jitter;
     if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
     this.#budget -= 1;
     return waitMs;
@@ -171,16 +172,6 @@ function discard({ answer, asked }: Delivery): void {
   const timeout = new Timeout(DISCARD_MS, () => body.destroy());
   body.once('close', () => timeout.clear());
   body.resume();
-}
-
-/** How long a provider asks to be left alone, in ms; undefined when it doesn't say, or not in a way that is known. */
-function retryAfter(headers: Readonly<Record<string, string>>): number | undefined {
-  const { 'retry-after-ms': ms, 'retry-after': seconds } = headers;
-  if (ms !== undefined && Number(ms) >= 0) return Number(ms);
-  if (seconds === undefined) return undefined;
-  if (Number(seconds) >= 0) return Number(seconds) * 1000;
-  const date = Date.parse(seconds);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }
 
 /** @throws {ClientGone} as soon as the client leaves */

@@ -11,8 +11,10 @@ export interface ProviderKey {
    * @throws {UpstreamError} if it is missing, late or broken; where it has to be waited for, the promise rejects
    */
   read(): string | Promise<string>;
-  /** The provider refused it, or it can't be had: others are used for a while. */
+  /** The provider refused it, or it can't be had: others are used for a minute. */
   setAside(): void;
+  /** The provider's limits leave it nothing for this model, for so many ms: others are used for it until then. */
+  limit(model: string, forMs: number): void;
   /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
   readonly name: string;
   /** Only then is setting it aside of use. */
@@ -21,24 +23,38 @@ export interface ProviderKey {
 
 /** How long a key that failed is not used while there are others. */
 const ASIDE_MS = 60_000;
+/** So many models have limits of their own at a key; of more, the oldest limit is forgotten. */
+const MAX_LIMITS = 256;
 
-/** The keys of all providers: whose turn it is, and which were refused. Its memory is as long as their lists. */
+/** The keys of all providers: whose turn it is, and which were refused or have reached a limit. */
 export class ProviderKeys {
   readonly #rings = new WeakMap<Provider, Ring>();
   readonly #now: () => number;
 
-  constructor(now: () => number = Date.now) {
+  /** @param now - a clock that is never set, in ms */
+  constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
   /**
-   * The keys to try one request with, in this order: the one whose turn it is, then the others, without those
-   * set aside; where all are, the one that failed longest ago. Empty for a provider that takes none.
+   * The keys to try one request with, in this order: the one whose turn it is, then the others, without those that are
+   * set aside or limited; where all are, the one that is free again first. Empty for a provider that takes none.
+   *
+   * @param model - the model's name at the provider, as most limit each by itself; default: none, as for their list
    */
-  turn(provider: Provider): readonly ProviderKey[] {
+  turn(provider: Provider, model = ''): readonly ProviderKey[] {
+    return this.#ringOf(provider).turn(model);
+  }
+
+  /** How long until one of its keys is free for this model, in ms; 0 if one is. */
+  waitMs(provider: Provider, model: string): number {
+    return this.#ringOf(provider).waitMs(model);
+  }
+
+  #ringOf(provider: Provider): Ring {
     let ring = this.#rings.get(provider);
     if (!ring) this.#rings.set(provider, (ring = new Ring(provider, this.#now)));
-    return ring.turn();
+    return ring;
   }
 }
 
@@ -55,15 +71,20 @@ class Ring {
     );
   }
 
-  turn(): readonly ProviderKey[] {
+  turn(model: string): readonly ProviderKey[] {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
     const from = this.#next++ % keys.length;
     const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
-    const usable = inTurn.filter(({ failedAt }) => failedAt === undefined || now - failedAt >= ASIDE_MS);
-    if (usable.length > 0) return usable;
-    return [inTurn.reduce((oldest, key) => ((key.failedAt ?? 0) < (oldest.failedAt ?? 0) ? key : oldest))];
+    const free = inTurn.filter((key) => key.freeAt(model) <= now);
+    if (free.length > 0) return free;
+    return [inTurn.reduce((first, key) => (key.freeAt(model) < first.freeAt(model) ? key : first))];
+  }
+
+  waitMs(model: string): number {
+    const freeAt = Math.min(...this.#keys.map((key) => key.freeAt(model)));
+    return Math.max(0, freeAt - this.#now());
   }
 }
 
@@ -73,7 +94,9 @@ class RingKey implements ProviderKey {
   readonly #provider: Provider;
   readonly #source: ApiKeySource;
   readonly #now: () => number;
-  failedAt: number | undefined;
+  #asideUntil = -Infinity;
+  /** By model, until when its limits leave nothing. */
+  readonly #limitedUntil = new Map<string, number>();
 
   constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
     this.#provider = provider;
@@ -116,7 +139,19 @@ class RingKey implements ProviderKey {
   }
 
   setAside(): void {
-    this.failedAt = this.#now();
+    this.#asideUntil = this.#now() + ASIDE_MS;
+  }
+
+  limit(model: string, forMs: number): void {
+    const limits = this.#limitedUntil;
+    limits.delete(model);
+    const [oldest] = limits.keys();
+    if (limits.size >= MAX_LIMITS && oldest !== undefined) limits.delete(oldest);
+    limits.set(model, this.#now() + forMs);
+  }
+
+  freeAt(model: string): number {
+    return Math.max(this.#asideUntil, this.#limitedUntil.get(model) ?? -Infinity);
   }
 }
 

@@ -11,6 +11,7 @@ import type { Agents } from './agents.ts';
 import { type Abortable, attempt } from './attempt.ts';
 import { peek } from './peek.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
+import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { blamesUsageOption, UsageOption } from './usage-option.ts';
 
@@ -54,8 +55,8 @@ const QUOTA =
 /**
  * Sends requests to their providers, with a key that works and in a form that the provider takes.
  *
- * What the provider refuses for a reason of ours (a dead key of several, a field that we added) is sent
- * again without it, on the same target, and remembered; the client never hears of it.
+ * What the provider refuses for a reason of ours (of several keys one that is dead or limited, a field that we added)
+ * is sent again without it, on the same target, and remembered; the client never hears of it.
  */
 export class Sender {
   readonly #agents: Agents;
@@ -87,10 +88,10 @@ export class Sender {
     return second;
   }
 
-  /** Tries one of the provider's keys after another, until one is not refused. */
+  /** Tries one of the provider's keys after another, until one is neither refused nor limited. */
   async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
     const { ownKey, target } = parcel;
-    const keys = ownKey === undefined ? this.#keys.turn(target.provider) : NO_KEYS;
+    const keys = ownKey === undefined ? this.#keys.turn(target.provider, target.model) : NO_KEYS;
     for (let i = 0; ; i++) {
       const key = keys[i];
       const isLast = i >= keys.length - 1;
@@ -98,11 +99,16 @@ export class Sender {
         const apiKey = ownKey ?? key?.read();
         const known = apiKey instanceof Promise ? await apiKey : apiKey;
         const answer = await this.#attempt(parcel, known, asksUsage);
-        if (!key?.isOneOfSeveral || answer.status !== 429) return { answer, asksUsage };
+        if (!key?.isOneOfSeveral) return { answer, asksUsage };
+        if (answer.status !== 429) {
+          const forMs = exhaustedMs(answer.received);
+          if (forMs > 0) key.limit(target.model, forMs);
+          return { answer, asksUsage };
+        }
         const peeked = await peek(answer, parcel.client);
-        if (!QUOTA.test(peeked.text)) return { answer: peeked.answer, asksUsage };
-        setAside(key, 'its quota is spent', parcel);
-        if (isLast) return { answer: peeked.answer, asksUsage };
+        if (QUOTA.test(peeked.text)) setAside(key, 'its quota is spent', parcel);
+        else key.limit(target.model, limitedMs(answer.received));
+        if (isLast) return { answer: this.#withShortestWait(peeked.answer, target), asksUsage };
         peeked.answer.body.destroy();
       } catch (error) {
         if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
@@ -110,6 +116,17 @@ export class Sender {
         if (isLast) throw error;
       }
     }
+  }
+
+  /** A 429 of one key of several, as it is true of all: until the first is free again. */
+  #withShortestWait(answer: Answer, { provider, model }: Target): Answer {
+    const ms = Math.ceil(this.#keys.waitMs(provider, model));
+    const headers = {
+      ...answer.headers,
+      'retry-after': String(Math.ceil(ms / 1000)),
+      'retry-after-ms': String(ms),
+    };
+    return { ...answer, headers };
   }
 
   #attempt(parcel: Parcel, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {

@@ -1,0 +1,63 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** No provider is believed to want to be left alone for longer than this. */
+const MAX_WAIT_MS = 3_600_000;
+/** Where it is not said when a limit is over. */
+const UNTOLD_WAIT_MS = 1000;
+/** A time longer than this is none that a provider writes. */
+const MAX_LENGTH = 64;
+/** `2m59.56s`, `6m0s`, `120ms`: as Go writes a duration. */
+const DURATION =
+  /^(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?$/;
+
+/** How long a provider asks to be left alone, in ms; undefined when it doesn't say, or not in a way that is known. */
+export function retryAfterMs(headers: IncomingHttpHeaders, now: number = Date.now()): number | undefined {
+  const { 'retry-after-ms': ms, 'retry-after': seconds } = headers;
+  if (typeof ms === 'string' && ms !== '' && Number(ms) >= 0) return Number(ms);
+  if (seconds === undefined) return undefined;
+  if (seconds !== '' && Number(seconds) >= 0) return Number(seconds) * 1000;
+  const date = Date.parse(seconds);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/**
+ * How long the key of an answer has nothing left of one of its limits, in ms; 0 while it has of all.
+ *
+ * Read are all pairs of headers whose names differ in `remaining` and `reset` alone: `x-ratelimit-remaining-tokens`
+ * (OpenAI, Azure, Groq, xAI, Together), `anthropic-ratelimit-requests-remaining`, `x-ratelimit-remaining-requests-day`
+ * (Cerebras), `x-ratelimit-remaining` (OpenRouter), `ratelimit-remaining` (the IETF's draft).
+ */
+export function exhaustedMs(headers: IncomingHttpHeaders, now: number = Date.now()): number {
+  let longest = 0;
+  for (const name in headers) {
+    if (!name.includes('ratelimit') || !name.includes('remaining')) continue;
+    const left = headers[name];
+    if (typeof left !== 'string' || left === '' || !(Number(left) <= 0)) continue;
+    const reset = headers[name.replace('remaining', 'reset')];
+    const ms = typeof reset === 'string' ? untilReset(reset, now) : undefined;
+    longest = Math.max(longest, ms ?? UNTOLD_WAIT_MS);
+  }
+  return Math.min(longest, MAX_WAIT_MS);
+}
+
+/** How long a key that got a 429 is to be left alone, in ms. */
+export function limitedMs(headers: IncomingHttpHeaders): number {
+  const ms = retryAfterMs(headers) ?? (exhaustedMs(headers) || UNTOLD_WAIT_MS);
+  return Math.min(Math.max(ms, 1), MAX_WAIT_MS);
+}
+
+/** A duration, seconds, a moment in seconds or milliseconds of Unix, or a date. */
+function untilReset(reset: string, now: number): number | undefined {
+  if (reset === '' || reset.length > MAX_LENGTH) return undefined;
+  const number = Number(reset);
+  if (number > 1e12) return Math.max(0, number - now);
+  if (number > 1e9) return Math.max(0, number * 1000 - now);
+  if (number >= 0) return number * 1000;
+  const parts = DURATION.exec(reset);
+  if (parts) {
+    const [, hours = '0', minutes = '0', seconds = '0', ms = '0'] = parts;
+    return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(ms);
+  }
+  const date = Date.parse(reset);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
