@@ -1,9 +1,9 @@
 import type { Ending } from './ledger/ledger.ts';
 import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
-import { isPlausible, outputTokensEstimate, type Quote } from './metering/estimate.ts';
+import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from './metering/estimate.ts';
 import { charge } from './metering/price.ts';
-import { textUsage, type Usage } from './metering/usage-dialects.ts';
+import { textUsage, type Usage, usageAtMost } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
 import type { Settings } from './settings.ts';
@@ -60,7 +60,7 @@ export interface ConsumptionTerms {
  * | it ended | charged |
  * |---|---|
  * | before it went out; refused or failed by the provider; broken without a word of output | nothing |
- * | with usage from the provider | that usage, zero included |
+ * | with usage from the provider | that usage, zero included; of a count that can't be, the most that can |
  * | with an error in place of an answer, without usage | nothing |
  * | with an error after some output, without usage | the estimate of the prompt and of what was delivered |
  * | without usage | the estimate of the prompt and of what was delivered |
@@ -97,7 +97,7 @@ function consumed(
 
   const { meter, delivered } = answer;
   const told = meter.usage;
-  const usage = told && isPlausible(told, quote) ? told : undefined;
+  const usage = told && plausiblePart(told, quote);
   if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream');
 
   const seen = outputTokensEstimate(meter.delivered);
@@ -158,13 +158,5 @@ function atMost(held: NanoDollars, consumption: Consumption): Consumption {
 }
 
 function shortened(usage: Usage, completionTokens: number): Usage {
-  if (usage.completionTokens <= completionTokens) return usage;
-  const audioCompletionTokens = Math.min(usage.audioCompletionTokens, completionTokens);
-  return {
-    ...usage,
-    completionTokens,
-    reasoningTokens: Math.min(usage.reasoningTokens, completionTokens),
-    audioCompletionTokens,
-    imageCompletionTokens: Math.min(usage.imageCompletionTokens, completionTokens - audioCompletionTokens),
-  };
+  return usageAtMost(usage, { ...usage, completionTokens });
 }

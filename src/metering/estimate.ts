@@ -1,6 +1,6 @@
 import type { NanoDollars } from '../ledger/money.ts';
 import { chargeAtMost, outputCovered, type Price } from './price.ts';
-import type { Usage } from './usage-dialects.ts';
+import { type Usage, usageAtMost } from './usage-dialects.ts';
 
 /**
  * How large a prompt is, as its bytes show. Base64 is never counted as text.
@@ -174,21 +174,26 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
   return textTokens(ascii, nonAscii);
 }
 
+/** Whether a provider's usage can be true. */
+export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
+  return plausiblePart(usage, request) === usage;
+}
+
 /**
- * Whether a provider's usage can be true: counts that nothing can explain are taken for missing.
+ * A provider's usage as far as it can be true: of a count that nothing can explain, the most that something can.
  *
  * The bounds are the model's, never the request's own: whoever asks for one token of a provider
  * that ignores the limit still pays for all that was written. A prompt may fill the context
  * window, because providers add search results, instructions and pictures that no request shows.
  */
-export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
+export function plausiblePart(usage: Usage, request: QuoteRequest): Usage {
   const { size, budgets, contextWindow = UNKNOWN_WINDOW } = request;
   const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
-  return (
-    usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
-    usage.completionTokens <= plausibleOutputTokens(request) &&
-    usage.webSearches <= PLAUSIBLE_SEARCHES
-  );
+  return usageAtMost(usage, {
+    promptTokens: Math.max(shown + TEMPLATE_TOKENS, contextWindow),
+    completionTokens: plausibleOutputTokens(request),
+    webSearches: PLAUSIBLE_SEARCHES,
+  });
 }
 
 /** More than any model has. */

@@ -67,6 +67,16 @@ export interface Target {
   readonly cost: Price | undefined;
   /** Its share of the requests, where targets are chosen by weight. */
   readonly weight: number;
+  readonly output: TargetOutput;
+}
+
+/** What its model may write there. */
+export interface TargetOutput {
+  /** Undefined only where its model is free. */
+  readonly most: number | undefined;
+  /** A request without a limit is sent with one. */
+  readonly isLimited: boolean;
+  readonly contextWindow: number | undefined;
 }
 
 /** Of lists with a caller's markup: each can be as large as the catalog. */

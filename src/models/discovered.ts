@@ -21,6 +21,7 @@ const DISCOVERY_OPTIONS: Record<keyof DiscoveryOptions, true> = {
   markup: true,
   contextWindow: true,
   maxOutputTokens: true,
+  enforceOutputLimit: true,
   refreshMs: true,
 };
 
@@ -52,6 +53,10 @@ export function resolveDiscovery(
   }
   if (markup !== undefined) parseMarkup(markup, `${option}.markup`);
   if (contextWindow !== undefined) positiveInteger(contextWindow, `${option}.contextWindow`);
+  const { enforceOutputLimit: enforced } = given;
+  if (enforced !== undefined && enforced !== 'lower' && enforced !== 'insert') {
+    throw wrong(`${option}.enforceOutputLimit`, "'lower' or 'insert'", enforced);
+  }
   if (maxOutputTokens !== undefined) positiveInteger(maxOutputTokens, `${option}.maxOutputTokens`);
   return { ...given, prefix, refreshMs: milliseconds(refreshMs ?? HOUR_MS, `${option}.refreshMs`) };
 }
@@ -96,7 +101,7 @@ function pricingsOf(
 
 function optionsOf(
   provider: Provider,
-  { markup, contextWindow, maxOutputTokens }: Discovery,
+  { markup, contextWindow, maxOutputTokens, enforceOutputLimit }: Discovery,
   listed: ListedModel,
   pricing: ModelOptions['pricing'],
 ): ModelOptions {
@@ -109,6 +114,7 @@ function optionsOf(
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
     ...(most !== undefined && { maxOutputTokens: most }),
+    ...(enforceOutputLimit && { enforceOutputLimit }),
     ...(name !== undefined && { name }),
     ...(description !== undefined && { description }),
     ...(created !== undefined && { created }),

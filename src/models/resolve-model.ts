@@ -5,6 +5,7 @@ import { parsePricing } from '../metering/pricing.ts';
 import type {
   CatalogEntry,
   Choice,
+  EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
   PriceQuestion,
@@ -12,7 +13,7 @@ import type {
   TargetOptions,
 } from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
-import type { Model, Target } from './catalog.ts';
+import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './providers.ts';
@@ -27,6 +28,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   ownKeyPricing: true,
   contextWindow: true,
   maxOutputTokens: true,
+  enforceOutputLimit: true,
   maxWebSearches: true,
   tokenBudgets: true,
   aliases: true,
@@ -88,11 +90,16 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
   const pricer = new Pricer(surroundings, given.markup, option);
   const price = pricer.price(given.pricing, place, `${option}.pricing`);
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
-  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer });
-  const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
   const contextWindow = given.contextWindow ?? known?.contextWindow;
   const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
+  const output = {
+    most: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
+    contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
+  };
+  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer, output });
+  const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
     throw new TypeError(
@@ -111,8 +118,8 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     choice,
     price,
     prices: [...new Set(targets.map((target) => target.price))],
-    contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
-    maxOutputTokens: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    contextWindow: output.contextWindow,
+    maxOutputTokens: output.most,
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
@@ -149,10 +156,15 @@ function resolvePlace(
 function resolveTarget(
   modelId: string,
   place: Place,
-  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined; readonly pricer: Pricer },
+  ofModel: {
+    readonly price: Price;
+    readonly ownKeyPrice: Price | undefined;
+    readonly pricer: Pricer;
+    readonly output: TargetOutput;
+  },
 ): Target {
   const { given, provider, option } = place;
-  const { pricer } = ofModel;
+  const { pricer, output } = ofModel;
   const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
   return {
@@ -166,6 +178,7 @@ function resolveTarget(
     usesOwnKey: false,
     cost: given.cost === undefined ? undefined : pricer.cost(given.cost, place, `${option}.cost`),
     weight: weightOf(given.weight, `${option}.weight`),
+    output,
   };
 }
 
@@ -228,6 +241,12 @@ function names(given: readonly string[] | undefined, option: string): readonly s
   if (given === undefined) return undefined;
   if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
   throw wrong(option, 'a list of names', given);
+}
+
+function resolveEnforcement(given: EnforceOutputLimit | undefined, option: string): boolean {
+  if (given === undefined || given === 'lower') return false;
+  if (given !== 'insert') throw wrong(option, "'lower' or 'insert'", given);
+  return true;
 }
 
 function weightOf(given: number | undefined, option: string): number {

@@ -35,11 +35,19 @@ export interface ModelOptions {
   /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
   /**
-   * Most tokens that the model writes; required unless the model is free, because holds are made of it.
+   * Most tokens that the model may write here; required unless the model is free, because holds are made of it.
    *
    * @default the catalog's, or its context window, with `pricing: 'catalog'`
    */
   readonly maxOutputTokens?: number;
+  /**
+   * What becomes of `maxOutputTokens` in a request. `lower`: a limit of the client's above it is lowered to it. `insert`: a request
+   * without a limit is also sent with one, of `maxOutputTokens` or what the prompt, by estimate, leaves of the context window: a
+   * provider may refuse a limit that with the prompt exceeds the window.
+   *
+   * @default 'lower'
+   */
+  readonly enforceOutputLimit?: EnforceOutputLimit;
   /**
    * So many searches of the Web are held for, where the price has a fee for them, and must be covered for a request
    * to be admitted: 0 for a model that makes none. More are charged as well, as far as the balance goes; the rest is
@@ -108,6 +116,9 @@ export interface TargetOptions {
    */
   readonly weight?: number;
 }
+
+/** What becomes of a model's `maxOutputTokens` in a request. */
+export type EnforceOutputLimit = 'lower' | 'insert';
 
 /** In which order a model's targets are tried. */
 export type Choice = 'ordered' | 'weighted' | 'cheapest' | 'fastest';

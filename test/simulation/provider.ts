@@ -218,7 +218,7 @@ export function chunkOf({ stream }: Plan, tokens: number): Buffer {
 
 /** The end of an answer: its reason, its usage, and of a stream `[DONE]`. */
 export function lastChunkOf(plan: Plan, output: number): Buffer {
-  const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e12 } : toldUsage(plan, output);
+  const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e300 } : toldUsage(plan, output);
   const usage = told && { prompt_tokens: told.prompt, completion_tokens: told.output };
   if (!plan.stream) {
     return Buffer.from(`"},"finish_reason":"stop"}]${usage ? `,"usage":${JSON.stringify(usage)}` : ''}}`);
