@@ -34,6 +34,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
   return quoteFor({
     size: request.size,
     budgets: model.tokenBudgets,
+    bounds: model.mediaBounds,
     contextWindow: model.contextWindow,
     outputCap: Math.min(asked, most),
     modelOutputCap: Math.max(given, most),
@@ -105,8 +106,10 @@ export function outputLimit(hold: NanoDollars, quote: Quote, holdMode: HoldMode)
 
 /** The output limit that money covers beside the longest prompt of this size; with adaptive holds, beside the likely one. */
 function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): number {
-  const { promptTokens, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
-  if (holdMode === 'adaptive') return affordableOutputTokens(money, promptTokens, withSearches(quote, 0));
+  const { promptTokensNeeded, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
+  if (holdMode === 'adaptive') {
+    return affordableOutputTokens(money, promptTokensNeeded, withSearches(quote, 0));
+  }
   const searches = holdMode === 'strict' ? webSearches : webSearchesNeeded;
   return affordableOutputTokens(money, promptTokensAtMost, withSearches(quote, searches));
 }

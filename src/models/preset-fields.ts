@@ -15,7 +15,7 @@ export interface PresetFields {
 }
 
 /** GPT-4o mini counts 2,833 tokens and 5,667 for each of up to 8 tiles; GPT-5.4 takes up to 10,000 patches. */
-const OPENAI_IMAGES = { 'gpt-4o-mini': 48_169, '': 10_000 };
+const OPENAI_IMAGES = { 'gpt-4o-mini': 48_169, 'ft:gpt-4o-mini': 48_169, '': 10_000 };
 /** 28 × 28 pixels a token, up to 16,384 of them: the most that a model with published weights takes by default. */
 const OPEN_IMAGES = { '': 16_384 };
 /** 258 tokens for each of up to 16 tiles; Gemini 3 takes 2,240 at most. */

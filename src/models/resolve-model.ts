@@ -1,4 +1,4 @@
-import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
+import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimate.ts';
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
 import { parsePricing } from '../metering/pricing.ts';
@@ -122,7 +122,7 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     maxOutputTokens: output.most,
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
-    tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
+    ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,
     inputModalities: names(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
@@ -261,11 +261,26 @@ function splitTarget(target: string, option: string): TargetOptions {
   return { provider: target.slice(0, slash), model: target.slice(slash + 1) };
 }
 
-function resolveBudgets(given: ModelOptions['tokenBudgets'], option: string): TokenBudgets {
-  if (given === undefined) return DEFAULT_TOKEN_BUDGETS;
-  checkRecord(given, option, { ...DEFAULT_TOKEN_BUDGETS });
-  for (const [name, value] of Object.entries(given)) positiveInteger(value, `${option}.${name}`);
-  return { ...DEFAULT_TOKEN_BUDGETS, ...given };
+function resolveMedia(
+  given: ModelOptions['tokenBudgets'],
+  targets: readonly Target[],
+  option: string,
+): Pick<Model, 'tokenBudgets' | 'mediaBounds'> {
+  checkRecord(given ?? {}, option, { ...DEFAULT_TOKEN_BUDGETS });
+  for (const [name, value] of Object.entries(given ?? {})) positiveInteger(value, `${option}.${name}`);
+  const tokenBudgets = { ...DEFAULT_TOKEN_BUDGETS, ...given };
+  const image = given?.image ?? Math.max(...targets.map(imageTokensAt));
+  return {
+    tokenBudgets: { ...tokenBudgets, image: Math.min(tokenBudgets.image, image) },
+    mediaBounds: { image, audioPerSecond: tokenBudgets.audioPerSecond, file: given?.file },
+  };
+}
+
+/** The most that one image is there: by the longest beginning of the model's name that there is a rule for. */
+function imageTokensAt({ provider, model }: Target): number {
+  const rules = Object.entries(provider.imageTokens ?? {}).filter(([start]) => model.startsWith(start));
+  rules.sort(([a], [b]) => b.length - a.length);
+  return rules[0]?.[1] ?? UNKNOWN_IMAGE_TOKENS;
 }
 
 function optionalPositive(value: number | undefined, option: string): number | undefined {

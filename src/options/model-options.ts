@@ -56,7 +56,13 @@ export interface ModelOptions {
    * @default 5
    */
   readonly maxWebSearches?: number;
-  /** Tokens that media in a prompt can cost, for holds and estimates. */
+  /**
+   * Tokens that media in a prompt cost, for holds and estimates: `image` each, `audioPerSecond`, `file` each document or video.
+   *
+   * @default for holds what they can cost: an image as the provider's preset counts the largest (16,384 without a preset), 50 a second
+   * of audio (of 1,000 bytes), a file a token a byte and 20,000, and of one that isn't in the request itself the context window; for
+   * estimates 2,000, 50 (of 4,000 bytes) and 20,000
+   */
   readonly tokenBudgets?: Partial<TokenBudgets>;
   /** Other IDs for it. Requests by them are charged and journaled under its own. */
   readonly aliases?: readonly string[];
