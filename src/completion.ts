@@ -187,10 +187,10 @@ export async function completion(
       ...model.lifecycle?.headers,
     };
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
-    const { ending, leftBeforeOutput, firstByteAt } = end;
+    const { ending, leftBeforeOutput, firstByteAt, stalled } = end;
     services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;
-    const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
+    const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled };
     outcome = { ending, target, dispatched: true, answer: relayed };
     blame(end.error, target, attempt);
     if (end.error) services.onError(end.error, exchange.id);
