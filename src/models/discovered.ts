@@ -6,7 +6,8 @@ import { parsePricing } from '../metering/pricing.ts';
 import type { Model } from './catalog.ts';
 import type { ListedModel } from './listed-models.ts';
 import type { Provider } from './providers.ts';
-import { type ModelSurroundings, resolveModel } from './resolve-model.ts';
+import { lacksPrices } from './priced-apart.ts';
+import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** How the models of a provider's own list are served. */
 export interface Discovery extends DiscoveryOptions {
@@ -74,6 +75,7 @@ export function discoveredModels(
   return listed.flatMap((each) => {
     if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
     for (const pricing of pricingsOf(discovery, each, surroundings)) {
+      if (pricing === 'catalog' && isPricedAsText(provider, each, surroundings)) continue;
       try {
         const options = optionsOf(provider, discovery, each, pricing);
         const model = resolveModel(discovery.prefix + each.id, options, surroundings);
@@ -86,6 +88,12 @@ export function discoveredModels(
     }
     return [];
   });
+}
+
+/** Its name says that it costs more than the catalog says. */
+function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ModelSurroundings): boolean {
+  const entry = prices?.find(priceQuestion(provider, id));
+  return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
 }
 
 /** The prices to try, in this order. */

@@ -31,6 +31,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   enforceOutputLimit: true,
   maxWebSearches: true,
   tokenBudgets: true,
+  except: true,
   aliases: true,
   deprecatedAt: true,
   shutdownDate: true,
@@ -80,6 +81,9 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     throw new TypeError(
       `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
     );
+  }
+  if (given.except !== undefined && !id.endsWith('*')) {
+    throw new TypeError(`${option}.except is for an entry whose ID ends in a star`);
   }
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
   const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>

@@ -64,6 +64,12 @@ export interface ModelOptions {
    * estimates 2,000, 50 (of 4,000 bytes) and 20,000
    */
   readonly tokenBudgets?: Partial<TokenBudgets>;
+  /**
+   * Of an entry whose ID ends in a star: IDs that it doesn't serve, in which a `*` stands for any characters: `['openai/*-preview']`.
+   *
+   * @default none
+   */
+  readonly except?: readonly string[];
   /** Other IDs for it. Requests by them are charged and journaled under its own. */
   readonly aliases?: readonly string[];
   /**
@@ -147,6 +153,8 @@ export interface PriceQuestion {
 
 /** What a catalog knows of a model. */
 export interface CatalogEntry {
+  /** The catalog's own name for it. */
+  readonly name?: string;
   readonly pricing: Pricing;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
