@@ -11,12 +11,15 @@ import {
   type RouterError,
 } from './errors.ts';
 import type { ChatRequest } from './http/chat-request.ts';
+import type { OutputLimitEdit } from './http/splice-request.ts';
 import { windowEnd } from './ledger/books/key-limits.ts';
 import type { KeyLimits, KeyRates } from './ledger/keys.ts';
 import type { AdmitResult } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
 import { affordableOutputTokens, quoteFor, type Quote, withSearches } from './metering/estimate.ts';
-import type { Model } from './models/catalog.ts';
+import type { Model, Target } from './models/catalog.ts';
+import type { OutputLimits } from './models/providers.ts';
+import type { OutputLimitField } from './options/provider-options.ts';
 import type { HoldMode } from './options/router-options.ts';
 
 /** What is taken for the longest answer of a free model that says nothing of its limits. */
@@ -24,21 +27,68 @@ const FREE_OUTPUT_TOKENS = 131_072;
 
 /** What a request can cost, by its size, its limits and the dearest target of its model. */
 export function quoteRequest(request: ChatRequest, model: Model): Quote {
-  const { maxTokens, maxCompletionTokens } = request;
   const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
-  // Servers differ on which of the two counts where both are given: the larger one is held for.
-  const asked = Math.max(maxTokens ?? 0, maxCompletionTokens ?? 0) || most;
+  const given = givenLimit(request);
+  const isObeyed = model.targets.every(({ provider }) => obeysLimit(request, provider.outputLimits));
+  const asked = isObeyed ? given || most : most;
   return quoteFor({
     size: request.size,
     budgets: model.tokenBudgets,
+    bounds: model.mediaBounds,
     contextWindow: model.contextWindow,
     outputCap: Math.min(asked, most),
-    modelOutputCap: Math.max(asked, most),
+    modelOutputCap: Math.max(given, most),
     n: request.n,
     webSearches: model.webSearches,
     webSearchesNeeded: model.webSearchesNeeded,
     prices: model.prices,
   });
+}
+
+/** Servers differ on which of the two counts where both are given: the larger one is held for. 0 without any. */
+function givenLimit({ maxTokens, maxCompletionTokens }: ChatRequest): number {
+  return Math.max(maxTokens ?? 0, maxCompletionTokens ?? 0);
+}
+
+/** Whether no answer is longer than the client's limit: the provider obeys it where it stands, or where it is moved to. */
+function obeysLimit(request: ChatRequest, { obeyed, only, boundAll }: OutputLimits): boolean {
+  return boundAll && (only || obeyed.some((field) => limitIn(field, request) !== undefined));
+}
+
+function limitIn(
+  field: OutputLimitField,
+  { maxTokens, maxCompletionTokens }: ChatRequest,
+): number | undefined {
+  return field === 'max_tokens' ? maxTokens : maxCompletionTokens;
+}
+
+/** A prompt that is long in characters may be short in tokens: so much is left to its answer in any case. */
+const LEAST_INSERTED = 1024;
+
+/**
+ * What is done to the output limit of a request that goes to a target: no answer exceeds what its model may write, nor what is held.
+ *
+ * @param covered - the limit that the hold covers, where it covers less than was asked for
+ * @returns also what the client is told, where the limit isn't its own
+ */
+export function limitFor(
+  { provider, output }: Target,
+  request: ChatRequest,
+  quote: Quote,
+  covered: number | undefined,
+): { readonly edit: OutputLimitEdit | undefined; readonly told: number | undefined } {
+  const { obeyed, only } = provider.outputLimits;
+  const given = givenLimit(request);
+  const inserts = covered !== undefined || output.isLimited;
+  let tokens = Math.min(covered ?? Infinity, output.most ?? Infinity);
+  if (given === 0 && output.isLimited && output.contextWindow !== undefined) {
+    tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, LEAST_INSERTED));
+  }
+  if (tokens === Infinity) tokens = given;
+  if (tokens === 0) return { edit: undefined, told: undefined };
+  const field = obeyed.find((each) => limitIn(each, request) !== undefined) ?? obeyed[0];
+  const isOurs = given > tokens || (given === 0 && inserts);
+  return { edit: { field, tokens, inserts, moves: only || inserts }, told: isOurs ? tokens : undefined };
 }
 
 /** The least that a request is admitted with. */
@@ -56,8 +106,10 @@ export function outputLimit(hold: NanoDollars, quote: Quote, holdMode: HoldMode)
 
 /** The output limit that money covers beside the longest prompt of this size; with adaptive holds, beside the likely one. */
 function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): number {
-  const { promptTokens, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
-  if (holdMode === 'adaptive') return affordableOutputTokens(money, promptTokens, withSearches(quote, 0));
+  const { promptTokensNeeded, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
+  if (holdMode === 'adaptive') {
+    return affordableOutputTokens(money, promptTokensNeeded, withSearches(quote, 0));
+  }
   const searches = holdMode === 'strict' ? webSearches : webSearchesNeeded;
   return affordableOutputTokens(money, promptTokensAtMost, withSearches(quote, searches));
 }

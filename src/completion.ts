@@ -1,6 +1,6 @@
 import type { Authenticator, Caller } from './accounts/authenticate.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from './accounts/idempotency-key.ts';
-import { quoteRequest } from './admission.ts';
+import { limitFor, quoteRequest } from './admission.ts';
 import type { ModelDiscovery } from './discovery.ts';
 import {
   asError,
@@ -118,13 +118,12 @@ export async function completion(
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
+    const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
     const splice = (includeUsage: boolean): Pieces =>
       spliceRequest(read.body, request, {
         ...(target.model !== request.model && { model: target.model }),
         includeUsage,
-        ...(hold.outputLimit !== undefined && {
-          outputLimit: { field: provider.outputLimitField, tokens: hold.outputLimit },
-        }),
+        ...(outputLimit && { outputLimit }),
       });
     try {
       const sent = await services.sender.send({
@@ -182,12 +181,16 @@ export async function completion(
           hold.costHeader({ ending: 'finished', target, dispatched: true, answer: { status, meter } })
       : undefined;
     const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs, lateHeaders };
-    const headers = model.lifecycle ? { ...hold.headers, ...model.lifecycle.headers } : hold.headers;
+    const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+    const headers = {
+      ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
+      ...model.lifecycle?.headers,
+    };
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
-    const { ending, leftBeforeOutput, firstByteAt } = end;
+    const { ending, leftBeforeOutput, firstByteAt, stalled } = end;
     services.endMarks.learn(target, meter);
     const delivered = end.withheld ? brake?.delivered : undefined;
-    const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
+    const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled };
     outcome = { ending, target, dispatched: true, answer: relayed };
     blame(end.error, target, attempt);
     if (end.error) services.onError(end.error, exchange.id);

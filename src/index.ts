@@ -77,6 +77,7 @@ export type {
 export type {
   CatalogEntry,
   Choice,
+  EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
   PriceQuestion,

@@ -1,9 +1,9 @@
 import type { Ending } from './ledger/ledger.ts';
 import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
-import { isPlausible, outputTokensEstimate, type Quote } from './metering/estimate.ts';
+import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from './metering/estimate.ts';
 import { charge } from './metering/price.ts';
-import { textUsage, type Usage } from './metering/usage-dialects.ts';
+import { textUsage, type Usage, usageAtMost } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
 import type { Settings } from './settings.ts';
@@ -27,6 +27,8 @@ export interface RelayedAnswer {
   readonly delivered?: Delivered | undefined;
   /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
   readonly firstByteAt?: number | undefined;
+  /** The client did not read it: where it broke off, that may be why. */
+  readonly stalled?: boolean | undefined;
 }
 
 /** Output that went on to the client, in tokens: by estimate of its text, and as the provider counted it so far. */
@@ -59,8 +61,8 @@ export interface ConsumptionTerms {
  *
  * | it ended | charged |
  * |---|---|
- * | before it went out; refused or failed by the provider; broken without a word of output | nothing |
- * | with usage from the provider | that usage, zero included |
+ * | before it went out; refused or failed by the provider; broken without a word of output, save for a client that had stopped reading | nothing |
+ * | with usage from the provider | that usage, zero included; of a count that can't be, the most that can |
  * | with an error in place of an answer, without usage | nothing |
  * | with an error after some output, without usage | the estimate of the prompt and of what was delivered |
  * | without usage | the estimate of the prompt and of what was delivered |
@@ -68,7 +70,7 @@ export interface ConsumptionTerms {
  * | client gone, in mid-answer | the usage told so far, else the estimate of the prompt and of what was delivered |
  * | client gone, the rest drained | the usage, else the estimate of the prompt and of what was read |
  * | credits exhausted | the prompt and what was delivered |
- * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing |
+ * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless its client had stopped reading |
  *
  * An estimate never charges more than was held; nor does an answer that its client did not have to the
  * end. What is free is posted as a charge of 0 where it is known what the
@@ -97,7 +99,7 @@ function consumed(
 
   const { meter, delivered } = answer;
   const told = meter.usage;
-  const usage = told && isPlausible(told, quote) ? told : undefined;
+  const usage = told && plausiblePart(told, quote);
   if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream');
 
   const seen = outputTokensEstimate(meter.delivered);
@@ -105,7 +107,8 @@ function consumed(
   // Counts from the middle of an answer may lag behind what was delivered since.
   const lags = ending !== 'finished' && !meter.finished && output > (usage?.completionTokens ?? 0);
   if (!usage && seen === 0) {
-    if (meter.failed || !(left || (ending === 'finished' && meter.finished))) return undefined;
+    if (meter.failed || !(left || answer.stalled === true || (ending === 'finished' && meter.finished)))
+      return undefined;
   }
   const consumption = priced(
     usage ? (lags ? { ...usage, completionTokens: output } : usage) : textUsage(prompt, output),
@@ -133,7 +136,7 @@ function isFree(
     if (disconnect.beforeOutput !== 'free') return false;
     return !answer || (answer.leftBeforeOutput ?? outputTokensEstimate(answer.meter.delivered) === 0);
   }
-  if (!emptyAnswerIsFree || !answer || ending === 'credits_exhausted') return false;
+  if (!emptyAnswerIsFree || !answer || answer.stalled || ending === 'credits_exhausted') return false;
   const { meter } = answer;
   const isEmpty = usage.completionTokens === 0 && !meter.gaveReason;
   const isBroken = ending !== 'finished' && !meter.finished;
@@ -158,13 +161,5 @@ function atMost(held: NanoDollars, consumption: Consumption): Consumption {
 }
 
 function shortened(usage: Usage, completionTokens: number): Usage {
-  if (usage.completionTokens <= completionTokens) return usage;
-  const audioCompletionTokens = Math.min(usage.audioCompletionTokens, completionTokens);
-  return {
-    ...usage,
-    completionTokens,
-    reasoningTokens: Math.min(usage.reasoningTokens, completionTokens),
-    audioCompletionTokens,
-    imageCompletionTokens: Math.min(usage.imageCompletionTokens, completionTokens - audioCompletionTokens),
-  };
+  return usageAtMost(usage, { ...usage, completionTokens });
 }

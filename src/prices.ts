@@ -42,7 +42,7 @@ function find({ provider: name, url, model }: PriceQuestion): CatalogEntry | und
     .reduce<ModelPrice>((most, price) => (price && isDearer(price, most) ? price : most), found.model_price);
   const pricing = pricingOf(dearest, provider);
   const { context_window: contextWindow } = found.model;
-  return pricing && { pricing, ...(contextWindow !== undefined && { contextWindow }) };
+  return pricing && { name: found.model.id, pricing, ...(contextWindow !== undefined && { contextWindow }) };
 }
 
 const NO_USAGE = { input_tokens: 0 };

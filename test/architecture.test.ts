@@ -3,6 +3,10 @@ import { join, posix } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { REFUSED_FIELDS } from '../src/http/refused-fields.ts';
+import { PRESET_FIELDS } from '../src/models/preset-fields.ts';
+import { PRESETS } from '../src/models/presets.ts';
+
 const SRC = new URL('../src', import.meta.url).pathname;
 
 const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'lend-require.ts', 'json', 'ledger'];
@@ -33,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'guarded-hooks.ts': ['observation.ts', 'hooks.ts', 'ledger', 'errors.ts'],
   'settings.ts': ['options', 'hooks.ts', 'metering', 'ledger', 'errors.ts'],
   options: ['hooks.ts', 'metering', 'ledger'],
-  http: ['async', 'metering', 'settings.ts', 'json', 'errors.ts'],
+  http: ['async', 'metering', 'settings.ts', 'options', 'json', 'errors.ts'],
   accounts: ['http', 'metering', 'options', 'ledger', 'errors.ts'],
   models: ['http', ...LOW],
   upstream: ['http', 'models', ...LOW],
@@ -250,6 +254,22 @@ describe('the rule of imports', () => {
     const source =
       "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors.ts';";
     expect(wrongImports('accounts/authenticate.ts', source)).toEqual([]);
+  });
+});
+
+describe('the table of what servers read', () => {
+  it('has a row with its source for each preset, in their order, and for nothing else', () => {
+    expect(Object.keys(PRESET_FIELDS)).toEqual(Object.keys(PRESETS));
+    for (const { source } of Object.values(PRESET_FIELDS)) expect(source).toMatch(/\w\.\w/);
+  });
+
+  it('names no other output limit or number of answers than those that are refused', () => {
+    const names = Object.values(PRESET_FIELDS).flatMap(({ others = [] }) => others);
+    expect(names.filter((name) => !Object.hasOwn(REFUSED_FIELDS, name))).toEqual([]);
+  });
+
+  it('has a rule for the images of every model', () => {
+    for (const { imageTokens } of Object.values(PRESET_FIELDS)) expect(imageTokens['']).toBeGreaterThan(0);
   });
 });
 

@@ -24,6 +24,7 @@ const prices = catalogPrices();
 describe('the catalog of prices', () => {
   it('gives the package’s numbers as decimal strings, digit by digit', () => {
     expect(prices.find({ provider: 'openai', url: NOWHERE, model: 'gpt-4o-mini' })).toEqual({
+      name: 'gpt-4o-mini',
       pricing: { input: '0.15', output: '0.6', cachedInput: '0.075' },
       contextWindow: 128_000,
     });

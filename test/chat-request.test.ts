@@ -288,6 +288,8 @@ describe('the size of a prompt', () => {
       images: 0,
       audioBytes: 0,
       files: 0,
+      fileBytes: 0,
+      linkedFiles: 0,
       toolLists: 0,
     });
   });
@@ -323,12 +325,46 @@ describe('the size of a prompt', () => {
     ['{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}', { images: 1 }],
     ['{"type":"image_url","image_url":"https://example.com/a.png"}', { images: 1 }],
     [String.raw`{"im\u0061ge_url":{"url":"data:,x"},"IMAGE_URL":{"url":"data:,y"}}`, { images: 2 }],
+    ['{"type":"video","video":["https://x.example/1.png","data:image/png;base64,QUJD"]}', { images: 2 }],
     ['{"type":"input_audio","input_audio":{"data":"QUJDREVG","format":"wav"}}', { audioBytes: 6 }],
-    ['{"type":"file","file":{"file_data":"data:application/pdf;base64,QUJD"}}', { files: 1 }],
-    ['{"type":"file","file":{"file_id":"file-1"}}', { files: 1 }],
-    ['{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}', { files: 1 }],
   ])('counts media: %s', (part, media) => {
     expect(scan(withPart(part)).size).toMatchObject({ images: 0, audioBytes: 0, files: 0, ...media });
+  });
+
+  it.each([
+    ['{"type":"file","file":{"file_data":"data:application/pdf;base64,QUJD"}}', 32],
+    ['{"type":"file","file":{"filename":"a.pdf","file_data":"data:,abc"}}', 9],
+    ['{"type":"document_url","document_url":"data:application/pdf;base64,QUJD"}', 32],
+    ['{"type":"image_url","image_url":{"url":"data:application/pdf;base64,QUJD"}}', 32],
+    [String.raw`{"image_url":{"url":"data:\u0076ideo\/mp4;base64,QUJD"}}`, 26],
+    ['{"type":"image_url","image_url":"data:video/mp4;base64,QUJD"}', 26],
+  ])('counts a file by its bytes where they are in the request: %s', (part, fileBytes) => {
+    expect(scan(withPart(part)).size).toMatchObject({ images: 0, files: 1, linkedFiles: 0, fileBytes });
+  });
+
+  it.each([
+    '{"type":"file","file":{"file_id":"file-1"}}',
+    '{"type":"file","file":{"file_data":"https://x.example/a.pdf"}}',
+    '{"type":"file","file":{"file_data":"data:,x","file_id":"file-1"}}',
+    '{"type":"file","file":{"file_id":"file-1","file_data":"data:,x"}}',
+    '{"type":"file","file":{}}',
+    '{"type":"video_url","video_url":{"url":"https://x.example/a.mp4"}}',
+    '{"type":"audio_url","audio_url":{"url":"https://x.example/a.mp3"}}',
+    '{"type":"document_url","document_url":"https://x.example/a.pdf"}',
+    '{"type":"file_url","file_url":{"url":"https://x.example/a.pdf"}}',
+    '{"type":"what","what":"https://x.example/a.pdf"}',
+    '{"type":"what","what":{"source":[{"uri":"gs://bucket/a.pdf"}]}}',
+    String.raw`{"type":"what","what":"\u0068ttps:\/\/x.example/a.pdf"}`,
+  ])('counts a file that is somewhere else: %s', (part) => {
+    expect(scan(withPart(part)).size).toMatchObject({ files: 1, linkedFiles: 1 });
+  });
+
+  it.each([
+    '{"type":"text","text":"https://x.example is a link"}',
+    '{"type":"thinking","thinking":[{"type":"text","text":"https://x.example"}]}',
+    '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}',
+  ])('takes no text for a file: %s', (part) => {
+    expect(scan(withPart(part)).size).toMatchObject({ files: 0, linkedFiles: 0 });
   });
 
   it('counts no bytes of media as text', () => {

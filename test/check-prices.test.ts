@@ -61,6 +61,29 @@ const OPENROUTER = { id: 'm', pricing: { prompt: '0.00000015', completion: '0.00
 /** As Vercel does. */
 const VERCEL = { id: 'm', type: 'language', pricing: { input: '0.00000015', output: '0.0000006' } };
 
+describe('check of output limits', () => {
+  const LISTED = { ...OPENROUTER, top_provider: { max_completion_tokens: 64_000 } };
+
+  it('warns where a model writes more than its maxOutputTokens, unless that is inserted', async () => {
+    const acme = await start([LISTED]);
+    const price = { pricing: { input: '1', output: '1' } };
+    const { code, stdout } = await check({
+      providers: { acme: { baseURL: acme.baseURL } },
+      models: {
+        low: { targets: ['acme/m'], ...price, maxOutputTokens: 4096 },
+        inserted: { targets: ['acme/m'], ...price, maxOutputTokens: 4096, enforceOutputLimit: 'insert' },
+        right: { targets: ['acme/m'], ...price, maxOutputTokens: 64_000 },
+      },
+    });
+    expect(code).toBe(0);
+    expect(endOf(stdout)).toEqual([
+      "warning: low at acme/m has maxOutputTokens 4096, and writes up to 64000 (by the provider's own list) where a " +
+        "client gives no limit: raise it, or set enforceOutputLimit: 'insert'",
+      '1 warning',
+    ]);
+  });
+});
+
 describe('check of prices', () => {
   it.each([
     ['OpenRouter', OPENROUTER],

@@ -16,6 +16,8 @@ const TEXT: PromptSize = {
   images: 0,
   audioBytes: 0,
   files: 0,
+  fileBytes: 0,
+  linkedFiles: 0,
   toolLists: 0,
 };
 
@@ -24,6 +26,7 @@ function quote(size: Partial<PromptSize> = {}): ReturnType<typeof quoteFor> {
   return quoteFor({
     size: { ...TEXT, ...size },
     budgets: DEFAULT_TOKEN_BUDGETS,
+    bounds: DEFAULT_TOKEN_BUDGETS,
     contextWindow: undefined,
     outputCap: 1000,
     modelOutputCap: 1000,

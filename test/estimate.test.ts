@@ -5,6 +5,7 @@ import {
   affordableOutputTokens,
   DEFAULT_TOKEN_BUDGETS,
   isPlausible,
+  type MediaBounds,
   outputTokensEstimate,
   promptTokensAtMost,
   promptTokensEstimate,
@@ -19,6 +20,7 @@ import { textUsage as usage } from '../src/metering/usage-dialects.ts';
 /** USD per million tokens: a prompt token costs 1,000 nano-dollars, an output token 3,000. */
 const PRICE = parsePricing({ input: '1', output: '3' }, 'pricing');
 const BUDGETS = DEFAULT_TOKEN_BUDGETS;
+const BOUNDS: MediaBounds = { image: 5000, audioPerSecond: 50, file: undefined };
 const EMPTY: PromptSize = {
   messages: 0,
   stringBytes: 0,
@@ -27,6 +29,8 @@ const EMPTY: PromptSize = {
   images: 0,
   audioBytes: 0,
   files: 0,
+  fileBytes: 0,
+  linkedFiles: 0,
   toolLists: 0,
 };
 /** 400 ASCII characters in two messages: at most 516 tokens, likely 108. */
@@ -34,6 +38,7 @@ const SIZE: PromptSize = { ...EMPTY, messages: 2, stringBytes: 400, asciiChars: 
 const REQUEST: QuoteRequest = {
   size: SIZE,
   budgets: BUDGETS,
+  bounds: BOUNDS,
   contextWindow: undefined,
   outputCap: 1000,
   modelOutputCap: 1000,
@@ -45,15 +50,15 @@ const REQUEST: QuoteRequest = {
 
 describe('a prompt', () => {
   it('has at most a token a byte, eight a message, and a hundred of its template', () => {
-    expect(promptTokensAtMost(SIZE, BUDGETS)).toBe(400 + 16 + 100);
+    expect(promptTokensAtMost(SIZE, BOUNDS)).toBe(400 + 16 + 100);
   });
 
   it('has at most five hundred more to say how tools are used', () => {
-    expect(promptTokensAtMost({ ...SIZE, toolLists: 1 }, BUDGETS)).toBe(400 + 16 + 100 + 500);
+    expect(promptTokensAtMost({ ...SIZE, toolLists: 1 }, BOUNDS)).toBe(400 + 16 + 100 + 500);
   });
 
   it('has at most as many tokens as its model can read', () => {
-    expect(promptTokensAtMost(SIZE, BUDGETS, 100)).toBe(100);
+    expect(promptTokensAtMost(SIZE, BOUNDS, 100)).toBe(100);
   });
 
   it('likely has a token for four ASCII characters or 1.3 others, and four a message', () => {
@@ -62,17 +67,30 @@ describe('a prompt', () => {
     expect(promptTokensEstimate({ ...EMPTY, asciiChars: 1, stringBytes: 1 }, BUDGETS)).toBe(1);
   });
 
-  it('has media by the budgets: a second of audio is 4,000 bytes', () => {
-    const size = { ...EMPTY, images: 2, audioBytes: 8001, files: 1 };
+  it('likely has media by the budgets: a second of audio is 4,000 bytes', () => {
+    const size = { ...EMPTY, images: 2, audioBytes: 8001, files: 1, fileBytes: 5000 };
     const budgets = { image: 100, audioPerSecond: 10, file: 1000 };
     expect(promptTokensEstimate(size, budgets)).toBe(200 + 30 + 1000);
-    expect(promptTokensAtMost(size, budgets)).toBe(200 + 30 + 1000 + 100);
+  });
+
+  it('has media at most by what they can cost: a second of audio is 1,000 bytes, a file a token a byte and 20,000', () => {
+    const size = { ...EMPTY, images: 2, audioBytes: 8001, files: 2, fileBytes: 5000 };
+    const bounds = { image: 100, audioPerSecond: 10, file: undefined };
+    expect(promptTokensAtMost(size, bounds)).toBe(200 + 90 + 40_000 + 5000 + 100);
+    expect(promptTokensAtMost(size, { ...bounds, file: 700 })).toBe(200 + 90 + 1400 + 100);
+  });
+
+  it('fills any window with a file that is somewhere else', () => {
+    const size = { ...EMPTY, files: 1, linkedFiles: 1 };
+    expect(promptTokensAtMost(size, BOUNDS, 128_000)).toBe(128_000);
+    expect(promptTokensAtMost(size, BOUNDS)).toBe(4_000_100);
+    expect(promptTokensAtMost(size, { ...BOUNDS, file: 700 })).toBe(800);
   });
 
   it('has no more tokens by the estimate than at most', () => {
     fc.assert(
       fc.property(anySize(), (size) => {
-        expect(promptTokensEstimate(size, BUDGETS)).toBeLessThanOrEqual(promptTokensAtMost(size, BUDGETS));
+        expect(promptTokensEstimate(size, BUDGETS)).toBeLessThanOrEqual(promptTokensAtMost(size, BOUNDS));
       }),
     );
   });
@@ -101,6 +119,14 @@ describe('a quote', () => {
 
   it('likely needs the estimated prompt and 16 tokens of output', () => {
     expect(quoteFor(REQUEST)).toMatchObject({ likelyMin: 108_000n + 48_000n, promptTokens: 108 });
+  });
+
+  it('likely needs all that its media can be: nobody estimates what a link leads to', () => {
+    const size = { ...SIZE, files: 1, linkedFiles: 1 };
+    expect(quoteFor({ ...REQUEST, size, contextWindow: 50_000 })).toMatchObject({
+      likelyMin: 50_000_000n + 48_000n,
+      promptTokens: 20_108,
+    });
   });
 
   it('needs no more output than was asked for', () => {
@@ -243,10 +269,16 @@ function anySize(): fc.Arbitrary<PromptSize> {
       nonAsciiChars: fc.nat(1e6),
       images: few,
       files: few,
+      fileBytes: fc.nat(1e6),
+      linkedFiles: fc.nat(1),
       toolLists: fc.nat(2),
       audioBytes: fc.nat(1e6),
     })
-    .map((size) => ({ ...size, stringBytes: size.asciiChars + 2 * size.nonAsciiChars }));
+    .map((size) => ({
+      ...size,
+      linkedFiles: Math.min(size.linkedFiles, size.files),
+      stringBytes: size.asciiChars + 2 * size.nonAsciiChars,
+    }));
 }
 
 function anyRequest(): fc.Arbitrary<QuoteRequest> {
@@ -259,6 +291,7 @@ function anyRequest(): fc.Arbitrary<QuoteRequest> {
   return fc.record({
     size: anySize(),
     budgets: fc.constant(BUDGETS),
+    bounds: fc.constant(BOUNDS),
     contextWindow: fc.option(fc.integer({ min: 1, max: 200_000 }), { nil: undefined }),
     outputCap: fc.integer({ min: 1, max: 100_000 }),
     modelOutputCap: fc.constant(100_000),

@@ -126,7 +126,10 @@ const CASES: Readonly<Record<string, Case>> = {
   'many short messages': {
     fields: { messages: Array.from({ length: 40 }, () => ({ role: 'user', content: '.' })) },
   },
-  images: { fields: { messages: [{ role: 'user', content: [IMAGE, { type: 'text', text: '?' }, IMAGE] }] } },
+  images: {
+    model: { tokenBudgets: { image: 2000 } },
+    fields: { messages: [{ role: 'user', content: [IMAGE, { type: 'text', text: '?' }, IMAGE] }] },
+  },
   'a dearer tier': {
     model: { pricing: { ...PRICING, tiers: [{ above: 200, input: '5', output: '9' }] } },
   },

@@ -81,7 +81,7 @@ describe('presets', () => {
       authHeader: 'authorization',
       authPrefix: 'Bearer ',
       streamUsage: 'none',
-      outputLimitField: 'max_tokens',
+      outputLimits: { obeyed: ['max_tokens', 'max_completion_tokens'], only: true, boundAll: true },
       usage: { reasoning: 'outside' },
     });
     expect(own.origin.href + own.chatPath('gpt-5').slice(1)).toBe(

@@ -67,13 +67,20 @@ describe('who pays what when', () => {
     ['negative', { prompt_tokens: -1, completion_tokens: 5 }],
     ['fractional', { prompt_tokens: 1.5, completion_tokens: 5 }],
     ['a string', { prompt_tokens: '9', completion_tokens: '12' }],
-    ['absurd', { prompt_tokens: 9, completion_tokens: 1e15 }],
     ['beyond counting', { prompt_tokens: 1e300, completion_tokens: 1 }],
   ])('estimates what an answer without usable usage cost: %s', async (_name, usage) => {
     const settled = await settledAfter(answerJson(completionBody({ usage })), false);
     expect(settled).toMatchObject({ usageSource: 'estimated', voided: false });
     expect(Number(settled.charged)).toBeGreaterThan(0);
     expect(Number(settled.charged)).toBeLessThan(0.0001);
+  });
+
+  it('charges of a count that can not be what it can be at most: four times the output, and 2,000', async () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 1e15 };
+    expect(await settledAfter(answerJson(completionBody({ usage })), false)).toMatchObject({
+      usageSource: 'upstream',
+      charged: '0.018009', // 9 × 1,000 and (4 × 1,000 + 2,000) × 3,000 nano-dollars
+    });
   });
 
   it('charges a stream that was cut by the usage it had told', async () => {

@@ -14,7 +14,7 @@ describe('a request without edits', () => {
   it('is the same Buffer when its limit is low enough', () => {
     const body = Buffer.from('{"model":"m","messages":[],"max_tokens":5}');
     const pieces = [body];
-    const outputLimit = { field: 'max_tokens', tokens: 5 } as const;
+    const outputLimit = { field: 'max_tokens', tokens: 5, inserts: true, moves: true } as const;
     expect(spliceRequest(pieces, scan(body), { outputLimit })).toBe(pieces);
   });
 });
@@ -69,7 +69,8 @@ describe('usage in a stream', () => {
 });
 
 describe('an output limit', () => {
-  const limit = { outputLimit: { field: 'max_completion_tokens', tokens: 7 } } as const;
+  const outputLimit = { field: 'max_completion_tokens', tokens: 7, inserts: true, moves: true } as const;
+  const limit = { outputLimit };
 
   it.each([
     ['"max_completion_tokens": 1e3 ', '"max_completion_tokens": 7 '],
@@ -82,13 +83,26 @@ describe('an output limit', () => {
   });
 
   it('moves to the field of the provider, which may not know the other one', () => {
-    expect(splice(withFields('"max_tokens":8'), limit)).toBe(
-      '{"model":"m","max_completion_tokens":7,"messages":[],"max_tokens":null}',
+    expect(splice(withFields('"max_tokens" : 8'), limit)).toBe(withFields('"max_completion_tokens" : 7'));
+    expect(splice(withFields('"max_tokens":6'), limit)).toBe(withFields('"max_completion_tokens":6'));
+    expect(splice(withFields(String.raw`"max_t\u006fkens":6`), limit)).toBe(
+      withFields('"max_completion_tokens":6'),
     );
     expect(splice(withFields('"max_tokens":8,"max_completion_tokens":null'), limit)).toBe(
       withFields('"max_tokens":null,"max_completion_tokens":7'),
     );
-    expect(splice(withFields('"max_tokens":6'), limit)).toBe(withFields('"max_tokens":6'));
+  });
+
+  it('stays in the other field where the provider may obey that', () => {
+    const stays = { outputLimit: { ...outputLimit, moves: false } };
+    expect(splice(withFields('"max_tokens":8'), stays)).toBe(withFields('"max_tokens":7'));
+    expect(splice(withFields('"max_tokens":6'), stays)).toBe(withFields('"max_tokens":6'));
+  });
+
+  it('is not added where it is only to be lowered', () => {
+    const lowers = { outputLimit: { ...outputLimit, inserts: false } };
+    expect(splice(withFields('"max_tokens":null'), lowers)).toBe(withFields('"max_tokens":null'));
+    expect(splice('{"messages":[],"model":"m"}', lowers)).toBe('{"messages":[],"model":"m"}');
   });
 
   it('is added in the field of the provider when there is none', () => {
@@ -106,7 +120,7 @@ describe('all edits together', () => {
     const asked = {
       model: 'x',
       includeUsage: true,
-      outputLimit: { field: 'max_tokens', tokens: 1 },
+      outputLimit: { field: 'max_tokens', tokens: 1, inserts: true, moves: true },
     } as const;
     expect(splice('{"messages":[],"stream":true,"model":"m"}', asked)).toBe(
       '{"messages":[],"stream":true,"model":"x","stream_options":{"include_usage":true},"max_tokens":1}',
@@ -200,6 +214,8 @@ function edits(): fc.Arbitrary<RequestEdits> {
       outputLimit: fc.record({
         field: fc.constantFrom('max_tokens', 'max_completion_tokens'),
         tokens: fc.integer({ min: 1, max: 60 }),
+        inserts: fc.boolean(),
+        moves: fc.boolean(),
       }),
     },
     { requiredKeys: [] },
@@ -214,32 +230,39 @@ function textOf(members: readonly Member[]): string {
 function rewritten(members: readonly Member[], { model, includeUsage, outputLimit }: RequestEdits): Member[] {
   const values = new Map(members.map(([key, , value]) => [key, value]));
   const usage = includeUsage === true && values.get('stream') === 'true';
-  const limits = ['max_tokens', 'max_completion_tokens'].filter((key) => Number(values.get(key)) > 0);
+  const limits = limitsAfter(outputLimit, (key) => Number(values.get(key)) || undefined, [...values.keys()]);
 
   let added = '';
   if (usage && !values.has('stream_options')) added += ',"stream_options":{"include_usage":true}';
-  const moved = isMoved(outputLimit, (key) => Number(values.get(key)) || undefined);
-  if (outputLimit && moved && !values.has(outputLimit.field)) {
-    added += `,"${outputLimit.field}":${outputLimit.tokens}`;
-  }
+  if (limits.added !== undefined) added += `,"${limits.added}":${limits.values[limits.added]}`;
 
   return members.map(([key, colon, value, space]) => {
-    const limited = limits.includes(key) && !moved && Number(value) > (outputLimit?.tokens ?? Infinity);
-    const filledIn = moved && key === outputLimit?.field;
+    const name = limits.renamed === key && outputLimit ? outputLimit.field : key;
     let after = value;
     if (key === 'model') after = (model === undefined ? value : JSON.stringify(model)) + added;
     if (key === 'stream_options' && usage) after = STREAM_OPTIONS[value] ?? value;
-    if (outputLimit && (limited || filledIn)) after = `${outputLimit.tokens}`;
-    else if (moved && limits.includes(key)) after = 'null';
-    return [key, colon, after, space];
+    if (limits.values[name] !== undefined) after = String(limits.values[name]);
+    return [name, colon, after, space];
   });
 }
 
-/** Whether the limit goes into a field in which the client has none. */
-function isMoved(limit: RequestEdits['outputLimit'], asked: (field: string) => number | undefined): boolean {
-  if (!limit || asked(limit.field) !== undefined) return false;
-  const other = limit.field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
-  return (asked(other) ?? Infinity) > limit.tokens;
+/** The limits that an edit changes, which one it adds, and which one gets another name. */
+function limitsAfter(
+  edit: RequestEdits['outputLimit'],
+  asked: (field: string) => number | undefined,
+  members: readonly string[],
+): { values: Record<string, number | null>; added?: string; renamed?: string } {
+  if (!edit) return { values: {} };
+  const { field, tokens, inserts, moves } = edit;
+  const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const others = asked(other);
+  if (asked(field) === undefined && (others === undefined ? inserts : moves)) {
+    const value = Math.min(tokens, others ?? tokens);
+    if (members.includes(field)) return { values: { [field]: value, ...(others && { [other]: null }) } };
+    return { values: { [field]: value }, ...(others ? { renamed: other } : { added: field }) };
+  }
+  const high = [field, other].filter((name) => (asked(name) ?? 0) > tokens);
+  return { values: Object.fromEntries(high.map((name) => [name, tokens])) };
 }
 
 /** What the edits mean for the parsed request. */
@@ -250,13 +273,8 @@ function edited(request: Meaning, { model, includeUsage, outputLimit }: RequestE
   if (includeUsage && request['stream'] === true && typeof options === 'object') {
     result['stream_options'] = { ...options, include_usage: true };
   }
-  if (!outputLimit) return result;
-  const limits = ['max_tokens', 'max_completion_tokens'].filter((key) => typeof request[key] === 'number');
-  if (isMoved(outputLimit, (key) => (typeof request[key] === 'number' ? request[key] : undefined))) {
-    for (const key of limits) result[key] = null;
-    result[outputLimit.field] = outputLimit.tokens;
-    return result;
-  }
-  for (const key of limits) result[key] = Math.min(Number(request[key]), outputLimit.tokens);
-  return result;
+  const asked = (key: string) => (typeof request[key] === 'number' ? request[key] : undefined);
+  const limits = limitsAfter(outputLimit, asked, Object.keys(request));
+  if (limits.renamed !== undefined) delete result[limits.renamed];
+  return { ...result, ...limits.values };
 }

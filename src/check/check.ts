@@ -19,6 +19,7 @@ import {
   type ShownRates,
   shownRates,
 } from './compare-prices.ts';
+import { mostOutput, outputWarning } from './compare-limits.ts';
 import { type Key, readKey, withEachKey } from './keys.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
@@ -143,7 +144,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
   }
   const ask = async (models: readonly string[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
     options.completions && models.length > 0
-      ? askTargets(label, keyed.options, provider.outputLimitField, models, options.timeoutMs, oneDone)
+      ? askTargets(label, keyed.options, provider.outputLimits.obeyed[0], models, options.timeoutMs, oneDone)
       : new Map();
   const names = new Set(named.targets.map(({ model }) => model));
   const sampled = askModels(provider, key.secret, options.timeoutMs).then(async (models) => {
@@ -206,13 +207,14 @@ function pricesOf(
 ): Pick<CheckRow, 'billed' | 'prices' | 'warnings'> {
   const [first] = serves;
   if (!first) return {};
-  const billed = billedFor(
-    first,
-    models.state === 'ok' ? listedAs(models.listed, model) : undefined,
-    catalogs,
-  );
+  const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
+  const billed = billedFor(first, listedModel, catalogs);
   const compared = serves.map((target) => comparePrice(target, billed));
-  const warnings = compared.flatMap((each) => each.warnings);
+  const ownMost = mostOutput(first, listedModel, catalogs);
+  const warnings = [
+    ...compared.flatMap((each) => each.warnings),
+    ...serves.flatMap((target) => outputWarning(target, ownMost)),
+  ];
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),

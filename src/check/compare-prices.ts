@@ -10,7 +10,7 @@ import type { PriceCatalog } from '../options/model-options.ts';
 /** Who says what a provider bills, the one that is believed most first. */
 export type PriceSource = 'provider' | 'catalog' | 'package';
 
-const SOURCES: Record<PriceSource, string> = {
+export const SOURCES: Readonly<Record<PriceSource, string>> = {
   provider: "by the provider's own list",
   catalog: "by the config's prices",
   package: 'by @pydantic/genai-prices',

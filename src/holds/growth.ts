@@ -110,7 +110,7 @@ export class Growth implements Brake {
     this.#covered =
       amount >= this.#asked
         ? outputTokensCovered(amount, quote.promptTokensAtMost, quote)
-        : outputTokensCovered(amount, quote.promptTokens, withSearches(quote, 0));
+        : outputTokensCovered(amount, quote.promptTokensNeeded, withSearches(quote, 0));
     this.#growAt = GROW_AT * this.#covered;
   }
 

@@ -76,12 +76,6 @@ export class Hold {
     return this.terms.outputLimit;
   }
 
-  /** What the client is told of its hold: that its output was limited to what the balance covers. */
-  get headers(): Readonly<Record<string, string>> {
-    const { outputLimit } = this.terms;
-    return outputLimit === undefined ? {} : { 'x-ccr-max-tokens': String(outputLimit) };
-  }
-
   /** What an answer that has come to its end is charged, for its client. */
   costHeader(outcome: Outcome): Record<string, string> {
     return { 'x-ccr-cost': formatUsd(this.#keeper.priceOf(outcome, this)) };

@@ -9,7 +9,7 @@ import { KeyTable } from '../json/key-table.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
 import { REFUSED_FIELDS } from './refused-fields.ts';
 import type { ControlField } from './request-control.ts';
-import type { EditPoints, Span, Splice } from './splice-request.ts';
+import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
 export { spliceRequest } from './splice-request.ts';
 
@@ -91,6 +91,7 @@ interface Value extends Span {
   readonly kind: JsonKind;
   /** What a string or number says; undefined where it is too long to be of use. */
   readonly text: string | undefined;
+  readonly key: Span;
 }
 
 type Role = 'acted on' | 'refused' | 'control' | 'schema' | 'extra_body';
@@ -124,7 +125,7 @@ class RequestReader implements JsonListener<Place> {
   #role: Role | undefined;
   #noOptions = true;
   readonly #controls: RequestControlFields;
-  #keyStart = 0;
+  #key: Span = { start: 0, end: 0 };
   readonly #control: ControlField[] = [];
 
   constructor(controls: RequestControlFields) {
@@ -194,14 +195,14 @@ class RequestReader implements JsonListener<Place> {
       edits: {
         model: spanOf(model),
         includeUsage: stream ? this.#usageSplice(model.end) : undefined,
-        max_tokens: spanOf(this.#values.get('max_tokens')),
-        max_completion_tokens: spanOf(this.#values.get('max_completion_tokens')),
+        max_tokens: this.#member('max_tokens'),
+        max_completion_tokens: this.#member('max_completion_tokens'),
       },
     };
   }
 
   #topLevelKey(token: JsonToken): void {
-    this.#keyStart = token.start;
+    this.#key = { start: token.start, end: token.end };
     this.#take(FIELDS, token);
     if (this.#role === 'refused' && this.#name !== undefined) throw refused(this.#name, this.#name);
   }
@@ -237,9 +238,9 @@ class RequestReader implements JsonListener<Place> {
   #keep(kind: JsonKind, token: JsonToken): void {
     const text = kind === 'string' || kind === 'number' ? textOf(token) : undefined;
     if (this.#name !== undefined) {
-      this.#values.set(this.#name, { kind, text, start: token.start, end: token.end });
+      this.#values.set(this.#name, { kind, text, ...spanOf(token), key: this.#key });
       if (this.#role !== 'control') return;
-      this.#control.push({ name: this.#name, start: this.#keyStart, end: token.end, value: spanOf(token) });
+      this.#control.push({ name: this.#name, start: this.#key.start, end: token.end, value: spanOf(token) });
     }
   }
 
@@ -288,6 +289,11 @@ class RequestReader implements JsonListener<Place> {
     return number;
   }
 
+  #member(name: string): MemberSpan | undefined {
+    const value = this.#values.get(name);
+    return value && { ...spanOf(value), key: value.key };
+  }
+
   #usageSplice(afterModel: number): Splice | undefined {
     const options = this.#values.get('stream_options');
     if (!options) {
@@ -327,10 +333,8 @@ function explained(error: unknown): unknown {
   return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
 
-function spanOf(value: Span): Span;
-function spanOf(value: Span | undefined): Span | undefined;
-function spanOf(value: Span | undefined): Span | undefined {
-  return value && { start: value.start, end: value.end };
+function spanOf({ start, end }: Span): Span {
+  return { start, end };
 }
 
 function wrongType(name: string, wanted: string): InvalidRequestError {

@@ -11,10 +11,22 @@ export type PromptPlace =
   | 'link'
   | 'audio'
   | 'file'
+  | 'frames'
+  | 'unknown part'
   | 'schema'
   | 'elsewhere';
 
-type Member = 'content' | 'link' | 'audio' | 'file' | 'url' | 'data' | 'file_data';
+type Member =
+  | 'content'
+  | 'text'
+  | 'link'
+  | 'audio'
+  | 'file'
+  | 'frames'
+  | 'url'
+  | 'data'
+  | 'file_data'
+  | 'reference';
 
 const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
   message: new KeyTable<Member>({ content: 'content' }),
@@ -22,14 +34,20 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
     image_url: 'link',
     input_audio: 'audio',
     file: 'file',
+    text: 'text',
     // Of other providers; they weigh as much as files do.
     audio_url: 'link',
     document_url: 'link',
+    file_url: 'link',
+    pdf_url: 'link',
     video_url: 'link',
+    // Of Qwen: a video as a list of images.
+    video: 'frames',
   }),
   link: new KeyTable<Member>({ url: 'url' }),
+  'unknown part': new KeyTable<Member>({ text: 'text' }),
   audio: new KeyTable<Member>({ data: 'data' }),
-  file: new KeyTable<Member>({ file_data: 'file_data' }),
+  file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'reference', file_url: 'reference' }),
 };
 
 /**
@@ -50,12 +68,16 @@ export class PromptReader {
     images: 0,
     audioBytes: 0,
     files: 0,
+    fileBytes: 0,
+    linkedFiles: 0,
     toolLists: 0,
   };
 
   /** The last key, if it means something where it is. */
   #member: Member | undefined;
   #isImage = false;
+  /** Where the current file is, as far as its members were read. */
+  #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
   /** How things stood where the current schema began. */
   #schema = { start: 0, spaces: 0, stringBytes: 0 };
 
@@ -63,7 +85,7 @@ export class PromptReader {
     this.countText(token);
     const match = KEYS[within]?.find(token);
     this.#member = match?.role;
-    this.#isImage = match?.name === 'image_url';
+    if (within === 'part') this.#isImage = match?.name === 'image_url';
   }
 
   /** Where the members or elements of the value are, if it has any. */
@@ -80,17 +102,29 @@ export class PromptReader {
         if (kind === 'object') return 'part';
         break;
       case 'part':
-        if (this.#member !== undefined) return this.#medium(this.#member, kind, token);
+        return this.#memberOfPart(this.#member, kind, token);
+      case 'frames':
+        if (kind === 'string') this.size.images++;
+        if (kind === 'string' && isUrl(token)) return 'elsewhere';
+        break;
+      case 'unknown part':
+        if (kind === 'object' || kind === 'array') return 'unknown part';
+        if (kind === 'string' && this.#member !== 'text' && isAddress(token)) this.#link();
         break;
       case 'audio':
         if (kind === 'string' && this.#member === 'data') {
-          this.size.audioBytes += Math.floor(((token.asciiChars + token.nonAsciiChars) * 3) / 4);
+          this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
         }
         break;
       case 'link':
       case 'file':
-        if (kind === 'string' && this.#member !== undefined && isUrl(token)) return 'elsewhere';
+        if (kind !== 'string' || this.#member === undefined) break;
+        if (this.#member === 'reference') this.#refer();
+        else if (isUrl(token)) {
+          this.#address(token);
+          return 'elsewhere';
+        }
         break;
       default:
     }
@@ -119,17 +153,75 @@ export class PromptReader {
   }
 
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
-  #medium(member: Member, kind: JsonKind, token: JsonToken): PromptPlace {
+  #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPlace {
+    if (member === 'frames' && kind === 'array') return 'frames';
+    if (member === undefined || member === 'text' || member === 'frames') {
+      if (kind === 'string') {
+        if (member !== 'text' && isAddress(token)) this.#link();
+        this.countText(token);
+      }
+      // Whatever it is, a provider may fetch what it links to.
+      return kind === 'object' || kind === 'array' ? 'unknown part' : 'elsewhere';
+    }
     if (member !== 'audio' && kind !== 'null') {
       if (this.#isImage) this.size.images++;
-      else this.size.files++;
+      else this.#link();
+      this.#file = 'unknown';
     }
     if (kind === 'object' && (member === 'link' || member === 'audio' || member === 'file')) return member;
-    if (kind === 'string' && !(member === 'link' && isUrl(token))) this.countText(token);
+    if (kind === 'string') {
+      if (member === 'link' && isUrl(token)) this.#address(token);
+      else this.countText(token);
+    }
     return 'elsewhere';
   }
+
+  /** A file somewhere else, of any size. */
+  #link(): void {
+    this.size.files++;
+    this.size.linkedFiles++;
+  }
+
+  /** A file's ID counts, whatever stands beside it. */
+  #refer(): void {
+    if (this.#file === 'here') this.size.linkedFiles++;
+    this.#file = 'elsewhere';
+  }
+
+  /** The URL of a medium that was counted as a link, or as an image: what it holds itself is no link. */
+  #address(token: JsonToken): void {
+    const head = decodedHeadOf(token);
+    if (!/^data:/i.test(head)) return;
+    if (this.#isImage) {
+      if (!/^data:(application|audio|text|video)\//i.test(head)) return;
+      this.size.images--;
+      this.size.files++;
+      this.#isImage = false;
+      this.#file = 'here';
+    } else if (this.#file === 'unknown') {
+      this.size.linkedFiles--;
+      this.#file = 'here';
+    }
+    this.size.fileBytes += token.asciiChars + token.nonAsciiChars;
+  }
+}
+
+function bytesOfBase64({ asciiChars, nonAsciiChars }: JsonToken): number {
+  return Math.floor(((asciiChars + nonAsciiChars) * 3) / 4);
 }
 
 function isUrl(token: JsonToken): boolean {
   return /^(data|https?):/i.test(headOf(token, 6));
+}
+
+/** Where something can be fetched. */
+function isAddress(token: JsonToken): boolean {
+  return /^(https?|gs|s3|ftp|file):/i.test(decodedHeadOf(token));
+}
+
+/** How a string begins: its first ten characters at least, also where they are escaped. */
+function decodedHeadOf(token: JsonToken): string {
+  return headOf(token, 120)
+    .replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replaceAll('\\/', '/');
 }

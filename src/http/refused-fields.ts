@@ -1,3 +1,6 @@
+const OTHER_LIMIT = 'it is another output limit; use max_tokens or max_completion_tokens';
+const MORE_ANSWERS = 'it multiplies the output; use n';
+
 /**
  * Fields of a request that never go upstream, and why: by them a client could
  * leave the model that is priced, the provider that is configured or the output
@@ -14,8 +17,21 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   provider: 'it chooses among providers, and so among prices', // OpenRouter
   preset: "it replaces the request's model and routing by a stored one", // OpenRouter
   search_parameters: 'it makes fees, by source, that no token count shows', // xAI
-  n_predict: 'it is another output limit; use max_tokens', // llama.cpp
-  best_of: 'it multiplies the output; use n', // vLLM
+  // Which servers read which of these: models/preset-fields.ts.
+  n_predict: OTHER_LIMIT,
+  max_gen_len: OTHER_LIMIT,
+  max_new_tokens: OTHER_LIMIT,
+  max_output_tokens: OTHER_LIMIT,
+  maxOutputTokens: OTHER_LIMIT,
+  max_tokens_to_generate: OTHER_LIMIT,
+  max_tokens_to_sample: OTHER_LIMIT,
+  num_predict: OTHER_LIMIT,
+  best_of: MORE_ANSWERS,
+  candidate_count: MORE_ANSWERS,
+  candidateCount: MORE_ANSWERS,
+  n_cmpl: MORE_ANSWERS,
+  num_generations: MORE_ANSWERS,
+  num_return_sequences: MORE_ANSWERS,
   plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
   provider_options: 'it chooses among providers and models', // Vercel, LiteLLM

@@ -41,6 +41,8 @@ export interface RelayEnd {
   readonly withheld: boolean;
   /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
   readonly firstByteAt: number | undefined;
+  /** It waited for its client to read: as it ended, or for more than half of its time. */
+  readonly stalled: boolean;
 }
 
 /** What keeps delivery within what is paid for. */
@@ -114,6 +116,9 @@ class Relay {
   #flushing: NodeJS.Immediate | undefined;
   #heartbeat: StreamHeartbeat | undefined;
   #onDrain: (() => void) | undefined;
+  /** Since when the client doesn't read what it was sent, and how long it did not before, in ms. */
+  #heldSince: number | undefined;
+  #heldMs = 0;
   /** When something of the answer's body first came. */
   #firstByteAt: number | undefined;
   /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
@@ -188,15 +193,25 @@ class Relay {
     if (body.destroyed) onBroken();
   }
 
-  #finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt'>): void {
+  #finish(end: Omit<RelayEnd, 'withheld' | 'firstByteAt' | 'stalled'>): void {
     if (this.#end) return;
-    this.#end = { ...end, withheld: this.#withheld !== undefined, firstByteAt: this.#firstByteAt };
+    this.#end = {
+      ...end,
+      withheld: this.#withheld !== undefined,
+      firstByteAt: this.#firstByteAt,
+      stalled: this.#isStalled,
+    };
     clearImmediate(this.#flushing);
     this.#heartbeat?.stop();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
     this.#client.onGone(undefined);
     this.#parts.meter.end();
     this.#resolve?.(this.#end);
+  }
+
+  get #isStalled(): boolean {
+    if (this.#heldSince !== undefined) return true;
+    return this.#heldMs > 0 && 2 * this.#heldMs > performance.now() - (this.#firstByteAt ?? 0);
   }
 
   #passWhole(bytes: Buffer): void {
@@ -222,12 +237,15 @@ class Relay {
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
+        this.#heldMs += performance.now() - (this.#heldSince ?? performance.now());
+        this.#heldSince = undefined;
         this.#heartbeat?.touch();
         this.#answer.idleClock.touch();
         this.#answer.body.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
+    this.#heldSince ??= performance.now();
     this.#heartbeat?.pause();
     this.#answer.idleClock.pause();
     this.#answer.body.pause();

@@ -1,3 +1,4 @@
+import type { OutputLimitField } from '../options/provider-options.ts';
 import { joined, lengthOf, type Pieces, slice } from './pieces.ts';
 
 /** Bytes of a body, from `start` to before `end`. */
@@ -11,6 +12,11 @@ export interface Splice extends Span {
   readonly text: string;
 }
 
+/** The value of a member, and its key, quotes included. */
+export interface MemberSpan extends Span {
+  readonly key: Span;
+}
+
 /** Where a request can be edited. */
 export interface EditPoints {
   /** The value of `model`, quotes included. Members are added after it: there a comma is always right. */
@@ -18,8 +24,8 @@ export interface EditPoints {
   /** What makes `stream_options.include_usage` true; undefined where it is, isn't a boolean, or nothing streams. */
   readonly includeUsage: Splice | undefined;
   /** The values of the output limits, where the client wrote them; null is one of them. */
-  readonly max_tokens: Span | undefined;
-  readonly max_completion_tokens: Span | undefined;
+  readonly max_tokens: MemberSpan | undefined;
+  readonly max_completion_tokens: MemberSpan | undefined;
 }
 
 export interface RequestEdits {
@@ -27,8 +33,17 @@ export interface RequestEdits {
   readonly model?: string;
   /** Asks the provider for usage in a stream; without effect where `edits.includeUsage` is undefined. */
   readonly includeUsage?: boolean;
-  /** Lowers the client's limits to at most so many tokens; what stands only in the other field moves to this one. */
-  readonly outputLimit?: { readonly field: 'max_tokens' | 'max_completion_tokens'; readonly tokens: number };
+  readonly outputLimit?: OutputLimitEdit;
+}
+
+/** Lowers the client's limits to at most so many tokens. */
+export interface OutputLimitEdit {
+  readonly field: OutputLimitField;
+  readonly tokens: number;
+  /** Adds the field where the client gave no limit. */
+  readonly inserts: boolean;
+  /** Makes a limit that stands only in the other field one of this field: the provider obeys no other. */
+  readonly moves: boolean;
 }
 
 /** The part of a ChatRequest that splicing needs. */
@@ -66,27 +81,26 @@ export function spliceRequest(body: Pieces, request: Editable, edits: RequestEdi
   return length < LEAST_IN_PIECES ? [Buffer.concat(pieces)] : pieces;
 }
 
-function limitOutput(
-  request: Editable,
-  { field, tokens }: NonNullable<RequestEdits['outputLimit']>,
-): Splice[] {
+function limitOutput(request: Editable, { field, tokens, inserts, moves }: OutputLimitEdit): Splice[] {
   const { edits } = request;
   const asked = { max_tokens: request.maxTokens, max_completion_tokens: request.maxCompletionTokens };
   const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
-  const text = String(tokens);
-  const splices: Splice[] = [];
-  if (asked[field] === undefined && (asked[other] ?? Infinity) > tokens) {
-    // The provider is sure to obey its own field only, and may refuse the two together.
-    const added = { start: edits.model.end, end: edits.model.end, text: `,"${field}":${text}` };
-    splices.push(edits[field] ? { ...edits[field], text } : added);
-    if (edits[other] && asked[other] !== undefined) splices.push({ ...edits[other], text: 'null' });
-    return splices;
+  const [own, others] = [asked[field], asked[other]];
+  if (own === undefined && (others === undefined ? inserts : moves)) {
+    const text = String(Math.min(tokens, others ?? tokens));
+    const [place, moved] = [edits[field], others === undefined ? undefined : edits[other]];
+    if (place) return [{ ...place, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
+    if (moved)
+      return [
+        { ...moved.key, text: JSON.stringify(field) },
+        { ...moved, text },
+      ];
+    return [{ start: edits.model.end, end: edits.model.end, text: `,"${field}":${text}` }];
   }
-  for (const name of [field, other] as const) {
+  return ([field, other] as const).flatMap((name) => {
     const span = edits[name];
-    if (span && (asked[name] ?? 0) > tokens) splices.push({ ...span, text });
-  }
-  return splices;
+    return span && (asked[name] ?? 0) > tokens ? [{ ...span, text: String(tokens) }] : [];
+  });
 }
 
 /** What takes the members out of a body, each with the comma that goes with it. */

@@ -1,6 +1,6 @@
 import type { NanoDollars } from '../ledger/money.ts';
 import { chargeAtMost, outputCovered, type Price } from './price.ts';
-import type { Usage } from './usage-dialects.ts';
+import { type Usage, usageAtMost } from './usage-dialects.ts';
 
 /**
  * How large a prompt is, as its bytes show. Base64 is never counted as text.
@@ -17,21 +17,39 @@ export interface PromptSize {
   readonly images: number;
   readonly audioBytes: number;
   readonly files: number;
+  /** Of the files, what stands in the request itself: the length of their `data:` URLs. */
+  readonly fileBytes: number;
+  /** Of the files, those that the provider is to fetch, or has. */
+  readonly linkedFiles: number;
   /** Lists of tools: providers add instructions to each. */
   readonly toolLists: number;
 }
 
-/** Tokens that media can cost: what holds take for them. */
+/** Tokens that media are likely to cost: what estimates take for them. */
 export interface TokenBudgets {
-  /** An image, or a file of its size. @default 2000 */
+  /** An image. */
   readonly image: number;
-  /** A second of audio. @default 50 */
+  /** A second of audio. */
   readonly audioPerSecond: number;
-  /** A document or video. @default 20000 */
+  /** A document or video. */
   readonly file: number;
 }
 
-export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond: 50, file: 20_000 };
+/** Tokens that media can cost at most: what holds take for them. */
+export interface MediaBounds {
+  readonly image: number;
+  readonly audioPerSecond: number;
+  /** Undefined: what its size allows, or of a file that isn't in the request the whole context window. */
+  readonly file: number | undefined;
+}
+
+/** The most that an image is where nothing is known of the model: as with Qwen's, more than with most. */
+export const UNKNOWN_IMAGE_TOKENS = 16_384;
+
+/** A document has some tokens for each of its pages, whatever stands on them. */
+const FILE_TOKENS = 20_000;
+
+export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond: 50, file: FILE_TOKENS };
 
 /** The least that a request can be admitted with writes so many tokens, or its own limit. */
 const LEAST_OUTPUT_TOKENS = 16;
@@ -43,6 +61,8 @@ const MESSAGE_TOKENS_AT_MOST = 8;
 const MESSAGE_TOKENS = 4;
 /** 32 kbit/s, which is little for speech: more bytes a second would be fewer seconds. */
 const AUDIO_BYTES_PER_SECOND = 4000;
+/** 8 kbit/s, the least that MP3 has. */
+const LEAST_AUDIO_BYTES_PER_SECOND = 1000;
 
 /** Text that was delivered, in characters. */
 export interface DeliveredText {
@@ -54,6 +74,7 @@ export interface DeliveredText {
 export interface QuoteRequest {
   readonly size: PromptSize;
   readonly budgets: TokenBudgets;
+  readonly bounds: MediaBounds;
   readonly contextWindow: number | undefined;
   /** The most that one answer can have, in tokens. */
   readonly outputCap: number;
@@ -75,10 +96,12 @@ export interface Quote extends QuoteRequest {
   readonly want: NanoDollars;
   /** All that it can cost with a few tokens of output. */
   readonly min: NanoDollars;
-  /** What it is likely to cost with a few tokens of output: the estimated prompt, and no searches. */
+  /** What it is likely to cost with a few tokens of output: the estimated text, all that media can be, and no searches. */
   readonly likelyMin: NanoDollars;
   /** The prompt's estimate, in tokens. */
   readonly promptTokens: number;
+  /** Its text by estimate, its media at most: nobody estimates what a link leads to. */
+  readonly promptTokensNeeded: number;
   /** No prompt of this size has more tokens. */
   readonly promptTokensAtMost: number;
   /** Estimated prompt and whole output, for limits of tokens per minute. */
@@ -86,17 +109,20 @@ export interface Quote extends QuoteRequest {
 }
 
 export function quoteFor(request: QuoteRequest): Quote {
-  const { size, budgets, contextWindow, outputCap, n } = request;
-  const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow ?? Infinity);
-  const promptTokensMost = promptTokensAtMost(size, budgets, contextWindow);
+  const { size, budgets, bounds, contextWindow = Infinity, outputCap, n } = request;
+  const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow);
+  const promptTokensMost = promptTokensAtMost(size, bounds, contextWindow);
+  const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
+  const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), promptTokensMost);
   const least = Math.min(LEAST_OUTPUT_TOKENS, outputCap);
   return {
     ...request,
     want: dearest(promptTokensMost, n * outputCap, request),
     min: dearest(promptTokensMost, n * least, withSearches(request, request.webSearchesNeeded)),
     // Few make any.
-    likelyMin: dearest(promptTokens, n * least, withSearches(request, 0)),
+    likelyMin: dearest(promptTokensNeeded, n * least, withSearches(request, 0)),
     promptTokens,
+    promptTokensNeeded,
     promptTokensAtMost: promptTokensMost,
     tokens: promptTokens + n * outputCap,
   };
@@ -126,14 +152,11 @@ export function affordableOutputTokens(
   return fewest;
 }
 
-/**
- * No token of text is shorter than a byte, and what is written around it is bounded too. Media are what
- * their budgets say.
- */
-export function promptTokensAtMost(size: PromptSize, budgets: TokenBudgets, contextWindow?: number): number {
+/** No token of text is shorter than a byte, and what is written around it is bounded too, as media are. */
+export function promptTokensAtMost(size: PromptSize, bounds: MediaBounds, contextWindow?: number): number {
   const added =
     TEMPLATE_TOKENS_AT_MOST + size.messages * MESSAGE_TOKENS_AT_MOST + size.toolLists * TOOL_TOKENS_AT_MOST;
-  return Math.min(size.stringBytes + added + mediaTokens(size, budgets), contextWindow ?? Infinity);
+  return Math.min(size.stringBytes + added + mediaTokensAtMost(size, bounds), contextWindow ?? Infinity);
 }
 
 /** What an adaptive hold begins with: the prompt, and so many tokens of each answer. */
@@ -174,21 +197,30 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
   return textTokens(ascii, nonAscii);
 }
 
+/** Whether a provider's usage can be true. */
+export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
+  return plausiblePart(usage, request) === usage;
+}
+
 /**
- * Whether a provider's usage can be true: counts that nothing can explain are taken for missing.
+ * A provider's usage as far as it can be true: of a count that nothing can explain, the most that something can.
  *
  * The bounds are the model's, never the request's own: whoever asks for one token of a provider
  * that ignores the limit still pays for all that was written. A prompt may fill the context
  * window, because providers add search results, instructions and pictures that no request shows.
  */
-export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
-  const { size, budgets, contextWindow = UNKNOWN_WINDOW } = request;
-  const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + 4 * mediaTokens(size, budgets);
-  return (
-    usage.promptTokens <= Math.max(shown + TEMPLATE_TOKENS, contextWindow) &&
-    usage.completionTokens <= plausibleOutputTokens(request) &&
-    usage.webSearches <= PLAUSIBLE_SEARCHES
+export function plausiblePart(usage: Usage, request: QuoteRequest): Usage {
+  const { size, budgets, bounds, contextWindow = UNKNOWN_WINDOW } = request;
+  const media = Math.max(
+    4 * mediaTokens(size, budgets),
+    Math.min(mediaTokensAtMost(size, bounds), contextWindow),
   );
+  const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + media;
+  return usageAtMost(usage, {
+    promptTokens: Math.max(shown + TEMPLATE_TOKENS, contextWindow),
+    completionTokens: plausibleOutputTokens(request),
+    webSearches: PLAUSIBLE_SEARCHES,
+  });
 }
 
 /** More than any model has. */
@@ -207,6 +239,17 @@ function textTokens(ascii: number, nonAscii: number): number {
 function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
   const seconds = Math.ceil(size.audioBytes / AUDIO_BYTES_PER_SECOND);
   return size.images * budgets.image + seconds * budgets.audioPerSecond + size.files * budgets.file;
+}
+
+function mediaTokensAtMost(size: PromptSize, { image, audioPerSecond, file }: MediaBounds): number {
+  const seconds = Math.ceil(size.audioBytes / LEAST_AUDIO_BYTES_PER_SECOND);
+  const files = file === undefined ? filesAtMost(size) : size.files * file;
+  return size.images * image + seconds * audioPerSecond + files;
+}
+
+/** A token a byte, as of text, and what pages cost; of what is only linked, all that fits into any window. */
+function filesAtMost({ files, fileBytes, linkedFiles }: PromptSize): number {
+  return linkedFiles > 0 ? UNKNOWN_WINDOW : files * FILE_TOKENS + fileBytes;
 }
 
 /** The same request with this many searches. */

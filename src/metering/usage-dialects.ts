@@ -31,6 +31,45 @@ export function textUsage(promptTokens: number, completionTokens: number): Usage
   };
 }
 
+/** The same usage with none of these counts above its bound; parts of a count that is cut are as large as fits into it. */
+export function usageAtMost(
+  usage: Usage,
+  most: Pick<Usage, 'promptTokens' | 'completionTokens' | 'webSearches'>,
+): Usage {
+  const { promptTokens, completionTokens, webSearches } = usage;
+  if (
+    promptTokens <= most.promptTokens &&
+    completionTokens <= most.completionTokens &&
+    webSearches <= most.webSearches
+  ) {
+    return usage;
+  }
+  let prompt = Math.min(promptTokens, most.promptTokens);
+  let output = Math.min(completionTokens, most.completionTokens);
+  const ofPrompt = (part: number): number => {
+    const fits = Math.min(part, prompt);
+    prompt -= fits;
+    return fits;
+  };
+  const ofOutput = (part: number): number => {
+    const fits = Math.min(part, output);
+    output -= fits;
+    return fits;
+  };
+  return {
+    promptTokens: prompt,
+    cacheWriteTokens: ofPrompt(usage.cacheWriteTokens),
+    audioPromptTokens: ofPrompt(usage.audioPromptTokens),
+    imagePromptTokens: ofPrompt(usage.imagePromptTokens),
+    cachedTokens: ofPrompt(usage.cachedTokens),
+    completionTokens: output,
+    reasoningTokens: Math.min(usage.reasoningTokens, output),
+    audioCompletionTokens: ofOutput(usage.audioCompletionTokens),
+    imageCompletionTokens: ofOutput(usage.imageCompletionTokens),
+    webSearches: Math.min(webSearches, most.webSearches),
+  };
+}
+
 /** How a provider counts, where its numbers alone can't show it. */
 export interface UsageDialect {
   /**

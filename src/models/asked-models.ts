@@ -66,6 +66,11 @@ export function combined(models: AskedModels): Model {
         audioPerSecond: Math.max(sum.tokenBudgets.audioPerSecond, model.tokenBudgets.audioPerSecond),
         file: Math.max(sum.tokenBudgets.file, model.tokenBudgets.file),
       },
+      mediaBounds: {
+        image: Math.max(sum.mediaBounds.image, model.mediaBounds.image),
+        audioPerSecond: Math.max(sum.mediaBounds.audioPerSecond, model.mediaBounds.audioPerSecond),
+        file: larger(sum.mediaBounds.file, model.mediaBounds.file, 'unlimited'),
+      },
     }),
     first,
   );

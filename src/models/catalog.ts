@@ -1,4 +1,4 @@
-import type { TokenBudgets } from '../metering/estimate.ts';
+import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { Price } from '../metering/price.ts';
 import type { Choice } from '../options/model-options.ts';
@@ -36,6 +36,7 @@ export interface Model {
   /** Searches that must be covered for a request to be admitted; 0 where none has a fee. */
   readonly webSearchesNeeded: number;
   readonly tokenBudgets: TokenBudgets;
+  readonly mediaBounds: MediaBounds;
   readonly name: string;
   readonly description: string | undefined;
   readonly inputModalities: readonly string[];
@@ -67,6 +68,16 @@ export interface Target {
   readonly cost: Price | undefined;
   /** Its share of the requests, where targets are chosen by weight. */
   readonly weight: number;
+  readonly output: TargetOutput;
+}
+
+/** What its model may write there. */
+export interface TargetOutput {
+  /** Undefined only where its model is free. */
+  readonly most: number | undefined;
+  /** A request without a limit is sent with one. */
+  readonly isLimited: boolean;
+  readonly contextWindow: number | undefined;
 }
 
 /** Of lists with a caller's markup: each can be as large as the catalog. */

@@ -6,7 +6,8 @@ import { parsePricing } from '../metering/pricing.ts';
 import type { Model } from './catalog.ts';
 import type { ListedModel } from './listed-models.ts';
 import type { Provider } from './providers.ts';
-import { type ModelSurroundings, resolveModel } from './resolve-model.ts';
+import { lacksPrices } from './priced-apart.ts';
+import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** How the models of a provider's own list are served. */
 export interface Discovery extends DiscoveryOptions {
@@ -21,6 +22,7 @@ const DISCOVERY_OPTIONS: Record<keyof DiscoveryOptions, true> = {
   markup: true,
   contextWindow: true,
   maxOutputTokens: true,
+  enforceOutputLimit: true,
   refreshMs: true,
 };
 
@@ -52,6 +54,10 @@ export function resolveDiscovery(
   }
   if (markup !== undefined) parseMarkup(markup, `${option}.markup`);
   if (contextWindow !== undefined) positiveInteger(contextWindow, `${option}.contextWindow`);
+  const { enforceOutputLimit: enforced } = given;
+  if (enforced !== undefined && enforced !== 'lower' && enforced !== 'insert') {
+    throw wrong(`${option}.enforceOutputLimit`, "'lower' or 'insert'", enforced);
+  }
   if (maxOutputTokens !== undefined) positiveInteger(maxOutputTokens, `${option}.maxOutputTokens`);
   return { ...given, prefix, refreshMs: milliseconds(refreshMs ?? HOUR_MS, `${option}.refreshMs`) };
 }
@@ -69,6 +75,7 @@ export function discoveredModels(
   return listed.flatMap((each) => {
     if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
     for (const pricing of pricingsOf(discovery, each, surroundings)) {
+      if (pricing === 'catalog' && isPricedAsText(provider, each, surroundings)) continue;
       try {
         const options = optionsOf(provider, discovery, each, pricing);
         const model = resolveModel(discovery.prefix + each.id, options, surroundings);
@@ -81,6 +88,12 @@ export function discoveredModels(
     }
     return [];
   });
+}
+
+/** Its name says that it costs more than the catalog says. */
+function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ModelSurroundings): boolean {
+  const entry = prices?.find(priceQuestion(provider, id));
+  return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
 }
 
 /** The prices to try, in this order. */
@@ -96,7 +109,7 @@ function pricingsOf(
 
 function optionsOf(
   provider: Provider,
-  { markup, contextWindow, maxOutputTokens }: Discovery,
+  { markup, contextWindow, maxOutputTokens, enforceOutputLimit }: Discovery,
   listed: ListedModel,
   pricing: ModelOptions['pricing'],
 ): ModelOptions {
@@ -109,6 +122,7 @@ function optionsOf(
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
     ...(most !== undefined && { maxOutputTokens: most }),
+    ...(enforceOutputLimit && { enforceOutputLimit }),
     ...(name !== undefined && { name }),
     ...(description !== undefined && { description }),
     ...(created !== undefined && { created }),

@@ -1,10 +1,7 @@
 import type { ProviderOptions } from '../options/provider-options.ts';
 
 /** What is known of a provider by its name. */
-export type Preset = Pick<
-  ProviderOptions,
-  'auth' | 'query' | 'streamUsage' | 'outputLimitField' | 'onClientGone' | 'usage'
-> & {
+export type Preset = Pick<ProviderOptions, 'auth' | 'query' | 'streamUsage' | 'onClientGone' | 'usage'> & {
   /** `{names}` in it are filled from `variables`, `{model}` from the target. */
   readonly baseURL: string;
   /** Works without a key: a server of one's own. */
@@ -12,7 +9,7 @@ export type Preset = Pick<
 };
 
 /**
- * Providers that an entry of `providers` can name; one short entry each, alphabetically.
+ * Providers that an entry of `providers` can name; one short entry each, alphabetically, and a row in preset-fields.ts.
  *
  * `drain` stands where closing the connection doesn't end the bill, as OpenRouter's guide to
  * streaming lists them. What is not said is as for any other server: where a server turns out to refuse
@@ -23,13 +20,11 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   azure: {
     baseURL: 'https://{resource}.openai.azure.com/openai/v1',
     auth: { header: 'api-key' },
-    outputLimitField: 'max_completion_tokens',
   },
   'azure-deployments': {
     baseURL: 'https://{resource}.openai.azure.com/openai/deployments/{model}',
     auth: { header: 'api-key' },
     query: { 'api-version': '2024-10-21' }, // the first stable one that takes `stream_options`
-    outputLimitField: 'max_completion_tokens',
   },
   bedrock: {
     baseURL: 'https://bedrock-runtime.{region}.amazonaws.com/openai/v1',
@@ -53,7 +48,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   moonshot: { baseURL: 'https://api.moonshot.ai/v1' },
   nvidia: { baseURL: 'https://integrate.api.nvidia.com/v1' },
   ollama: { baseURL: 'http://127.0.0.1:11434/v1', keyless: true },
-  openai: { baseURL: 'https://api.openai.com/v1', outputLimitField: 'max_completion_tokens' },
+  openai: { baseURL: 'https://api.openai.com/v1' },
   openrouter: { baseURL: 'https://openrouter.ai/api/v1', streamUsage: 'native' },
   perplexity: { baseURL: 'https://api.perplexity.ai', streamUsage: 'native', onClientGone: 'drain' },
   qwen: { baseURL: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', onClientGone: 'drain' },

@@ -11,6 +11,7 @@ import type {
 import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../settings.ts';
 import { type Address, resolveAddress } from './base-url.ts';
 import { type Discovery, resolveDiscovery } from './discovered.ts';
+import { PRESET_FIELDS, type PresetFields } from './preset-fields.ts';
 import { type Preset, PRESETS } from './presets.ts';
 
 /** A provider with everything worked out that doesn't change from request to request. */
@@ -27,13 +28,25 @@ export interface Provider extends Address {
   readonly apiKeys: readonly ApiKeySource[];
   readonly streamUsage: StreamUsage;
   readonly usage: UsageDialect;
-  readonly outputLimitField: OutputLimitField;
+  readonly outputLimits: OutputLimits;
+  /** The most tokens of an image, by how the model's name there begins; undefined where it isn't known. */
+  readonly imageTokens: PresetFields['imageTokens'] | undefined;
   readonly onClientGone: OnClientGone;
   /** Undefined where it has to be learned. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
   /** Undefined where its own list isn't asked for. */
   readonly discovery: Discovery | undefined;
+}
+
+/** Which output limits a provider is known to obey. */
+export interface OutputLimits {
+  /** The first is the one to insert. */
+  readonly obeyed: readonly [OutputLimitField, ...OutputLimitField[]];
+  /** All others are known to be ignored or refused. */
+  readonly only: boolean;
+  /** They bound all that is written, reasoning too. */
+  readonly boundAll: boolean;
 }
 
 const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
@@ -79,6 +92,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   if (given.preset !== undefined && !preset) {
     throw wrong(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
   }
+  const fields = preset && PRESET_FIELDS[presetName];
   const baseURL = given.baseURL ?? preset?.baseURL;
   if (baseURL === undefined) {
     throw new TypeError(
@@ -103,6 +117,8 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     authPrefix: auth.scheme ? `${auth.scheme} ` : '',
     apiKeys: resolveApiKeys(given, preset !== undefined && !preset.keyless, option),
     ...resolveBehavior({ ...preset, ...given }, option),
+    outputLimits: resolveOutputLimits(given.outputLimitField, fields, `${option}.outputLimitField`),
+    imageTokens: fields?.imageTokens,
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
     discovery: resolveDiscovery(given.models, name, `${option}.models`),
@@ -129,13 +145,8 @@ function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): bo
 function resolveBehavior(
   given: ProviderOptions | Preset,
   option: string,
-): Pick<Provider, 'streamUsage' | 'usage' | 'outputLimitField' | 'onClientGone'> {
-  const {
-    streamUsage = 'option',
-    usage = {},
-    outputLimitField = 'max_tokens',
-    onClientGone = 'abort',
-  } = given;
+): Pick<Provider, 'streamUsage' | 'usage' | 'onClientGone'> {
+  const { streamUsage = 'option', usage = {}, onClientGone = 'abort' } = given;
   if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
     throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
   }
@@ -146,13 +157,29 @@ function resolveBehavior(
   if (!['inside', 'outside'].includes(usage.reasoning ?? 'inside')) {
     throw wrong(`${option}.usage.reasoning`, "'inside' or 'outside'", usage.reasoning);
   }
-  if (outputLimitField !== 'max_tokens' && outputLimitField !== 'max_completion_tokens') {
-    throw wrong(`${option}.outputLimitField`, "'max_tokens' or 'max_completion_tokens'", outputLimitField);
-  }
   if (onClientGone !== 'abort' && onClientGone !== 'drain') {
     throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
   }
-  return { streamUsage, usage, outputLimitField, onClientGone };
+  return { streamUsage, usage, onClientGone };
+}
+
+/** A server of which nothing is known obeys the field that it is said to want, and perhaps the other one. */
+function resolveOutputLimits(
+  given: OutputLimitField | undefined,
+  fields: PresetFields | undefined,
+  option: string,
+): OutputLimits {
+  if (given !== undefined && given !== 'max_tokens' && given !== 'max_completion_tokens') {
+    throw wrong(option, "'max_tokens' or 'max_completion_tokens'", given);
+  }
+  const [first, ...rest] = fields?.limits ?? ['max_tokens'];
+  const obeyed = given ?? first;
+  const others = [first, ...rest].filter((field) => fields && field !== obeyed);
+  return {
+    obeyed: [obeyed, ...others],
+    only: fields !== undefined,
+    boundAll: fields?.limitsAnswerOnly !== true,
+  };
 }
 
 function resolveHeaders(

@@ -1,10 +1,11 @@
-import { DEFAULT_TOKEN_BUDGETS, type TokenBudgets } from '../metering/estimate.ts';
+import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimate.ts';
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
 import { parsePricing } from '../metering/pricing.ts';
 import type {
   CatalogEntry,
   Choice,
+  EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
   PriceQuestion,
@@ -12,7 +13,7 @@ import type {
   TargetOptions,
 } from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
-import type { Model, Target } from './catalog.ts';
+import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './providers.ts';
@@ -27,8 +28,10 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   ownKeyPricing: true,
   contextWindow: true,
   maxOutputTokens: true,
+  enforceOutputLimit: true,
   maxWebSearches: true,
   tokenBudgets: true,
+  except: true,
   aliases: true,
   deprecatedAt: true,
   shutdownDate: true,
@@ -79,6 +82,9 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
       `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
     );
   }
+  if (given.except !== undefined && !id.endsWith('*')) {
+    throw new TypeError(`${option}.except is for an entry whose ID ends in a star`);
+  }
   if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
   const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>
     resolvePlace(target, surroundings.providers, `${option}.targets[${index}]`),
@@ -88,11 +94,16 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
   const pricer = new Pricer(surroundings, given.markup, option);
   const price = pricer.price(given.pricing, place, `${option}.pricing`);
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
-  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer });
-  const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
   const contextWindow = given.contextWindow ?? known?.contextWindow;
   const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
+  const output = {
+    most: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
+    contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
+  };
+  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer, output });
+  const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
     throw new TypeError(
@@ -111,11 +122,11 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     choice,
     price,
     prices: [...new Set(targets.map((target) => target.price))],
-    contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
-    maxOutputTokens: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    contextWindow: output.contextWindow,
+    maxOutputTokens: output.most,
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
-    tokenBudgets: resolveBudgets(given.tokenBudgets, `${option}.tokenBudgets`),
+    ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,
     inputModalities: names(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
@@ -149,10 +160,15 @@ function resolvePlace(
 function resolveTarget(
   modelId: string,
   place: Place,
-  ofModel: { readonly price: Price; readonly ownKeyPrice: Price | undefined; readonly pricer: Pricer },
+  ofModel: {
+    readonly price: Price;
+    readonly ownKeyPrice: Price | undefined;
+    readonly pricer: Pricer;
+    readonly output: TargetOutput;
+  },
 ): Target {
   const { given, provider, option } = place;
-  const { pricer } = ofModel;
+  const { pricer, output } = ofModel;
   const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
   return {
@@ -166,6 +182,7 @@ function resolveTarget(
     usesOwnKey: false,
     cost: given.cost === undefined ? undefined : pricer.cost(given.cost, place, `${option}.cost`),
     weight: weightOf(given.weight, `${option}.weight`),
+    output,
   };
 }
 
@@ -230,6 +247,12 @@ function names(given: readonly string[] | undefined, option: string): readonly s
   throw wrong(option, 'a list of names', given);
 }
 
+function resolveEnforcement(given: EnforceOutputLimit | undefined, option: string): boolean {
+  if (given === undefined || given === 'lower') return false;
+  if (given !== 'insert') throw wrong(option, "'lower' or 'insert'", given);
+  return true;
+}
+
 function weightOf(given: number | undefined, option: string): number {
   if (given === undefined) return 1;
   if (!(Number.isFinite(given) && given > 0)) throw wrong(option, 'a number above 0', given);
@@ -242,11 +265,26 @@ function splitTarget(target: string, option: string): TargetOptions {
   return { provider: target.slice(0, slash), model: target.slice(slash + 1) };
 }
 
-function resolveBudgets(given: ModelOptions['tokenBudgets'], option: string): TokenBudgets {
-  if (given === undefined) return DEFAULT_TOKEN_BUDGETS;
-  checkRecord(given, option, { ...DEFAULT_TOKEN_BUDGETS });
-  for (const [name, value] of Object.entries(given)) positiveInteger(value, `${option}.${name}`);
-  return { ...DEFAULT_TOKEN_BUDGETS, ...given };
+function resolveMedia(
+  given: ModelOptions['tokenBudgets'],
+  targets: readonly Target[],
+  option: string,
+): Pick<Model, 'tokenBudgets' | 'mediaBounds'> {
+  checkRecord(given ?? {}, option, { ...DEFAULT_TOKEN_BUDGETS });
+  for (const [name, value] of Object.entries(given ?? {})) positiveInteger(value, `${option}.${name}`);
+  const tokenBudgets = { ...DEFAULT_TOKEN_BUDGETS, ...given };
+  const image = given?.image ?? Math.max(...targets.map(imageTokensAt));
+  return {
+    tokenBudgets: { ...tokenBudgets, image: Math.min(tokenBudgets.image, image) },
+    mediaBounds: { image, audioPerSecond: tokenBudgets.audioPerSecond, file: given?.file },
+  };
+}
+
+/** The most that one image is there: by the longest beginning of the model's name that there is a rule for. */
+function imageTokensAt({ provider, model }: Target): number {
+  const rules = Object.entries(provider.imageTokens ?? {}).filter(([start]) => model.startsWith(start));
+  rules.sort(([a], [b]) => b.length - a.length);
+  return rules[0]?.[1] ?? UNKNOWN_IMAGE_TOKENS;
 }
 
 function optionalPositive(value: number | undefined, option: string): number | undefined {

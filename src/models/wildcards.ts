@@ -1,9 +1,11 @@
 import { LRUCache } from 'lru-cache';
 
 import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model-options.ts';
-import type { Model } from './catalog.ts';
+import { type ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
+import type { Model, Target } from './catalog.ts';
 import { isModelId } from './model-id.ts';
-import { type ModelSurroundings, resolveModel } from './resolve-model.ts';
+import { lacksPrices } from './priced-apart.ts';
+import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
 const KEPT_MODELS = 1000;
@@ -44,6 +46,7 @@ export class Wildcard {
   readonly template: Model;
   readonly #pattern: string;
   readonly #given: ModelOptions;
+  readonly #except: ModelPatterns | undefined;
   readonly #surroundings: ModelSurroundings;
 
   /** @throws {TypeError} naming the option that can't be right */
@@ -62,23 +65,27 @@ export class Wildcard {
     }
     this.prefix = pattern.slice(0, -1);
     this.#pattern = pattern;
-    this.#given = given;
+    const { except, ...entry } = given;
+    this.#given = entry;
+    this.#except = except === undefined ? undefined : parseModelPatterns(except, `${option}.except`);
     this.#surroundings = surroundings;
   }
 
-  /** Undefined for what can't be an ID, and for what no catalog has a price of, or none that could be held for. */
+  /** Undefined for what can't be an ID or is excepted, and for what no catalog has a price of, or none that could be held for. */
   modelOf(id: string): Model | undefined {
     const rest = id.slice(this.prefix.length);
     // Where the base URL has the model in its path, dots would lead out of it.
     if (!isModelId(id) || rest === '' || rest.split('/').some((segment) => /^\.{0,2}$/.test(segment))) {
       return undefined;
     }
+    if (this.#except?.allows(id)) return undefined;
     const fill = (model: string): string => model.replace('*', () => rest);
     const targets = this.#given.targets.map((target: string | TargetOptions) =>
       typeof target === 'string' ? fill(target) : { ...target, model: fill(target.model) },
     );
     try {
       const model = resolveModel(id, { ...this.#given, targets }, this.#surroundings);
+      if (model.targets.some((target, i) => this.#lacksPrices(id, target, i))) return undefined;
       const [first, ...others] = model.targets.map((target, i) => ({
         ...target,
         wildcard: this.#pattern,
@@ -90,6 +97,15 @@ export class Wildcard {
       if (error instanceof TypeError) return undefined;
       throw error;
     }
+  }
+
+  /** Clients choose the name: what a catalog prices as text alone isn't served under one that says more. */
+  #lacksPrices(id: string, { provider, model }: Target, i: number): boolean {
+    const given: string | TargetOptions | undefined = this.#given.targets[i];
+    const own = typeof given === 'object' ? given.pricing : undefined;
+    if ((own ?? this.#given.pricing) !== 'catalog') return false;
+    const entry = this.#surroundings.prices?.find(priceQuestion(provider, model));
+    return entry !== undefined && lacksPrices([id, model, entry.name], entry.pricing);
   }
 }
 

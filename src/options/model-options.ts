@@ -35,11 +35,19 @@ export interface ModelOptions {
   /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
   /**
-   * Most tokens that the model writes; required unless the model is free, because holds are made of it.
+   * Most tokens that the model may write here; required unless the model is free, because holds are made of it.
    *
    * @default the catalog's, or its context window, with `pricing: 'catalog'`
    */
   readonly maxOutputTokens?: number;
+  /**
+   * What becomes of `maxOutputTokens` in a request. `lower`: a limit of the client's above it is lowered to it. `insert`: a request
+   * without a limit is also sent with one, of `maxOutputTokens` or what the prompt, by estimate, leaves of the context window: a
+   * provider may refuse a limit that with the prompt exceeds the window.
+   *
+   * @default 'lower'
+   */
+  readonly enforceOutputLimit?: EnforceOutputLimit;
   /**
    * So many searches of the Web are held for, where the price has a fee for them, and must be covered for a request
    * to be admitted: 0 for a model that makes none. More are charged as well, as far as the balance goes; the rest is
@@ -48,8 +56,20 @@ export interface ModelOptions {
    * @default 5
    */
   readonly maxWebSearches?: number;
-  /** Tokens that media in a prompt can cost, for holds and estimates. */
+  /**
+   * Tokens that media in a prompt cost, for holds and estimates: `image` each, `audioPerSecond`, `file` each document or video.
+   *
+   * @default for holds what they can cost: an image as the provider's preset counts the largest (16,384 without a preset), 50 a second
+   * of audio (of 1,000 bytes), a file a token a byte and 20,000, and of one that isn't in the request itself the context window; for
+   * estimates 2,000, 50 (of 4,000 bytes) and 20,000
+   */
   readonly tokenBudgets?: Partial<TokenBudgets>;
+  /**
+   * Of an entry whose ID ends in a star: IDs that it doesn't serve, in which a `*` stands for any characters: `['openai/*-preview']`.
+   *
+   * @default none
+   */
+  readonly except?: readonly string[];
   /** Other IDs for it. Requests by them are charged and journaled under its own. */
   readonly aliases?: readonly string[];
   /**
@@ -109,6 +129,9 @@ export interface TargetOptions {
   readonly weight?: number;
 }
 
+/** What becomes of a model's `maxOutputTokens` in a request. */
+export type EnforceOutputLimit = 'lower' | 'insert';
+
 /** In which order a model's targets are tried. */
 export type Choice = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
 
@@ -130,6 +153,8 @@ export interface PriceQuestion {
 
 /** What a catalog knows of a model. */
 export interface CatalogEntry {
+  /** The catalog's own name for it. */
+  readonly name?: string;
   readonly pricing: Pricing;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;

@@ -1,5 +1,6 @@
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
+import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 
 /** An OpenAI-compatible API. */
@@ -45,9 +46,10 @@ export interface ProviderOptions {
   /** How its usage counts, where the numbers alone don't show it. */
   readonly usage?: UsageDialect;
   /**
-   * The field in which an output limit is inserted where the client gave none.
+   * The output limit that it is sure to obey: a limit that we insert has this name. Of a server without a preset, a limit that the
+   * client gives in the other field alone is not relied on: as much is held as without one.
    *
-   * @default 'max_tokens'
+   * @default what the preset's server obeys, else 'max_tokens'
    */
   readonly outputLimitField?: OutputLimitField;
   /**
@@ -95,6 +97,8 @@ export interface DiscoveryOptions {
   readonly contextWindow?: number;
   /** Where the list doesn't tell. @default the context window */
   readonly maxOutputTokens?: number;
+  /** As of a model's own entry. @default 'lower' */
+  readonly enforceOutputLimit?: EnforceOutputLimit;
   /**
    * How often the list is asked for, in ms; a tenth more or less, so that processes don't all ask at once.
    *

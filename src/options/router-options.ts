@@ -96,7 +96,7 @@ export interface ChatCompletionsRouterOptions {
   /**
    * Whether an answer that is no use costs nothing, even where the provider bills it: one without output and
    * without a reason for its end; one that ends in an error; one that breaks off before its end, unless its
-   * client left or ran out of credits. What the provider bills stands in the journal as `cost`.
+   * client left, stopped reading or ran out of credits. What the provider bills stands in the journal as `cost`.
    *
    * @default false: what was used or delivered is charged
    */

@@ -92,17 +92,26 @@ export function editedText(written: WrittenRequest, edits: RequestEdits): string
     else replace('stream_options', OPTIONS.get(options) ?? options);
   }
   if (edits.outputLimit) {
-    const { field, tokens } = edits.outputLimit;
+    const { field, tokens, inserts, moves } = edits.outputLimit;
     const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
     const limit = (name: string): number | undefined => {
       const value = valueOf(name) ?? 'null';
       return value === 'null' ? undefined : Number(value);
     };
     const [own, others] = [limit(field), limit(other)];
-    if (own === undefined && (others ?? Infinity) > tokens) {
-      if (valueOf(field) === undefined) added.push(`"${field}":${tokens}`);
-      else replace(field, String(tokens));
-      if (others !== undefined) replace(other, 'null');
+    if (own === undefined && (others === undefined ? inserts : moves)) {
+      const value = others !== undefined && others <= tokens ? others : tokens;
+      if (valueOf(field) !== undefined) {
+        replace(field, String(value));
+        if (others !== undefined) replace(other, 'null');
+      } else if (others === undefined) {
+        added.push(`"${field}":${value}`);
+      } else {
+        replace(other, String(value));
+        members = members.map((each) =>
+          each.name === other ? { ...each, name: field, key: `"${field}"` } : each,
+        );
+      }
     } else {
       if (own !== undefined && own > tokens) replace(field, String(tokens));
       if (others !== undefined && others > tokens) replace(other, String(tokens));

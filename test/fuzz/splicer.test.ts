@@ -105,6 +105,8 @@ function editsOf(random: Random): RequestEdits {
       outputLimit: {
         field: random.pick(['max_tokens', 'max_completion_tokens'] as const),
         tokens: random.pick([1, 3, 50, 1000]),
+        inserts: random.chance(0.7),
+        moves: random.chance(0.7),
       },
     }),
   };

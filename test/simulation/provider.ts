@@ -156,9 +156,12 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
       images: 0,
       audioBytes: 0,
       files: 0,
+      fileBytes: 0,
+      linkedFiles: 0,
       toolLists: 0,
     },
     budgets: MODEL.tokenBudgets,
+    bounds: MODEL.mediaBounds,
     contextWindow: MODEL.contextWindow,
     outputCap,
     modelOutputCap: MODEL_OUTPUT_TOKENS,
@@ -218,7 +221,7 @@ export function chunkOf({ stream }: Plan, tokens: number): Buffer {
 
 /** The end of an answer: its reason, its usage, and of a stream `[DONE]`. */
 export function lastChunkOf(plan: Plan, output: number): Buffer {
-  const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e12 } : toldUsage(plan, output);
+  const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e300 } : toldUsage(plan, output);
   const usage = told && { prompt_tokens: told.prompt, completion_tokens: told.output };
   if (!plan.stream) {
     return Buffer.from(`"},"finish_reason":"stop"}]${usage ? `,"usage":${JSON.stringify(usage)}` : ''}}`);

@@ -1,0 +1,195 @@
+import type { OutputLimitField } from '../options/provider-options.ts';
+
+/** What the server of a preset reads in a request that decides what an answer can cost. */
+export interface PresetFields {
+  /** The output limits that it obeys; the first is the one to insert. A limit in the other field is ignored or refused. */
+  readonly limits: readonly [OutputLimitField, ...OutputLimitField[]];
+  /** Its limit is one of the visible answer, and reasoning comes on top. */
+  readonly limitsAnswerOnly?: true;
+  /** Other names that it reads for an output limit, or for a number of answers. Each is refused. */
+  readonly others?: readonly string[];
+  /** The most tokens that one image of a prompt is, by how the model's name begins; `''` is every other model. */
+  readonly imageTokens: Readonly<Record<string, number>>;
+  /** Where that was read. */
+  readonly source: string;
+}
+
+/** GPT-4o mini counts 2,833 tokens and 5,667 for each of up to 8 tiles; GPT-5.4 takes up to 10,000 patches. */
+const OPENAI_IMAGES = { 'gpt-4o-mini': 48_169, 'ft:gpt-4o-mini': 48_169, '': 10_000 };
+/** 28 × 28 pixels a token, up to 16,384 of them: the most that a model with published weights takes by default. */
+const OPEN_IMAGES = { '': 16_384 };
+/** 258 tokens for each of up to 16 tiles; Gemini 3 takes 2,240 at most. */
+const GOOGLE_IMAGES = { '': 4128 };
+const ANTHROPIC_IMAGES = { '': 4784 };
+/** Gateways that serve all of them. */
+const ANY_IMAGES = { 'openai/gpt-4o-mini': 48_169, '': 16_384 };
+
+/** One row a preset, in their order. A new preset needs one: `npm run check` says so. */
+export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
+  anthropic: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    imageTokens: ANTHROPIC_IMAGES,
+    source: 'docs.claude.com: OpenAI SDK compatibility, Vision',
+  },
+  azure: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    imageTokens: OPENAI_IMAGES,
+    source: 'learn.microsoft.com: Azure OpenAI reference',
+  },
+  'azure-deployments': {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    // A deployment may have any name.
+    imageTokens: { '': 48_169 },
+    source: 'learn.microsoft.com: Azure OpenAI reference',
+  },
+  bedrock: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    others: ['max_gen_len', 'max_tokens_to_sample'],
+    imageTokens: OPEN_IMAGES,
+    source: 'docs.aws.amazon.com: Bedrock, OpenAI models; the other names: its native models',
+  },
+  cerebras: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/Cerebras/cerebras-cloud-sdk-node',
+  },
+  cloudflare: {
+    limits: ['max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/Portkey-AI/gateway: workers-ai',
+  },
+  cohere: {
+    limits: ['max_tokens'],
+    others: ['num_generations'],
+    imageTokens: OPEN_IMAGES,
+    source: 'docs.cohere.com: Compatibility API; the other name: its native API',
+  },
+  deepseek: {
+    limits: ['max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'api-docs.deepseek.com; github.com/earendil-works/pi/issues/8018',
+  },
+  fireworks: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/fw-ai-external/python-sdk',
+  },
+  gemini: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    others: ['max_output_tokens', 'maxOutputTokens', 'candidate_count', 'candidateCount'],
+    imageTokens: GOOGLE_IMAGES,
+    source: 'ai.google.dev: OpenAI compatibility, Media resolution; the other names: its native API',
+  },
+  groq: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/groq/groq-typescript',
+  },
+  huggingface: {
+    limits: ['max_tokens'],
+    others: ['max_new_tokens', 'best_of', 'num_return_sequences'],
+    imageTokens: OPEN_IMAGES,
+    source: 'huggingface.co/docs/inference-providers; the other names: text-generation-inference',
+  },
+  llamacpp: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    others: ['n_predict', 'n_cmpl'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/ggml-org/llama.cpp: tools/server/server-schema.cpp',
+  },
+  lmstudio: {
+    limits: ['max_tokens'],
+    others: ['n_predict', 'n_cmpl'],
+    imageTokens: OPEN_IMAGES,
+    source: 'lmstudio.ai/docs: OpenAI compatibility; the other names: llama.cpp, which it runs',
+  },
+  mistral: {
+    limits: ['max_tokens'],
+    imageTokens: { '': 4160 },
+    source: 'github.com/mistralai/client-ts; docs.mistral.ai: Vision',
+  },
+  moonshot: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'platform.moonshot.ai: Chat',
+  },
+  nvidia: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    others: ['best_of'],
+    imageTokens: OPEN_IMAGES,
+    source: 'docs.nvidia.com: NIM for LLMs, which runs vLLM',
+  },
+  ollama: {
+    limits: ['max_tokens'],
+    others: ['num_predict'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/ollama/ollama: openai/openai.go; the other name: its native API',
+  },
+  openai: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    others: ['max_output_tokens', 'best_of'],
+    imageTokens: OPENAI_IMAGES,
+    source: 'platform.openai.com: Chat, Images and vision; the other names: Responses and Completions',
+  },
+  openrouter: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    others: ['max_output_tokens'],
+    imageTokens: ANY_IMAGES,
+    source: 'github.com/OpenRouterTeam/typescript-sdk; the other name: its Responses',
+  },
+  perplexity: {
+    limits: ['max_tokens'],
+    others: ['max_output_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'docs.perplexity.ai: Chat Completions; the other name: its Responses',
+  },
+  qwen: {
+    limits: ['max_tokens'],
+    limitsAnswerOnly: true,
+    others: ['max_new_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'alibabacloud.com/help/en/model-studio: Qwen API, Deep thinking',
+  },
+  sambanova: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    others: ['max_tokens_to_generate'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/sambanova/sambanova-python; the other name: its older API',
+  },
+  together: {
+    limits: ['max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/togethercomputer/together-typescript',
+  },
+  vercel: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    others: ['max_output_tokens', 'maxOutputTokens'],
+    imageTokens: ANY_IMAGES,
+    source: 'vercel.com/docs/ai-gateway: OpenAI-compatible API; the other names: the AI SDK and Responses',
+  },
+  vertex: {
+    limits: ['max_tokens', 'max_completion_tokens'],
+    others: ['max_output_tokens', 'maxOutputTokens', 'candidate_count', 'candidateCount'],
+    // Models of other makers have their names before a slash.
+    imageTokens: { 'google/': 4128, '': 16_384 },
+    source: 'cloud.google.com: Chat Completions on Vertex AI; the other names: its native API',
+  },
+  vllm: {
+    limits: ['max_completion_tokens', 'max_tokens'],
+    others: ['best_of'],
+    imageTokens: OPEN_IMAGES,
+    source: 'github.com/vllm-project/vllm: entrypoints/openai/chat_completion/protocol.py',
+  },
+  xai: {
+    // `max_tokens` does not count reasoning.
+    limits: ['max_completion_tokens'],
+    others: ['max_output_tokens'],
+    imageTokens: { '': 1792 },
+    source: 'docs.x.ai: REST reference, Image understanding; github.com/xai-org/xai-proto',
+  },
+  zhipu: {
+    limits: ['max_tokens'],
+    imageTokens: OPEN_IMAGES,
+    source: 'docs.bigmodel.cn: Chat completions',
+  },
+};
