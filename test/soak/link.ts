@@ -14,6 +14,8 @@ interface Pair {
   server: Socket;
   /** Bytes were lost: it can't go on. */
   isBroken: boolean;
+  /** What is on its way, by who gets it: nothing overtakes what was sent before it. */
+  readonly late: { readonly client: Buffer[]; readonly server: Buffer[] };
 }
 
 /** So long without an answer, all that was asked has been answered. */
@@ -80,7 +82,7 @@ export class Link {
 
   #join(client: Socket): void {
     if (this.#state === 'refuse') return void client.resetAndDestroy();
-    const pair: Pair = { client, server: client, isBroken: false };
+    const pair: Pair = { client, server: client, isBroken: false, late: { client: [], server: [] } };
     this.#pairs.add(pair);
     client.setNoDelay(true);
     client.on('error', () => {});
@@ -88,7 +90,7 @@ export class Link {
       this.#pairs.delete(pair);
       pair.server.destroy();
     });
-    client.on('data', (bytes) => this.#pass(pair, bytes, () => pair.server));
+    client.on('data', (bytes) => this.#pass(pair, bytes, 'server'));
     this.#lead(pair);
     if (this.#state === 'hold') pauseBoth(pair);
   }
@@ -105,14 +107,19 @@ export class Link {
     });
     server.on('data', (bytes) => {
       if (this.#state === 'mute') pair.isBroken = true;
-      else this.#pass(pair, bytes, () => pair.client);
+      else this.#pass(pair, bytes, 'client');
     });
   }
 
-  #pass(pair: Pair, bytes: Buffer, to: () => Socket): void {
+  #pass(pair: Pair, bytes: Buffer, to: 'client' | 'server'): void {
     if (pair.isBroken) return;
-    if (this.#state === 'slow') setTimeout(() => to().write(bytes), this.#slowMs);
-    else to().write(bytes);
+    const late = pair.late[to];
+    if (this.#state !== 'slow' && late.length === 0) return void pair[to].write(bytes);
+    late.push(bytes);
+    setTimeout(() => {
+      const first = late.shift();
+      if (first) pair[to].write(first);
+    }, this.#slowMs);
   }
 }
 
