@@ -132,6 +132,7 @@ export async function completion(
         clientHeaders: exchange.headers,
         body: splice,
         lacksUsage: request.edits.includeUsage !== undefined,
+        deniesUsage: request.includeUsage === false,
         ownKey: ownKey(provider.name),
         client,
         drain,

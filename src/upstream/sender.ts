@@ -22,6 +22,8 @@ export interface Parcel {
   readonly body: (includeUsage: boolean) => Pieces;
   /** It streams, and the client did not ask for usage. */
   readonly lacksUsage: boolean;
+  /** The client wrote `include_usage: false`. */
+  readonly deniesUsage: boolean;
   /** The client's own key for the provider; undefined where the operator's is used. */
   readonly ownKey: string | undefined;
   readonly client: Client;
@@ -68,7 +70,10 @@ export class Sender {
 
   /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
   send(parcel: Parcel): Promise<Sent> {
-    const asksUsage = parcel.lacksUsage && this.#usageOption.isTakenBy(parcel.target);
+    const { target, lacksUsage, deniesUsage } = parcel;
+    // A provider that sends it unasked may still leave it out for a client that says so.
+    const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
+    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isTakenBy(target));
     return asksUsage ? this.#sendAskingUsage(parcel) : this.#sendWithKey(parcel, false);
   }
 
