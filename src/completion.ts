@@ -129,6 +129,7 @@ export async function completion(
     try {
       const sent = await services.sender.send({
         target,
+        account: caller.account,
         clientHeaders: exchange.headers,
         body: splice,
         lacksUsage: request.edits.includeUsage !== undefined,
@@ -168,7 +169,9 @@ export async function completion(
       outcome = { ...outcome, dispatched: false };
       observation?.attemptFailed(error);
     };
-    delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain, onFailed });
+    const { account } = caller;
+    const journey = { targets, client, account, send, drain: () => drain, onFailed };
+    delivery = await services.failover.firstAnswer(journey);
     read.body = [];
     const { target, answer } = delivery;
     const meter = new UsageMeter(target.provider.usage);
@@ -176,7 +179,7 @@ export async function completion(
     const brake = growthOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
     const { onBreak, heartbeatMs } = settings;
-    const mustMarkEnd = services.endMarks.expectedOf(target);
+    const mustMarkEnd = services.endMarks.expectedOf(target, caller.account);
     const { status } = answer;
     const lateHeaders = settings.costHeader
       ? (): Record<string, string> =>
@@ -186,7 +189,7 @@ export async function completion(
     const headers = model.lifecycle ? { ...hold.headers, ...model.lifecycle.headers } : hold.headers;
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput, firstByteAt } = end;
-    services.endMarks.learn(target, meter);
+    services.endMarks.learn(target, meter, caller.account);
     const delivered = end.withheld ? brake?.delivered : undefined;
     const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
     outcome = { ending, target, dispatched: true, answer: relayed };
@@ -251,7 +254,7 @@ function askFor(
   const models = [priced(first), ...fallbacks.map(priced)] as const;
   const model = combined(models);
   const quote = quoteRequest(request, model);
-  return { caller, model, quote, targets: targetsOf(models, quote, health), ownKey };
+  return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), ownKey };
 }
 
 /** Before they are asked for: who may not use a model doesn't learn whether there is one. */

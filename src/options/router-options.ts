@@ -275,7 +275,7 @@ export interface RetryOptions {
   readonly firstEventWaitMs?: number;
 }
 
-/** When a target that keeps failing is set aside, to be asked after all others. */
+/** When a target that keeps failing is set aside, to be asked after all others, for an account, or for all once three met with it. */
 export interface HealthCheckOptions {
   /**
    * So many failures in a row set it aside.

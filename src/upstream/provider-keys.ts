@@ -1,5 +1,6 @@
 import { withTimeout } from '../async/timeout.ts';
 import { UpstreamError } from '../errors.ts';
+import { Evidence } from '../evidence.ts';
 import type { Provider } from '../models/providers.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 
@@ -11,13 +12,18 @@ export interface ProviderKey {
    * @throws {UpstreamError} if it is missing, late or broken; where it has to be waited for, the promise rejects
    */
   read(): string | Promise<string>;
-  /** The provider refused it, or it can't be had: others are used for a while. */
-  setAside(): void;
+  /** The provider refused it, or it can't be had: others are used for a while, by all once several accounts met with that. */
+  setAside(account?: string): void;
+  /** The provider took it: whatever a request was refused for, it was not the key. */
+  worked(): void;
   /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
   readonly name: string;
   /** Only then is setting it aside of use. */
   readonly isOneOfSeveral: boolean;
 }
+
+/** The router's own requests, for lists of models. */
+const OPERATOR = '';
 
 /** How long a key that failed is not used while there are others. */
 const ASIDE_MS = 60_000;
@@ -33,12 +39,12 @@ export class ProviderKeys {
 
   /**
    * The keys to try one request with, in this order: the one whose turn it is, then the others, without those
-   * set aside; where all are, the one that failed longest ago. Empty for a provider that takes none.
+   * set aside for its account; where all are, the one that failed longest ago. Empty for a provider that takes none.
    */
-  turn(provider: Provider): readonly ProviderKey[] {
+  turn(provider: Provider, account: string = OPERATOR): readonly ProviderKey[] {
     let ring = this.#rings.get(provider);
     if (!ring) this.#rings.set(provider, (ring = new Ring(provider, this.#now)));
-    return ring.turn();
+    return ring.turn(account);
   }
 }
 
@@ -55,13 +61,13 @@ class Ring {
     );
   }
 
-  turn(): readonly ProviderKey[] {
+  turn(account: string): readonly ProviderKey[] {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
     const from = this.#next++ % keys.length;
     const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
-    const usable = inTurn.filter(({ failedAt }) => failedAt === undefined || now - failedAt >= ASIDE_MS);
+    const usable = inTurn.filter((key) => key.isUsableBy(account, now));
     if (usable.length > 0) return usable;
     return [inTurn.reduce((oldest, key) => ((key.failedAt ?? 0) < (oldest.failedAt ?? 0) ? key : oldest))];
   }
@@ -73,6 +79,7 @@ class RingKey implements ProviderKey {
   readonly #provider: Provider;
   readonly #source: ApiKeySource;
   readonly #now: () => number;
+  readonly #refused = new Evidence();
   failedAt: number | undefined;
 
   constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
@@ -115,8 +122,21 @@ class RingKey implements ProviderKey {
     return Object.assign(missingKey(this.#provider.name), { cause });
   }
 
-  setAside(): void {
+  isUsableBy(account: string, now: number): boolean {
+    return (
+      this.failedAt === undefined || now - this.failedAt >= ASIDE_MS || !this.#refused.countsFor(account)
+    );
+  }
+
+  setAside(account: string = OPERATOR): void {
     this.failedAt = this.#now();
+    this.#refused.add(account);
+  }
+
+  worked(): void {
+    if (this.failedAt === undefined) return;
+    this.failedAt = undefined;
+    this.#refused.clear();
   }
 }
 
