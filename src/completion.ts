@@ -23,6 +23,7 @@ import type { Hold } from './holds/hold.ts';
 import type { Place } from './in-flight.ts';
 import type { Ending, IdempotencyKey } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
+import type { Correction } from './metering/correction.ts';
 import type { Quote } from './metering/estimate.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
@@ -30,6 +31,7 @@ import { askedModels, combined, mayUse } from './models/asked-models.ts';
 import { type CallerMarkups, withCallerMarkup } from './models/caller-markup.ts';
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
+import type { PerTarget } from './models/per-target.ts';
 import type { ModelPatterns } from './options/model-patterns.ts';
 import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
@@ -39,6 +41,7 @@ import { targetsOf } from './upstream/choice.ts';
 import type { EndMarks } from './upstream/end-marks.ts';
 import type { Delivery, Failover } from './upstream/failover.ts';
 import type { Health } from './upstream/health.ts';
+import { isReadOn } from './upstream/left-answers.ts';
 import type { Sender } from './upstream/sender.ts';
 
 export interface CompletionServices {
@@ -52,6 +55,8 @@ export interface CompletionServices {
   readonly health: Health;
   readonly failover: Failover;
   readonly endMarks: EndMarks;
+  /** What was learned of each target's tokens. */
+  readonly corrections: PerTarget<Correction>;
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
   readonly drains: Drains;
@@ -77,8 +82,9 @@ export async function completion(
 ): Promise<void> {
   const { settings } = services;
   const { observation } = live;
+  const { account } = caller;
   const startedAt = performance.now();
-  live.account = caller.account;
+  live.account = account;
   live.key = caller.key;
 
   const name = idempotencyKeyOf(exchange.headers);
@@ -117,7 +123,9 @@ export async function completion(
     attempt = undefined;
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
-    drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
+    drain = new Drain(services.drains, `${account} ${caller.key}`, () =>
+      isReadOn(target, account, services.corrections.of(target)),
+    );
     const splice = (includeUsage: boolean): Pieces =>
       spliceRequest(read.body, request, {
         ...(target.model !== request.model && { model: target.model }),
@@ -129,7 +137,7 @@ export async function completion(
     try {
       const sent = await services.sender.send({
         target,
-        account: caller.account,
+        account,
         clientHeaders: exchange.headers,
         body: splice,
         lacksUsage: request.edits.includeUsage !== undefined,
@@ -169,7 +177,6 @@ export async function completion(
       outcome = { ...outcome, dispatched: false };
       observation?.attemptFailed(error);
     };
-    const { account } = caller;
     const journey = { targets, client, account, send, drain: () => drain, onFailed };
     delivery = await services.failover.firstAnswer(journey);
     read.body = [];
@@ -179,7 +186,7 @@ export async function completion(
     const brake = growthOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
     const { onBreak, heartbeatMs } = settings;
-    const mustMarkEnd = services.endMarks.expectedOf(target, caller.account);
+    const mustMarkEnd = services.endMarks.expectedOf(target, account);
     const { status } = answer;
     const lateHeaders = settings.costHeader
       ? (): Record<string, string> =>
@@ -189,7 +196,7 @@ export async function completion(
     const headers = model.lifecycle ? { ...hold.headers, ...model.lifecycle.headers } : hold.headers;
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput, firstByteAt } = end;
-    services.endMarks.learn(target, meter, caller.account);
+    services.endMarks.learn(target, meter, account);
     const delivered = end.withheld ? brake?.delivered : undefined;
     const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt };
     outcome = { ending, target, dispatched: true, answer: relayed };

@@ -28,7 +28,8 @@ export interface Provider extends Address {
   readonly streamUsage: StreamUsage;
   readonly usage: UsageDialect;
   readonly outputLimitField: OutputLimitField;
-  readonly onClientGone: OnClientGone;
+  /** Undefined where it depends on the target. */
+  readonly onClientGone: OnClientGone | undefined;
   /** Undefined where it has to be learned. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
@@ -130,12 +131,7 @@ function resolveBehavior(
   given: ProviderOptions | Preset,
   option: string,
 ): Pick<Provider, 'streamUsage' | 'usage' | 'outputLimitField' | 'onClientGone'> {
-  const {
-    streamUsage = 'option',
-    usage = {},
-    outputLimitField = 'max_tokens',
-    onClientGone = 'abort',
-  } = given;
+  const { streamUsage = 'option', usage = {}, outputLimitField = 'max_tokens', onClientGone } = given;
   if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
     throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
   }
@@ -149,7 +145,7 @@ function resolveBehavior(
   if (outputLimitField !== 'max_tokens' && outputLimitField !== 'max_completion_tokens') {
     throw wrong(`${option}.outputLimitField`, "'max_tokens' or 'max_completion_tokens'", outputLimitField);
   }
-  if (onClientGone !== 'abort' && onClientGone !== 'drain') {
+  if (onClientGone !== undefined && onClientGone !== 'abort' && onClientGone !== 'drain') {
     throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
   }
   return { streamUsage, usage, outputLimitField, onClientGone };

@@ -53,11 +53,11 @@ export interface ProviderOptions {
   readonly outputLimitField?: OutputLimitField;
   /**
    * What becomes of an answer whose client has left: `abort` closes the connection to the provider, and what
-   * was delivered is charged; `drain` reads on to learn its usage, for providers that bill the whole answer
-   * all the same, and that is charged, at most the hold. 32 answers are drained at a time, for at most 120
-   * seconds each; what would be more is aborted.
+   * was delivered is charged, by estimate; `drain` reads on to learn its usage, and that is charged, as if the
+   * client had stayed. Of one key 32 answers are read on at a time, others wait for their turn.
    *
-   * @default 'abort', and for the presets of such providers 'drain'
+   * @default 'drain' for presets of providers that bill the whole answer all the same, and for models that reason without
+   * showing it, by their names or by what their answers have counted; 'abort' for the others
    */
   readonly onClientGone?: OnClientGone;
   /**

@@ -226,7 +226,7 @@ export type OrphanPolicy = 'checkpoint' | 'release' | 'capture';
 export interface DisconnectOptions {
   /**
    * What is charged to a client that leaves after its request went out and before any output came:
-   * `input`, the prompt, or `free`, nothing, which lets clients have work done for nothing.
+   * `input`, the prompt and what answers of its target hide on average, or `free`, nothing, which lets clients have work done for nothing.
    *
    * @default 'input'
    */

@@ -181,3 +181,65 @@ describe('a customer whose requests fail', () => {
     expect(await keysOf(4)).toEqual(['Bearer sk-1', 'Bearer sk-1', 'Bearer sk-2', 'Bearer sk-2']);
   });
 });
+
+describe('a customer whose answers count less than they show', () => {
+  const PROMPT = 'x'.repeat(4000);
+  const ASKED = { messages: [{ role: 'user', content: PROMPT }] };
+  const answerOf = (counted: number | undefined): Script =>
+    stream(
+      chunk('y'.repeat(4000), 'stop'),
+      ...(counted === undefined
+        ? []
+        : [chunk({ choices: [], usage: { prompt_tokens: counted, completion_tokens: counted } })]),
+      DONE,
+    );
+  /** The prompt is estimated at 1,010 tokens with its role and its message's own, the answer at 1,000. */
+  const ESTIMATE = '0.00401';
+
+  it('halves the estimates of none, nor its own, with a hundred prompts', async () => {
+    gateway = await startGateway();
+    const victim = await customer('victim');
+    gateway.provider.script = answerOf(500);
+    for (let i = 0; i < 100; i++) await ask(gateway, ASKED);
+    gateway.provider.script = answerOf(undefined);
+    expect(await ask(victim, ASKED)).toMatchObject({ charged: ESTIMATE, usageSource: 'estimated' });
+    expect(await ask(gateway, ASKED)).toMatchObject({ charged: ESTIMATE, usageSource: 'estimated' });
+  });
+
+  it('has one voice among three', async () => {
+    gateway = await startGateway();
+    const [b, c, victim] = [await customer('b'), await customer('c'), await customer('victim')];
+    gateway.provider.script = answerOf(1010);
+    for (const each of [b, c]) await ask(each, ASKED);
+    gateway.provider.script = answerOf(500);
+    for (let i = 0; i < 100; i++) await ask(gateway, ASKED);
+    gateway.provider.script = answerOf(undefined);
+    const { charged } = await ask(victim, ASKED);
+    expect(Number(charged)).toBeGreaterThanOrEqual(Number(ESTIMATE));
+    expect(Number(charged)).toBeLessThan(1.01 * Number(ESTIMATE));
+  });
+});
+
+describe('a customer whose streams say that they are over', () => {
+  const marked = stream(chunk('Hi', 'stop'), DONE);
+  const unmarked = stream(chunk('Hi'));
+
+  it('has none of the others taken for cut, and three of them have', async () => {
+    gateway = await startGateway();
+    const [b, c, victim] = [await customer('b'), await customer('c'), await customer('victim')];
+    const ending = async (who: Customer): Promise<string> => {
+      gateway.provider.script = unmarked;
+      return (await ask(who)).ending;
+    };
+    for (const [who, others] of [
+      [gateway, 'finished'],
+      [b, 'finished'],
+      [c, 'upstream_cut'],
+    ] as const) {
+      gateway.provider.script = marked;
+      await ask(who);
+      expect(await ending(victim)).toBe(others);
+      expect(await ending(who)).toBe('upstream_cut');
+    }
+  });
+});
