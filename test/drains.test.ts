@@ -4,6 +4,7 @@ import { Drain, Drains } from '../src/http/drains.ts';
 import { ClientGone } from '../src/http/exchange.ts';
 import { PRESETS } from '../src/models/presets.ts';
 import { resolveProvider } from '../src/models/providers.ts';
+import { reasonsSilently } from '../src/models/silent-reasoning.ts';
 import { resolveSettings } from '../src/settings.ts';
 import { chunk, DONE, hang, reset, type Script, stream } from '../src/testing.ts';
 import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
@@ -95,6 +96,31 @@ describe('a provider', () => {
   it('can be said to be otherwise than its preset', () => {
     expect(resolved('groq', { onClientGone: 'abort' })).toBe('abort');
     expect(resolved('openai', { onClientGone: 'drain' })).toBe('drain');
+  });
+});
+
+describe('a model', () => {
+  it.each([
+    ...['o1', 'o3-mini', 'o4-mini-2025-04-16', 'gpt-5', 'openai/gpt-5.1', 'GPT-5-nano', 'codex-mini-latest'],
+    ...['gemini-2.5-pro', 'google/gemini-3-flash', 'grok-4', 'xai/grok-4.1-fast-reasoning'],
+  ])('is known to reason silently: %s', (name) => {
+    expect(reasonsSilently(name)).toBe(true);
+  });
+
+  it.each([
+    ...[
+      'gpt-4o',
+      'gpt-oss-120b',
+      'gpt-5-chat-latest',
+      'openai/gpt-5.1-chat',
+      'o',
+      'o3x',
+      'ollama',
+      'o1/other',
+    ],
+    ...['gemini-2.0-flash', 'grok-3-mini', 'grok-4-fast-non-reasoning', 'deepseek-reasoner', 'claude-opus-4'],
+  ])('is not: %s', (name) => {
+    expect(reasonsSilently(name)).toBe(false);
   });
 });
 
