@@ -23,6 +23,7 @@ import type { Hold } from './holds/hold.ts';
 import type { Place } from './in-flight.ts';
 import type { Ending, IdempotencyKey } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
+import type { Correction } from './metering/correction.ts';
 import type { Quote } from './metering/estimate.ts';
 import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
@@ -30,6 +31,7 @@ import { askedModels, combined, mayUse } from './models/asked-models.ts';
 import { type CallerMarkups, withCallerMarkup } from './models/caller-markup.ts';
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
+import type { PerTarget } from './models/per-target.ts';
 import type { ModelPatterns } from './options/model-patterns.ts';
 import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
@@ -39,6 +41,7 @@ import { targetsOf } from './upstream/choice.ts';
 import type { EndMarks } from './upstream/end-marks.ts';
 import type { Delivery, Failover } from './upstream/failover.ts';
 import type { Health } from './upstream/health.ts';
+import { isReadOn } from './upstream/left-answers.ts';
 import type { Sender } from './upstream/sender.ts';
 
 export interface CompletionServices {
@@ -52,6 +55,8 @@ export interface CompletionServices {
   readonly health: Health;
   readonly failover: Failover;
   readonly endMarks: EndMarks;
+  /** What was learned of each target's tokens. */
+  readonly corrections: PerTarget<Correction>;
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
   readonly drains: Drains;
@@ -77,8 +82,9 @@ export async function completion(
 ): Promise<void> {
   const { settings } = services;
   const { observation } = live;
+  const { account } = caller;
   const startedAt = performance.now();
-  live.account = caller.account;
+  live.account = account;
   live.key = caller.key;
 
   const name = idempotencyKeyOf(exchange.headers);
@@ -117,7 +123,9 @@ export async function completion(
     attempt = undefined;
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
-    drain = provider.onClientGone === 'drain' ? new Drain(services.drains) : undefined;
+    drain = new Drain(services.drains, `${account} ${caller.key}`, () =>
+      isReadOn(target, account, services.corrections.of(target)),
+    );
     const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
     const splice = (includeUsage: boolean): Pieces =>
       spliceRequest(read.body, request, {
@@ -128,9 +136,11 @@ export async function completion(
     try {
       const sent = await services.sender.send({
         target,
+        account,
         clientHeaders: exchange.headers,
         body: splice,
         lacksUsage: request.edits.includeUsage !== undefined,
+        deniesUsage: request.includeUsage === false,
         ownKey: ownKey(provider.name),
         client,
         drain,
@@ -166,7 +176,8 @@ export async function completion(
       outcome = { ...outcome, dispatched: false };
       observation?.attemptFailed(error);
     };
-    delivery = await services.failover.firstAnswer({ targets, client, send, drain: () => drain, onFailed });
+    const journey = { targets, client, account, send, drain: () => drain, onFailed };
+    delivery = await services.failover.firstAnswer(journey);
     read.body = [];
     const { target, answer } = delivery;
     const meter = new UsageMeter(target.provider.usage);
@@ -174,7 +185,7 @@ export async function completion(
     const brake = growthOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
     const { onBreak, heartbeatMs } = settings;
-    const mustMarkEnd = services.endMarks.expectedOf(target);
+    const mustMarkEnd = services.endMarks.expectedOf(target, account);
     const { status } = answer;
     const lateHeaders = settings.costHeader
       ? (): Record<string, string> =>
@@ -188,7 +199,7 @@ export async function completion(
     };
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput, firstByteAt, stalled } = end;
-    services.endMarks.learn(target, meter);
+    services.endMarks.learn(target, meter, account);
     const delivered = end.withheld ? brake?.delivered : undefined;
     const relayed = { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled };
     outcome = { ending, target, dispatched: true, answer: relayed };
@@ -253,7 +264,7 @@ function askFor(
   const models = [priced(first), ...fallbacks.map(priced)] as const;
   const model = combined(models);
   const quote = quoteRequest(request, model);
-  return { caller, model, quote, targets: targetsOf(models, quote, health), ownKey };
+  return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), ownKey };
 }
 
 /** Before they are asked for: who may not use a model doesn't learn whether there is one. */

@@ -52,6 +52,9 @@ export interface ConsumptionTerms {
   readonly quote: Quote;
   /** What is held. */
   readonly held: NanoDollars;
+  /** Whose request it is. */
+  readonly account: string;
+  /** Of the target. */
   readonly correction: Correction;
   readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
 }
@@ -66,14 +69,14 @@ export interface ConsumptionTerms {
  * | with an error in place of an answer, without usage | nothing |
  * | with an error after some output, without usage | the estimate of the prompt and of what was delivered |
  * | without usage | the estimate of the prompt and of what was delivered |
- * | client gone, before output | the estimate of the prompt; with `disconnect.beforeOutput: 'free'` nothing |
+ * | client gone, before output | the estimate of the prompt and of what is hidden; with `disconnect.beforeOutput: 'free'` nothing |
  * | client gone, in mid-answer | the usage told so far, else the estimate of the prompt and of what was delivered |
- * | client gone, the rest drained | the usage, else the estimate of the prompt and of what was read |
+ * | client gone, the rest drained | the usage, as if it had stayed, else the estimate of the prompt and of what was read |
  * | credits exhausted | the prompt and what was delivered |
  * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless its client had stopped reading |
  *
- * An estimate never charges more than was held; nor does an answer that its client did not have to the
- * end. What is free is posted as a charge of 0 where it is known what the
+ * An estimate of what was delivered or read has in it what answers of its target hide on average, and never charges more
+ * than was held. What is free is posted as a charge of 0 where it is known what the
  * provider bills for it, so that the loss is in the books.
  */
 export function consumptionOf(outcome: Outcome, terms: ConsumptionTerms): Consumption | undefined {
@@ -82,20 +85,28 @@ export function consumptionOf(outcome: Outcome, terms: ConsumptionTerms): Consum
   return consumption.cost ? { ...consumption, charge: 0n } : undefined;
 }
 
-/** A finished answer that told its usage shows how good the estimates of its model are. */
-export function learnFrom({ ending, answer }: Outcome, { quote, correction }: ConsumptionTerms): void {
-  if (ending !== 'finished' || !answer || !isSuccess(answer.status) || answer.meter.failed) return;
-  const { usage, delivered } = answer.meter;
-  if (usage && isPlausible(usage, quote)) correction.learn(quote, outputTokensEstimate(delivered), usage);
+/** An answer that told its usage at its end shows how good the estimates of its target are, also where its client had left. */
+export function learnFrom(
+  { ending, answer }: Outcome,
+  { quote, account, correction }: ConsumptionTerms,
+): void {
+  if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
+  const { usage, delivered, finished } = answer.meter;
+  if (ending !== 'finished' && !(ending === 'client_gone' && finished)) return;
+  if (usage && isPlausible(usage, quote)) correction.learn(account, quote, delivered, usage);
 }
 
 function consumed(
   { ending, target, dispatched, answer }: Outcome,
-  { quote, held, correction }: ConsumptionTerms,
+  { quote, held, account, correction }: ConsumptionTerms,
 ): Consumption | undefined {
   const left = ending === 'client_gone' && dispatched;
-  const prompt = correction.prompt(quote.promptTokens);
-  if (!answer) return left ? atMost(held, priced(textUsage(prompt, 0), target, 'estimated')) : undefined;
+  /** Of so many tokens of text; of none, something may be hidden only where a client did not wait for any. */
+  const estimate = (seen: number): Usage => {
+    const output = seen > 0 || left ? correction.output(account, seen) : 0;
+    return textUsage(correction.prompt(account, quote.promptTokens), output);
+  };
+  if (!answer) return left ? atMost(held, priced(estimate(0), target, 'estimated')) : undefined;
 
   const { meter, delivered } = answer;
   const told = meter.usage;
@@ -103,26 +114,24 @@ function consumed(
   if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream');
 
   const seen = outputTokensEstimate(meter.delivered);
-  const output = correction.output(seen);
   // Counts from the middle of an answer may lag behind what was delivered since.
-  const lags = ending !== 'finished' && !meter.finished && output > (usage?.completionTokens ?? 0);
+  const mayLag = usage && ending !== 'finished' && !meter.finished;
+  const lags = mayLag && correction.shown(account, seen) > usage.completionTokens;
   if (!usage && seen === 0) {
     if (meter.failed || !(left || answer.stalled === true || (ending === 'finished' && meter.finished)))
       return undefined;
   }
-  const consumption = priced(
-    usage ? (lags ? { ...usage, completionTokens: output } : usage) : textUsage(prompt, output),
-    target,
-    usage && !lags ? 'upstream' : 'estimated',
-  );
+  const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
+  const source = usage && !lags ? 'upstream' : 'estimated';
+  const consumption = priced(counted ?? estimate(seen), target, source);
   if (delivered) {
-    const tokens = Math.max(correction.output(delivered.estimated), delivered.told);
+    const tokens = Math.max(correction.output(account, delivered.estimated), delivered.told);
     return atMost(held, {
       ...priced(shortened(consumption.usage, tokens), target, 'estimated'),
       cost: consumption.cost,
     });
   }
-  return usage && !lags && !left ? consumption : atMost(held, consumption);
+  return source === 'upstream' ? consumption : atMost(held, consumption);
 }
 
 /** What the client does not pay for, though it was consumed. */

@@ -22,8 +22,10 @@ import { ModelDiscovery } from './discovery.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
 import { RecordedResponse } from './http/recorded-response.ts';
+import { Correction } from './metering/correction.ts';
 import { CallerMarkups } from './models/caller-markup.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from './models/catalog.ts';
+import { PerTarget } from './models/per-target.ts';
 import type { ChatCompletionsRouterOptions } from './options/router-options.ts';
 import { checkRecord, resolveSettings, type Settings } from './settings.ts';
 import { endpointOf, route } from './routes.ts';
@@ -113,7 +115,17 @@ export function createPacedRouter(
     now: () => clock.now(),
     keepsWhileAway: settings.offlineAllowance !== undefined,
   });
-  const settlements = new Settlements({ store, clock, settings, onSettled, onError, tell, ...pace });
+  const corrections = new PerTarget(() => new Correction());
+  const settlements = new Settlements({
+    store,
+    clock,
+    corrections,
+    settings,
+    onSettled,
+    onError,
+    tell,
+    ...pace,
+  });
   const { journalDays, usageDays } = settings;
   const housekeeping = new Housekeeping({ store, tell, onError, journalDays, usageDays });
   const agents = new Agents();
@@ -148,6 +160,7 @@ export function createPacedRouter(
     health,
     failover: new Failover(health, settings.retries),
     endMarks: new EndMarks(),
+    corrections,
     running,
     drains,
     onError,

@@ -17,6 +17,7 @@ import {
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
 import { clockOf, type StoreClock } from './ledger/store-clock.ts';
 import { Correction } from './metering/correction.ts';
+import { PerTarget } from './models/per-target.ts';
 import { firstHold, type Quote } from './metering/estimate.ts';
 import type { Model } from './models/catalog.ts';
 import type { Settings } from './settings.ts';
@@ -38,6 +39,8 @@ export interface SettlementsOptions {
   readonly store: LedgerStore;
   /** Learns from every admit. @default clockOf(store) */
   readonly clock?: StoreClock;
+  /** What is learned of tokens. @default nothing at first */
+  readonly corrections?: PerTarget<Correction>;
   readonly settings: Pick<Settings, 'holdMode' | 'onOrphan' | 'disconnect' | 'emptyAnswerIsFree'>;
   /** How long a hold lives without a sign of life. @default 120000 */
   readonly leaseMs?: number;
@@ -78,8 +81,7 @@ export class Settlements {
   readonly #options: SettlementsOptions;
   readonly #keeper: HoldKeeper;
   readonly #heartbeat: Heartbeat;
-  /** By the model's ID, or the wildcard that it comes of. */
-  readonly #corrections = new Map<string, Correction>();
+  readonly #corrections: PerTarget<Correction>;
   readonly #posting = new InFlight<Posting>();
   /** Holds of nothing, of accounts that there are not. */
   readonly #unbooked = new WeakSet<Hold>();
@@ -90,6 +92,7 @@ export class Settlements {
     this.#options = options;
     const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
     this.#clock = options.clock ?? clockOf(store);
+    this.#corrections = options.corrections ?? new PerTarget(() => new Correction());
     this.#heartbeat = new Heartbeat(heartbeatMs);
     this.#keeper = {
       store,
@@ -222,11 +225,9 @@ export class Settlements {
   }
 
   #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ConsumptionTerms {
-    // Not the hold's model: where a client chose several, another one may have answered.
-    const modelId = target.wildcard ?? target.modelId;
-    let correction = this.#corrections.get(modelId);
-    if (!correction) this.#corrections.set(modelId, (correction = new Correction()));
-    return { quote: terms.quote, held: amount, correction, policy: this.#options.settings };
+    const { quote, caller } = terms;
+    const correction = this.#corrections.of(target);
+    return { quote, held: amount, account: caller.account, correction, policy: this.#options.settings };
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Consumption, answered: Answered): Promise<void> {

@@ -9,7 +9,7 @@ import { PRESETS } from '../src/models/presets.ts';
 
 const SRC = new URL('../src', import.meta.url).pathname;
 
-const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'lend-require.ts', 'json', 'ledger'];
+const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'evidence.ts', 'lend-require.ts', 'json', 'ledger'];
 const LOW = [
   'metering',
   'settings.ts',
@@ -26,6 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   async: [],
   'in-flight.ts': [],
+  'evidence.ts': [],
   'lend-require.ts': [],
   'live-request.ts': ['observation.ts', 'ledger'],
   json: [],

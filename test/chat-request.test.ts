@@ -39,13 +39,8 @@ describe('the values that the router acts on', () => {
     ['true', true],
     ['false', false],
     ['null', undefined],
-    ['"x"', undefined],
   ])('says what include_usage %s means', (value, includeUsage) => {
     expect(scan(request(`"stream_options":{"include_usage":${value}}`)).includeUsage).toBe(includeUsage);
-  });
-
-  it('leaves junk in stream_options alone', () => {
-    expect(scan(request('"stream":true,"stream_options":5')).includeUsage).toBeUndefined();
   });
 
   it('decodes escapes in keys and values', () => {
@@ -98,6 +93,7 @@ describe('a request that can not be used', () => {
     ['n', ['0', '129', '1.5', '-1', '"2"', 'true', '[1]']],
     ['max_tokens', ['0', '-5', '1.5', '1e400', '9007199254740992', '"5"', `1${'0'.repeat(2000)}`]],
     ['max_completion_tokens', ['0', '-0', '1e-400', 'false', '{}']],
+    ['stream_options', ['5', '""', 'true', '[]', '[{"include_usage":true}]']],
   ])('is refused for a wrong %s', (field, values) => {
     for (const value of values) {
       expect(refusal(request(`"${field}":${value}`)), `${field}: ${value}`).toMatchObject({
@@ -106,6 +102,19 @@ describe('a request that can not be used', () => {
       });
     }
   });
+
+  it.each(['0', '1', '"x"', '"no"', '[]', '{"include_usage":false}'])(
+    'is refused for include_usage %s, streaming or not',
+    (value) => {
+      for (const stream of [true, false]) {
+        const fields = `"stream":${stream},"stream_options":{"include_usage":${value}}`;
+        expect(refusal(request(fields))).toMatchObject({
+          code: 'invalid_type',
+          param: 'stream_options.include_usage',
+        });
+      }
+    },
+  );
 });
 
 describe('a field that two parsers could read differently', () => {
@@ -123,7 +132,8 @@ describe('a field that two parsers could read differently', () => {
     ['max_tokens', '"max_tokens":1,"max_tokens":null'],
     ['max_completion_tokens', '"MAX_COMPLETION_TOKENS":1'],
     ['n', '"N":1'],
-    ['stream_options', '"stream_options":1,"stream_options":2'],
+    ['stream_options', '"stream_options":null,"stream_options":{"include_usage":false}'],
+    ['stream_options', String.raw`"stream_options":{},"stream\u005foptions":{"include_usage":false}`],
     ['stream_options.include_usage', '"stream_options":{"include_usage":true,"include_usage":false}'],
     ['stream_options.include_usage', '"stream_options":{"Include_Usage":true}'],
   ])('%s is refused as ambiguous: %s', (param, fields) => {

@@ -52,13 +52,8 @@ describe('usage in a stream', () => {
     expect(splice(streaming(before), { includeUsage: true })).toBe(streaming(after));
   });
 
-  it.each([
-    '"stream_options":{"include_usage":true}',
-    '"stream_options":{"include_usage":"x"}',
-    '"stream_options":{"include_usage":{"include_usage":false}}',
-    '"stream_options":5',
-    '"stream_options":[]',
-  ])('is not touched: %s', (options) => {
+  it('is not touched where it is asked for already', () => {
+    const options = '"stream_options":{"include_usage":true}';
     expect(splice(streaming(options), { includeUsage: true })).toBe(streaming(options));
   });
 
@@ -179,7 +174,6 @@ const STREAM_OPTIONS: Readonly<Record<string, string>> = {
   '{"a":{"include_usage":false} }': '{"include_usage":true,"a":{"include_usage":false} }',
   '{"include_usage":false, "a":1.0}': '{"include_usage":true, "a":1.0}',
   '{"include_usage":true}': '{"include_usage":true}',
-  '5': '5',
 };
 
 function requests(): fc.Arbitrary<Member[]> {

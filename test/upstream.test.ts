@@ -66,6 +66,8 @@ describe('connections to a provider', () => {
   });
 
   it('are not left behind by clients that give up at any moment', async () => {
+    await gateway.close();
+    gateway = await startGateway({ provider: { onClientGone: 'abort' } });
     gateway.provider.script = (response) => {
       beginStream(response);
     };

@@ -168,8 +168,13 @@ describe('a provider that refuses the option', () => {
       400,
       '[{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \\"stream_options\\"","status":"INVALID_ARGUMENT"}}]',
     ],
-    ['words without its name', 400, '{"message":"unknown field in request"}'],
-    ['other words without its name', 422, '{"detail":"Extra inputs are not permitted, extra_forbidden"}'],
+    ['OpenAI’s param', 400, '{"error":{"message":"Not here.","param":"stream_options.include_usage"}}'],
+    [
+      'Go’s words',
+      400,
+      '{"error":{"message":"json: unknown field \\"stream_options\\"","type":"api_error"}}',
+    ],
+    ['FastAPI’s list', 422, '{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}'],
   ])('is understood by %s', async (_words, status, body) => {
     gateway.provider.script = (response, request) =>
       optionsIn(request.body)
@@ -179,16 +184,16 @@ describe('a provider that refuses the option', () => {
     expect(gateway.provider.received).toHaveLength(2);
   });
 
-  it('is asked again for it after an hour: what refused may have been one server of many', async () => {
+  it('is asked again for it after a minute: what refused may have been one server of many', async () => {
     await ask();
     gateway.provider.script = supports;
     await ask();
     expect(optionsIn(gateway.provider.received.at(-1)!.body)).toBeUndefined();
     const startedAt = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(startedAt + 3_590_000);
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(startedAt + 59_000);
     await ask();
     expect(optionsIn(gateway.provider.received.at(-1)!.body)).toBeUndefined();
-    clock.mockReturnValue(startedAt + 3_600_000);
+    clock.mockReturnValue(startedAt + 60_000);
     await ask();
     clock.mockRestore();
     expect(optionsIn(gateway.provider.received.at(-1)!.body)).toEqual({ include_usage: true });
@@ -206,6 +211,19 @@ describe('a provider that refuses the option', () => {
 
   it.each([
     ['another 400', 400, '{"error":{"message":"messages: too long"}}'],
+    // A client can make a provider say each of these.
+    ['a quotation', 400, '{"error":{"message":"Invalid tool name: stream_options"}}'],
+    [
+      'a URL',
+      400,
+      '{"error":{"message":"Can not load https://example.com/include_usage","param":"messages"}}',
+    ],
+    ['a field inside', 400, '{"error":{"message":"Unknown parameter","param":"tools[0].stream_options"}}'],
+    [
+      'some unknown field',
+      422,
+      '{"detail":[{"type":"extra_forbidden","loc":["body","x","stream_options"]}]}',
+    ],
     ['another status', 413, PYDANTIC],
     ['an empty body', 400, ''],
   ])('is not taken for one by %s, which the client sees as it is', async (_shape, status, body) => {

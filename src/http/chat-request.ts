@@ -17,7 +17,7 @@ export { spliceRequest } from './splice-request.ts';
 export interface ChatRequest {
   readonly model: string;
   readonly stream: boolean;
-  /** The client's own `stream_options.include_usage`; undefined when it did not say. */
+  /** The client's own `stream_options.include_usage`; undefined where it is not there, or null. */
   readonly includeUsage: boolean | undefined;
   /** How many answers are asked for, 1 to 128. */
   readonly n: number;
@@ -178,11 +178,17 @@ class RequestReader implements JsonListener<Place> {
     this.#required('messages', 'array', 'an array');
 
     const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
-    const includeUsage = this.#values.get('include_usage')?.kind;
+    this.#optional('stream_options', ['object'], 'an object');
+    const includeUsage = this.#optional(
+      'include_usage',
+      ['true', 'false'],
+      'a boolean',
+      'stream_options.include_usage',
+    );
     return {
       model: model.text,
       stream,
-      includeUsage: includeUsage === 'true' ? true : includeUsage === 'false' ? false : undefined,
+      includeUsage: includeUsage && includeUsage.kind === 'true',
       n: this.#integer('n', 128, 'an integer from 1 to 128') ?? 1,
       maxTokens: this.#integer('max_tokens', Number.MAX_SAFE_INTEGER, 'a positive integer'),
       maxCompletionTokens: this.#integer(
@@ -272,10 +278,10 @@ class RequestReader implements JsonListener<Place> {
   }
 
   /** Undefined for null, too. */
-  #optional(name: string, kinds: readonly JsonKind[], wanted: string): Value | undefined {
+  #optional(name: string, kinds: readonly JsonKind[], wanted: string, path = name): Value | undefined {
     const value = this.#values.get(name);
     if (!value || value.kind === 'null') return undefined;
-    if (!kinds.includes(value.kind)) throw wrongType(name, `${wanted} or null`);
+    if (!kinds.includes(value.kind)) throw wrongType(path, `${wanted} or null`);
     return value;
   }
 
@@ -300,12 +306,9 @@ class RequestReader implements JsonListener<Place> {
       return { start: afterModel, end: afterModel, text: ',"stream_options":{"include_usage":true}' };
     }
     if (options.kind === 'null') return { ...spanOf(options), text: '{"include_usage":true}' };
-    if (options.kind !== 'object') return undefined;
 
     const own = this.#values.get('include_usage');
-    if (own) {
-      return own.kind === 'false' || own.kind === 'null' ? { ...spanOf(own), text: 'true' } : undefined;
-    }
+    if (own) return own.kind === 'true' ? undefined : { ...spanOf(own), text: 'true' };
     const inside = options.start + 1;
     return { start: inside, end: inside, text: `"include_usage":true${this.#noOptions ? '' : ','}` };
   }

@@ -5,6 +5,7 @@ import { Timeout } from '../async/timeout.ts';
 import { asError, type RouterError, UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
+import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
@@ -60,7 +61,7 @@ export interface RelayParts {
   /** For streams to which we added `include_usage`: takes that one event out again. */
   readonly filter: UsageEventFilter | undefined;
   readonly brake: Brake | undefined;
-  /** For providers that bill an answer whoever reads it. */
+  /** For answers that are paid for whoever reads them. */
   readonly drain: Drain | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
   readonly mustMarkEnd: boolean;
@@ -134,7 +135,7 @@ class Relay {
     this.#client = client;
     this.#answer = answer;
     this.#parts = parts;
-    this.#head = headFor(answer, exchange, parts.filter !== undefined);
+    this.#head = headFor(answer.headers, exchange, parts.filter !== undefined);
     if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
       this.#collected = [];
   }
@@ -418,43 +419,30 @@ class Relay {
     const { ascii, nonAscii } = meter.delivered;
     this.#leftBeforeOutput = ascii + nonAscii === 0;
     if (drain?.begin((reason) => body.destroy(reason))) {
-      this.#readOn('draining');
+      this.#readOn('draining', drain);
     } else {
       this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
       body.destroy();
     }
   }
 
-  #readOn(why: 'lingering' | 'draining'): void {
+  #readOn(why: 'lingering' | 'draining', queue?: Drain): void {
+    const { body, idleClock } = this.#answer;
     this.#unread = why;
     clearImmediate(this.#flushing);
     this.#heartbeat?.stop();
-    this.#answer.idleClock.touch();
-    this.#answer.body.resume();
+    const read = (): void => {
+      idleClock.touch();
+      body.resume();
+    };
+    if (!queue) {
+      read();
+      return;
+    }
+    idleClock.pause();
+    body.pause();
+    queue.whenItsTurn(read);
   }
-}
-
-/** The answer's headers, ours over them; an event stream must not be cached, buffered or compressed on its way. */
-function headFor(answer: Answer, exchange: Exchange, filtered: boolean): Readonly<Record<string, string>> {
-  const { id, crossOrigin, rateLimit } = exchange;
-  const headers: Record<string, string> = {
-    ...answer.headers,
-    'x-request-id': id,
-    ...crossOrigin,
-    ...rateLimit,
-  };
-  const stream = isEventStream(headers);
-  if (stream) {
-    headers['cache-control'] = 'no-cache, no-transform';
-    headers['x-accel-buffering'] = 'no';
-  }
-  if (stream || filtered) delete headers['content-length'];
-  return headers;
-}
-
-/** By what its headers say. */
-export function isEventStream(headers: Readonly<Record<string, string>>): boolean {
-  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
 }
 
 function brokenEnd(error: Error | undefined): {

@@ -21,7 +21,7 @@ export interface MemberSpan extends Span {
 export interface EditPoints {
   /** The value of `model`, quotes included. Members are added after it: there a comma is always right. */
   readonly model: Span;
-  /** What makes `stream_options.include_usage` true; undefined where it is, isn't a boolean, or nothing streams. */
+  /** What makes `stream_options.include_usage` true; undefined where it is, or nothing streams. */
   readonly includeUsage: Splice | undefined;
   /** The values of the output limits, where the client wrote them; null is one of them. */
   readonly max_tokens: MemberSpan | undefined;

@@ -31,7 +31,8 @@ export interface Provider extends Address {
   readonly outputLimits: OutputLimits;
   /** The most tokens of an image, by how the model's name there begins; undefined where it isn't known. */
   readonly imageTokens: PresetFields['imageTokens'] | undefined;
-  readonly onClientGone: OnClientGone;
+  /** Undefined where it depends on the target. */
+  readonly onClientGone: OnClientGone | undefined;
   /** Undefined where it has to be learned. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
@@ -146,7 +147,7 @@ function resolveBehavior(
   given: ProviderOptions | Preset,
   option: string,
 ): Pick<Provider, 'streamUsage' | 'usage' | 'onClientGone'> {
-  const { streamUsage = 'option', usage = {}, onClientGone = 'abort' } = given;
+  const { streamUsage = 'option', usage = {}, onClientGone } = given;
   if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
     throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
   }
@@ -157,7 +158,7 @@ function resolveBehavior(
   if (!['inside', 'outside'].includes(usage.reasoning ?? 'inside')) {
     throw wrong(`${option}.usage.reasoning`, "'inside' or 'outside'", usage.reasoning);
   }
-  if (onClientGone !== 'abort' && onClientGone !== 'drain') {
+  if (onClientGone !== undefined && onClientGone !== 'abort' && onClientGone !== 'drain') {
     throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
   }
   return { streamUsage, usage, onClientGone };

@@ -17,7 +17,8 @@ export interface ProviderOptions {
   readonly apiKey?: ApiKeySource;
   /**
    * Several keys instead of one, used in turn. One that the provider refuses (401, 402, 403, a 400 that says so,
-   * or a 429 that tells of a spent quota) is set aside for a minute, and the request goes out again with the next;
+   * or a 429 that tells of a spent quota) is set aside for a minute, for the account that met with it and,
+   * once three did, for all, and the request goes out again with the next;
    * when all of them are, the one that failed longest ago is used. `hooks.onError` is told which it was, by its
    * place in the list.
    */
@@ -37,8 +38,8 @@ export interface ProviderOptions {
    * the extra event where the client did not ask), `native` sends it unasked, `rejected` refuses the
    * field, `none` never sends it (charged by estimate).
    *
-   * With `option`, a request that is refused for the field is sent once more without it, and that is remembered
-   * for the model, for an hour.
+   * With `option`, a request that is refused for the field, as the error's `param` or its whole message says, is sent once
+   * more without it, and that is remembered for the model and account, for a minute; for all accounts once three met with it.
    *
    * @default 'option'
    */
@@ -54,18 +55,18 @@ export interface ProviderOptions {
   readonly outputLimitField?: OutputLimitField;
   /**
    * What becomes of an answer whose client has left: `abort` closes the connection to the provider, and what
-   * was delivered is charged; `drain` reads on to learn its usage, for providers that bill the whole answer
-   * all the same, and that is charged, at most the hold. 32 answers are drained at a time, for at most 120
-   * seconds each; what would be more is aborted.
+   * was delivered is charged, by estimate; `drain` reads on to learn its usage, and that is charged, as if the
+   * client had stayed. Of one key 32 answers are read on at a time, others wait for their turn.
    *
-   * @default 'abort', and for the presets of such providers 'drain'
+   * @default 'drain' for presets of providers that bill the whole answer all the same, and for models that reason without
+   * showing it, by their names or by what their answers have counted; 'abort' for the others
    */
   readonly onClientGone?: OnClientGone;
   /**
    * Whether each of its streams says that it is over, by a `finish_reason` or `[DONE]`: then one that ends without
    * either was cut.
    *
-   * @default true for presets; elsewhere for each target as soon as a stream of its own has said so
+   * @default true for presets; elsewhere for each target as soon as a stream of its own has said so to the same account, or to three
    */
   readonly marksEnd?: boolean;
   readonly timeouts?: TimeoutOptions;

@@ -226,7 +226,7 @@ export type OrphanPolicy = 'checkpoint' | 'release' | 'capture';
 export interface DisconnectOptions {
   /**
    * What is charged to a client that leaves after its request went out and before any output came:
-   * `input`, the prompt, or `free`, nothing, which lets clients have work done for nothing.
+   * `input`, the prompt and what answers of its target hide on average, or `free`, nothing, which lets clients have work done for nothing.
    *
    * @default 'input'
    */
@@ -275,7 +275,7 @@ export interface RetryOptions {
   readonly firstEventWaitMs?: number;
 }
 
-/** When a target that keeps failing is set aside, to be asked after all others. */
+/** When a target that keeps failing is set aside, to be asked after all others, for an account, or for all once three met with it. */
 export interface HealthCheckOptions {
   /**
    * So many failures in a row set it aside.

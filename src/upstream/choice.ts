@@ -8,10 +8,11 @@ export function targetsOf(
   [first, ...rest]: readonly [Model, ...Model[]],
   quote: Quote,
   health: Health,
+  account: string,
 ): readonly [Target, ...Target[]] {
   return [
-    ...orderTargets(first, quote, health),
-    ...rest.flatMap((model) => orderTargets(model, quote, health)),
+    ...orderTargets(first, quote, health, account),
+    ...rest.flatMap((model) => orderTargets(model, quote, health, account)),
   ];
 }
 
@@ -24,13 +25,14 @@ export function orderTargets(
   { targets, choice }: Model,
   quote: Quote,
   health: Health,
+  account: string,
   random: () => number = Math.random,
 ): readonly [Target, ...Target[]] {
   const [only, second] = targets;
   if (!second) return targets;
   const now = Date.now();
   const ordered = byChoice(targets, choice, quote, health, now, random);
-  const available = ordered.filter((target) => health.of(target).isAvailable(now));
+  const available = ordered.filter((target) => health.of(target).isAvailable(now, account));
   const aside = ordered.filter((target) => !available.includes(target));
   aside.sort((a, b) => health.of(a).retryAt - health.of(b).retryAt);
   const [first = only, ...rest] = [...available, ...aside];

@@ -1,22 +1,23 @@
+import { Evidence } from '../evidence.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../models/catalog.ts';
-import type { Provider } from '../models/providers.ts';
+import { PerTarget } from '../models/per-target.ts';
 
 /** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */
 export class EndMarks {
-  /** By the model's name there: a target that is asked with another key is another object. */
-  readonly #seen = new WeakMap<Provider, Set<string>>();
+  readonly #seen = new PerTarget(() => new Evidence());
 
-  expectedOf(target: Target): boolean {
-    const { provider, knownAs } = target;
-    return provider.marksEnd ?? this.#seen.get(provider)?.has(knownAs) ?? false;
+  expectedOf(target: Target, account: string): boolean {
+    return target.provider.marksEnd ?? this.#seen.of(target).countsFor(account);
   }
 
   /** A stream of this target's is over. */
-  learn({ provider, knownAs }: Target, { format, finished }: Pick<UsageMeter, 'format' | 'finished'>): void {
-    if (provider.marksEnd !== undefined || format !== 'event-stream' || !finished) return;
-    const seen = this.#seen.get(provider);
-    if (seen) seen.add(knownAs);
-    else this.#seen.set(provider, new Set([knownAs]));
+  learn(
+    target: Target,
+    { format, finished }: Pick<UsageMeter, 'format' | 'finished'>,
+    account: string,
+  ): void {
+    if (target.provider.marksEnd !== undefined || format !== 'event-stream' || !finished) return;
+    this.#seen.of(target).add(account);
   }
 }

@@ -24,6 +24,8 @@ export interface Journey {
   /** In the order in which they are tried. */
   readonly targets: readonly [Target, ...Target[]];
   readonly client: Client;
+  /** Whose request it is. */
+  readonly account: string;
   /** Sends the request to one of them; what it throws is as `attempt` throws. */
   readonly send: (target: Target) => Promise<Answer>;
   /** Of the target that was asked last: what becomes of its answer when the client leaves. */
@@ -101,7 +103,7 @@ export class Failover {
 
   /** Asks a target once. */
   async #try(target: Target, isLast: boolean, journey: Journey): Promise<Tried> {
-    const asked = this.#health.of(target).asked(Date.now());
+    const asked = this.#health.of(target).asked(Date.now(), journey.account);
     const sentAt = performance.now();
     try {
       const sent = await journey.send(target);

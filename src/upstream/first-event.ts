@@ -4,7 +4,8 @@ import { Timeout } from '../async/timeout.ts';
 import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
-import { type Answer, Closed, isEventStream } from '../http/relay.ts';
+import { isEventStream } from '../http/answer-head.ts';
+import { type Answer, Closed } from '../http/relay.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
 /** More of an answer than this is not kept back. */

@@ -1,6 +1,7 @@
+import { Evidence } from '../evidence.ts';
 import type { Target } from '../models/catalog.ts';
 import type { HealthChange, TargetStatus } from '../hooks.ts';
-import type { Provider } from '../models/providers.ts';
+import { PerTarget } from '../models/per-target.ts';
 import type { HealthChecks } from '../settings.ts';
 
 export interface HealthOptions {
@@ -16,45 +17,37 @@ const JITTER = 0.2;
 
 /** What all requests of a process know of the targets they go to. */
 export class Health {
-  readonly #options: HealthOptions;
-  readonly #byTarget = new WeakMap<Target, TargetHealth>();
-  /** A provider that was configured anew is another one, of which nothing is known. */
-  readonly #byProvider = new WeakMap<Provider, Map<string, TargetHealth>>();
+  readonly #known: PerTarget<TargetHealth>;
 
   constructor(options: HealthOptions) {
-    this.#options = options;
+    this.#known = new PerTarget((target) => new TargetHealth(target, options));
   }
 
   /** The same for two targets that are the same model of the same provider. */
   of(target: Target): TargetHealth {
-    let health = this.#byTarget.get(target);
-    if (!health) {
-      const { provider, knownAs } = target;
-      let ofProvider = this.#byProvider.get(provider);
-      if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map()));
-      health = ofProvider.get(knownAs) ?? new TargetHealth(target, this.#options);
-      ofProvider.set(knownAs, health);
-      this.#byTarget.set(target, health);
-    }
-    return health;
+    return this.#known.of(target);
   }
 
   /** Of those of these targets that were ever asked, each once. */
   statuses(targets: readonly Target[]): TargetStatus[] {
     const now = Date.now();
-    const asked = targets.flatMap(
-      ({ provider, knownAs }) => this.#byProvider.get(provider)?.get(knownAs) ?? [],
-    );
+    const asked = targets.flatMap((target) => this.#known.find(target) ?? []);
     return [...new Set(asked)].map((health) => health.status(now));
   }
 }
 
-/** One target: how it did lately, and whether it is to be asked. */
+/**
+ * One target: how it did lately, and whether it is to be asked.
+ *
+ * Failures that few accounts have met with set it aside for those alone: a customer can make requests that fail.
+ */
 export class TargetHealth {
   readonly #target: Target;
   readonly #options: HealthOptions;
   readonly #latency = new PeakAverage();
   #failures = 0;
+  /** Who met with them. */
+  readonly #failing = new Evidence();
   #ejections = 0;
   #retryAt = 0;
   /** The one that tries whether the target is back. */
@@ -66,9 +59,10 @@ export class TargetHealth {
     this.#options = options;
   }
 
-  /** Whether it may be asked before others: healthy, or its cool-down is over and nobody is trying it. */
-  isAvailable(now: number): boolean {
-    return this.#retryAt === 0 || (now >= this.#retryAt && this.#probe === undefined);
+  /** Whether it may be asked before others: healthy for this account, or its cool-down is over and nobody is trying it. */
+  isAvailable(now: number, account: string): boolean {
+    if (this.#retryAt === 0 || !this.#failing.countsFor(account)) return true;
+    return now >= this.#retryAt && this.#probe === undefined;
   }
 
   /** When it is tried again, in ms since the epoch; 0 when it is healthy. */
@@ -81,9 +75,9 @@ export class TargetHealth {
     return this.#latency.at(now) * (this.#running + 1);
   }
 
-  /** A request goes to it now. What came of it is told to what this returns. */
-  asked(now: number): Asked {
-    const asked = new Asked(this, now);
+  /** A request of this account goes to it now. What came of it is told to what this returns. */
+  asked(now: number, account: string): Asked {
+    const asked = new Asked(this, now, account);
     if (this.#retryAt !== 0 && now >= this.#retryAt) this.#probe ??= asked;
     this.#running += 1;
     return asked;
@@ -92,6 +86,7 @@ export class TargetHealth {
   answered(asked: Asked, now: number): void {
     this.#latency.add(now - asked.at, now);
     this.#failures = 0;
+    this.#failing.clear();
     if (this.#probe === asked) this.#probe = undefined;
     if (this.#retryAt === 0) return;
     this.#retryAt = 0;
@@ -104,6 +99,7 @@ export class TargetHealth {
     const wasProbe = this.#probe === asked;
     if (wasProbe) this.#probe = undefined;
     this.#failures += 1;
+    this.#failing.add(asked.account);
     // One that was asked before the ejection says nothing new.
     if (!settings || (!wasProbe && (this.#retryAt !== 0 || this.#failures < settings.failures))) return;
     const { coolDownMs, maxCoolDownMs } = settings;
@@ -149,13 +145,16 @@ export class TargetHealth {
 export class Asked {
   /** When it went out, in ms since the epoch. */
   readonly at: number;
+  /** Whose it is. */
+  readonly account: string;
   readonly #health: TargetHealth;
   #judged = false;
   #over = false;
 
-  constructor(health: TargetHealth, at: number) {
+  constructor(health: TargetHealth, at: number, account: string) {
     this.#health = health;
     this.at = at;
+    this.account = account;
   }
 
   /** The target did its part: an answer began, or the request itself was refused. */

@@ -1,5 +1,6 @@
 import { withTimeout } from '../async/timeout.ts';
 import { UpstreamError } from '../errors.ts';
+import { Evidence } from '../evidence.ts';
 import type { Provider } from '../models/providers.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 
@@ -11,8 +12,10 @@ export interface ProviderKey {
    * @throws {UpstreamError} if it is missing, late or broken; where it has to be waited for, the promise rejects
    */
   read(): string | Promise<string>;
-  /** The provider refused it, or it can't be had: others are used for a minute. */
-  setAside(): void;
+  /** The provider refused it, or it can't be had: others are used for a minute, by all once several accounts met with that. */
+  setAside(account?: string): void;
+  /** The provider took it: whatever a request was refused for, it was not the key. */
+  worked(): void;
   /** The provider's limits leave it nothing for this model, for so many ms: others are used for it until then. */
   limit(model: string, forMs: number): void;
   /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
@@ -20,6 +23,9 @@ export interface ProviderKey {
   /** Only then is setting it aside of use. */
   readonly isOneOfSeveral: boolean;
 }
+
+/** The router's own requests, for lists of models. */
+const OPERATOR = '';
 
 /** How long a key that failed is not used while there are others. */
 const ASIDE_MS = 60_000;
@@ -38,17 +44,18 @@ export class ProviderKeys {
 
   /**
    * The keys to try one request with, in this order: the one whose turn it is, then the others, without those that are
-   * set aside or limited; where all are, the one that is free again first. Empty for a provider that takes none.
+   * set aside for its account, or limited; where all are, the one that is free again first. Empty for a provider that
+   * takes none.
    *
    * @param model - the model's name at the provider, as most limit each by itself; default: none, as for their list
    */
-  turn(provider: Provider, model = ''): readonly ProviderKey[] {
-    return this.#ringOf(provider).turn(model);
+  turn(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
+    return this.#ringOf(provider).turn(model, account);
   }
 
   /** How long until one of its keys is free for this model, in ms; 0 if one is. */
-  waitMs(provider: Provider, model: string): number {
-    return this.#ringOf(provider).waitMs(model);
+  waitMs(provider: Provider, model: string, account: string = OPERATOR): number {
+    return this.#ringOf(provider).waitMs(model, account);
   }
 
   #ringOf(provider: Provider): Ring {
@@ -71,19 +78,20 @@ class Ring {
     );
   }
 
-  turn(model: string): readonly ProviderKey[] {
+  turn(model: string, account: string): readonly ProviderKey[] {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
     const from = this.#next++ % keys.length;
     const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
-    const free = inTurn.filter((key) => key.freeAt(model) <= now);
+    const freeAt = (key: RingKey): number => key.freeAt(model, account);
+    const free = inTurn.filter((key) => freeAt(key) <= now);
     if (free.length > 0) return free;
-    return [inTurn.reduce((first, key) => (key.freeAt(model) < first.freeAt(model) ? key : first))];
+    return [inTurn.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
   }
 
-  waitMs(model: string): number {
-    const freeAt = Math.min(...this.#keys.map((key) => key.freeAt(model)));
+  waitMs(model: string, account: string): number {
+    const freeAt = Math.min(...this.#keys.map((key) => key.freeAt(model, account)));
     return Math.max(0, freeAt - this.#now());
   }
 }
@@ -94,6 +102,7 @@ class RingKey implements ProviderKey {
   readonly #provider: Provider;
   readonly #source: ApiKeySource;
   readonly #now: () => number;
+  readonly #refused = new Evidence();
   #asideUntil = -Infinity;
   /** By model, until when its limits leave nothing. */
   readonly #limitedUntil = new Map<string, number>();
@@ -138,8 +147,15 @@ class RingKey implements ProviderKey {
     return Object.assign(missingKey(this.#provider.name), { cause });
   }
 
-  setAside(): void {
+  setAside(account: string = OPERATOR): void {
     this.#asideUntil = this.#now() + ASIDE_MS;
+    this.#refused.add(account);
+  }
+
+  worked(): void {
+    if (this.#asideUntil === -Infinity) return;
+    this.#asideUntil = -Infinity;
+    this.#refused.clear();
   }
 
   limit(model: string, forMs: number): void {
@@ -150,8 +166,9 @@ class RingKey implements ProviderKey {
     limits.set(model, this.#now() + forMs);
   }
 
-  freeAt(model: string): number {
-    return Math.max(this.#asideUntil, this.#limitedUntil.get(model) ?? -Infinity);
+  freeAt(model: string, account: string): number {
+    const asideUntil = this.#refused.countsFor(account) ? this.#asideUntil : -Infinity;
+    return Math.max(asideUntil, this.#limitedUntil.get(model) ?? -Infinity);
   }
 }
 

@@ -1,4 +1,4 @@
-import { isRecord, type Json } from '../models/json-value.ts';
+import { isRecord, type Json, parseJson } from '../models/json-value.ts';
 
 /**
  * Whether a 400 is about the key that the request was sent with, as the 401 of other providers is: LiteLLM without a
@@ -7,7 +7,7 @@ import { isRecord, type Json } from '../models/json-value.ts';
  * Only the error's own members are read: a provider may repeat what the client has sent beside them.
  */
 export function saysKeyRefused(body: string): boolean {
-  const answer = parse(body);
+  const answer = parseJson(body);
   // Gemini's errors are a list.
   const document = Array.isArray(answer) ? answer[0] : answer;
   if (!isRecord(document)) return false;
@@ -23,12 +23,4 @@ export function saysKeyRefused(body: string): boolean {
 
 function saysIncorrectKey(text: Json | undefined): boolean {
   return typeof text === 'string' && text.startsWith('Incorrect API key provided');
-}
-
-function parse(body: string): Json | undefined {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }

@@ -13,16 +13,20 @@ import { peek } from './peek.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
-import { blamesUsageOption, UsageOption } from './usage-option.ts';
+import { refusesUsageOption, UsageOption } from './usage-option.ts';
 
 /** A request that is to go to a target. */
 export interface Parcel {
   readonly target: Target;
+  /** Whose request it is: what is learned of it counts for others only once several have shown it. */
+  readonly account: string;
   readonly clientHeaders: IncomingHttpHeaders;
   /** The body as this target gets it. */
   readonly body: (includeUsage: boolean) => Pieces;
   /** It streams, and the client did not ask for usage. */
   readonly lacksUsage: boolean;
+  /** The client wrote `include_usage: false`. */
+  readonly deniesUsage: boolean;
   /** The client's own key for the provider; undefined where the operator's is used. */
   readonly ownKey: string | undefined;
   readonly client: Client;
@@ -35,7 +39,7 @@ export interface Parcel {
   readonly onSent: () => void;
   /** The provider refused the attempt that ran: until another begins, it has nothing to bill. */
   readonly onRefused: () => void;
-  /** Told of a key that was set aside. */
+  /** Told of a key that was set aside, and of a field that is refused. */
   readonly onError: (error: Error) => void;
   readonly observation: Observation | undefined;
 }
@@ -69,29 +73,33 @@ export class Sender {
 
   /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
   send(parcel: Parcel): Promise<Sent> {
-    const asksUsage = parcel.lacksUsage && this.#usageOption.isTakenBy(parcel.target);
+    const { target, lacksUsage, deniesUsage } = parcel;
+    // A provider that sends it unasked may still leave it out for a client that says so.
+    const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
+    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isTakenBy(target, parcel.account));
     return asksUsage ? this.#sendAskingUsage(parcel) : this.#sendWithKey(parcel, false);
   }
 
   async #sendAskingUsage(parcel: Parcel): Promise<Sent> {
-    const { target, client } = parcel;
+    const { target, account, client, onError } = parcel;
     const first = await this.#sendWithKey(parcel, true);
+    if (isSuccess(first.answer)) this.#usageOption.wasTakenBy(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
-    if (!blamesUsageOption(text)) return { answer, asksUsage: true };
+    if (!refusesUsageOption(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(parcel, false);
-    const { status } = second.answer;
-    // Not for its words alone: those are the client's, too, and would blind us to what others use.
-    if (status >= 200 && status < 300) this.#usageOption.isRefusedBy(target);
+    const news = isSuccess(second.answer) ? this.#usageOption.wasRefusedBy(target, account) : undefined;
+    if (news) onError(news);
     return second;
   }
 
   /** Tries one of the provider's keys after another, until one is neither refused nor limited. */
   async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
     const { ownKey, target } = parcel;
-    const keys = ownKey === undefined ? this.#keys.turn(target.provider, target.model) : NO_KEYS;
+    const keys =
+      ownKey === undefined ? this.#keys.turn(target.provider, target.model, parcel.account) : NO_KEYS;
     for (let i = 0; ; i++) {
       const key = keys[i];
       const isLast = i >= keys.length - 1;
@@ -99,6 +107,7 @@ export class Sender {
         const apiKey = ownKey ?? key?.read();
         const known = apiKey instanceof Promise ? await apiKey : apiKey;
         const answer = await this.#attempt(parcel, known, asksUsage);
+        if (isSuccess(answer)) key?.worked();
         if (!key?.isOneOfSeveral) return { answer, asksUsage };
         if (answer.status !== 429) {
           const forMs = exhaustedMs(answer.received);
@@ -108,7 +117,7 @@ export class Sender {
         const peeked = await peek(answer, parcel.client);
         if (QUOTA.test(peeked.text)) setAside(key, 'its quota is spent', parcel);
         else key.limit(target.model, limitedMs(answer.received));
-        if (isLast) return { answer: this.#withShortestWait(peeked.answer, target), asksUsage };
+        if (isLast) return { answer: this.#withShortestWait(peeked.answer, parcel), asksUsage };
         peeked.answer.body.destroy();
       } catch (error) {
         if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
@@ -119,8 +128,8 @@ export class Sender {
   }
 
   /** A 429 of one key of several, as it is true of all: until the first is free again. */
-  #withShortestWait(answer: Answer, { provider, model }: Target): Answer {
-    const ms = Math.ceil(this.#keys.waitMs(provider, model));
+  #withShortestWait(answer: Answer, { target, account }: Parcel): Answer {
+    const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
     const headers = {
       ...answer.headers,
       'retry-after': String(Math.ceil(ms / 1000)),
@@ -149,12 +158,16 @@ export class Sender {
   }
 }
 
+function isSuccess({ status }: Answer): boolean {
+  return status >= 200 && status < 300;
+}
+
 function isRefusal(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function setAside(key: ProviderKey, why: string, { target, onError }: Parcel): void {
-  key.setAside();
+function setAside(key: ProviderKey, why: string, { target, account, onError }: Parcel): void {
+  key.setAside(account);
   const { name } = target.provider;
   const error = new UpstreamError(
     'upstream_refused_credentials',

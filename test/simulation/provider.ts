@@ -82,14 +82,21 @@ export interface Habits {
 export function planBody(random: Random): Body {
   return {
     promptChars: random.between(1, 400),
-    outputCap: random.between(1, 60),
+    outputCap: random.between(1, MOST_OUTPUT),
     stream: random.chance(0.7),
   };
 }
 
+/** The highest output limit, how much more some providers write, and how much more than that others tell. */
+const MOST_OUTPUT = 60;
+const MOST_OVER = 4;
+const TOLD_MORE = 3;
+/** What lies about usage make an answer look as if it hid, at most. */
+export const MOST_HIDDEN = MOST_OUTPUT * MOST_OVER * (TOLD_MORE - 1);
+
 export function planRequest(random: Random, habits: Habits, body: Body): Plan {
   const { promptChars, outputCap } = body;
-  const over = random.chance(habits.overDelivers) ? random.between(2, 4) : 1;
+  const over = random.chance(habits.overDelivers) ? random.between(2, MOST_OVER) : 1;
   const tokens = random.between(0, outputCap * over);
   const count = Math.min(tokens, random.between(1, 6));
   const chunks = Array.from(
@@ -193,7 +200,7 @@ export function toldUsage(
     case 'zero':
       return { prompt: 0, output: 0 };
     case 'more':
-      return { prompt: plan.promptTokens, output: 3 * output };
+      return { prompt: plan.promptTokens, output: TOLD_MORE * output };
     default:
       return undefined;
   }

@@ -1,6 +1,6 @@
 import type { KeyLimits } from '../../src/ledger/keys.ts';
 import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
-import { type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
+import { MOST_HIDDEN, type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
 
 /** One life of a gateway: from its start to its death. */
 export interface Incarnation {
@@ -153,12 +153,12 @@ export function chargeFor(
 ): Due | undefined {
   const prompt = promptTokensOf(plan);
   const estimate = (outputTokens: number): Due => {
-    // What was learned of counts that differ from our estimates corrects those by up to two.
-    const [low, high] = isTruthful ? [1, 1] : [0.5, 2];
+    // What was learned of counts that differ from our estimates corrects those by up to two, and by what seemed hidden.
+    const [low, high, hidden] = isTruthful ? [1, 1, 0] : [0.5, 2, MOST_HIDDEN];
     const atMost = (charge: bigint): bigint => (charge < held.amount ? charge : held.amount);
     return {
       least: atMost(priceOf(Math.floor(low * prompt), Math.floor(low * outputTokens))),
-      most: atMost(priceOf(Math.ceil(high * prompt), Math.ceil(high * outputTokens))),
+      most: atMost(priceOf(Math.ceil(high * prompt), Math.ceil(high * outputTokens) + hidden)),
     };
   };
   if (!isSent) return undefined;
@@ -179,8 +179,8 @@ export function checkpointAtMost(
   isTruthful: boolean,
 ): bigint {
   if (!answerBegan) return 0n;
-  const most = isTruthful ? 1 : 2;
-  const price = priceOf(most * promptTokensOf(plan), most * seen);
+  const [most, hidden] = isTruthful ? [1, 0] : [2, MOST_HIDDEN];
+  const price = priceOf(most * promptTokensOf(plan), most * seen + hidden);
   return price < held.amount ? price : held.amount;
 }
 

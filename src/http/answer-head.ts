@@ -1,0 +1,21 @@
+import type { Exchange } from './exchange.ts';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** The headers of a provider's answer, ours over them; an event stream must not be cached, buffered or compressed on its way. */
+export function headFor(answered: Headers, exchange: Exchange, filtered: boolean): Headers {
+  const { id, crossOrigin, rateLimit } = exchange;
+  const headers: Record<string, string> = { ...answered, 'x-request-id': id, ...crossOrigin, ...rateLimit };
+  const stream = isEventStream(headers);
+  if (stream) {
+    headers['cache-control'] = 'no-cache, no-transform';
+    headers['x-accel-buffering'] = 'no';
+  }
+  if (stream || filtered) delete headers['content-length'];
+  return headers;
+}
+
+/** By what its headers say. */
+export function isEventStream(headers: Headers): boolean {
+  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
+}

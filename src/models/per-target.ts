@@ -1,0 +1,31 @@
+import type { Target } from './catalog.ts';
+import type { Provider } from './providers.ts';
+
+/**
+ * What is remembered of each target, for as long as its provider is configured as it is.
+ *
+ * By the model's name there, not by the target: one that is asked with another key is another object.
+ */
+export class PerTarget<T extends object> {
+  readonly #byProvider = new WeakMap<Provider, Map<string, T>>();
+  readonly #make: (target: Target) => T;
+
+  /** @param make - what is known of a target at first */
+  constructor(make: (target: Target) => T) {
+    this.#make = make;
+  }
+
+  of(target: Target): T {
+    const { provider, knownAs } = target;
+    let ofProvider = this.#byProvider.get(provider);
+    if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map<string, T>()));
+    let known = ofProvider.get(knownAs);
+    if (!known) ofProvider.set(knownAs, (known = this.#make(target)));
+    return known;
+  }
+
+  /** Undefined where nothing is remembered. */
+  find({ provider, knownAs }: Target): T | undefined {
+    return this.#byProvider.get(provider)?.get(knownAs);
+  }
+}

@@ -1,0 +1,175 @@
+import { afterEach, describe, expect, it } from 'vitest';
+
+import type { ChatCompletionsRouterOptions, ProviderOptions, Settled } from '../../src/index.ts';
+import { chunk, DONE, type Script, stream } from '../../src/testing.ts';
+import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from '../helpers/gateway.ts';
+import { type Noticing, noticing } from '../helpers/noticed.ts';
+
+type Customer = Pick<Gateway, 'post'>;
+type Options = Partial<ChatCompletionsRouterOptions> & { readonly provider?: Partial<ProviderOptions> };
+
+/** What the client asks the model to end with. */
+const MARKER = '###';
+
+let gateway: Gateway;
+let router: Noticing;
+let leavers: number;
+
+afterEach(async () => {
+  expect((await gateway.router.credits.balance('acct')).held).toBe('0.00');
+  await gateway.close();
+});
+
+/** @param model - its name at the provider */
+async function start(model: string, options: Options = {}): Promise<void> {
+  router = noticing();
+  leavers = 0;
+  gateway = await startGateway(
+    {
+      models: {
+        'acme/fast': { targets: [`loopback/${model}`], pricing: PRICING, maxOutputTokens: 20_000 },
+      },
+      ...options,
+    },
+    router.mount,
+    '100.00',
+  );
+}
+
+async function customer(account: string): Promise<Customer> {
+  const { key } = await gateway.router.keys.create({ account });
+  await gateway.router.credits.grant(account, '100.00', { id: `welcome_${account}` });
+  return clientsOf(gateway.baseURL, key);
+}
+
+/** Counts so much reasoning, and shows a line; after its marker it waits until so many clients in all have left. */
+function reasons(tokens: number, until = 0): Script {
+  const usage = {
+    prompt_tokens: 9,
+    completion_tokens: tokens + 12,
+    completion_tokens_details: { reasoning_tokens: tokens },
+  };
+  return stream(
+    chunk(`The answer to all of it is: 42 ${MARKER}`),
+    () => router.left(until),
+    chunk('.', 'stop'),
+    chunk({ choices: [], usage }),
+    DONE,
+  );
+}
+
+/** The bill for it: 9 tokens at 1,000 nano-dollars, the others at 3,000. */
+const bill = (tokens: number): number => 9000 + (tokens + 12) * 3000;
+
+function nanoOf({ charged }: Settled): number {
+  return Math.round(Number(charged) * 1e9);
+}
+
+/** Asks, and reads to the end. */
+async function stay({ post }: Customer, tokens: number): Promise<number> {
+  gateway.provider.script = reasons(tokens);
+  const settled = gateway.nextSettled();
+  await (await post({ ...QUESTION, stream: true })).text();
+  return nanoOf(await settled);
+}
+
+/** Asks, reads up to the marker, and resets. */
+async function leaveAtMarker({ post }: Customer): Promise<void> {
+  const controller = new AbortController();
+  const response = await post({ ...QUESTION, stream: true }, { signal: controller.signal });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  for (let seen = ''; !seen.includes(MARKER);) seen += (await reader.read()).value;
+  controller.abort();
+}
+
+async function leave(who: Customer, tokens: number): Promise<number> {
+  gateway.provider.script = reasons(tokens, (leavers += 1));
+  const settled = gateway.nextSettled();
+  await leaveAtMarker(who);
+  return nanoOf(await settled);
+}
+
+describe('a client that resets on a marker at the end of its answer', () => {
+  it.each(['o4-mini', 'openai/gpt-5', 'google/gemini-2.5-pro', 'grok-4'])(
+    'pays for the hidden reasoning of %s, which is known for it',
+    async (model) => {
+      await start(model);
+      expect(await leave(gateway, 6700)).toBe(bill(6700));
+    },
+  );
+
+  it('pays for it as soon as one answer, of whichever account, has shown that the target reasons', async () => {
+    await start('some-model');
+    await stay(await customer('other'), 6700);
+    expect(await leave(gateway, 6700)).toBe(bill(6700));
+  });
+
+  it('pays for it where it never stays, but for seven answers', async () => {
+    await start('some-model');
+    let paid = 0;
+    for (let i = 0; i < 40; i++) paid += await leave(gateway, 6700);
+    expect(paid).toBeGreaterThanOrEqual(33 * bill(6700));
+    expect(paid).toBeLessThanOrEqual(40 * bill(6700));
+  });
+
+  it('pays for it with a hundred streams at once', async () => {
+    await start('o4-mini');
+    const all = Array.from({ length: 100 }, () => gateway.nextSettled());
+    gateway.provider.script = reasons(3400, 100);
+    await Promise.all(all.map(() => leaveAtMarker(gateway)));
+    const paid = (await Promise.all(all)).map(nanoOf);
+    expect(new Set(paid)).toEqual(new Set([bill(3400)]));
+  });
+
+  it('pays it also beyond its hold, as it would have by staying', async () => {
+    await start('o4-mini', { holdMode: 'adaptive' });
+    expect(await leave(gateway, 6700)).toBe(bill(6700));
+  });
+});
+
+describe('a client that leaves before it was shown anything', () => {
+  it.each([true, false])('pays for the reasoning, stream: %s', async (isStream) => {
+    await start('o4-mini');
+    const controller = new AbortController();
+    const usage = { prompt_tokens: 9, completion_tokens: 6712 };
+    gateway.provider.script = async (response, request) => {
+      controller.abort();
+      await router.left(1);
+      const whole = {
+        choices: [{ index: 0, message: { content: '42' }, finish_reason: 'stop' }],
+        usage,
+      };
+      const asStream = stream(chunk('42', 'stop'), chunk({ choices: [], usage }), DONE);
+      if (isStream) await asStream(response, request);
+      else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(whole));
+    };
+    const settled = gateway.nextSettled();
+    const { signal } = controller;
+    await gateway.post({ ...QUESTION, stream: isStream }, { signal }).catch(() => 'left');
+    expect(nanoOf(await settled)).toBe(bill(6700));
+  });
+});
+
+describe('a population of leavers', () => {
+  /** How much is reasoned differs, and no client can know it before. */
+  const TOKENS = [500, 4500, 1000, 2000];
+  const sum = (amounts: readonly number[]): number => amounts.reduce((one, other) => one + other, 0);
+
+  it.each<[string, Options]>([
+    ['are read on, as is the default', {}],
+    ['are never read on', { provider: { onClientGone: 'abort' } }],
+  ])('pays no less than those who stay, where answers %s', async (_how, options) => {
+    await start('some-model', options);
+    const accounts = await Promise.all(['a', 'b', 'c'].map((each) => customer(each)));
+    const stayed: number[] = [];
+    const left: number[] = [];
+    for (const each of accounts) for (const tokens of TOKENS) stayed.push(await stay(each, tokens));
+    for (const each of accounts) for (const tokens of TOKENS) left.push(await leave(each, tokens));
+    // Of an account, too, that has never stayed.
+    const stranger = await customer('d');
+    for (const tokens of TOKENS) left.push(await leave(stranger, tokens));
+    expect(sum(stayed) / stayed.length).toBe(bill(2000));
+    expect(sum(left) / left.length).toBeGreaterThanOrEqual(bill(2000));
+    expect(sum(left) / left.length).toBeLessThan(1.05 * bill(2000));
+  });
+});
