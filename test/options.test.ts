@@ -94,7 +94,7 @@ describe('an option that can only be a mistake', () => {
     ],
     [
       'enforceOutputLimit',
-      withModel({ enforceOutputLimit: 'cut' as 'insert' }),
+      withModel({ enforceOutputLimit: 'cut' }),
       /^models\["m"\]\.enforceOutputLimit must be 'lower' or 'insert', got "cut"/,
     ],
     [
