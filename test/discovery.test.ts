@@ -401,6 +401,7 @@ describe('the options of discovery', () => {
     ['models.pricing must be { input, output, … }', { pricing: 'cheap' }],
     ['models.markup.factor must be', { markup: { factor: 2 } }],
     ['models.maxOutputTokens must be a positive integer', { maxOutputTokens: 0 }],
+    ["models.enforceOutputLimit must be 'lower' or 'insert'", { enforceOutputLimit: 'no' }],
     ['models.refreshMs must be a number of milliseconds', { refreshMs: 0 }],
   ])('are refused when they can’t be right: %s', (message, models) => {
     const providers = { up: { baseURL: 'http://127.0.0.1:1/v1', models } as ProviderOptions };

@@ -123,7 +123,7 @@ describe('a provider that counts more than was held', () => {
     await gateway.close();
   });
 
-  it('is not believed where no answer could be so long: that is charged by estimate, within the hold', async () => {
+  it('is believed as far as an answer could be long: four times the model’s limit, and 2,000', async () => {
     const gateway = await startGateway();
     // Ten times what was asked for and what the model writes, and then some.
     const usage = { prompt_tokens: 9, completion_tokens: 10_000, total_tokens: 10_009 };
@@ -131,8 +131,8 @@ describe('a provider that counts more than was held', () => {
     const settled = gateway.nextSettled();
     await gateway.post(QUESTION);
     expect(await settled).toMatchObject({
-      charged: '0.000022',
-      usageSource: 'estimated',
+      charged: '0.018009',
+      usageSource: 'upstream',
       writtenOff: '0.00',
     });
     await gateway.close();

@@ -92,6 +92,16 @@ describe('an option that can only be a mistake', () => {
       withModel({ maxOutputTokens: undefined }),
       /^models\["m"\]\.maxOutputTokens is missing/,
     ],
+    [
+      'enforceOutputLimit',
+      withModel({ enforceOutputLimit: 'cut' }),
+      /^models\["m"\]\.enforceOutputLimit must be 'lower' or 'insert', got "cut"/,
+    ],
+    [
+      'tokenBudgets',
+      withModel({ tokenBudgets: { file: 0 } }),
+      /^models\["m"\]\.tokenBudgets\.file must be a positive integer/,
+    ],
     ['targets', withModel({ targets: [] }), /^models\["m"\]\.targets must name at least one/],
     [
       'a target',

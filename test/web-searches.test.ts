@@ -72,11 +72,11 @@ describe('a request whose provider tells of searches', () => {
     expect(await gateway.router.credits.balance('acct')).toMatchObject({ balance: '0.00' });
   });
 
-  it('is charged by estimate, without them, where there are more than can be', async () => {
+  it('is charged for as many as there can be, where it tells of more', async () => {
     await start(1001);
     const settled = gateway.nextSettled();
     await gateway.post(QUESTION);
-    expect(await settled).toMatchObject({ usageSource: 'estimated', usage: { webSearches: 0 } });
+    expect(await settled).toMatchObject({ usageSource: 'upstream', usage: { webSearches: 1000 } });
   });
 });
 

@@ -92,10 +92,11 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     source: 'huggingface.co/docs/inference-providers; the other names: text-generation-inference',
   },
   llamacpp: {
-    limits: ['max_completion_tokens', 'max_tokens'],
+    // Builds of 2025 ignore `max_completion_tokens`.
+    limits: ['max_tokens'],
     others: ['n_predict', 'n_cmpl'],
     imageTokens: OPEN_IMAGES,
-    source: 'github.com/ggml-org/llama.cpp: tools/server/server-schema.cpp',
+    source: 'github.com/ggml-org/llama.cpp: tools/server/server-schema.cpp, issues/13700',
   },
   lmstudio: {
     limits: ['max_tokens'],
@@ -109,7 +110,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     source: 'github.com/mistralai/client-ts; docs.mistral.ai: Vision',
   },
   moonshot: {
-    limits: ['max_completion_tokens', 'max_tokens'],
+    limits: ['max_tokens', 'max_completion_tokens'],
     imageTokens: OPEN_IMAGES,
     source: 'platform.moonshot.ai: Chat',
   },
@@ -139,9 +140,9 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   },
   perplexity: {
     limits: ['max_tokens'],
-    others: ['max_output_tokens'],
+    others: ['best_of', 'max_output_tokens'],
     imageTokens: OPEN_IMAGES,
-    source: 'docs.perplexity.ai: Chat Completions; the other name: its Responses',
+    source: 'github.com/perplexityai/perplexity-node: src/generated/api.ts; max_output_tokens: its Responses',
   },
   qwen: {
     limits: ['max_tokens'],

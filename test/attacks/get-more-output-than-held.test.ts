@@ -99,7 +99,7 @@ describe('a limit above the model’s', () => {
 });
 
 describe('a limit in the field that the provider ignores', () => {
-  it.each(['deepseek', 'mistral', 'ollama', 'together', 'zhipu'])(
+  it.each(['deepseek', 'llamacpp', 'mistral', 'ollama', 'together', 'zhipu'])(
     'is moved to the one that %s obeys',
     async (preset) => {
       await start({}, { provider: { preset } });
