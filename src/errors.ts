@@ -349,6 +349,10 @@ export class OwnKeyRefusedError extends RouterError {
     super(`The model's provider refused the API key of your own that is used for it (${status}).`);
     this.status = status;
   }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return this.status === 401 ? { 'www-authenticate': 'Bearer' } : {};
+  }
 }
 
 /** One of the four clocks ran out while waiting for the provider. */
