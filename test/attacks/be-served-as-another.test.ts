@@ -94,7 +94,7 @@ describe('an authenticate that reads headers, without a cacheKey', () => {
   });
 
   it.each([undefined, null, 7, {}])('is not asked where cacheKey returns %s', async (key) => {
-    const authenticator = authenticatorOf(byHeader, () => key as unknown as string);
+    const authenticator = authenticatorOf(byHeader, () => key as string);
     expect(await outcome(authenticator.authenticate(as('ann')))).toBe('authentication_unavailable');
   });
 });
