@@ -158,6 +158,19 @@ export class UnknownEndpointError extends RouterError {
   }
 }
 
+/** The server was asked by a name that is none of its own. */
+export class MisdirectedRequestError extends RouterError {
+  readonly status = 421;
+  readonly code = 'misdirected_request';
+  readonly type = 'invalid_request_error';
+
+  constructor(host: string | undefined) {
+    super(
+      `${host === undefined ? 'A request without a Host' : `The Host ${quote(host)}`} is not served here. The operator of this server names the hosts that are.`,
+    );
+  }
+}
+
 export class MethodNotAllowedError extends RouterError {
   readonly status = 405;
   readonly code = 'method_not_allowed';
@@ -348,6 +361,10 @@ export class OwnKeyRefusedError extends RouterError {
   constructor(status: OwnKeyRefusedError['status']) {
     super(`The model's provider refused the API key of your own that is used for it (${status}).`);
     this.status = status;
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return this.status === 401 ? { 'www-authenticate': 'Bearer' } : {};
   }
 }
 

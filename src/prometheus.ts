@@ -72,7 +72,7 @@ export function createPrometheusMetrics(options: PrometheusOptions = {}): Promet
     }
     try {
       if (authorize && !(await authorize({ headers })))
-        return refusal(401, 'These metrics are not for you.\n');
+        return refusal(401, 'These metrics are not for you.\n', { 'www-authenticate': 'Bearer' });
     } catch {
       return refusal(500, 'Who may read these metrics could not be found out.\n');
     }
@@ -104,6 +104,6 @@ interface Answer {
   readonly body: string | null;
 }
 
-function refusal(status: number, body: string): Answer {
-  return { status, headers: { 'content-type': 'text/plain; charset=utf-8' }, body };
+function refusal(status: number, body: string, headers: Record<string, string> = {}): Answer {
+  return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body };
 }

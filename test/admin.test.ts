@@ -258,7 +258,7 @@ describe('the admin door, given what can only be a mistake,', () => {
     ['/accounts?page=2', 'unsupported_parameter', 'page'],
     ['/accounts?cursor=%20', 'invalid_value', 'cursor'],
     ['/accounts/acme/journal?after=-1', 'invalid_value', 'after'],
-    ['/accounts/%ff', 'invalid_value', 'account'],
+    ['/accounts/a%20b', 'invalid_value', 'account'],
     ['/health?x=1', 'unsupported_parameter', 'x'],
     ['/usage?from=yesterday', 'invalid_value', 'from'],
     ['/usage?from=2026-02-30', 'invalid_value', 'from'],

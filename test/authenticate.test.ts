@@ -155,6 +155,7 @@ describe('keys of the host’s own', () => {
     expect(await settled).toMatchObject({ account: 'acct', key: 'session_1', charged: '0.000045' });
     const stranger = await gateway.post(QUESTION, { headers: { authorization: 'Bearer other' } });
     expect(stranger.status).toBe(401);
+    expect(stranger.headers.get('www-authenticate')).toBe('Bearer');
     await gateway.close();
   });
 
@@ -198,15 +199,19 @@ describe('keys of the host’s own', () => {
     expect(asked).toBe(1);
   });
 
-  it('that throw are our error, told to the host and not to the client', async () => {
+  it('that throw are a 503 to ask again, told to the host and not to the client', async () => {
     const gateway = await startGateway({
       authenticate: () => {
         throw new Error('database password wrong');
       },
     });
     const response = await gateway.post(QUESTION);
-    expect(response.status).toBe(500);
-    expect(await response.text()).not.toContain('password');
+    expect(response.status).toBe(503);
+    expect(response.headers.get('x-should-retry')).toBe('true');
+    expect(response.headers.get('retry-after')).toBe('1');
+    const text = await response.text();
+    expect(JSON.parse(text).error.code).toBe('authentication_unavailable');
+    expect(text).not.toContain('password');
     expect(gateway.errors[0]?.cause).toMatchObject({ message: 'database password wrong' });
     await gateway.close();
   });

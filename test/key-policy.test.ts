@@ -90,7 +90,7 @@ describe('a key for some models', () => {
 
   it('is not let in by a host that does not say which', async () => {
     const { post } = await startWith({}, { authenticate: () => ({ account: 'acct', models: [] }) });
-    expect((await post(QUESTION)).status).toBe(500);
+    expect((await post(QUESTION)).status).toBe(503);
     expect(String(gateway.errors[0]?.cause)).toContain('models of authenticate must be 1 to 100 model IDs');
   });
 });

@@ -187,12 +187,10 @@ describe('a client with a key of its own', () => {
   ])('is not served with a key %s, which nobody is shown', async (_fault, key) => {
     await start({ upstreamKeys: { first: key } });
     const response = await ask();
-    expect(response.status).toBe(500);
+    expect(response.status).toBe(503);
     expect(provider.received).toHaveLength(0);
     const told = inspect(errors, { depth: 20 });
-    expect(told).toContain(
-      'authenticate must return upstreamKeys of visible ASCII characters; that for "first"',
-    );
+    expect(told).toContain('upstreamKeys of authenticate must be visible ASCII characters; that for "first"');
     expect(told).not.toMatch(/sk-bad|12345/);
   });
 

@@ -289,6 +289,7 @@ describe('the handler of metrics', () => {
     expect(await allowed.text()).toBe(metrics.text());
     const refused = await fetch(server.baseURL);
     expect(refused.status).toBe(401);
+    expect(refused.headers.get('www-authenticate')).toBe('Bearer');
     expect(await refused.text()).not.toContain('ccr_');
     await server.close();
   });

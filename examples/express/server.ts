@@ -19,7 +19,7 @@ app.get('/', (_request, response) => {
   response.type('text').send('Chat completions are served at /v1.\n');
 });
 
-const server = app.listen(port, (error) => {
+const server = app.listen(port, '127.0.0.1', (error) => {
   if (error) {
     console.error(`Can't listen on port ${port}: ${error.message}. Another one: PORT=8788 npm run demo`);
     process.exit(1);

@@ -16,7 +16,7 @@ app.register(toFastifyPlugin(router), { prefix: '/v1' });
 app.get('/', () => 'Chat completions are served at /v1.\n');
 app.addHook('preClose', () => router.close()); // lets streams end, and charges them
 
-await app.listen({ port });
+await app.listen({ port, host: '127.0.0.1' });
 await announce(router, app.server);
 
 process.once('SIGINT', () => void app.close());

@@ -16,7 +16,7 @@ const app = new Hono();
 app.all('/v1/*', toHonoHandler(router));
 app.get('/', (context) => context.text('Chat completions are served at /v1.\n'));
 
-const server = serve({ fetch: app.fetch, port }, () => announce(router, server));
+const server = serve({ fetch: app.fetch, port, hostname: '127.0.0.1' }, () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

@@ -16,7 +16,7 @@ app.use((context) => {
   context.body = 'Chat completions are served at /v1.\n';
 });
 
-const server = app.listen(port, () => announce(router, server));
+const server = app.listen(port, '127.0.0.1', () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

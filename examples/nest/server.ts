@@ -19,7 +19,7 @@ const router = createChatCompletionsRouter({ store: 'memory:', providers, models
 const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] });
 app.use('/v1', router);
 
-await app.listen(port);
+await app.listen(port, '127.0.0.1');
 const server: Server = app.getHttpServer();
 await announce(router, server);
 

@@ -27,16 +27,20 @@ const { key } = await router.keys.create({ account: 'demo', name: 'chat' });
 await router.credits.grant('demo', '0.25', { id: 'welcome' });
 await router.close();
 
-const next = spawn(process.execPath, [NEXT, command, import.meta.dirname, '--port', PORT], {
-  env: {
-    ...process.env,
-    CREDITS_STORE: store,
-    PARROT_URL: parrot.baseURL,
-    ROUTER_API_KEY: key,
-    NEXT_TELEMETRY_DISABLED: '1',
+const next = spawn(
+  process.execPath,
+  [NEXT, command, import.meta.dirname, '--port', PORT, '--hostname', '127.0.0.1'],
+  {
+    env: {
+      ...process.env,
+      CREDITS_STORE: store,
+      PARROT_URL: parrot.baseURL,
+      ROUTER_API_KEY: key,
+      NEXT_TELEMETRY_DISABLED: '1',
+    },
+    stdio: 'inherit',
   },
-  stdio: 'inherit',
-});
+);
 console.log(`The key of the account, for /v1: ${key}`);
 
 next.once('exit', (code) => {

@@ -10,7 +10,7 @@ import { announce, models, port, providers } from '../demo/demo.ts';
 const router = createChatCompletionsRouter({ store: 'memory:', providers, models });
 
 const server = createServer(router);
-server.listen(port, () => announce(router, server));
+server.listen(port, '127.0.0.1', () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

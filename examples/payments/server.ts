@@ -38,7 +38,7 @@ function dollars(cents: number): string {
   return `${Math.trunc(cents / 100)}.${String(cents % 100).padStart(2, '0')}`;
 }
 
-const server = app.listen(port, () => announce(router, server));
+const server = app.listen(port, '127.0.0.1', () => announce(router, server));
 
 async function close(): Promise<void> {
   server.close(); // takes no new connections

@@ -61,7 +61,7 @@ function sessionOf(cookies = ''): string | undefined {
   return /(?:^|; )session=([^;]+)/.exec(cookies)?.[1];
 }
 
-const server = app.listen(port, () => {
+const server = app.listen(port, '127.0.0.1', () => {
   const address = `http://localhost:${listening(server)}`;
   console.log(`
   Sign in, get a token, ask:

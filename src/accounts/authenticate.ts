@@ -2,15 +2,22 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { LRUCache } from 'lru-cache';
 
-import { AuthenticationError, CreditStoreUnavailableError } from '../errors.ts';
+import {
+  AuthenticationError,
+  AuthenticationUnavailableError,
+  CreditStoreUnavailableError,
+  RouterError,
+} from '../errors.ts';
 import type { FoundKey, KeyLimits } from '../ledger/keys.ts';
 import { type LedgerStore, StoreUnavailable } from '../ledger/ledger.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
-import { ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
+import { ModelPatterns } from '../options/model-patterns.ts';
+import { hostCaller } from './host-caller.ts';
+import { loggableFailure } from './host-failure.ts';
 import { keptPolicy } from './key-policy.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
-import { UpstreamKeys } from './upstream-keys.ts';
+import type { UpstreamKeys } from './upstream-keys.ts';
 
 /** Whose request this is. */
 export interface Caller {
@@ -56,6 +63,8 @@ export class Authenticator {
   readonly #strangers: LRUCache<string, AuthenticationError>;
   /** What the store last said of its keys, where that counts while it is away. */
   readonly #lastKnown = new LRUCache<string, Caller>({ max: MAX_CALLERS });
+  /** What the host's `authenticate` made of a request's headers, and not of its key alone: for that request alone. */
+  readonly #ofHeaders = new WeakSet<Caller | Error>();
   /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
   #generation = 0;
   readonly #invalidated = new LRUCache<string, number>({ max: MAX_STRANGERS });
@@ -92,7 +101,18 @@ export class Authenticator {
     if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
     const refusal = this.#strangers.get(hash);
     if (refusal) throw refusal;
-    return await this.#callers.forceFetch(hash, { context: { apiKey, headers } });
+    return await this.#ask(hash, { apiKey, headers, readsHeaders: false });
+  }
+
+  /** Looks a key up: once for all who ask at the same time, but where the answer is of the headers of one of them. */
+  async #ask(hash: string, lookup: Lookup): Promise<Caller> {
+    try {
+      const caller = await this.#callers.forceFetch(hash, { context: lookup });
+      if (lookup.readsHeaders || !this.#ofHeaders.has(caller)) return caller;
+    } catch (error) {
+      if (lookup.readsHeaders || !(error instanceof Error && this.#ofHeaders.has(error))) throw error;
+    }
+    return await this.#find(hash, lookup);
   }
 
   /** Looks a key up again of which the ledger says that it was changed since. */
@@ -124,14 +144,22 @@ export class Authenticator {
     }
   }
 
-  #isCurrent({ until }: Caller): boolean {
-    return until === undefined || this.#options.now() < until;
+  #isCurrent(caller: Caller): boolean {
+    if (this.#ofHeaders.has(caller)) return false;
+    return caller.until === undefined || this.#options.now() < caller.until;
   }
 
   #hashOf(apiKey: string, headers: IncomingHttpHeaders): string {
     const { authenticate, cacheKey } = this.#options;
     const own = hashApiKey(apiKey);
-    return authenticate && cacheKey ? `${own} ${cacheKey({ headers })}` : own;
+    if (!authenticate || !cacheKey) return own;
+    try {
+      const more: unknown = cacheKey({ headers });
+      if (typeof more !== 'string') throw new TypeError(`cacheKey must return a string, got ${typeof more}`);
+      return `${own} ${hashApiKey(more)}`;
+    } catch (thrown) {
+      throw new AuthenticationUnavailableError(loggableFailure(thrown, headers));
+    }
   }
 
   async #find(hash: string, lookup: Lookup): Promise<Caller> {
@@ -145,26 +173,27 @@ export class Authenticator {
         this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(told) ?? 0;
       if (invalidated > began) continue;
       if (!(found instanceof AuthenticationError)) return found;
-      this.#strangers.set(hash, found);
+      if (!lookup.readsHeaders) this.#strangers.set(hash, found);
       throw found;
     }
   }
 
   async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
-    const caller = await authenticate(lookup.apiKey, { headers: lookup.headers });
-    if (!caller) return new AuthenticationError('invalid_api_key');
-    const { account, key = 'external', models, markup, upstreamKeys } = caller;
-    if (!ID.test(account) || !ID.test(key)) {
-      throw new TypeError('authenticate must return { account, key? } of 1 to 64 characters A-Z a-z 0-9 _ -');
+    const { apiKey, headers } = lookup;
+    // With a `cacheKey` the host itself says what an answer is of.
+    const request = this.#options.cacheKey ? { headers } : watched(lookup);
+    let answer: Caller | Error;
+    try {
+      answer = hostCaller(await authenticate(apiKey, request)) ?? new AuthenticationError('invalid_api_key');
+    } catch (thrown) {
+      answer =
+        thrown instanceof RouterError
+          ? thrown
+          : new AuthenticationUnavailableError(loggableFailure(thrown, headers));
     }
-    return {
-      account,
-      key,
-      externalKey: true,
-      ...(models && { models: parseModelPatterns(models, 'models of authenticate') }),
-      ...(markup && { markup }),
-      ...(upstreamKeys && { upstreamKeys: new UpstreamKeys(upstreamKeys) }),
-    };
+    if (lookup.readsHeaders) this.#ofHeaders.add(answer);
+    if (!(answer instanceof Error) || answer instanceof AuthenticationError) return answer;
+    throw answer;
   }
 
   async #askStore(hash: string): Promise<Caller | AuthenticationError> {
@@ -206,9 +235,19 @@ function subject(account: string, key: string): string {
 interface Lookup {
   readonly apiKey: string;
   readonly headers: IncomingHttpHeaders;
+  /** The host's `authenticate` asked for them. */
+  readsHeaders: boolean;
 }
 
-const ID = /^[\w-]{1,64}$/;
+/** Notes when the headers are asked for. */
+function watched(lookup: Lookup): AuthenticateRequest {
+  return {
+    get headers() {
+      lookup.readsHeaders = true;
+      return lookup.headers;
+    },
+  };
+}
 
 /** @throws {AuthenticationError} if there is no bearer key in the header */
 function bearer(header: string | undefined): string {

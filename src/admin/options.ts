@@ -35,7 +35,10 @@ export interface AdminRequest {
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
   readonly method: string;
-  /** What is asked, without the mount: `/accounts/acme/grants`; the page is `/`. As it came where nothing is there. */
+  /**
+   * What is served, without the mount and with its parameters decoded: `/accounts/acme/grants`; the page is `/`. A path
+   * that stands for nothing, and gets a 404, is as it came.
+   */
   readonly path: string;
 }
 

@@ -6,7 +6,7 @@ export type Place =
   | { readonly kind: 'page' | 'description'; readonly path: string }
   | {
       readonly kind: 'resource';
-      /** As it is read, without what stood before it: `/accounts/acme/grants`. */
+      /** As it is served, parameters decoded, without what stood before it: `/accounts/acme/grants`. */
       readonly path: string;
       /** By method. */
       readonly endpoints: ReadonlyMap<string, Endpoint>;
@@ -45,7 +45,9 @@ export class Places {
     if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description', path: `/${DESCRIPTION}` };
     for (const { pattern, byMethod } of this.#resources) {
       const params = match(pattern, rest);
-      if (params) return { kind: 'resource', path: `/${rest.join('/')}`, endpoints: byMethod, params };
+      if (!params) continue;
+      const served = pattern.map((part) => (isParameter(part) ? params[nameOf(part)] : part));
+      return { kind: 'resource', path: `/${served.join('/')}`, endpoints: byMethod, params };
     }
     return undefined;
   }
@@ -64,13 +66,26 @@ function segmentsOf(path: string): string[] {
   return trimmed === '' ? [] : trimmed.split('/');
 }
 
+/** One place has one spelling: a parameter that is percent-encoded beyond need, or wrongly, matches nothing. */
 function match(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   if (pattern.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
   for (const [i, part] of pattern.entries()) {
     const segment = segments[i] ?? '';
-    if (part.startsWith('{')) params[part.slice(1, -1)] = decodeOnce(segment);
-    else if (part !== segment) return undefined;
+    if (isParameter(part)) {
+      const value = decodeOnce(segment);
+      if (segment.includes('%') && encodeURIComponent(value) !== segment) return undefined;
+      params[nameOf(part)] = value;
+    } else if (part !== segment) return undefined;
   }
   return params;
+}
+
+function isParameter(part: string): boolean {
+  return part.startsWith('{');
+}
+
+/** Of a parameter in a pattern, as `{account}`. */
+function nameOf(part: string): string {
+  return part.slice(1, -1);
 }

@@ -9,10 +9,14 @@ export const serveCommand: LoneCommand = {
     config: { value: 'FILE', help: 'TypeScript, JavaScript or JSON; that of this folder by default' },
     port: { value: 'PORT', help: "the config's by default, else PORT in the environment, else 8787" },
     host: { value: 'ADDRESS', help: '127.0.0.1 by default; 0.0.0.0 in a container' },
+    'host-names': {
+      value: 'NAMES',
+      help: 'answer no other Host, as gateway.example.com,localhost; any by default',
+    },
     admin: { help: 'serve the admin door at /admin; ADMIN_TOKEN in the environment opens it' },
     log: { value: 'FORMAT', help: 'json or text; text on a terminal, else json, by default' },
   },
-  async run({ options: { config, port, host, admin, log: format } }) {
+  async run({ options: { config, port, host, 'host-names': names, admin, log: format } }) {
     const path = config ?? findConfig('.');
     if (path === undefined) throw new UsageError('there is no config in this folder: init makes one');
     if (format !== undefined && format !== 'json' && format !== 'text') {
@@ -27,7 +31,8 @@ export const serveCommand: LoneCommand = {
       format ?? (process.stdout.isTTY ? 'text' : 'json'),
       () => new Date(),
     );
-    return serve({ path, port: portNumber(port), host, admin: admin !== undefined, log });
+    const hostNames = names?.split(',');
+    return serve({ path, port: portNumber(port), host, hostNames, admin: admin !== undefined, log });
   },
 };
 

@@ -18,6 +18,29 @@ export class AuthenticationError extends RouterError {
     );
     this.code = code;
   }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return { 'www-authenticate': 'Bearer' };
+  }
+}
+
+/** The host's `authenticate` or `cacheKey` threw, or returned what can't be used: whose request it is can't be known. */
+export class AuthenticationUnavailableError extends RouterError {
+  readonly status = 503;
+  readonly code = 'authentication_unavailable';
+  readonly type = 'server_error';
+  override readonly shouldRetry = true;
+
+  /** @param cause - for the operator, without secrets */
+  constructor(cause: Error) {
+    super('API keys can not be checked at the moment, so the request was not sent. Try again in a second.', {
+      cause,
+    });
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
 }
 
 /** The key may use some models, and this is none of them. */

@@ -8,6 +8,7 @@ export type Authenticate = (
 ) => AuthenticatedCaller | undefined | Promise<AuthenticatedCaller | undefined>;
 
 export interface AuthenticateRequest {
+  /** Names in lower case. Where they are read without a `cacheKey`, the answer is for this request alone: not remembered. */
   readonly headers: IncomingHttpHeaders;
 }
 

@@ -42,13 +42,15 @@ export interface ChatCompletionsRouterOptions {
   /**
    * Your own API keys or sessions instead of the router's: the account that pays, or undefined for a 401.
    *
-   * Called at most once in `keyCacheMs` for the same key.
+   * Called at most once in `keyCacheMs` for the same key; for each request where it takes the headers and there is no
+   * `cacheKey`. Where it throws, or returns what can't be used, the client gets a 503 `authentication_unavailable`.
    */
   readonly authenticate?: Authenticate;
   /**
-   * Tells apart requests that carry the same API key but must not share an answer of `authenticate`.
+   * Tells apart requests that carry the same API key but must not share an answer of `authenticate`: all that it reads
+   * of the headers must be in it.
    *
-   * @default the API key alone
+   * @default the API key alone; an answer that was made with headers is for its request alone
    */
   readonly cacheKey?: (request: AuthenticateRequest) => string;
   /**

@@ -20,6 +20,14 @@ export interface ServerOptions {
    */
   readonly host?: string;
   /**
+   * The names that it is asked by, without ports: `['gateway.example.com', 'localhost', '::1']`. A request with another
+   * `Host` is a 421, save `/healthz` and `/readyz`; so a page in somebody's browser can't ask it by a name of its own that
+   * points here (DNS rebinding). Case and a dot at the end don't count.
+   *
+   * @default any
+   */
+  readonly hostNames?: readonly string[];
+  /**
    * Serves the admin door at `/admin`, to whoever has the token that is `ADMIN_TOKEN` in the environment.
    *
    * @default false

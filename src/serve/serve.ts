@@ -9,6 +9,7 @@ import { checkRecord, wrong } from '../settings.ts';
 import type { Log } from './log.ts';
 import { logHooks } from './log-hooks.ts';
 import { changedOptions } from './reload.ts';
+import { HostNames } from './host-names.ts';
 import { createGateway, listen, Readiness } from './server.ts';
 
 export { createLog } from './log.ts';
@@ -22,6 +23,7 @@ export interface ServeOptions {
   /** Stands above the config's. */
   readonly port: number | undefined;
   readonly host: string | undefined;
+  readonly hostNames: readonly string[] | undefined;
   /** Serves the admin door, too. */
   readonly admin: boolean;
   readonly log: Log;
@@ -33,7 +35,8 @@ export interface ServeOptions {
  * @returns whether all that ran was finished
  * @throws {ConfigError} before it listens, when the config can't be used; an Error when the store or the port can't
  */
-export async function serve({ path, port, host, admin, log }: ServeOptions): Promise<boolean> {
+export async function serve({ path, port, host, hostNames, admin, log }: ServeOptions): Promise<boolean> {
+  const ownNames = hostNames && new HostNames(hostNames, '--host-names');
   const config = await loadConfig(path);
   const { own, router } = inConfig(path, () => ({
     own: resolveServer(config.server),
@@ -45,7 +48,7 @@ export async function serve({ path, port, host, admin, log }: ServeOptions): Pro
   try {
     const isAdministered = admin || own.admin;
     const adminDoor = isAdministered ? await openAdminDoor(router, log) : undefined;
-    gateway = createGateway({ router, readiness, adminDoor, log });
+    gateway = createGateway({ router, readiness, adminDoor, hostNames: ownNames ?? own.hostNames, log });
     await router.ready();
     origin = await listen(gateway, port ?? own.port, host ?? own.host);
   } catch (error) {
@@ -112,10 +115,14 @@ function sizeOf({ providers, models }: ServerConfig): {
   return { providers: Object.keys(providers).length, models: Object.keys(models).length };
 }
 
+interface ResolvedServer extends Required<Omit<ServerOptions, 'hostNames'>> {
+  readonly hostNames: HostNames | undefined;
+}
+
 /** @throws {TypeError} naming the option that can't be right */
-function resolveServer(given: ServerOptions = {}): Required<ServerOptions> {
-  checkRecord(given, 'server', { port: true, host: true, admin: true });
-  const { admin = false } = given;
+function resolveServer(given: ServerOptions = {}): ResolvedServer {
+  checkRecord(given, 'server', { port: true, host: true, hostNames: true, admin: true });
+  const { admin = false, hostNames } = given;
   if (typeof admin !== 'boolean') throw wrong('server.admin', 'a boolean', admin);
   const { PORT } = process.env;
   const { port = PORT === undefined || PORT === '' ? DEFAULT_PORT : Number(PORT), host = DEFAULT_HOST } =
@@ -124,7 +131,7 @@ function resolveServer(given: ServerOptions = {}): Required<ServerOptions> {
     throw wrong(given.port === undefined ? 'PORT of the environment' : 'server.port', 'a port', port);
   }
   if (typeof host !== 'string' || host === '') throw wrong('server.host', 'an address', host);
-  return { port, host, admin };
+  return { port, host, admin, hostNames: hostNames && new HostNames(hostNames, 'server.hostNames') };
 }
 
 /** The signal by which an operator, a terminal or a container asks to end; a second one ends the process there and then. */

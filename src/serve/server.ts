@@ -3,7 +3,9 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 
 import { withTimeout } from '../async/timeout.ts';
 import type { AdminRouter } from '../admin/admin-router.ts';
+import { MisdirectedRequestError } from '../errors.ts';
 import type { ChatCompletionsRouter } from '../router.ts';
+import type { HostNames } from './host-names.ts';
 import type { Log } from './log.ts';
 
 /** How long an answer to `/readyz` stands: who asks more often asks no store. */
@@ -55,19 +57,24 @@ interface GatewayParts {
   readonly router: ChatCompletionsRouter;
   readonly readiness: Readiness;
   readonly adminDoor: AdminRouter | undefined;
+  /** Undefined where any name will do. */
+  readonly hostNames: HostNames | undefined;
   readonly log: Log;
 }
 
 /**
  * A server of its own: the router at every path, but `/healthz` (it runs), `/readyz` (it can serve) and, where there
- * is an admin door, `/admin`.
+ * is an admin door, `/admin`. The first two are asked by addresses, too: they are answered whatever the `Host`.
  */
-export function createGateway({ router, readiness, adminDoor, log }: GatewayParts): Server {
+export function createGateway({ router, readiness, adminDoor, hostNames, log }: GatewayParts): Server {
   return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') answer(response, 200, { status: 'ok' });
     else if (path === '/readyz') void sayReady(response, readiness);
-    else {
+    else if (hostNames && !hostNames.allow(request)) {
+      const error = new MisdirectedRequestError(request.headers.host);
+      answer(response, error.status, error, { 'x-should-retry': 'false' });
+    } else {
       const door = adminDoor && /^\/admin(\/|$)/.test(path) ? adminDoor : router;
       door(request, response).catch((error: unknown) => {
         log('error', 'error', { message: String(error) });
@@ -101,7 +108,12 @@ async function sayReady(response: ServerResponse, readiness: Readiness): Promise
   else answer(response, 503, { status: 'not ready', problem });
 }
 
-function answer(response: ServerResponse, status: number, body: object): void {
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
-  response.writeHead(status, headers).end(JSON.stringify(body));
+function answer(
+  response: ServerResponse,
+  status: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const always = { 'content-type': 'application/json', 'cache-control': 'no-store' };
+  response.writeHead(status, { ...always, ...headers }).end(JSON.stringify(body));
 }

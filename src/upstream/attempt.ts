@@ -170,8 +170,9 @@ function toAnswer(
   const nominated = nominatedHeaders(message.headers);
   for (const name of Object.keys(message.headers)) {
     const value = message.headers[name];
-    const sentAs = FORWARDED_RESPONSE_HEADERS[name];
-    if (sentAs === undefined || typeof value !== 'string' || nominated.includes(name)) continue;
+    // A header may be called `constructor`.
+    const sentAs = Object.hasOwn(FORWARDED_RESPONSE_HEADERS, name) && FORWARDED_RESPONSE_HEADERS[name];
+    if (!sentAs || typeof value !== 'string' || nominated.includes(name)) continue;
     if (!isSecret(apiKey) || !value.includes(apiKey)) headers[sentAs] = value;
   }
   if (status >= 400 && isPage(message)) return errorPage(message, status, headers);

@@ -77,6 +77,12 @@ export function describeIdempotency(ledger: LedgerFixture): void {
       expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({ code: 'ok' });
     });
 
+    it('is not kept with a request that was voided', async () => {
+      await admit(1, 30n, { idempotencyKey: NAME });
+      await voidRequest(1);
+      expect(await ledger.store.request('acme', requestId(1))).not.toHaveProperty('idempotencyKey');
+    });
+
     it('may mean something else once it is free', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });
       await voidRequest(1);

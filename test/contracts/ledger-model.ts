@@ -239,6 +239,7 @@ export class LedgerModel {
     const released = request.state === 'held' ? request.hold : refund;
     account.giveTokens(request, 0, now);
     Object.assign(request, { state: 'voided', charged: 0n, due: finalDue(requestId, now), line: undefined });
+    request.idempotencyKey = undefined;
     request.ended = { model: model ?? request.ended?.model ?? request.model, ending };
     request.saidAtVoid = { ending, provider };
     if (refund > 0n) account.write(now, { type: 'l', id: requestId, amount: -refund, key: request.key });

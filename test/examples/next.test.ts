@@ -29,7 +29,7 @@ beforeAll(async () => {
     output.on('data', (chunk) => (printed += String(chunk)));
   }
   await vi.waitUntil(() => /sk-ccr-.*Ready in/s.test(printed), { timeout: 30_000 });
-  [origin = ''] = /http:\/\/localhost:\d+/.exec(printed) ?? [];
+  [origin = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(printed) ?? [];
   [apiKey = ''] = /sk-ccr-\w+/.exec(printed) ?? [];
 }, 240_000);
 

@@ -402,6 +402,7 @@ function end(
   // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
   request.line = state === 'voided' ? undefined : books.seq + 1n;
   account.saveRequest(request);
+  if (state === 'voided') account.freeIdempotencyKey(request);
   return { hold, charged, moved, writtenOff };
 }
 

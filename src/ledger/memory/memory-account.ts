@@ -45,6 +45,9 @@ export class MemoryAccount implements AccountRows {
   }
 
   freeIdempotencyKey(row: RequestRow): void {
+    if (!row.idempotencyKey) return;
+    const key = `${row.key} ${row.idempotencyKey.key}`;
+    if (this.#idempotencyKeys.get(key) === row) this.#idempotencyKeys.delete(key);
     row.idempotencyKey = undefined;
   }
 
@@ -77,9 +80,7 @@ export class MemoryAccount implements AccountRows {
     const entry = this.#requests.get(row.id);
     entry?.queue?.remove(entry);
     this.#requests.delete(row.id);
-    if (!row.idempotencyKey) return;
-    const key = `${row.key} ${row.idempotencyKey.key}`;
-    if (this.#idempotencyKeys.get(key) === row) this.#idempotencyKeys.delete(key);
+    this.freeIdempotencyKey(row);
   }
 
   key(id: string): KeyRow | undefined {

@@ -1,5 +1,6 @@
-import { realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { readlinkSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { makePrivate } from './private-file.ts';
 import { integer, text } from './sqlite-columns.ts';
 import { SqliteLine } from './sqlite-line.ts';
 import { SqliteQueue } from './sqlite-queue.ts';
@@ -54,6 +55,7 @@ export function leaveFile(file: SqliteFile): void {
 
 function openFile(path: string, open: (path: string) => Database): SqliteFile {
   const size = settledSize(path);
+  makePrivate(path);
   const database = open(path);
   try {
     // Waiting in SQLite would stop the event loop: who finds the file busy tries again later.
@@ -131,8 +133,22 @@ function statements(database: Database): Sql {
 function realPath(path: string): string {
   try {
     return realpathSync(path);
+  } catch (error) {
+    const target = isMissing(error) ? linkTarget(path) : undefined;
+    return target === undefined ? join(realpathSync(dirname(path)), basename(path)) : realPath(target);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}
+
+/** Where a link points to that stands in place of a file which doesn't exist yet. */
+function linkTarget(path: string): string | undefined {
+  try {
+    return resolve(dirname(path), readlinkSync(path));
   } catch {
-    return join(realpathSync(dirname(path)), basename(path));
+    return undefined;
   }
 }
 

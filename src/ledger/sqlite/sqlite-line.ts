@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
+import { makePrivate } from './private-file.ts';
 import type { Database } from './sqlite-schema.ts';
 import { isBusy } from './sqlite-transaction.ts';
 
@@ -10,6 +11,7 @@ import { isBusy } from './sqlite-transaction.ts';
  * every wait, because on busy cores all would then wait for the one that the scheduler lets run last.
  */
 export class SqliteLine {
+  readonly #ledger: string;
   readonly #path: string;
   readonly #openDatabase: (path: string) => Database;
   #database: Database | undefined;
@@ -17,6 +19,7 @@ export class SqliteLine {
 
   /** @param path - of the ledger */
   constructor(path: string, openDatabase: (path: string) => Database) {
+    this.#ledger = path;
     this.#path = `${path}-line`;
     this.#openDatabase = openDatabase;
   }
@@ -64,6 +67,8 @@ export class SqliteLine {
 
   #open(): Database {
     if (this.#database) return this.#database;
+    // Who may use the ledger stands in its line.
+    makePrivate(this.#path, statSync(this.#ledger).mode & 0o777);
     const database = this.#openDatabase(this.#path);
     this.#database = database;
     // Without a journal in memory, each look would make one on the disk.

@@ -54,13 +54,17 @@ local function save_twin(request, idempotency_key)
   saves.requests[#saves.requests + 1] = request.id
 end
 
+local function free_idempotency_key(request)
+  if request.hashes == '' then return end
+  local field = twin_field(request.key, string.sub(request.hashes, 2, 65))
+  if redis.call('HGET', REQUESTS, field) == request.id then saves.freed[#saves.freed + 1] = field end
+  request.hashes = ''
+end
+
 local function forget_request(request)
   saves.forgotten[#saves.forgotten + 1] = request.id
   changed_requests[request.id] = false
-  if request.hashes ~= '' then
-    local field = twin_field(request.key, string.sub(request.hashes, 2, 65))
-    if redis.call('HGET', REQUESTS, field) == request.id then saves.freed[#saves.freed + 1] = field end
-  end
+  free_idempotency_key(request)
 end
 
 local function forget_at(id, now)
@@ -99,6 +103,7 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now), model
   -- Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
   request.line = state == 'V' and '-' or text(plus(books.q, 1))
+  if state == 'V' then free_idempotency_key(request) end
   save_request(request)
   return hold, charged, moved, written_off
 end

@@ -1,0 +1,101 @@
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { DAY, hashOf, MINUTE, NOON, requestId } from '../contracts/ledger-fixture.ts';
+import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
+
+const REQUESTS = 2000;
+
+let server: RedisServer;
+let redis: Redis;
+let store: RedisStore;
+const clock = { now: NOON };
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+beforeEach(async () => {
+  clock.now = NOON;
+  await redis.flushall();
+  store = new RedisStore({ client: redis, now: () => clock.now });
+  await store.grant({ account: 'acme', id: 'opening', amount: 1_000_000n });
+});
+
+afterEach(() => store.close());
+
+/** Bytes that the account has in Redis, as it counts them. */
+async function bytes(only = '*'): Promise<number> {
+  const sizes = await Promise.all(
+    (await redis.keys(`ccr:{acme}:${only}`)).map((key) => redis.memory('USAGE', key, 'SAMPLES', 0)),
+  );
+  return sizes.reduce<number>((sum, size) => sum + Number(size), 0);
+}
+
+type End = (n: number) => Promise<unknown>;
+
+const isVoided: End = (n) =>
+  store.void({
+    account: 'acme',
+    requestId: idOf(n),
+    key: 'k1',
+    model: 'acme/fast',
+    ending: 'upstream_error',
+  });
+/** A hundred a second. */
+function idOf(n: number): string {
+  return requestId(n, NOON + 10 * n);
+}
+
+/** Requests with an idempotency key each, 100 a second, that end at once. */
+async function flood(end: End): Promise<void> {
+  for (let n = 0; n < REQUESTS; n++) {
+    clock.now = NOON + 10 * n;
+    const idempotencyKey = { key: hashOf(`key ${n}`), body: hashOf('body') };
+    const { code } = await store.admit({
+      account: 'acme',
+      key: 'k1',
+      externalKey: true,
+      requestId: idOf(n),
+      want: 1n,
+      min: 1n,
+      leaseMs: 2 * MINUTE,
+      tokens: 0,
+      notAfter: Infinity,
+      idempotencyKey,
+    });
+    expect(code).toBe('ok');
+    await end(n);
+  }
+}
+
+describe('requests that cost nothing', () => {
+  it('leave at most 300 bytes each for a day, and then none, whatever idempotency keys they had', async () => {
+    const before = await bytes();
+    await flood(isVoided);
+    expect((await bytes()) - before).toBeLessThan(300 * REQUESTS);
+    expect(await redis.hlen('ccr:{acme}:r')).toBe(1 + REQUESTS);
+    clock.now += DAY;
+    await store.sweep(REQUESTS);
+    // One row of usage is left, for all of them; and tables that have grown are not made smaller at once.
+    expect((await bytes()) - before).toBeLessThan(4 * REQUESTS);
+    expect([await redis.hlen('ccr:{acme}:r'), await redis.zcard('ccr:{acme}:d')]).toEqual([1, 1]);
+  });
+
+  it('leave nothing at all where they are refused for want of credits', async () => {
+    const before = await bytes();
+    for (let n = 0; n < 200; n++) {
+      const terms = { want: 2_000_000n, min: 2_000_000n, leaseMs: MINUTE, tokens: 0, notAfter: Infinity };
+      const command = { account: 'acme', key: 'k1', externalKey: true, requestId: idOf(n), ...terms };
+      expect(await store.admit(command)).toMatchObject({ code: 'no_funds' });
+    }
+    expect(await bytes()).toBe(before);
+  });
+});
