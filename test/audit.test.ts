@@ -502,7 +502,8 @@ class LongJournal extends MemoryStore {
     const [books] = [{ granted: 0n, available: 0n, held: 0n, spent: 0n, expired: 0n, writtenOff: 0n }];
     const trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
     const registers = { requests: [], lots: [], keys: [], usage: [], usageFolded: 0n };
-    return { ...books, ...registers, trimmed, floor: 0n, frozen: false, seq: 250_000n, lowWater: NOON };
+    const marks = { lowWater: NOON, freeLowWater: 0 };
+    return { ...books, ...registers, ...marks, trimmed, floor: 0n, frozen: false, seq: 250_000n };
   }
 
   override async journal(_account: string, after: bigint, limit: number): Promise<readonly JournalLine[]> {

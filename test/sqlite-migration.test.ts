@@ -30,6 +30,7 @@ describe('a ledger file of version 1', () => {
       frozen: false,
       seq: 4n,
       lowWater: 0,
+      freeLowWater: 0,
       requests: [
         { id: requestId(1), state: 'settled', amount: 7n, key: 'k1', checkpoint: 0n, due: NOON + DAY },
         { id: requestId(2), state: 'voided', amount: 0n, key: 'k1', checkpoint: 0n, due: NOON + DAY },
@@ -94,7 +95,7 @@ describe('a ledger file of version 1', () => {
       await store.close();
     }
     expect(shape(old)).toEqual(shape(made));
-    expect(shape(old).version).toBe(6);
+    expect(shape(old).version).toBe(7);
   });
 
   it('stays as it was when it can not be brought up', async () => {
@@ -116,7 +117,7 @@ describe('a ledger file of version 1', () => {
     other.close();
     expect(await balance).toMatchObject({ available: 78n });
     await store.close();
-    expect(shape(file).version).toBe(6);
+    expect(shape(file).version).toBe(7);
   });
 });
 

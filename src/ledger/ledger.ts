@@ -352,6 +352,8 @@ export interface AccountState extends Balance {
   readonly seq: bigint;
   /** Time of the newest request id that was forgotten: any unknown id at or below it is refused. */
   readonly lowWater: number;
+  /** The same of requests that cost nothing, which are forgotten sooner; only they may be at or below it. */
+  readonly freeLowWater: number;
   /** In no particular order. */
   readonly requests: readonly RequestRecord[];
   /** Those with something remaining, in burn order. */

@@ -26,7 +26,13 @@ export type Witness =
   | { readonly type: 'line'; readonly seq: bigint; readonly at: number; readonly id: string }
   /** It is there, and in the end that is named; while it is held, its hold is at least `hold`. */
   | { readonly type: 'request'; readonly id: string; readonly state: 'held'; readonly hold: NanoDollars }
-  | { readonly type: 'request'; readonly id: string; readonly state: 'settled' | 'voided' }
+  | {
+      readonly type: 'request';
+      readonly id: string;
+      readonly state: 'settled' | 'voided';
+      /** Of a charge of 0, which is forgotten sooner; as is what was voided. */
+      readonly isFree?: boolean;
+    }
   | { readonly type: 'payment'; readonly id: string };
 
 /** What commands of an account can carry. */

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
-import { DAY, hashOf, MINUTE, NOON, requestId } from '../contracts/ledger-fixture.ts';
+import { hashOf, MINUTE, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 
 const REQUESTS = 2000;
@@ -49,13 +49,24 @@ const isVoided: End = (n) =>
     model: 'acme/fast',
     ending: 'upstream_error',
   });
+const isFree: End = (n) =>
+  store.settle({
+    account: 'acme',
+    requestId: idOf(n),
+    amount: 0n,
+    key: 'k1',
+    model: 'acme/free',
+    usage: USAGE,
+    force: true,
+  });
+
 /** A hundred a second. */
 function idOf(n: number): string {
   return requestId(n, NOON + 10 * n);
 }
 
-/** Requests with an idempotency key each, 100 a second, that end at once. */
-async function flood(end: End): Promise<void> {
+/** Requests, 100 a second, that end at once. */
+async function flood(end: End, hasKeys = false): Promise<void> {
   for (let n = 0; n < REQUESTS; n++) {
     clock.now = NOON + 10 * n;
     const idempotencyKey = { key: hashOf(`key ${n}`), body: hashOf('body') };
@@ -69,7 +80,7 @@ async function flood(end: End): Promise<void> {
       leaseMs: 2 * MINUTE,
       tokens: 0,
       notAfter: Infinity,
-      idempotencyKey,
+      ...(hasKeys && { idempotencyKey }),
     });
     expect(code).toBe('ok');
     await end(n);
@@ -77,16 +88,33 @@ async function flood(end: End): Promise<void> {
 }
 
 describe('requests that cost nothing', () => {
-  it('leave at most 300 bytes each for a day, and then none, whatever idempotency keys they had', async () => {
+  it('leave at most 300 bytes each for ten minutes, and then none, whatever idempotency keys they had', async () => {
     const before = await bytes();
-    await flood(isVoided);
+    await flood(isVoided, true);
     expect((await bytes()) - before).toBeLessThan(300 * REQUESTS);
     expect(await redis.hlen('ccr:{acme}:r')).toBe(1 + REQUESTS);
-    clock.now += DAY;
-    await store.sweep(REQUESTS);
+    clock.now += 10 * MINUTE;
+    await store.sweep(2 * REQUESTS);
     // One row of usage is left, for all of them; and tables that have grown are not made smaller at once.
     expect((await bytes()) - before).toBeLessThan(4 * REQUESTS);
     expect([await redis.hlen('ccr:{acme}:r'), await redis.zcard('ccr:{acme}:d')]).toEqual([1, 1]);
+  });
+
+  it('leave after ten minutes no more than their line of the journal, where they were free', async () => {
+    const before = await bytes();
+    const lines = await bytes('j');
+    await flood(isFree);
+    clock.now += 10 * MINUTE;
+    await store.sweep(2 * REQUESTS);
+    const left = (await bytes()) - before - ((await bytes('j')) - lines);
+    expect(left).toBeLessThan(4 * REQUESTS);
+  });
+
+  it('keep their idempotency key for a day, where they were free', async () => {
+    await flood(isFree, true);
+    clock.now += 10 * MINUTE;
+    await store.sweep(2 * REQUESTS);
+    expect(await redis.hlen('ccr:{acme}:r')).toBe(1 + 2 * REQUESTS);
   });
 
   it('leave nothing at all where they are refused for want of credits', async () => {

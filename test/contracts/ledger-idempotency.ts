@@ -93,29 +93,32 @@ export function describeIdempotency(ledger: LedgerFixture): void {
     it('stays with the request that took it over when the voided one is forgotten', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });
       await voidRequest(1);
-      clock.now += HOUR;
+      clock.now += MINUTE;
       const second = { idempotencyKey: NAME, requestId: requestId(2, clock.now), leaseMs: 2 * DAY };
       await admit(2, 30n, second);
-      clock.now += DAY - HOUR;
+      clock.now += 9 * MINUTE;
       expect(await ledger.store.sweep(10)).toBe(1);
       const third = { idempotencyKey: NAME, requestId: requestId(3, clock.now) };
       expect(await admit(3, 30n, third)).toMatchObject({ code: 'repeated', requestId: second.requestId });
     });
 
-    it('is remembered for 24 hours after its request ended, and forgotten with it', async () => {
-      await admit(1, 30n, { idempotencyKey: NAME });
-      await settle(1, 12n);
-      clock.now += DAY - 1;
-      const second = { idempotencyKey: NAME, requestId: requestId(2, clock.now) };
-      expect(await admit(2, 30n, second)).toMatchObject({ code: 'repeated', state: 'settled' });
-      clock.now += 1;
-      expect(await admit(2, 30n, second)).toMatchObject({ code: 'ok' });
-      expect(await admit(3, 30n, { ...second, requestId: requestId(3, clock.now) })).toMatchObject({
-        code: 'repeated',
-        requestId: second.requestId,
-        state: 'held',
-      });
-    });
+    it.each([12n, 0n])(
+      'is remembered for 24 hours after its request ended, and forgotten with it: charged %s',
+      async (amount) => {
+        await admit(1, 30n, { idempotencyKey: NAME });
+        await settle(1, amount);
+        clock.now += DAY - 1;
+        const second = { idempotencyKey: NAME, requestId: requestId(2, clock.now) };
+        expect(await admit(2, 30n, second)).toMatchObject({ code: 'repeated', state: 'settled' });
+        clock.now += 1;
+        expect(await admit(2, 30n, second)).toMatchObject({ code: 'ok' });
+        expect(await admit(3, 30n, { ...second, requestId: requestId(3, clock.now) })).toMatchObject({
+          code: 'repeated',
+          requestId: second.requestId,
+          state: 'held',
+        });
+      },
+    );
 
     it('is not that of a request with another body', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });

@@ -168,8 +168,10 @@ export class LedgerModel {
     if (!account) return { code: 'no_account', ...this.#at(name) };
     let request = account.find(requestId);
     const isNew = !request && timeOf(requestId) > account.lowWater();
-    const isLost = account.lacks(command) || (isNew && command.wasAdmitted === true);
+    const isForgotten = !request && amount === 0n && account.mayHaveForgottenFree(requestId);
+    const isLost = account.lacks(command) || (isNew && command.wasAdmitted === true && !isForgotten);
     const reply = this.#replies(name, isLost);
+    if (isForgotten) return reply({ code: 'duplicate', charged: 0n });
     const inParts = isLost || command.inParts === true;
     if (request?.state === 'settled') {
       if (!inParts || !account.chargeMore(request, amount, this.#floor, now)) {
@@ -206,7 +208,12 @@ export class LedgerModel {
     const lost = inParts ? 0n : amount - charged;
     account.giveTokens(request, usage.promptTokens + usage.completionTokens, now);
     const line = BigInt(account.lines.length + 1);
-    Object.assign(request, { state: 'settled', charged, due: finalDue(requestId, now), line });
+    Object.assign(request, {
+      state: 'settled',
+      charged,
+      due: finalDue(requestId, now, amount === 0n && !request.idempotencyKey),
+      line,
+    });
     account.burn(charged - before);
     const writtenOff = lost > 0n ? { writtenOff: lost } : {};
     const posted = { id: requestId, amount: charged - before, ...held, ...writtenOff };
@@ -224,13 +231,14 @@ export class LedgerModel {
     if (request?.state === 'settled') return reply({ code: 'settled', charged: request.charged });
     if (request?.state === 'voided') return reply({ code: 'duplicate' });
     if (!request) {
-      if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
+      if (account.mayHaveForgottenFree(requestId)) return reply({ code: 'old' });
       const ended = key === undefined || model === undefined ? undefined : { model, ending };
       const tombstone = {
         ...blank(requestId, now),
         key: key ?? '',
         model: model ?? '',
         state: 'voided',
+        due: finalDue(requestId, now, true),
       } as const;
       account.requests.push({ ...tombstone, ended, saidAtVoid: { ending, provider } });
       return reply({ code: 'planted' });
@@ -238,7 +246,8 @@ export class LedgerModel {
     const refund = request.charged;
     const released = request.state === 'held' ? request.hold : refund;
     account.giveTokens(request, 0, now);
-    Object.assign(request, { state: 'voided', charged: 0n, due: finalDue(requestId, now), line: undefined });
+    const due = finalDue(requestId, now, true);
+    Object.assign(request, { state: 'voided', charged: 0n, due, line: undefined });
     request.idempotencyKey = undefined;
     request.ended = { model: model ?? request.ended?.model ?? request.model, ending };
     request.saidAtVoid = { ending, provider };
@@ -457,6 +466,7 @@ export class LedgerModel {
       frozen: account.frozen,
       seq: BigInt(account.lines.length),
       lowWater: account.lowWater(),
+      freeLowWater: account.freeLowWater(),
       requests: account.requests
         .filter((request) => !request.forgotten)
         .map(recordOf)
@@ -525,8 +535,15 @@ class Account {
   held = (): bigint => total(this.running().map((request) => request.hold));
   writtenOff = (): bigint => total(this.lines.map((line) => line.writtenOff ?? 0n));
   available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
-  lowWater = (): number =>
-    Math.max(0, ...this.requests.filter((request) => request.forgotten).map(({ id }) => timeOf(id)));
+  lowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'late');
+  /** Of what cost nothing, which is forgotten sooner. */
+  freeLowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'soon');
+  mayHaveForgottenFree = (id: string): boolean =>
+    timeOf(id) <= Math.max(this.lowWater(), this.freeLowWater());
+
+  #newestForgotten(isOne: (request: Request) => boolean): number {
+    return Math.max(0, ...this.requests.filter(isOne).map(({ id }) => timeOf(id)));
+  }
 
   /** What requests that are over have used, by day, key and model, without what was folded; sorted. */
   usage(): UsageRow[] {
@@ -640,7 +657,7 @@ class Account {
         this.burn(checkpoint);
         this.write(now, { type: 'e', id, amount: checkpoint, hold, key });
       } else {
-        request.forgotten = true;
+        request.forgotten = request.due - timeOf(request.id) >= DAY ? 'late' : 'soon';
       }
     }
     return due.length;
@@ -654,6 +671,7 @@ class Account {
     const moved = missing < spendable ? missing : spendable;
     if (!this.isPart(request, amount) || moved <= 0n) return false;
     this.burn(moved);
+    if (request.charged === 0n) request.due = Math.max(request.due, finalDue(id, now));
     request.charged += moved;
     this.write(now, { type: 'l', id, amount: moved, key });
     this.expireCredit(now);
@@ -684,7 +702,10 @@ class Account {
       return line?.at === witness.at && (line.id === witness.id || line.type === 'x');
     }
     const request = this.find(witness.id);
-    if (!request) return timeOf(witness.id) <= this.lowWater();
+    if (!request) {
+      const isFree = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree === true);
+      return isFree ? this.mayHaveForgottenFree(witness.id) : timeOf(witness.id) <= this.lowWater();
+    }
     if (witness.state === 'held') return request.state !== 'held' || request.hold >= witness.hold;
     return request.state === witness.state;
   }
@@ -729,7 +750,8 @@ interface Request {
   checkpoint: bigint;
   tokens: number;
   due: number;
-  forgotten: boolean;
+  /** Late: a day after its id's time or later. */
+  forgotten: false | 'soon' | 'late';
   readonly model: string;
   /** As it was counted, in the end. */
   ended: Ended | undefined;
@@ -780,13 +802,15 @@ interface Take {
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
+/** How long a request is remembered that cost nothing. */
+const FREE = 10 * MINUTE;
 
 function timeOf(requestId: string): number {
   return Number.parseInt(requestId.slice(0, 9), 36);
 }
 
-function finalDue(requestId: string, now: number): number {
-  return Math.max(now, timeOf(requestId)) + 24 * 60 * MINUTE;
+function finalDue(requestId: string, now: number, isFree = false): number {
+  return Math.max(now, timeOf(requestId)) + (isFree ? FREE : DAY);
 }
 
 function blank(id: string, now: number): Request {

@@ -151,11 +151,12 @@ export function describeParts(ledger: LedgerFixture): void {
       await voidRequest(1);
       expect(await inParts(1, 12n)).toMatchObject({ code: 'voided' });
       expect(await inParts(2, 12n, { force: false })).toMatchObject({ code: 'unknown' });
+      await inParts(3, 1n);
       clock.now += DAY;
       await ledger.store.sweep(10);
-      expect(await inParts(1, 12n)).toMatchObject({ code: 'old' });
+      expect(await inParts(3, 12n)).toMatchObject({ code: 'old' });
       expect(await inParts(2, 12n, { account: 'nobody' })).toMatchObject({ code: 'no_account' });
-      expect(await state()).toMatchObject({ available: 100n, seq: 1n });
+      expect(await state()).toMatchObject({ available: 99n, seq: 2n });
     });
 
     it('is that of a frozen account, too', async () => {

@@ -88,7 +88,7 @@ export function describeReassert(ledger: LedgerFixture): void {
     });
 
     it('changes nothing when it comes too late, too early or for nobody', async () => {
-      await settle(1, 0n, { force: true });
+      await settle(1, 1n, { force: true });
       clock.now += 25 * HOUR;
       await ledger.store.sweep(10);
       const before = await state();

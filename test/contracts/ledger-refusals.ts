@@ -8,7 +8,7 @@ export function describeRefusals(ledger: LedgerFixture): void {
 
   describe('of several reasons', () => {
     it('the first is told, from the request itself to the balance', async () => {
-      await voidRequest(1);
+      await settle(1, 1n, { force: true });
       clock.now += DAY;
       await ledger.store.sweep(10);
       const idempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };

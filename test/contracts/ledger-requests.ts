@@ -507,6 +507,12 @@ export function describeRequests(ledger: LedgerFixture): void {
   });
 
   describe('memory of requests', () => {
+    async function expire(n: number): Promise<void> {
+      await admit(n, 30n, { leaseMs: 1 });
+      clock.now += 1;
+      expect(await ledger.store.sweep(1)).toBe(1);
+    }
+
     it('lasts 24 hours from their end', async () => {
       await admit(1, 30n);
       clock.now += MINUTE;
@@ -540,9 +546,9 @@ export function describeRequests(ledger: LedgerFixture): void {
     });
 
     it('keeps the newest time of those forgotten', async () => {
-      await settle(1, 0n, { requestId: requestId(1, NOON), force: true });
+      await settle(1, 1n, { requestId: requestId(1, NOON), force: true });
       clock.now += 1;
-      await settle(2, 0n, { requestId: requestId(2, NOON - HOUR), force: true });
+      await settle(2, 1n, { requestId: requestId(2, NOON - HOUR), force: true });
       clock.now += DAY;
       await ledger.store.sweep(10);
       expect(await state()).toMatchObject({ requests: [], lowWater: NOON });
@@ -558,11 +564,59 @@ export function describeRequests(ledger: LedgerFixture): void {
     });
 
     it('lasts 24 hours from the time of an id that is ahead, lest it refuse others', async () => {
-      const ahead = { account: 'acme', requestId: requestId(1, NOON + 3 * DAY) };
-      await ledger.store.void(ahead);
+      await settle(1, 1n, { requestId: requestId(1, NOON + 3 * DAY), force: true });
       clock.now += 2 * DAY;
       expect(await ledger.store.sweep(10)).toBe(0);
       expect(await admit(2, 1n, { requestId: requestId(2, clock.now) })).toMatchObject({ code: 'ok' });
+    });
+
+    it.each<[string, () => Promise<unknown>]>([
+      ['was voided', () => admit(1, 30n).then(() => voidRequest(1))],
+      ['was voided before it was admitted', () => voidRequest(1)],
+      ['was voided after it expired', () => expire(1).then(() => voidRequest(1))],
+      ['was charged 0', () => admit(1, 30n).then(() => settle(1, 0n))],
+      ['was charged 0, though nobody knew it', () => settle(1, 0n, { force: true })],
+    ])('lasts 10 minutes for one that cost nothing, and refuses no other id: %s', async (_how, end) => {
+      await end();
+      clock.now += 10 * MINUTE - 1;
+      expect(await ledger.store.sweep(10)).toBe(0);
+      expect((await state()).requests).toHaveLength(1);
+      clock.now += 1;
+      expect(await ledger.store.sweep(10)).toBe(1);
+      expect(await state()).toMatchObject({ requests: [], lowWater: 0 });
+      expect(await settle(2, 12n, { force: true })).toMatchObject({ code: 'ok', charged: 12n });
+    });
+
+    it('lasts 24 hours for one that was written off, and so is not charged later', async () => {
+      await admit(1, 100n);
+      expect(await settle(2, 12n, { force: true })).toMatchObject({ charged: 0n, writtenOff: 12n });
+      clock.now += HOUR;
+      await voidRequest(1);
+      await ledger.store.sweep(10);
+      expect(await settle(2, 12n, { force: true })).toMatchObject({ code: 'duplicate', charged: 0n });
+    });
+
+    it('lasts 24 hours for one that only expired, because its charge may still come', async () => {
+      await expire(1);
+      clock.now += DAY - 1;
+      await ledger.store.sweep(10);
+      expect(await settle(1, 12n)).toMatchObject({ code: 'ok', charged: 12n });
+    });
+
+    it('is not missed of what cost nothing, though that is said again', async () => {
+      await admit(1, 30n);
+      await admit(2, 30n);
+      await settle(1, 0n);
+      await voidRequest(2);
+      clock.now += 10 * MINUTE;
+      await ledger.store.sweep(10);
+      const [charged, voided] = [
+        await settle(1, 0n, { force: true, wasAdmitted: true }),
+        await voidRequest(2),
+      ];
+      expect([charged, voided]).toMatchObject([{ code: 'duplicate', charged: 0n }, { code: 'old' }]);
+      expect([charged.rolledBack, voided.rolledBack]).toEqual([undefined, undefined]);
+      expect(await state()).toMatchObject({ available: 100n, held: 0n, spent: 0n });
     });
 
     it('is cleared a few at a time by admits', async () => {

@@ -62,7 +62,10 @@ export interface Books {
   floor: NanoDollars;
   frozen: boolean;
   seq: bigint;
+  /** An unknown request whose id isn't newer may have been forgotten; */
   lowWater: number;
+  /** or, if it cost nothing, one whose id isn't newer than this. */
+  freeLowWater: number;
   /** No open lot expires before this time; Infinity when none expires at all. */
   nextExpiry: number;
 }
@@ -156,6 +159,7 @@ export function openBooks(): Books {
     frozen: false,
     seq: 0n,
     lowWater: 0,
+    freeLowWater: 0,
     nextExpiry: Infinity,
   };
 }

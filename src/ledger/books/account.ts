@@ -25,6 +25,7 @@ import { burn, expireLots } from './lots.ts';
 import type { NanoDollars } from '../money.ts';
 import { requestTime } from '../request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
+import { forgetAt, mayBeForgottenFree, noteForgotten } from './retention.ts';
 import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 
 /**
@@ -35,9 +36,6 @@ import { type Transition, withAdmission, witnessed } from './witnesses.ts';
  * before its first write, and changes nothing when it refuses, save that `admit`
  * may have ended leases and expired credits, which are due whatever it answers.
  */
-
-/** How long a final record is remembered, so that a repeated call is recognised. */
-const RETENTION_MS = 24 * 60 * 60 * 1000;
 
 /** How far a request id may be ahead of the store's clock. */
 const MAX_AHEAD_MS = 5 * 60 * 1000;
@@ -155,7 +153,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
 });
 
 export const settle: Transition<Settle, SettleResult> = (account, command, now) =>
-  post(account, withAdmission(command), now);
+  post(account, withAdmission(account, command), now);
 
 const post: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
   if (!account) return { code: 'no_account', ...stamp(account, now) };
@@ -171,6 +169,9 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...stamp(account, now) };
   }
   if (known?.state === 'voided') return { code: 'voided', ...stamp(account, now) };
+  if (!known && amount === 0n && mayBeForgottenFree(account.books, requestId)) {
+    return { code: 'duplicate', charged: 0n, ...stamp(account, now) };
+  }
   if (!known && !command.force) return { code: 'unknown', ...stamp(account, now) };
   if (!known && requestTime(requestId) <= account.books.lowWater) {
     return { code: 'old', ...stamp(account, now) };
@@ -221,6 +222,8 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
     account.saveKey(key);
   }
   countMore(account, request, moved);
+  // One that had cost nothing until now is kept as others are.
+  if (request.amount === 0n) request.due = Math.max(request.due, forgetAt(request.id, now, false));
   request.amount += moved;
   account.saveRequest(request);
   writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
@@ -236,7 +239,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
   if (known?.state === 'settled') return { code: 'settled', charged: known.amount, ...stamp(account, now) };
   if (known?.state === 'voided') return { code: 'duplicate', ...stamp(account, now) };
   if (!known) {
-    if (requestTime(requestId) <= account.books.lowWater) return { code: 'old', ...stamp(account, now) };
+    if (mayBeForgottenFree(account.books, requestId)) return { code: 'old', ...stamp(account, now) };
     plant(account, command, now);
     return { code: 'planted', ...stamp(account, now) };
   }
@@ -262,7 +265,7 @@ function plant(account: AccountRows, command: Void, now: number): void {
     checkpoint: 0n,
     tokens: 0,
     idempotencyKey: undefined,
-    due: forgetAt(id, now),
+    due: forgetAt(id, now, true),
     model: model ?? '',
     line: undefined,
     ending,
@@ -284,7 +287,7 @@ export function reap(account: AccountRows, budget: number, now: number): number 
       writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
     } else {
       account.forgetRequest(request);
-      account.books.lowWater = Math.max(account.books.lowWater, requestTime(request.id));
+      noteForgotten(account.books, request);
     }
   }
   return budget;
@@ -397,21 +400,14 @@ function end(
   countEnd(account, request, ended, isCounted ? charged : moved);
   request.state = state;
   request.amount = charged;
-  request.due = forgetAt(request.id, now);
+  const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
+  request.due = forgetAt(request.id, now, isFree);
   request.model = ended.model;
   // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
   request.line = state === 'voided' ? undefined : books.seq + 1n;
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);
   return { hold, charged, moved, writtenOff };
-}
-
-/**
- * When a final record may be forgotten. Counted from the id's own time if that
- * is later, because forgetting an id refuses all unknown ones before it.
- */
-function forgetAt(requestId: string, now: number): number {
-  return Math.max(now, requestTime(requestId)) + RETENTION_MS;
 }
 
 function least(a: NanoDollars, b: NanoDollars): NanoDollars {

@@ -2,6 +2,7 @@ import { type AccountRows, stamp } from './account-rows.ts';
 import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../ledger.ts';
 import type { At } from '../reply.ts';
 import { requestTime } from '../request-ids.ts';
+import { mayBeForgottenFree } from './retention.ts';
 
 /** One command of an account, from its beginning to its end at `now`. */
 export type Transition<Command, Reply> = (
@@ -27,10 +28,10 @@ export const verify: Transition<Verify, VerifyResult> = witnessed((account, { wi
   return { code: 'ok', ...(missing.length > 0 && { missing }), ...stamp(account, now) };
 });
 
-/** A request that was admitted is a witness of its own settle. */
-export function withAdmission(command: Settle): Settle {
-  const { requestId: id, wasAdmitted, witnesses = [] } = command;
-  if (!wasAdmitted) return command;
+/** A request that was admitted is a witness of its own settle, but where it may have cost nothing and be forgotten. */
+export function withAdmission(account: AccountRows | undefined, command: Settle): Settle {
+  const { requestId: id, wasAdmitted, amount, witnesses = [] } = command;
+  if (!wasAdmitted || (account && amount === 0n && mayBeForgottenFree(account.books, id))) return command;
   return { ...command, witnesses: [...witnesses, { type: 'request', id, state: 'held', hold: 0n }] };
 }
 
@@ -50,7 +51,10 @@ function has(account: AccountRows, witness: Witness): boolean {
     }
     case 'request': {
       const row = account.request(witness.id);
-      if (!row) return requestTime(witness.id) <= books.lowWater;
+      if (!row) {
+        const isFree = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
+        return isFree ? mayBeForgottenFree(books, witness.id) : requestTime(witness.id) <= books.lowWater;
+      }
       if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
       return row.state === witness.state;
     }

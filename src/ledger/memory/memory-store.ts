@@ -83,7 +83,7 @@ export interface MemoryStoreOptions {
  * the process ends, so does the money.
  *
  * Every command runs to its end in one turn, so concurrent ones are atomic.
- * Memory grows with the requests of the last 24 hours and with the journal, of
+ * Memory grows with the requests of the last 24 hours (10 minutes where they cost nothing) and with the journal, of
  * which the newest 50,000 lines of an account are kept and older ones folded.
  */
 export class MemoryStore implements LedgerStore {

@@ -22,7 +22,8 @@ export class RequestAudit {
   /** Takes the next line of the journal; of one that isn't ours, or no request's, nothing is kept. */
   add({ type, id, seq, amount, usage }: JournalLine): void {
     if (type === 'g' || type === 'a' || type === 'x' || !this.#isOurs(id)) return;
-    const before = this.#posted.get(id) ?? { expiry: undefined, end: undefined, total: 0n };
+    const known = type === 'l' ? this.#posted.get(id) : this.#postedOf(id);
+    const before = known ?? { expiry: undefined, end: undefined, total: 0n };
     const { expiry, end } = before;
     const total = before.total + amount;
     const isPart = type === 'l' && !usage && amount > 0n;
@@ -48,18 +49,28 @@ export class RequestAudit {
   close(): void {
     for (const record of this.#state.requests) {
       if (!this.#isOurs(record.id)) continue;
-      const problem = this.#wrongRecord(record, this.#posted.get(record.id));
+      const posted = record.state === 'settled' ? this.#posted.get(record.id) : this.#postedOf(record.id);
+      const problem = this.#wrongRecord(record, posted);
       if (problem !== undefined) this.#report(`${record.id} ${problem}`);
       this.#posted.delete(record.id);
     }
     for (const [id, { total }] of this.#posted) {
       if (!isRequestId(id)) this.#report(`${id} was charged ${formatUsd(total)}, and has no id that is one`);
-      else if (requestTime(id) > this.#state.lowWater) {
+      // What cost nothing is forgotten before.
+      else if (total > 0n && requestTime(id) > this.#state.lowWater) {
         this.#report(
           `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
         );
       }
     }
+  }
+
+  /** Without what cost nothing and may be forgotten: then the id can be used again. */
+  #postedOf(id: string): Posted | undefined {
+    const posted = this.#posted.get(id);
+    const isForgotten =
+      posted?.end && posted.total === 0n && isRequestId(id) && requestTime(id) <= this.#state.freeLowWater;
+    return isForgotten ? undefined : posted;
   }
 
   #wrongRecord({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {

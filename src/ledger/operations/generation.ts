@@ -46,7 +46,10 @@ export interface Generation {
   readonly cost?: string;
 }
 
-/** Finds a request by its id; undefined once it is forgotten, 24 hours after its end, and where it is another account's. */
+/**
+ * Finds a request by its id; undefined where it is another account's, and once it is forgotten: 24 hours after its end, 10
+ * minutes where it cost nothing.
+ */
 export async function findGeneration(
   store: LedgerStore,
   account: string,

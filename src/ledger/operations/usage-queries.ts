@@ -18,7 +18,7 @@ export interface UsageQueries {
   /**
    * What became of one request: its id is the `x-request-id` of its answer.
    *
-   * @returns undefined where the account has no such request, or none any more: it is kept for 24 hours after its end
+   * @returns undefined where the account has no such request, or none any more: it is kept for 24 hours after its end, for 10 minutes where it cost nothing
    * @throws {TypeError} for what can't be an account or an id
    */
   generation(account: string, id: string): Promise<Generation | undefined>;

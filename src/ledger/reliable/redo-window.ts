@@ -181,8 +181,9 @@ export function witnessOf(trace: Trace): Witness {
     case 'void':
       return { type: 'request', id: trace.command.requestId, state: 'voided' };
     case 'settle': {
-      const { requestId: id } = trace.command;
-      return trace.posted ? { type: 'line', ...trace.posted, id } : { type: 'request', id, state: 'settled' };
+      const { requestId: id, amount } = trace.command;
+      if (trace.posted) return { type: 'line', ...trace.posted, id };
+      return { type: 'request', id, state: 'settled', ...(amount === 0n && { isFree: true }) };
     }
     default: {
       const { id } = trace.command;

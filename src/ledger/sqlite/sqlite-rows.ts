@@ -21,6 +21,7 @@ export const BOOKS: readonly string[] = [
   'frozen',
   'seq',
   'low_water',
+  'free_low_water',
   'next_expiry',
 ];
 
@@ -36,6 +37,7 @@ export function booksValues(books: Books): SqlValue[] {
     books.frozen ? 1n : 0n,
     books.seq,
     books.lowWater,
+    books.freeLowWater,
     books.nextExpiry === Infinity ? null : books.nextExpiry,
   ];
 }
@@ -52,6 +54,7 @@ export function booksOf(row: Row): Books {
     frozen: integer(row, 'frozen') !== 0n,
     seq: integer(row, 'seq'),
     lowWater: number(row, 'low_water'),
+    freeLowWater: number(row, 'free_low_water'),
     nextExpiry: unless(row, 'next_expiry', number) ?? Infinity,
   };
 }

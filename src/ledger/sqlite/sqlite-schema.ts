@@ -19,7 +19,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Sql = (text: string) => Statement;
 
 /** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 6n;
+export const SCHEMA_VERSION = 7n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -50,7 +50,8 @@ CREATE TABLE accounts (
   trimmed_spent      INTEGER NOT NULL DEFAULT 0,
   trimmed_expired    INTEGER NOT NULL DEFAULT 0,
   trimmed_written_off INTEGER NOT NULL DEFAULT 0,
-  usage_folded       INTEGER NOT NULL DEFAULT 0
+  usage_folded       INTEGER NOT NULL DEFAULT 0,
+  free_low_water     INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE requests (
@@ -249,5 +250,9 @@ CREATE TABLE last_look (
   steady             INTEGER NOT NULL
 ) STRICT;
 PRAGMA user_version = 6;
+`,
+  `
+ALTER TABLE accounts ADD COLUMN free_low_water INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 7;
 `,
 ];

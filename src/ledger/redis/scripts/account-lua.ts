@@ -14,7 +14,7 @@ export const SENTINEL = ' ';
 
 /** Documents the keys once, for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the books: av h g s x wo fl st q lw nx, and jq jg js jx jw of the lines trimmed away; ver
+-- KEYS[1] a  hash   the books: av h g s x wo fl st q lw fw nx, and jq jg js jx jw of the lines trimmed away; ver
 -- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, hashes of idempotency key and body
 --                   if it has one, =model and line; of a voided one also ending and provider. And
 --                   key:hash of idempotency key -> the last request admitted with it
@@ -81,7 +81,7 @@ end
 `;
 
 const BOOKS = /* lua */ `
-local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx'}
+local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw'}
 local NEVER = WIDE
 
 local books, before
@@ -92,11 +92,12 @@ local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
 
 -- The account's books, or nil if there is no account.
 local function load_books()
-  local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'st', 'ver')
+  local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'st', 'ver')
   if not values[1] then return nil end
-  books, before = {st = values[11], ver = values[12]}, {st = values[11]}
+  books, before = {st = values[12], ver = values[13]}, {st = values[12]}
   for i, field in ipairs(FIELDS) do
-    local n = tonumber(values[i])
+    -- No account has the last from birth.
+    local n = tonumber(values[i] or '0')
     if n >= WIDE and field ~= 'nx' then n = values[i] end
     books[field], before[field] = n, n
   end
@@ -181,17 +182,23 @@ local function line_at(seq)
   return redis.call('LINDEX', JOURNAL, text(0 - 1 - back))
 end
 
+-- Whether an unknown request may be one that was forgotten, and cost nothing.
+local function may_be_forgotten_free(id)
+  return request_time(id) <= math.max(books.lw, books.fw)
+end
+
 -- Whether what a witness tells of is there, or may have been folded or forgotten since. It is "seq at id" of a line,
--- "H hold id", "S id" or "V id" of a request, "P id" of a payment.
+-- "H hold id", "S id", "F id" if it was charged 0, or "V id" of a request, "P id" of a payment.
 local function is_there(witness)
   local kind, rest = string.sub(witness, 1, 1), string.sub(witness, 3)
   if kind == 'P' then return redis.call('HEXISTS', PAID, rest) == 1 end
-  if kind == 'H' or kind == 'S' or kind == 'V' then
+  if kind == 'H' or kind == 'S' or kind == 'F' or kind == 'V' then
     local id = string.sub(rest, -19)
     local row = redis.call('HGET', REQUESTS, id)
+    if not row and (kind == 'F' or kind == 'V') then return may_be_forgotten_free(id) end
     if not row then return request_time(id) <= books.lw end
     local state, amount = string.match(row, '^(%S) (%S+)')
-    if kind ~= 'H' then return state == kind end
+    if kind ~= 'H' then return state == (kind == 'V' and 'V' or 'S') end
     return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
   end
   local seq, at = string.match(witness, '^(%S+) (%S+) ')

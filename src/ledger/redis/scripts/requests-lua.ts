@@ -6,6 +6,8 @@ import { USAGE_LUA } from './usage-lua.ts';
 /** Requests and their ends, as in account.ts. */
 const REQUESTS_LUA: string = /* lua */ `
 local RETENTION = 86400000
+-- Of a request that cost nothing, and has no idempotency key.
+local FREE_RETENTION = 600000
 
 -- Request id -> what this command made of it, false if it forgot it.
 local changed_requests = {}
@@ -67,8 +69,8 @@ local function forget_request(request)
   free_idempotency_key(request)
 end
 
-local function forget_at(id, now)
-  return math.max(now, request_time(id)) + RETENTION
+local function forget_at(id, now, is_free)
+  return math.max(now, request_time(id)) + (is_free and FREE_RETENTION or RETENTION)
 end
 
 -- Brings a request to its end: what charges, and gives back. Charges amount in all, counting what its expiry has charged
@@ -100,7 +102,8 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   if is_counted then count_usage(request, request.model, {-1, -1, 0, 0, 0, 0, 0, 0 - already, 0}) end
   usage[1], usage[8] = 1, is_counted and charged or moved
   count_usage(request, model, usage)
-  request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now), model
+  local is_free = amount == 0 and (state == 'V' or state == 'S' and request.hashes == '')
+  request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now, is_free), model
   -- Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
   request.line = state == 'V' and '-' or text(plus(books.q, 1))
   if state == 'V' then free_idempotency_key(request) end
@@ -130,6 +133,8 @@ local function charge_more(request, amount, now)
     key.changed = true
   end
   count_usage(request, request.model or '', {0, 0, 0, 0, 0, 0, 0, moved, 0})
+  -- One that had cost nothing until now is kept as others are.
+  if request.amount == 0 then request.due = math.max(request.due, forget_at(request.id, now, false)) end
   request.amount = request.amount + moved
   save_request(request)
   write_line(now, 'l', request.id, moved, {key = request.key})
@@ -153,7 +158,10 @@ local function reap(budget, now)
     end
     if request.state ~= 'H' then
       forget_request(request)
-      books.lw = math.max(books.lw, request_time(id))
+      local time = request_time(id)
+      -- What is forgotten sooner cost nothing: others of its time are known.
+      local mark = request.due < time + RETENTION and 'fw' or 'lw'
+      books[mark] = math.max(books[mark], time)
       count = count + 1
     elseif request.due <= lease_horizon then
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model or '',

@@ -32,6 +32,7 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
       frozen: books.get('st') === 'frozen',
       seq: amount('q'),
       lowWater: Number(books.get('lw')),
+      freeLowWater: Number(books.get('fw') ?? 0),
       requests: requests.filter(isRequest).map(([id, row]) => requestRecord(id, row)),
       lots: lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState),
       keys: keyIds(keys).map((key) => keyState(account, keys, key)),

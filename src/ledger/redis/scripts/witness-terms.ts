@@ -6,6 +6,7 @@ export function witnessTerms({ witnesses = [] }: Witnessed): string[] {
     if (witness.type === 'line') return `${witness.seq} ${witness.at} ${witness.id}`;
     if (witness.type === 'payment') return `P ${witness.id}`;
     if (witness.state === 'held') return `H ${witness.hold} ${witness.id}`;
-    return `${witness.state === 'settled' ? 'S' : 'V'} ${witness.id}`;
+    const settled = witness.isFree ? 'F' : 'S';
+    return `${witness.state === 'settled' ? settled : 'V'} ${witness.id}`;
   });
 }
