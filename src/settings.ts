@@ -134,7 +134,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     throw wrong('outboxOnError', "'refuse' or 'memory'", outboxOnError);
   }
   return {
-    basePath: basePath.replace(/\/+$/, ''),
+    basePath: basePath.replace(/(?<!\/)\/+$/, ''),
     maxBodyBytes: positiveInteger(options.maxBodyBytes ?? 33_554_432, 'maxBodyBytes'),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),

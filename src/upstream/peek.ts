@@ -4,14 +4,14 @@ import { Timeout } from '../async/timeout.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 
-/** What an answer's body begins with, and the answer as if nobody had looked. */
+/** What an answer's body begins with, 4 KiB of it at most, and the answer as if nobody had looked. */
 export interface Peeked {
   readonly text: string;
   readonly answer: Answer;
 }
 
-/** Errors are short; more than this is not kept back, nor for longer. */
-const MOST_BYTES = 65_536;
+/** Errors are short; more than this is not looked at, nor kept back for longer. */
+const MOST_BYTES = 4096;
 const WAIT_MS = 2000;
 
 /**
@@ -37,13 +37,13 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
     }
 
     function text(): string {
-      return Buffer.concat(chunks, size).toString();
+      return Buffer.concat(chunks, Math.min(size, MOST_BYTES)).toString();
     }
 
     function onData(chunk: Buffer): void {
       chunks.push(chunk);
       size += chunk.length;
-      if (size > MOST_BYTES) onEnough();
+      if (size >= MOST_BYTES) onEnough();
     }
 
     function onEnough(): void {

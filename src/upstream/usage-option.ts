@@ -3,8 +3,9 @@ import type { Provider } from '../models/providers.ts';
 
 /** What a server says that doesn't know the field: by its name, or that there is some field it doesn't know. */
 const NAMES_OPTION = /stream_?options|include_?usage/i;
+/** Each of its repetitions has a limit: an error may quote what a client has sent, and a long one would take for ever. */
 const UNKNOWN_FIELD =
-  /(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)[\s_-]+(\w+[\s_-]+)?(field|name|argument|parameter|param|propert|input|key)|extra_forbidden|additionalProperties/i;
+  /(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)[\s_-]{1,4}(\w{1,40}[\s_-]{1,4})?(field|name|argument|parameter|param|propert|input|key)|extra_forbidden|additionalProperties/i;
 
 /** Whether an error's body may be about `stream_options` that the client did not send. */
 export function blamesUsageOption(body: string): boolean {
