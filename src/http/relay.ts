@@ -6,6 +6,7 @@ import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
+import { PieceCollector } from './pieces.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { takeWhole } from './whole-body.ts';
 
@@ -117,7 +118,7 @@ class Relay {
   #unread: 'lingering' | 'draining' | undefined;
   #leftBeforeOutput: boolean | undefined;
   /** What came of an answer whose head waits for its late headers. */
-  #collected: Buffer[] | undefined;
+  #collected: PieceCollector | undefined;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -128,7 +129,7 @@ class Relay {
     this.#parts = parts;
     this.#head = headFor(answer, exchange, parts.filter !== undefined);
     if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
-      this.#collected = [];
+      this.#collected = new PieceCollector();
   }
 
   run(): RelayEnd | Promise<RelayEnd> {
@@ -266,9 +267,9 @@ class Relay {
     else this.#sendAll(passed);
   }
 
-  #collect(chunk: Buffer, collected: Buffer[]): void {
-    collected.push(chunk);
-    if (collected.reduce((size, { length }) => size + length, 0) > MOST_COLLECTED) this.#release();
+  #collect(chunk: Buffer, collected: PieceCollector): void {
+    collected.add(chunk);
+    if (collected.length > MOST_COLLECTED) this.#release();
   }
 
   /** Sends the head of what was collected without its late headers, and what came of it. */
@@ -276,7 +277,7 @@ class Relay {
     const collected = this.#collected;
     if (!collected) return;
     this.#collected = undefined;
-    this.#sendCollected(collected);
+    this.#sendCollected(collected.take());
   }
 
   #sendCollected(collected: readonly Buffer[], late?: Readonly<Record<string, string>>): void {
@@ -331,7 +332,7 @@ class Relay {
       return;
     }
     if (this.#collected) {
-      this.#sendCollected(this.#collected, this.#takeLateHeaders());
+      this.#sendCollected(this.#collected.take(), this.#takeLateHeaders());
       if (this.#isOver) return;
     }
     this.#response.end();

@@ -40,9 +40,12 @@ export class UsageMeter {
   /** Called when an event of a stream is over. */
   onEvent: ((event: EventEnd) => void) | undefined;
 
-  /** @param dialect - of the provider, where its numbers alone don't show it */
-  constructor(dialect?: UsageDialect) {
-    this.#reader = new ChunkReader(dialect);
+  /**
+   * @param dialect - of the provider, where its numbers alone don't show it
+   * @param choices - how many answers were asked for: what others are said to have used is not summed
+   */
+  constructor(dialect?: UsageDialect, choices: number = MOST_CHOICES) {
+    this.#reader = new ChunkReader(dialect, choices);
     this.#json = new JsonScanner('document', this.#reader);
   }
 
@@ -230,6 +233,8 @@ export class UsageMeter {
 
 const BOM = [0xef, 0xbb, 0xbf];
 const NO_GLUE = -1;
+/** More can't be asked for. */
+const MOST_CHOICES = 128;
 const GLUE = Uint8Array.from('data:', (char) => char.charCodeAt(0));
 /** Documents in one event, beyond which it is taken for broken: each is found by an exception. */
 const MOST_GLUED = 100;

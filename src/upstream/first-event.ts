@@ -4,6 +4,7 @@ import { Timeout } from '../async/timeout.ts';
 import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
+import { joined, PieceCollector } from '../http/pieces.ts';
 import { type Answer, Closed, isEventStream } from '../http/relay.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
@@ -35,8 +36,7 @@ export function afterFirstEvent(
 ): Promise<Answer> {
   const { body, idleClock } = answer;
   const meter = new UsageMeter();
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const chunks = new PieceCollector();
   let hasEvent = false;
   meter.onEvent = () => {
     hasEvent = true;
@@ -61,7 +61,7 @@ export function afterFirstEvent(
     function pass(): void {
       stop();
       body.pause();
-      if (size > 0) body.unshift(Buffer.concat(chunks, size));
+      if (chunks.length > 0) body.unshift(joined(chunks.take()));
       resolve(answer);
     }
 
@@ -75,11 +75,10 @@ export function afterFirstEvent(
 
     function onData(chunk: Buffer): void {
       idleClock.touch();
-      chunks.push(chunk);
-      size += chunk.length;
+      chunks.add(chunk);
       meter.write(chunk);
       if (meter.failed) fail(errorInside());
-      else if (hasEvent || size > MOST_BYTES) pass();
+      else if (hasEvent || chunks.length > MOST_BYTES) pass();
     }
 
     function onEnd(): void {
@@ -93,7 +92,7 @@ export function afterFirstEvent(
         return;
       }
       stop();
-      resolve({ ...answer, body: Readable.from(chunks, { objectMode: false }) });
+      resolve({ ...answer, body: Readable.from(chunks.take(), { objectMode: false }) });
     }
 
     function onBroken(error?: Error): void {
