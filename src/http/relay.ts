@@ -80,6 +80,9 @@ export class Closed extends Error {
 /** As much of an answer is collected for the sake of its late headers; of a longer one they aren't sent. */
 const MOST_COLLECTED = 1024 * 1024;
 
+/** So many bytes of an answer are looked at before others have their turn. */
+const MOST_OF_A_TURN = 32_768;
+
 /** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
 const LINGER_MS = 1000;
 
@@ -119,6 +122,11 @@ class Relay {
   #leftBeforeOutput: boolean | undefined;
   /** What came of an answer whose head waits for its late headers. */
   #collected: PieceCollector | undefined;
+  /** The client reads more slowly than its answer comes. */
+  #isFull = false;
+  /** Bytes since the event loop was last given to others, and what gives it to them. */
+  #bytesOfTurn = 0;
+  #yielding: NodeJS.Immediate | undefined;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -190,6 +198,7 @@ class Relay {
     if (this.#end) return;
     this.#end = { ...end, withheld: this.#withheld !== undefined, firstByteAt: this.#firstByteAt };
     clearImmediate(this.#flushing);
+    clearImmediate(this.#yielding);
     this.#heartbeat?.stop();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
     this.#client.onGone(undefined);
@@ -220,12 +229,14 @@ class Relay {
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
+        this.#isFull = false;
         this.#heartbeat?.touch();
         this.#answer.idleClock.touch();
         this.#answer.body.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
+    this.#isFull = true;
     this.#heartbeat?.pause();
     this.#answer.idleClock.pause();
     this.#answer.body.pause();
@@ -261,10 +272,22 @@ class Relay {
     let passed: Buffer | readonly Buffer[] = chunk;
     if (filter) passed = filter.write(chunk);
     else meter.write(chunk);
+    this.#yieldAfter(chunk.length);
     if (this.#unread) return;
     if (this.#collected) this.#collect(chunk, this.#collected);
     else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
+  }
+
+  /** Lets others have a turn: a socket gives megabytes in one, and an answer may be made to be slow to read. */
+  #yieldAfter(bytes: number): void {
+    this.#bytesOfTurn += bytes;
+    if (this.#bytesOfTurn < MOST_OF_A_TURN) return;
+    this.#bytesOfTurn = 0;
+    this.#answer.body.pause();
+    this.#yielding = setImmediate(() => {
+      if (this.#unread || !(this.#isFull || this.#withheld)) this.#answer.body.resume();
+    });
   }
 
   #collect(chunk: Buffer, collected: PieceCollector): void {

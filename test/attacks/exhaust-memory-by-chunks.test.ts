@@ -81,9 +81,9 @@ describe('an answer in chunks of one byte', () => {
   ];
 
   /** The processor's time of one request, in ms. */
-  async function timeOf(proxy: Victim, status: number): Promise<number> {
+  async function timeOf(proxy: Victim, status: number, stream: boolean): Promise<number> {
     await proxy.taken();
-    const request = bodyOf(100).replace('{', '{"stream":true,');
+    const request = bodyOf(100).replace('{', `{"stream":${stream},`);
     const socket = proxy.connect();
     const answer = answerOn(socket);
     const head = headOf(proxy.keys[0] ?? '', [`content-length: ${request.length}`, 'connection: close']);
@@ -101,8 +101,10 @@ describe('an answer in chunks of one byte', () => {
         const { socket } = response;
         if (socket) void writeAll(socket, chunked(body, 1)).then(() => socket.end());
       };
-      const took = await timeOf(victim, status);
-      expect(took).toBeLessThan(4 * (await timeOf(bare, status)));
+      // One that is asked for as a stream is never kept for its cost.
+      const stream = type !== 'application/json';
+      const took = await timeOf(victim, status, stream);
+      expect(took).toBeLessThan(4 * (await timeOf(bare, status, stream)));
     },
     60_000,
   );

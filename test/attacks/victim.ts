@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import * as net from 'node:net';
 
@@ -26,13 +26,17 @@ export async function startVictim(options: VictimOptions, heapMb: number): Promi
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
   const [{ port, keys }] = (await once(child, 'message')) as [{ port: number; keys: string[] }];
+  const dead = once(child, 'exit').then(() => {
+    throw new Error('The victim died');
+  });
+  dead.catch(() => {});
   return {
     port,
     keys,
     taken: async (watch) => {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error('The victim is dead');
       child.send(watch ?? 'report');
-      const [taken] = (await Promise.race([once(child, 'message'), died(child)])) as [Taken];
+      const [taken] = (await Promise.race([once(child, 'message'), dead])) as [Taken];
       return taken;
     },
     connect: () => {
@@ -48,11 +52,6 @@ export async function startVictim(options: VictimOptions, heapMb: number): Promi
       await exited;
     },
   };
-}
-
-async function died(child: ChildProcess): Promise<never> {
-  await once(child, 'exit');
-  throw new Error('The victim died');
 }
 
 /** The head of a request for a completion, up to the blank line. */
