@@ -1,9 +1,11 @@
+import { once } from 'node:events';
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
 import { cpuTime } from './cpu-time.ts';
 import { answerHead, type MaliciousProvider, startMaliciousProvider } from './malicious-provider.ts';
-import { answerOn, bodyOf, headOf, startVictim, type Victim, writeAll } from './victim.ts';
+import { bodyOf, headOf, startVictim, type Victim, writeAll } from './victim.ts';
 
 const BYTES = 1_000_000;
 const PIECE = 65_536;
@@ -42,13 +44,15 @@ describe('a stream', () => {
   });
 });
 
-describe('a stream that comes as fast as a socket gives it', () => {
+describe('a stream that is read on after its client left', () => {
   let provider: MaliciousProvider;
   let victim: Victim;
 
   beforeAll(async () => {
     provider = await startMaliciousProvider();
-    victim = await startVictim({ kind: 'node', provider: provider.baseURL }, 256);
+    const draining = { baseURL: provider.baseURL, onClientGone: 'drain' } as const;
+    const router = { providers: { one: draining, two: draining } };
+    victim = await startVictim({ kind: 'node', provider: provider.baseURL, router }, 256);
   });
 
   afterAll(async () => {
@@ -56,27 +60,30 @@ describe('a stream that comes as fast as a socket gives it', () => {
     await provider.close();
   });
 
-  it('is not read in one turn of the event loop', async () => {
-    provider.script = async (socket) => {
-      await writeAll(socket, [
-        answerHead(),
-        streamOf('data:1\n\n').subarray(0, BYTES),
-        '\n\ndata: [DONE]\n\n',
-      ]);
-      socket.end();
-    };
-    let least = Infinity;
-    for (let i = 0; i < 6; i++) {
-      await victim.taken('watch');
+  it('leaves turns of the event loop to others, however fast it comes', async () => {
+    const events = Buffer.from('data:1\n\n'.repeat(500_000));
+    const shares: number[] = [];
+    for (let i = 0; i < 9; i++) {
       const socket = victim.connect();
-      const answer = answerOn(socket);
+      const read = new Promise<void>((resolve) => {
+        provider.script = async (upstream) => {
+          upstream.once('close', resolve).resume();
+          await writeAll(upstream, [answerHead(), HARMLESS]);
+          await once(socket, 'close');
+          await writeAll(upstream, [events, 'data: [DONE]\n\n']);
+          upstream.end();
+        };
+      });
+      await victim.taken('watch');
       const request = bodyOf(100).replace('{', '{"stream":true,');
-      const head = headOf(victim.keys[0] ?? '', [`content-length: ${request.length}`, 'connection: close']);
-      socket.write(head + request);
-      expect((await answer).status).toBe(200);
+      socket.write(headOf(victim.keys[0] ?? '', [`content-length: ${request.length}`]) + request);
+      await once(socket, 'data');
+      socket.destroy();
+      await read;
       const { longestTurnMs, cpuMs } = await victim.taken();
-      least = Math.min(least, longestTurnMs / cpuMs);
+      shares.push(longestTurnMs / cpuMs);
     }
-    expect(least).toBeLessThan(0.35);
+    // The first runs compile what the others run.
+    expect(Math.max(...shares.slice(3))).toBeLessThan(0.25);
   }, 30_000);
 });
