@@ -11,6 +11,7 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from './errors.ts';
+import type { BufferedBytes } from './http/buffered-bytes.ts';
 import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
@@ -60,6 +61,7 @@ export interface CompletionServices {
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
   readonly drains: Drains;
+  readonly buffered: BufferedBytes;
   /** Set once `close()` was called: nothing new begins. */
   readonly closing: () => boolean;
   /** Told of what broke after the client's answer had begun. */
@@ -88,7 +90,9 @@ export async function completion(
   live.key = caller.key;
 
   const name = idempotencyKeyOf(exchange.headers);
-  const read = await readChatRequest(exchange, settings);
+  const read = await readChatRequest(exchange, settings, () =>
+    services.buffered.bodyOf(caller.account, caller.key),
+  );
   const { request } = read;
   live.model = request.model;
   live.stream = request.stream;
@@ -180,7 +184,7 @@ export async function completion(
     delivery = await services.failover.firstAnswer(journey);
     read.body = [];
     const { target, answer } = delivery;
-    const meter = new UsageMeter(target.provider.usage);
+    const meter = new UsageMeter(target.provider.usage, request.n);
     hold.watch(target, meter);
     const brake = growthOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;

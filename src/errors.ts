@@ -304,6 +304,27 @@ export class CreditStoreUnavailableError extends RouterError {
   }
 }
 
+/** The bodies that are still arriving hold as many bytes as they may, those of the key or of all. */
+export class RequestBuffersFullError extends RouterError {
+  readonly status = 503;
+  readonly code = 'request_buffers_full';
+  readonly type = 'server_error';
+  override readonly shouldRetry = true;
+
+  /** @param limit - in bytes */
+  constructor(whose: 'key' | 'server', limit: number) {
+    super(
+      whose === 'key'
+        ? `The request bodies of this key that are still arriving hold ${limit} bytes, as many as they may. Try again in a second.`
+        : 'This server has no room for another request body at the moment. Try again in a second.',
+    );
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
+}
+
 /** The router is closing: what runs is finished, nothing new begins. */
 export class RouterClosingError extends RouterError {
   readonly status = 503;

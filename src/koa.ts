@@ -35,7 +35,7 @@ export type KoaMiddleware = (context: KoaContextLike, next: () => Promise<unknow
  * @throws {TypeError} if the prefix doesn't begin with a slash
  */
 export function toKoaMiddleware(router: NodeHandler, { prefix = '' }: KoaOptions = {}): KoaMiddleware {
-  const mount = prefix.replace(/\/+$/, '');
+  const mount = prefix.replace(/(?<!\/)\/+$/, '');
   if (!/^(\/|$)/.test(prefix))
     throw new TypeError(`prefix must begin with a slash, got ${JSON.stringify(prefix)}`);
   return async (context, next) => {

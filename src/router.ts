@@ -19,6 +19,7 @@ import { askTime, clockOf, type StoreClock } from './ledger/store-clock.ts';
 import { guard, guardHooks } from './guarded-hooks.ts';
 import type { TargetStatus } from './hooks.ts';
 import { ModelDiscovery } from './discovery.ts';
+import { BufferedBytes } from './http/buffered-bytes.ts';
 import { Drains } from './http/drains.ts';
 import type { Exchange } from './http/exchange.ts';
 import { RecordedResponse } from './http/recorded-response.ts';
@@ -163,6 +164,7 @@ export function createPacedRouter(
     corrections,
     running,
     drains,
+    buffered: new BufferedBytes(settings),
     onError,
     closing: (): boolean => closed !== undefined,
   };

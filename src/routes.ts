@@ -10,7 +10,7 @@ import type { EndpointName } from './hooks.ts';
 import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
-import { decodeOnce, pathOf, queryOf, trimSlashes } from './http/url.ts';
+import { decodeOnce, isTooLong, pathOf, queryOf, trimSlashes } from './http/url.ts';
 import { Closed } from './http/relay.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
@@ -131,6 +131,7 @@ const DATA_TAIL = Buffer.from('}');
  */
 export function findEndpoint(url: string, basePath: string): Endpoint | undefined {
   const path = pathOf(url);
+  if (isTooLong(path)) return undefined;
   const inside = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
   if (inside === '/chat/completions') return COMPLETIONS;
   const segments = inside.split('/');

@@ -1,3 +1,5 @@
+import { getHeapStatistics } from 'node:v8';
+
 import type { Hooks } from './hooks.ts';
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
@@ -37,6 +39,7 @@ export interface Cors {
 export interface Settings {
   readonly basePath: string;
   readonly maxBodyBytes: number;
+  readonly maxBufferedBytes: number;
   readonly bodyTimeoutMs: number;
   readonly holdMode: HoldMode;
   readonly disconnect: Required<DisconnectOptions>;
@@ -84,6 +87,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   keyCacheMs: true,
   basePath: true,
   maxBodyBytes: true,
+  maxBufferedBytes: true,
   bodyTimeoutMs: true,
   holdMode: true,
   disconnect: true,
@@ -134,8 +138,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     throw wrong('outboxOnError', "'refuse' or 'memory'", outboxOnError);
   }
   return {
-    basePath: basePath.replace(/\/+$/, ''),
-    maxBodyBytes: positiveInteger(options.maxBodyBytes ?? 33_554_432, 'maxBodyBytes'),
+    basePath: basePath.replace(/(?<!\/)\/+$/, ''),
+    ...resolveBodyBytes(options),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
     onBreak,
@@ -157,6 +161,21 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     requestControl: resolveRequestControl(options.requestControl),
     waitUntil: options.waitUntil,
   };
+}
+
+/** A body that is as long as one may be has room in any case, where nothing else does. */
+function resolveBodyBytes({
+  maxBodyBytes: most = 33_554_432,
+  maxBufferedBytes,
+}: ChatCompletionsRouterOptions): Pick<Settings, 'maxBodyBytes' | 'maxBufferedBytes'> {
+  const maxBodyBytes = positiveInteger(most, 'maxBodyBytes');
+  if (maxBufferedBytes === undefined) {
+    const usual = Math.min(268_435_456, Math.floor(getHeapStatistics().heap_size_limit / 4));
+    return { maxBodyBytes, maxBufferedBytes: Math.max(usual, maxBodyBytes) };
+  }
+  if (positiveInteger(maxBufferedBytes, 'maxBufferedBytes') < maxBodyBytes)
+    throw wrong('maxBufferedBytes', `maxBodyBytes (${maxBodyBytes}) or more`, maxBufferedBytes);
+  return { maxBodyBytes, maxBufferedBytes };
 }
 
 const HOOKS: Record<keyof Hooks, true> = {

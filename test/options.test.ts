@@ -34,6 +34,16 @@ describe('an option that can only be a mistake', () => {
     ['models', create({ models: undefined }), /^models must be an object/],
     ['maxBodyBytes', create({ maxBodyBytes: 0 }), /^maxBodyBytes must be a positive integer, got 0/],
     [
+      'maxBufferedBytes',
+      create({ maxBufferedBytes: 0.5 }),
+      /^maxBufferedBytes must be a positive integer, got 0.5/,
+    ],
+    [
+      'maxBufferedBytes, less than one body',
+      create({ maxBodyBytes: 1000, maxBufferedBytes: 999 }),
+      /^maxBufferedBytes must be maxBodyBytes \(1000\) or more, got 999/,
+    ],
+    [
       'timeouts.idleMs',
       create({ timeouts: { idleMs: -1 } }),
       /^timeouts\.idleMs must be a number of milliseconds/,

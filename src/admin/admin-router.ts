@@ -4,6 +4,7 @@ import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
 import { asError, InternalError, RouterError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { trimSlashes } from '../http/url.ts';
 import { type AuditEvent, logAudit } from './audit.ts';
 import { serve } from './door.ts';
 import type { AdministeredRouter } from './endpoint.ts';
@@ -36,7 +37,7 @@ export function createAdminRouter(router: AdministeredRouter, options: AdminRout
   };
   const services = {
     router,
-    places: new Places(endpoints, basePath.replace(/\/+$/, '')),
+    places: new Places(endpoints, trimSlashes(basePath)),
     description: openApi(endpoints),
     authorize,
     audit: async (event: AuditEvent) => {

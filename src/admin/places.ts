@@ -1,4 +1,4 @@
-import { decodeOnce, pathOf } from '../http/url.ts';
+import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** What a path of the admin door stands for. */
@@ -36,6 +36,7 @@ export class Places {
   /** @param acceptsPage - whoever asks is a browser that navigates: under a mount that nobody named, it gets the page */
   find(url: string, acceptsPage: boolean): Place | undefined {
     const path = pathOf(url);
+    if (isTooLong(path)) return undefined;
     const base = this.#basePath;
     const inside = path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     const segments = segmentsOf(inside);
@@ -60,10 +61,11 @@ interface Resource {
   readonly byMethod: Map<string, Endpoint>;
 }
 
-/** Slashes at the end are taken for nothing. */
+/** Slashes at either end are taken for nothing. */
 function segmentsOf(path: string): string[] {
-  const trimmed = path.replace(/^\/+|\/+$/g, '');
-  return trimmed === '' ? [] : trimmed.split('/');
+  const trimmed = trimSlashes(path);
+  const start = trimmed.search(/[^/]/);
+  return start === -1 ? [] : trimmed.slice(start).split('/');
 }
 
 /** One place has one spelling: a parameter that is percent-encoded beyond need, or wrongly, matches nothing. */

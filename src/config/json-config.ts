@@ -25,11 +25,12 @@ export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessE
 function withoutComments(text: string): string {
   const blanks = (piece: string): string => piece.replaceAll(/[^\n]/g, ' ');
   return text
-    .replaceAll(/("(?:\\.|[^"\\\n])*")|\/\/[^\n]*|\/\*[^]*?\*\//g, (piece, string?: string) =>
-      string === undefined ? blanks(piece) : piece,
-    )
-    .replaceAll(/("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])/g, (_piece, string?: string) => string ?? ' ');
+    .replaceAll(COMMENT, (piece, kept?: string) => kept ?? blanks(piece))
+    .replaceAll(/("(?:\\.|[^"\\\n])*"?)|,(?=\s*[}\]])/g, (_piece, string?: string) => string ?? ' ');
 }
+
+/** A comment; or, in a group, what stays: a string, or a comment that has no end. */
+const COMMENT = /\/\/[^\n]*|\/\*[^]*?\*\/|("(?:\\.|[^"\\\n])*"?|\/\*[^]*)/g;
 
 /** The first line that can't stand where it stands, and why; what V8 quotes of a text may be half a secret. */
 function whatIsWrong(text: string): string {
@@ -52,9 +53,10 @@ function whatIsWrong(text: string): string {
 function fill(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
   if (typeof value === 'string') {
     return value.replaceAll(
-      /\$\$\{|\$\{(\w+)(?::-([^}]*))?\}/g,
-      (_whole, name?: string, fallback?: string) => {
+      /\$\$\{|\$\{(\w+)(?::-([^}]*))?(\}|$)/g,
+      (whole: string, name?: string, fallback?: string, end?: string) => {
         if (name === undefined) return '${';
+        if (end === '') return whole;
         const found = env[name] === '' ? undefined : env[name];
         if (found === undefined && fallback === undefined) {
           missing.push(`${option}: ${name} is not set in the environment`);

@@ -1,6 +1,52 @@
 /** The bytes of a body as they came, in order: a large one is never copied together only to be sent on. */
 export type Pieces = readonly Buffer[];
 
+/** What a chunk is kept in takes some hundred bytes: shorter ones are copied together. */
+const SMALL = 1024;
+const LARGEST_BLOCK = 65_536;
+
+/** Keeps chunks as they come, in little more memory than they have bytes, however small they are. */
+export class PieceCollector {
+  /** In bytes. */
+  length = 0;
+  #pieces: Buffer[] = [];
+  /** Where small chunks are copied to, and what of it is in no piece yet. */
+  #block: Buffer = Buffer.alloc(0);
+  #from = 0;
+  #to = 0;
+
+  add(chunk: Buffer): void {
+    this.length += chunk.length;
+    if (chunk.length >= SMALL) {
+      this.#endPiece();
+      this.#pieces.push(chunk);
+      return;
+    }
+    if (this.#to + chunk.length > this.#block.length) {
+      this.#endPiece();
+      this.#block = Buffer.allocUnsafeSlow(Math.min(LARGEST_BLOCK, Math.max(SMALL, this.length)));
+      this.#from = 0;
+      this.#to = 0;
+    }
+    this.#block.set(chunk, this.#to);
+    this.#to += chunk.length;
+  }
+
+  /** What was kept, which then is no more. */
+  take(): Pieces {
+    this.#endPiece();
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.length = 0;
+    return pieces;
+  }
+
+  #endPiece(): void {
+    if (this.#to > this.#from) this.#pieces.push(this.#block.subarray(this.#from, this.#to));
+    this.#from = this.#to;
+  }
+}
+
 /** For those who have to see all bytes at once. */
 export function joined(pieces: Pieces): Buffer {
   const [only, second] = pieces;

@@ -10,8 +10,9 @@ import {
 } from '../errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { RequestControlFields } from '../settings.ts';
+import type { BodyBuffer } from './buffered-bytes.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
-import { joined, lengthOf, type Pieces } from './pieces.ts';
+import { joined, lengthOf, PieceCollector, type Pieces } from './pieces.ts';
 import { takeWhole } from './whole-body.ts';
 
 export interface BodyLimits extends SizeLimits {
@@ -33,9 +34,15 @@ export interface ReadRequest {
 /**
  * Takes the request's bytes, whoever read them first, and scans them as they arrive.
  *
- * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request
+ * @param buffer - holds its bytes until all of them are here
+ * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request, and where
+ *   there is no room for it
  */
-export async function readChatRequest(exchange: Exchange, limits: BodyLimits): Promise<ReadRequest> {
+export async function readChatRequest(
+  exchange: Exchange,
+  limits: BodyLimits,
+  buffer: () => BodyBuffer,
+): Promise<ReadRequest> {
   const { body, headers } = exchange;
   checkContentType(headers['content-type']);
   if (body.kind !== 'stream') {
@@ -49,7 +56,7 @@ export async function readChatRequest(exchange: Exchange, limits: BodyLimits): P
     scanner.write(whole);
     return { body: [whole], request: scanner.end() };
   }
-  const pieces = await collect(body.stream, limits, scanner);
+  const pieces = await collect(body.stream, limits, { scanner, buffer: buffer() });
   checkComplete(lengthOf(pieces), headers['content-length']);
   return { body: pieces, request: scanner.end() };
 }
@@ -94,10 +101,16 @@ function checkAnnounced(headers: Exchange['headers'], { maxBodyBytes }: SizeLimi
   if (Number(headers['content-length']) > maxBodyBytes) throw new RequestTooLargeError(maxBodyBytes);
 }
 
-/** Reads a stream to its end, showing each chunk to the scanner on the way, if there is one; its refusal ends it. */
-function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScanner): Promise<Pieces> {
+/** What sees each chunk of a body, and may refuse it. */
+interface Watchers {
+  readonly scanner?: ChatRequestScanner;
+  readonly buffer?: BodyBuffer;
+}
+
+/** Reads a stream to its end, showing each chunk to its watchers on the way; their refusal ends it. */
+function collect(stream: Readable, limits: SizeLimits, { scanner, buffer }: Watchers = {}): Promise<Pieces> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    const chunks = new PieceCollector();
     let length = 0;
     const timeout = new Timeout(limits.bodyTimeoutMs, () => {
       settle(() => {
@@ -107,6 +120,7 @@ function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScan
 
     function settle(outcome: () => void): void {
       timeout.clear();
+      buffer?.giveBack();
       stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
       // What is still to come is read and forgotten, so that the client gets to read our answer.
       if (!stream.readableEnded && !stream.destroyed) stream.on('error', ignore).resume();
@@ -117,8 +131,9 @@ function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScan
       length += chunk.length;
       try {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
+        buffer?.hold(chunk.length);
         scanner?.write(chunk);
-        chunks.push(chunk);
+        chunks.add(chunk);
       } catch (error) {
         settle(() => {
           reject(asError(error));
@@ -128,7 +143,7 @@ function collect(stream: Readable, limits: SizeLimits, scanner?: ChatRequestScan
 
     function onEnd(): void {
       settle(() => {
-        resolve(chunks);
+        resolve(chunks.take());
       });
     }
 

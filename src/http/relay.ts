@@ -8,6 +8,7 @@ import type { UsageMeter } from '../metering/usage-meter.ts';
 import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
+import { PieceCollector } from './pieces.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { takeWhole } from './whole-body.ts';
 
@@ -85,6 +86,9 @@ export class Closed extends Error {
 /** As much of an answer is collected for the sake of its late headers; of a longer one they aren't sent. */
 const MOST_COLLECTED = 1024 * 1024;
 
+/** So many bytes of an answer are looked at before others have their turn. */
+const MOST_OF_A_TURN = 32_768;
+
 /** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
 const LINGER_MS = 1000;
 
@@ -126,7 +130,10 @@ class Relay {
   #unread: 'lingering' | 'draining' | undefined;
   #leftBeforeOutput: boolean | undefined;
   /** What came of an answer whose head waits for its late headers. */
-  #collected: Buffer[] | undefined;
+  #collected: PieceCollector | undefined;
+  /** Bytes since the event loop was last given to others, and what gives it to them. */
+  #bytesOfTurn = 0;
+  #yielding: NodeJS.Immediate | undefined;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -137,7 +144,7 @@ class Relay {
     this.#parts = parts;
     this.#head = headFor(answer.headers, exchange, parts.filter !== undefined);
     if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
-      this.#collected = [];
+      this.#collected = new PieceCollector();
   }
 
   run(): RelayEnd | Promise<RelayEnd> {
@@ -203,6 +210,7 @@ class Relay {
       stalled: this.#isStalled,
     };
     clearImmediate(this.#flushing);
+    clearImmediate(this.#yielding);
     this.#heartbeat?.stop();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
     this.#client.onGone(undefined);
@@ -282,15 +290,27 @@ class Relay {
     let passed: Buffer | readonly Buffer[] = chunk;
     if (filter) passed = filter.write(chunk);
     else meter.write(chunk);
+    this.#yieldAfter(chunk.length);
     if (this.#unread) return;
     if (this.#collected) this.#collect(chunk, this.#collected);
     else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
   }
 
-  #collect(chunk: Buffer, collected: Buffer[]): void {
-    collected.push(chunk);
-    if (collected.reduce((size, { length }) => size + length, 0) > MOST_COLLECTED) this.#release();
+  /** Lets others have a turn: a socket gives megabytes in one, and an answer may be made to be slow to read. */
+  #yieldAfter(bytes: number): void {
+    this.#bytesOfTurn += bytes;
+    if (this.#bytesOfTurn < MOST_OF_A_TURN) return;
+    this.#bytesOfTurn = 0;
+    this.#answer.body.pause();
+    this.#yielding = setImmediate(() => {
+      if (this.#unread || !(this.#heldSince !== undefined || this.#withheld)) this.#answer.body.resume();
+    });
+  }
+
+  #collect(chunk: Buffer, collected: PieceCollector): void {
+    collected.add(chunk);
+    if (collected.length > MOST_COLLECTED) this.#release();
   }
 
   /** Sends the head of what was collected without its late headers, and what came of it. */
@@ -298,7 +318,7 @@ class Relay {
     const collected = this.#collected;
     if (!collected) return;
     this.#collected = undefined;
-    this.#sendCollected(collected);
+    this.#sendCollected(collected.take());
   }
 
   #sendCollected(collected: readonly Buffer[], late?: Readonly<Record<string, string>>): void {
@@ -353,7 +373,7 @@ class Relay {
       return;
     }
     if (this.#collected) {
-      this.#sendCollected(this.#collected, this.#takeLateHeaders());
+      this.#sendCollected(this.#collected.take(), this.#takeLateHeaders());
       if (this.#isOver) return;
     }
     this.#response.end();

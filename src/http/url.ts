@@ -5,6 +5,13 @@ export function pathOf(url: string): string {
   return end === -1 ? path : path.slice(0, end);
 }
 
+/** Whether a path is longer than any that is served, and needs no look: IDs of models are short, mounts are, too. */
+export function isTooLong(path: string): boolean {
+  return path.length > LONGEST_PATH;
+}
+
+const LONGEST_PATH = 4096;
+
 /** What stands after the question mark. */
 export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(/\?([^#]*)/.exec(url)?.[1]);

@@ -26,7 +26,7 @@ interface Language {
 const SCRIPT: Language = {
   name: (name) => (/^[a-z]\w*$/i.test(name) ? name : quoted(name)),
   string: quoted,
-  number: (value) => String(value).replaceAll(/\B(?=(\d{3})+$)/g, '_'),
+  number: (value) => value.toLocaleString('en-US').replaceAll(',', '_'),
   secret: (variable) => `() => process.env.${variable}`,
   variable: (variable, usual) => `process.env.${variable} ?? ${quoted(usual)}`,
 };

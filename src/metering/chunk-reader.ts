@@ -119,8 +119,6 @@ export class ChunkReader implements JsonListener<Place> {
   /** Delivered text, in characters: content, reasoning, refusals, tool calls. */
   ascii = 0;
   nonAscii = 0;
-  /** Completion tokens as the provider counted them last; 0 until it did. */
-  completionTold = 0;
   /** Some chunk said that the answer is an error. */
   failed = false;
   /** Some choice gave a reason for its end. */
@@ -144,14 +142,20 @@ export class ChunkReader implements JsonListener<Place> {
   #chunkCounts: Counts | undefined;
   #counts: { [name in Key]?: number } = {};
   #wrong = false;
-  #choiceCounts: { choice: number; readonly ordinal: number; readonly counts: Counts }[] | undefined;
+  /** Of the choice that is being read. */
+  #choiceCounts: Counts | undefined;
   #usageIn: 'answer' | 'choice' | 'timings' = 'answer';
   #timings: Counts | undefined;
   /** Characters delivered before it. */
   #charsBefore = 0;
 
-  constructor(dialect?: UsageDialect) {
-    this.#tally = new UsageTally(dialect);
+  constructor(dialect: UsageDialect | undefined, choices: number) {
+    this.#tally = new UsageTally(choices, dialect);
+  }
+
+  /** Completion tokens as the provider counted them last; 0 until it did. */
+  get completionTold(): number {
+    return this.#tally.read()?.completionTokens ?? 0;
   }
 
   /** Whether the chunk is an object, as answers are. */
@@ -197,17 +201,14 @@ export class ChunkReader implements JsonListener<Place> {
   /** The chunk is over, complete or not: what was told of usage counts. */
   end(): void {
     const counts = this.#chunkCounts;
-    const ofChoices = this.#choiceCounts;
     const timings = this.#timings;
-    if (!counts && !ofChoices && !timings) return;
+    this.#endChoice();
+    if (!counts && !timings) return;
     const only = this.#choices === 1 ? this.#choice : undefined;
     if (counts) this.#tally.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
-    for (const own of ofChoices ?? []) this.#tally.addOfChoice(own.counts, own.choice);
     if (timings) this.#tally.addOfChoice(timings, only ?? 0);
     this.#chunkCounts = undefined;
-    this.#choiceCounts = undefined;
     this.#timings = undefined;
-    this.completionTold = this.#tally.read()?.completionTokens ?? 0;
   }
 
   key(within: Place, token: JsonToken): void {
@@ -277,10 +278,13 @@ export class ChunkReader implements JsonListener<Place> {
 
   close(place: Place): void {
     if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
-    if (place !== 'choice') return;
-    // Its index may come after its usage.
-    const own = this.#choiceCounts?.at(-1);
-    if (own?.ordinal === this.#choices) own.choice = this.#choice;
+    if (place === 'choice') this.#endChoice();
+  }
+
+  /** Not before: the index of a choice may come after its usage. */
+  #endChoice(): void {
+    if (this.#choiceCounts) this.#tally.addOfChoice(this.#choiceCounts, this.#choice);
+    this.#choiceCounts = undefined;
   }
 
   #inAnswer(kind: JsonKind, token: JsonToken): Place {
@@ -369,10 +373,7 @@ export class ChunkReader implements JsonListener<Place> {
       // Those without `cache_n` don't tell how long the prompt was.
       if (input !== undefined && cacheRead !== undefined && output !== undefined)
         this.#timings = this.#counts;
-    } else {
-      const own = { choice: this.#choice, ordinal: this.#choices, counts: this.#counts };
-      (this.#choiceCounts ??= []).push(own);
-    }
+    } else this.#choiceCounts = { ...this.#choiceCounts, ...this.#counts };
   }
 }
 

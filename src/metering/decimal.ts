@@ -15,7 +15,12 @@ export function shiftDecimal(text: string, places: number, decimals: number): st
   const digits = BigInt(whole + part);
   const scaled = shift >= 0 ? digits * 10n ** BigInt(shift) : ceilDivide(digits, 10n ** BigInt(-shift));
   const padded = scaled.toString().padStart(decimals + 1, '0');
-  return `${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`.replace(/\.?0+$/, '');
+  return withoutLastZeros(`${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`);
+}
+
+/** A decimal that has a point without the zeros that end it. */
+export function withoutLastZeros(decimal: string): string {
+  return decimal.replace(/\.0+$|(?<![.0])0+$/, '');
 }
 
 function ceilDivide(number: bigint, divisor: bigint): bigint {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 
 import type { NanoDollars } from '../ledger/money.ts';
+import { withoutLastZeros } from './decimal.ts';
 import { combineMarkups, type MarkupTerms, NO_MARKUP } from './markup.ts';
 import type { Usage } from './usage-dialects.ts';
 
@@ -182,7 +183,7 @@ export function usdPerCall(nano: NanoDollars, markup: MarkupTerms = NO_MARKUP): 
 function decimal(numerator: bigint, denominator: bigint): string {
   const places = denominator.toString().length - 1;
   const digits = numerator.toString().padStart(places + 1, '0');
-  return `${digits.slice(0, -places)}.${digits.slice(-places)}`.replace(/\.?0+$/, '');
+  return withoutLastZeros(`${digits.slice(0, -places)}.${digits.slice(-places)}`);
 }
 
 /** Those of a prompt of so many tokens. */

@@ -168,7 +168,7 @@ export class UsageTally {
   readonly #dialect: UsageDialect;
   /** All that was told of the whole answer, or of one choice of it. */
   #told: Counts | undefined;
-  /** The choice that it was told on; undefined for a chunk of no choice, or of several: then it is of the whole answer. */
+  /** The choice that it was told on; undefined for a chunk of none that was asked for, or of several: then it is of the whole answer. */
   #toldOn: number | undefined;
   /** Told on a chunk of just one choice: of that choice alone, or of all so far. */
   readonly #onChoice = new Map<number, { readonly counts: Counts; readonly times: number }>();
@@ -176,33 +176,47 @@ export class UsageTally {
   #countsApart = false;
   /** Told inside a choice, or beside it in timings. */
   readonly #inChoice = new Map<number, Counts>();
+  readonly #choices: number;
+  /** What it all comes to; undefined once more was told. */
+  #read: { readonly usage: Usage | undefined } | undefined;
 
-  constructor(dialect: UsageDialect = {}) {
+  /** @param choices - how many answers were asked for: there are no others to count for */
+  constructor(choices: number, dialect: UsageDialect = {}) {
+    this.#choices = choices;
     this.#dialect = dialect;
   }
 
   /**
-   * @param choice - the one choice of the chunk that told it; undefined when there are none, or several
+   * @param onlyChoice - the one choice of the chunk that told it; undefined when there are none, or several
    * @param hasText - whether the chunk has output, which a count of the whole answer would have grown by
    */
-  add(counts: Counts, choice: number | undefined, hasText: boolean): void {
+  add(counts: Counts, onlyChoice: number | undefined, hasText: boolean): void {
+    const choice = onlyChoice !== undefined && this.#isAsked(onlyChoice) ? onlyChoice : undefined;
     const before = this.#told?.completion ?? 0;
     const { completion = 0 } = counts;
     const turns = choice !== undefined && this.#toldOn !== undefined && choice !== this.#toldOn;
     if (turns && hasText && completion > 0 && completion <= before) this.#countsApart = true;
     this.#told = { ...this.#told, ...counts };
     this.#toldOn = choice;
+    this.#read = undefined;
     if (choice === undefined) return;
     const times = this.#onChoice.get(choice)?.times ?? 0;
     this.#onChoice.set(choice, { counts, times: times + 1 });
   }
 
   addOfChoice(counts: Counts, choice: number): void {
+    if (!this.#isAsked(choice)) return;
+    this.#read = undefined;
     this.#inChoice.set(choice, { ...this.#inChoice.get(choice), ...counts });
   }
 
   read(): Usage | undefined {
-    return this.#ofWhole() ?? sum([...this.#inChoice.values()], this.#dialect);
+    this.#read ??= { usage: this.#ofWhole() ?? sum([...this.#inChoice.values()], this.#dialect) };
+    return this.#read.usage;
+  }
+
+  #isAsked(choice: number): boolean {
+    return Number.isInteger(choice) && choice >= 0 && choice < this.#choices;
   }
 
   #ofWhole(): Usage | undefined {

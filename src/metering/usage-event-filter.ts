@@ -8,14 +8,14 @@ const LONGEST_HELD_BACK = 64 * 1024;
  *
  * That is the first event with an object `usage` and nothing else to say, from its first field to its blank line, or to the
  * next event where none stands between; comments before it stay. And it is the member `"usage":null` of
- * every other event, with one comma. An event that has begun is held back until it is complete, because only then
+ * every other event, with one comma. The beginning of an event is held back until all of it is here, because only then
  * is it known; everything else goes on at once, in the very buffers it came in.
  */
 export class UsageEventFilter {
   readonly #meter: UsageMeter;
   #dropped = false;
-  /** The beginning of an event, cut by the end of its chunk. */
-  #heldBack: Buffer[] = [];
+  /** The beginning of an event, cut by the end of its chunk; copied together, for chunks may have a byte each. */
+  #heldBack: Buffer = NOTHING;
   #heldBytes = 0;
   /** The event that is under way was too long to be held back. */
   #letGo = false;
@@ -51,11 +51,13 @@ export class UsageEventFilter {
     if (this.#letGo) return chunk;
     if (from === -1) return this.#take(chunk.length);
     const go = from === 0 && !this.#ended ? [] : this.#take(from);
-    this.#heldBack.push(from === 0 ? chunk : chunk.subarray(from));
-    this.#heldBytes += chunk.length - from;
-    if (this.#heldBytes <= LONGEST_HELD_BACK) return go;
+    const begun = from === 0 ? chunk : chunk.subarray(from);
+    if (this.#heldBytes + begun.length <= LONGEST_HELD_BACK) {
+      this.#holdBack(begun);
+      return go;
+    }
     this.#letGo = true;
-    return [go, this.#release()].flat();
+    return [go, this.#release(), begun].flat();
   }
 
   /** The answer is over: what was held back. */
@@ -73,8 +75,6 @@ export class UsageEventFilter {
 
   /** Cuts a member, and the comma before it; that after it, if it is the first. */
   #cutMember(from: number, to: number): void {
-    // Its bytes are looked at one by one: of an event in a thousand pieces, each would be searched for.
-    if (this.#heldBack.length > 1) this.#heldBack = [Buffer.concat(this.#heldBack)];
     let before = from - 1;
     while (isBlank(this.#byteAt(before))) before -= 1;
     if (this.#byteAt(before) === COMMA) {
@@ -89,7 +89,7 @@ export class UsageEventFilter {
   /** A byte of the chunk, or of what is held back before it; -1 where that has gone on already. */
   #byteAt(index: number): number {
     if (index >= 0) return this.#chunk[index] ?? -1;
-    return this.#heldBack[0]?.[index + this.#heldBytes] ?? -1;
+    return this.#heldBack[index + this.#heldBytes] ?? -1;
   }
 
   /** What is held back and the chunk up to an index, without what is cut out. */
@@ -105,11 +105,30 @@ export class UsageEventFilter {
     return left.length > 0 ? left : [];
   }
 
+  #holdBack(bytes: Buffer): void {
+    if (this.#heldBytes === 0) {
+      this.#heldBack = bytes;
+      this.#heldBytes = bytes.length;
+      return;
+    }
+    const length = this.#heldBytes + bytes.length;
+    // The first piece, which is another's, has no room left.
+    if (length > this.#heldBack.length) {
+      const roomier = Buffer.allocUnsafeSlow(2 * length);
+      this.#heldBack.copy(roomier, 0, 0, this.#heldBytes);
+      this.#heldBack = roomier;
+    }
+    this.#heldBack.set(bytes, this.#heldBytes);
+    this.#heldBytes = length;
+  }
+
   #release(): readonly Buffer[] {
-    const held = this.#heldBack;
-    this.#heldBack = [];
+    if (this.#heldBytes === 0) return [];
+    const back = this.#heldBack;
+    const held = this.#heldBytes === back.length ? back : back.subarray(0, this.#heldBytes);
+    this.#heldBack = NOTHING;
     this.#heldBytes = 0;
-    return held;
+    return [held];
   }
 }
 

@@ -40,9 +40,12 @@ export class UsageMeter {
   /** Called when an event of a stream is over. */
   onEvent: ((event: EventEnd) => void) | undefined;
 
-  /** @param dialect - of the provider, where its numbers alone don't show it */
-  constructor(dialect?: UsageDialect) {
-    this.#reader = new ChunkReader(dialect);
+  /**
+   * @param dialect - of the provider, where its numbers alone don't show it
+   * @param choices - how many answers were asked for: what others are said to have used is not summed
+   */
+  constructor(dialect?: UsageDialect, choices: number = MOST_CHOICES) {
+    this.#reader = new ChunkReader(dialect, choices);
     this.#json = new JsonScanner('document', this.#reader);
   }
 
@@ -161,14 +164,14 @@ export class UsageMeter {
         return;
       } catch (error) {
         if (!(error instanceof JsonError)) throw error;
-        at = this.#afterFault(bytes, at + error.offset - before, to);
+        at = this.#afterFault(bytes, at + error.offset - before, to, error.offset);
       }
     }
   }
 
   /** What follows a whole document may be another, glued to it; anything else that can't be is broken. */
-  #afterFault(bytes: Uint8Array, at: number, to: number): number {
-    if (this.#isAnswer && this.#glued < MOST_GLUED) {
+  #afterFault(bytes: Uint8Array, at: number, to: number, length: number): number {
+    if (this.#isAnswer && length >= LEAST_GLUED && this.#glued < MOST_GLUED) {
       this.#glue = 0;
       return this.#skipGlue(bytes, at, to);
     }
@@ -230,6 +233,10 @@ export class UsageMeter {
 
 const BOM = [0xef, 0xbb, 0xbf];
 const NO_GLUE = -1;
+/** More can't be asked for. */
+const MOST_CHOICES = 128;
 const GLUE = Uint8Array.from('data:', (char) => char.charCodeAt(0));
+/** In bytes: a document of fewer is no part of an answer. */
+const LEAST_GLUED = 32;
 /** Documents in one event, beyond which it is taken for broken: each is found by an exception. */
 const MOST_GLUED = 100;

@@ -1,3 +1,4 @@
+import { trimSlashes } from '../http/url.ts';
 import { checkRecord, wrong } from '../settings.ts';
 
 /** Where a provider is asked. */
@@ -29,7 +30,7 @@ export function resolveAddress({ baseURL, variables, query }: AddressOptions, op
   const parameters = new URLSearchParams(url.search);
   for (const [name, value] of Object.entries(query)) parameters.set(name, value);
   const search = Object.keys(query).length === 0 ? url.search : `?${parameters.toString()}`;
-  const base = url.pathname.replace(/\/+$/, '');
+  const base = trimSlashes(url.pathname);
   const path = `${base}/chat/completions${search}`;
   const [before = '', ...others] = path.split(MODEL_IN_PATH);
   return {

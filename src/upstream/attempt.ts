@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, pipeline, Readable } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from 'node:zlib';
 
 import {
   asError,
@@ -253,12 +259,19 @@ function decoded(message: IncomingMessage): Readable {
   return decoder;
 }
 
+/** 8 MiB, which is the most that HTTP allows (RFC 9659). */
+const ZSTD_WINDOW_LOG = 23;
+
 const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex>([
   ['gzip', createGunzip],
   ['x-gzip', createGunzip],
   ['br', createBrotliDecompress],
   ['deflate', createInflate],
-  ['zstd', createZstdDecompress],
+  // Else one answer may ask for 128 MiB to be unpacked in.
+  [
+    'zstd',
+    (): Duplex => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+  ],
 ]);
 
 function isReset(error: unknown): boolean {

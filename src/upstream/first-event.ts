@@ -5,6 +5,7 @@ import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts'
 import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { isEventStream } from '../http/answer-head.ts';
+import { joined, PieceCollector } from '../http/pieces.ts';
 import { type Answer, Closed } from '../http/relay.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
@@ -36,8 +37,7 @@ export function afterFirstEvent(
 ): Promise<Answer> {
   const { body, idleClock } = answer;
   const meter = new UsageMeter();
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const chunks = new PieceCollector();
   let hasEvent = false;
   meter.onEvent = () => {
     hasEvent = true;
@@ -62,7 +62,7 @@ export function afterFirstEvent(
     function pass(): void {
       stop();
       body.pause();
-      if (size > 0) body.unshift(Buffer.concat(chunks, size));
+      if (chunks.length > 0) body.unshift(joined(chunks.take()));
       resolve(answer);
     }
 
@@ -76,11 +76,10 @@ export function afterFirstEvent(
 
     function onData(chunk: Buffer): void {
       idleClock.touch();
-      chunks.push(chunk);
-      size += chunk.length;
+      chunks.add(chunk);
       meter.write(chunk);
       if (meter.failed) fail(errorInside());
-      else if (hasEvent || size > MOST_BYTES) pass();
+      else if (hasEvent || chunks.length > MOST_BYTES) pass();
     }
 
     function onEnd(): void {
@@ -94,7 +93,7 @@ export function afterFirstEvent(
         return;
       }
       stop();
-      resolve({ ...answer, body: Readable.from(chunks, { objectMode: false }) });
+      resolve({ ...answer, body: Readable.from(chunks.take(), { objectMode: false }) });
     }
 
     function onBroken(error?: Error): void {

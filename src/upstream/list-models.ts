@@ -1,4 +1,5 @@
 import { Timeout } from '../async/timeout.ts';
+import { joined, PieceCollector } from '../http/pieces.ts';
 import type { Json } from '../models/json-value.ts';
 import { type ListedModel, readListedModels } from '../models/listed-models.ts';
 import type { Provider } from '../models/providers.ts';
@@ -67,14 +68,12 @@ async function isKeysFault(response: Response): Promise<boolean> {
 }
 
 async function readBounded({ body }: Response): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
+  const pieces = new PieceCollector();
   for await (const piece of body ?? []) {
-    bytes += piece.byteLength;
-    if (bytes > MOST_BYTES) throw new Error(`its answer is longer than ${MOST_BYTES} bytes`);
-    pieces.push(piece);
+    pieces.add(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
+    if (pieces.length > MOST_BYTES) throw new Error(`its answer is longer than ${MOST_BYTES} bytes`);
   }
-  return Buffer.concat(pieces).toString();
+  return joined(pieces.take()).toString();
 }
 
 function parse(text: string): Json {

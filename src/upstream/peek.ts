@@ -2,16 +2,17 @@ import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
+import { joined, PieceCollector } from '../http/pieces.ts';
 import type { Answer } from '../http/relay.ts';
 
-/** What an answer's body begins with, and the answer as if nobody had looked. */
+/** What an answer's body begins with, 4 KiB of it at most, and the answer as if nobody had looked. */
 export interface Peeked {
   readonly text: string;
   readonly answer: Answer;
 }
 
-/** Errors are short; more than this is not kept back, nor for longer. */
-const MOST_BYTES = 65_536;
+/** Errors are short; more than this is not looked at, nor kept back for longer. */
+const MOST_BYTES = 4096;
 const WAIT_MS = 2000;
 
 /**
@@ -21,8 +22,7 @@ const WAIT_MS = 2000;
  */
 export function peek(answer: Answer, client: Client): Promise<Peeked> {
   const { body } = answer;
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const chunks = new PieceCollector();
 
   return new Promise((resolve, reject) => {
     const timeout = new Timeout(WAIT_MS, onEnough);
@@ -36,26 +36,26 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
       client.onGone(undefined);
     }
 
-    function text(): string {
-      return Buffer.concat(chunks, size).toString();
-    }
-
     function onData(chunk: Buffer): void {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > MOST_BYTES) onEnough();
+      chunks.add(chunk);
+      if (chunks.length >= MOST_BYTES) onEnough();
     }
 
     function onEnough(): void {
       stop();
       body.pause();
-      if (size > 0) body.unshift(Buffer.concat(chunks, size));
-      resolve({ text: text(), answer });
+      const begun = joined(chunks.take());
+      if (begun.length > 0) body.unshift(begun);
+      resolve({ text: textOf(begun), answer });
     }
 
     function onEnd(): void {
       stop();
-      resolve({ text: text(), answer: { ...answer, body: Readable.from(chunks, { objectMode: false }) } });
+      const whole = joined(chunks.take());
+      resolve({
+        text: textOf(whole),
+        answer: { ...answer, body: Readable.from([whole], { objectMode: false }) },
+      });
     }
 
     /** Whoever relays it finds it destroyed. */
@@ -79,4 +79,8 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
     body.resume();
     if (body.destroyed) onBroken();
   });
+}
+
+function textOf(bytes: Buffer): string {
+  return bytes.toString('utf8', 0, MOST_BYTES);
 }

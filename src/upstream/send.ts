@@ -108,6 +108,11 @@ class Attempt implements Sending {
         new UpstreamError('upstream_invalid_response', "The model's provider answered with status 101."),
       );
     });
+    let heads = 0;
+    outgoing.on('information', () => {
+      heads += 1;
+      if (heads > MOST_INTERIM_ANSWERS) this.fail(tooManyInterim());
+    });
     if (socket?.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
     else this.#onConnect();
   }
@@ -124,6 +129,16 @@ class Attempt implements Sending {
     });
     this.#resolve(message);
   }
+}
+
+/** Answers such as `103 Early Hints` before the answer: a provider that sends them without end would be read without end. */
+const MOST_INTERIM_ANSWERS = 32;
+
+function tooManyInterim(): UpstreamError {
+  return new UpstreamError(
+    'upstream_invalid_response',
+    `The model's provider sent more than ${MOST_INTERIM_ANSWERS} interim answers and no answer.`,
+  );
 }
 
 /** What the middleware reads of a request: our headers, and a body that is there whole. */

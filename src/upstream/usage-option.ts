@@ -3,17 +3,13 @@ import type { Target } from '../models/catalog.ts';
 import { isRecord, type Json, parseJson } from '../models/json-value.ts';
 import { PerTarget } from '../models/per-target.ts';
 
-const NAME = String.raw`stream_options(?:\.include_usage)?`;
 /** A field of the request, as errors name one. */
-const IS_FIELD = new RegExp(`^(?:body\\.)?${NAME}$`);
+const IS_FIELD = /^(?:body\.)?stream_options(?:\.include_usage)?$/;
 /** Whole messages that name the field, where no member does: OpenAI's, Go's, Gemini's, Anthropic's. */
 const IS_MESSAGE = [
-  new RegExp(
-    `^(?:json: )?(?:unknown|unrecognized|unsupported|unexpected)(?: request)? (?:argument|parameter|field)(?: supplied)?:? ["'\`]?${NAME}["'\`]?\\.?$`,
-    'i',
-  ),
-  new RegExp(`^Invalid JSON payload received\\. Unknown name "${NAME}"(?:: Cannot find field\\.)?$`),
-  new RegExp(`^${NAME}: Extra inputs are not permitted$`),
+  /^(?:json: )?(?:unknown|unrecognized|unsupported|unexpected)(?: request)? (?:argument|parameter|field)(?: supplied)?:? ["'`]?stream_options(?:\.include_usage)?["'`]?\.?$/i,
+  /^Invalid JSON payload received\. Unknown name "stream_options(?:\.include_usage)?"(?:: Cannot find field\.)?$/,
+  /^stream_options(?:\.include_usage)?: Extra inputs are not permitted$/,
 ];
 /** No message of those kinds is longer. */
 const LONGEST_MESSAGE = 200;

@@ -126,7 +126,7 @@ function dayFrom(name: string, value: string | Date): string {
   if (typeof value === 'string') {
     if (isDay(value)) return value;
     // Only what says its time zone: the day must not depend on where this runs.
-    const time = /T.*(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
+    const time = /T[^T]*(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
     if (!Number.isNaN(time)) return dayOf(time);
   }
   throw wrong(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);

@@ -76,7 +76,9 @@ const SENTINEL_PORT = 26_379;
 
 /** Fit to be shown: without what may be a password, wherever in a broken URL it stands. */
 export function withoutPassword(url: string): string {
-  return url.replace(/^([a-z+]*:?\/*)?[^]*@/, '$1***@').replace(/\?[^]*$/, '?***');
+  const at = url.lastIndexOf('@');
+  const [beginning = ''] = /^[a-z+]*:?\/*/.exec(url) ?? [];
+  return (at === -1 ? url : `${beginning}***${url.slice(at)}`).replace(/\?[^]*$/, '?***');
 }
 
 function readAddress(address: string, defaultPort: number): { host: string; port: number } | undefined {
