@@ -36,6 +36,7 @@ function answerUntilHeld(): { readonly held: Promise<void>; readonly cut: () => 
   const held = Promise.withResolvers<void>();
   let cut = (): void => {};
   gateway.provider.script = async (response) => {
+    const beganAt = performance.now();
     beginStream(response);
     cut = () => response.destroy();
     for (let i = 0; i < TIMES; i++) response.write(LONG);
@@ -44,6 +45,8 @@ function answerUntilHeld(): { readonly held: Promise<void>; readonly cut: () => 
       before = response.writableLength;
       await sleep(400);
     }
+    // It is held back for more than half of its time, however long it took until then.
+    await sleep(performance.now() - beganAt);
     held.resolve();
   };
   return { held: held.promise, cut: () => cut() };
