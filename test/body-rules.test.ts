@@ -28,6 +28,7 @@ interface Rules {
   readonly ofProvider?: BodyRules;
   readonly provider?: Partial<ProviderOptions>;
   readonly credits?: string;
+  readonly holdMode?: 'strict';
 }
 
 /** `acme/fast` at two providers, and `acme/plain` at the first without rules of its own. */
@@ -36,6 +37,7 @@ async function start(rules: Rules): Promise<void> {
   gateway = await startGateway(
     {
       retries: { perTarget: 0 },
+      ...(rules.holdMode && { holdMode: rules.holdMode }),
       providers: {
         first: {
           baseURL: first.baseURL,
@@ -132,6 +134,20 @@ describe('body rules of a target', () => {
     expect(JSON.parse(bodies(first)[0] ?? '')).toEqual({ ...rest, model: 'one', store: false });
   });
 
+  it('count for the models of a wildcard, and change with a reload', async () => {
+    await start({});
+    const providers = { first: { baseURL: first.baseURL, body: { set: { store: false } } } };
+    const model = { targets: [{ provider: 'first', model: '*', body: { drop: ['seed'] } }] };
+    gateway.router.reload({ providers, models: { 'acme/*': { ...model, pricing: 'free' } } });
+    await gateway.post({ ...QUESTION, seed: 1 });
+    gateway.router.reload({ providers: { first: { ...providers.first, body: { set: { store: true } } } } });
+    await gateway.post({ ...QUESTION, seed: 1 });
+    expect(bodies(first).map((body): unknown => JSON.parse(body))).toEqual([
+      { ...QUESTION, model: 'fast', store: false },
+      { ...QUESTION, model: 'fast', store: true },
+    ]);
+  });
+
   it('call functions once for each attempt, with the caller', async () => {
     const calls: unknown[] = [];
     const made = (caller: object): string => {
@@ -218,10 +234,10 @@ describe('what is held', () => {
       first: { rename: { max_completion_tokens: 'max_tokens' } },
       second: { rename: { max_completion_tokens: 'max_tokens' } },
       credits: '0.001',
+      holdMode: 'strict',
     });
     const response = await gateway.post({ ...QUESTION, max_completion_tokens: 20 });
     expect(response.status).toBe(200);
-    expect(response.headers.get('x-ccr-max-tokens')).toBeNull();
     expect(JSON.parse(bodies(first)[0] ?? '')).toEqual({ ...QUESTION, model: 'one', max_tokens: 20 });
   });
 
