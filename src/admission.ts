@@ -16,7 +16,13 @@ import { windowEnd } from './ledger/books/key-limits.ts';
 import type { KeyLimits, KeyRates } from './ledger/keys.ts';
 import type { AdmitResult } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
-import { affordableOutputTokens, quoteFor, type Quote, withSearches } from './metering/estimate.ts';
+import {
+  affordableOutputTokens,
+  type PromptSize,
+  quoteFor,
+  type Quote,
+  withSearches,
+} from './metering/estimate.ts';
 import type { Model, Target } from './models/catalog.ts';
 import type { OutputLimits } from './models/providers.ts';
 import type { OutputLimitField } from './options/provider-options.ts';
@@ -29,10 +35,10 @@ const FREE_OUTPUT_TOKENS = 131_072;
 export function quoteRequest(request: ChatRequest, model: Model): Quote {
   const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
   const given = givenLimit(request);
-  const isObeyed = model.targets.every(({ provider }) => obeysLimit(request, provider.outputLimits));
+  const isObeyed = model.targets.every((target) => obeysLimit(request, limitsOf(target)));
   const asked = isObeyed ? given || most : most;
   return quoteFor({
-    size: request.size,
+    size: withAddedBytes(request.size, model.targets),
     budgets: model.tokenBudgets,
     bounds: model.mediaBounds,
     contextWindow: model.contextWindow,
@@ -43,6 +49,16 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     webSearchesNeeded: model.webSearchesNeeded,
     prices: model.prices,
   });
+}
+
+/** Rules may add to what is sent: it is held for as if it were prompt. */
+function withAddedBytes(size: PromptSize, targets: readonly Target[]): PromptSize {
+  const added = targets.reduce((most, { body }) => Math.max(most, body?.addedBytes ?? 0), 0);
+  return added === 0 ? size : { ...size, stringBytes: size.stringBytes + added };
+}
+
+function limitsOf({ provider, body }: Target): OutputLimits {
+  return body?.outputLimits ?? provider.outputLimits;
 }
 
 /** Servers differ on which of the two counts where both are given: the larger one is held for. 0 without any. */
@@ -72,12 +88,13 @@ const LEAST_INSERTED = 1024;
  * @returns also what the client is told, where the limit isn't its own
  */
 export function limitFor(
-  { provider, output }: Target,
+  target: Target,
   request: ChatRequest,
   quote: Quote,
   covered: number | undefined,
 ): { readonly edit: OutputLimitEdit | undefined; readonly told: number | undefined } {
-  const { obeyed, only } = provider.outputLimits;
+  const { output } = target;
+  const { obeyed, only } = limitsOf(target);
   const given = givenLimit(request);
   const inserts = covered !== undefined || output.isLimited;
   let tokens = Math.min(covered ?? Infinity, output.most ?? Infinity);

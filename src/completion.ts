@@ -11,12 +11,14 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from './errors.ts';
+import { type BodyMembers, findMembers, NO_MEMBERS } from './http/body-members.ts';
+import { assertUnambiguous, memberEdits, namesOf, withMovedLimit } from './http/body-rules.ts';
 import type { BufferedBytes } from './http/buffered-bytes.ts';
 import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { joined, type Pieces } from './http/pieces.ts';
-import { readChatRequest } from './http/read-body.ts';
+import { readChatRequest, type ReadRequest } from './http/read-body.ts';
 import { type RequestControl, readRequestControl } from './http/request-control.ts';
 import { type Answer, Closed, relay, type RelayEnd } from './http/relay.ts';
 import { growthOf } from './holds/growth.ts';
@@ -100,15 +102,15 @@ export async function completion(
   // A process that has just begun may not know the models of its providers yet.
   if (!services.catalog.get(request.model)) await services.discovery.pending;
   const asked = caller.models
-    ? await askAgain(caller, { exchange, request, control }, services)
+    ? await askAgain(caller, { exchange, read, control }, services)
     : askFor(caller, request, control, services);
   observation?.asks(asked.model, request.stream);
   const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
   client.assertThere();
   if (services.closing()) throw new RouterClosingError();
-  const { hold, model, targets, ownKey } = await admit(
+  const { hold, model, targets, members, ownKey } = await admit(
     asked,
-    { exchange, request, control, idempotencyKey, startedAt },
+    { exchange, read, control, idempotencyKey, startedAt },
     services,
   );
   observation?.admitted(read.body);
@@ -120,6 +122,9 @@ export async function completion(
   let attempts = 0;
   /** Which of them the target is in that is being asked; undefined while nothing was sent to it. */
   let attempt: number | undefined;
+  const onError = (error: Error): void => {
+    services.onError(error, exchange.id);
+  };
   /** Sends the client's own bytes, spliced for this target, and waits for the head of its answer. */
   const send = async (target: Target): Promise<Answer> => {
     const { provider } = target;
@@ -130,19 +135,12 @@ export async function completion(
     drain = new Drain(services.drains, `${account} ${caller.key}`, () =>
       isReadOn(target, account, services.corrections.of(target)),
     );
-    const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
-    const splice = (includeUsage: boolean): Pieces =>
-      spliceRequest(read.body, request, {
-        ...(target.model !== request.model && { model: target.model }),
-        includeUsage,
-        ...(outputLimit && { outputLimit }),
-      });
     try {
       const sent = await services.sender.send({
         target,
         account,
         clientHeaders: exchange.headers,
-        body: splice,
+        body: bodyFor(target, { read, members, hold }, onError),
         lacksUsage: request.edits.includeUsage !== undefined,
         deniesUsage: request.includeUsage === false,
         ownKey: ownKey(provider.name),
@@ -160,9 +158,7 @@ export async function completion(
         onRefused: () => {
           outcome = { ...outcome, dispatched: false };
         },
-        onError: (error) => {
-          services.onError(error, exchange.id);
-        },
+        onError,
         observation,
       });
       const { answer } = sent;
@@ -237,9 +233,10 @@ interface Asked {
 /** A key of ours that may not use a model is looked up anew: it may have been allowed it elsewhere. */
 async function askAgain(
   caller: Caller,
-  { exchange, request, control }: Omit<Admission, 'idempotencyKey' | 'startedAt'>,
+  { exchange, read, control }: Omit<Admission, 'idempotencyKey' | 'startedAt'>,
   services: CompletionServices,
 ): Promise<Asked> {
+  const { request } = read;
   try {
     return askFor(caller, request, control, services);
   } catch (error) {
@@ -281,17 +278,21 @@ function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: 
 /** Holds what is asked, in one round trip; if the key was changed since it was looked up, as its caller may now. */
 async function admit(
   first: Asked,
-  { exchange, request, control, idempotencyKey, startedAt }: Admission,
+  { exchange, read, control, idempotencyKey, startedAt }: Admission,
   services: CompletionServices,
-): Promise<Asked & { readonly hold: Hold }> {
+): Promise<Admitted> {
+  const { request } = read;
   let asked = first;
   for (let changes = 0; changes < MOST_CHANGES; changes++) {
     const { caller, model, quote } = asked;
     const { stream } = request;
+    const members = asked.targets.some(({ body }) => body)
+      ? await ruledMembers(read.body, asked)
+      : NO_MEMBERS;
     const requestId = exchange.id;
     const terms = { requestId, caller, model, quote, stream, idempotencyKey, exchange, startedAt };
     try {
-      return { ...asked, hold: await services.settlements.admit(terms) };
+      return { ...asked, members, hold: await services.settlements.admit(terms) };
     } catch (error) {
       // What the ledger has refused for its key's sake is not shown anything else meanwhile.
       if (error instanceof AuthenticationError) services.authenticator.invalidate(caller.account, caller.key);
@@ -303,12 +304,56 @@ async function admit(
   throw new CreditStoreUnavailableError();
 }
 
+interface Admitted extends Asked {
+  readonly hold: Hold;
+  /** Where the fields are that the targets have rules for. */
+  readonly members: BodyMembers;
+}
+
 interface Admission {
   readonly exchange: Exchange;
-  readonly request: ChatRequest;
+  readonly read: ReadRequest;
   readonly control: RequestControl | undefined;
   readonly idempotencyKey: IdempotencyKey | undefined;
   readonly startedAt: number;
+}
+
+/** Before money is held: a field that a target could read otherwise than its rules do is refused, whichever is asked first. */
+async function ruledMembers(body: Pieces, { targets }: Asked): Promise<BodyMembers> {
+  const rules = targets.flatMap((target) => target.body?.rules ?? []);
+  const members = await findMembers(body, new Set(rules.flatMap(namesOf)));
+  assertUnambiguous(rules, members);
+  return members;
+}
+
+/**
+ * How the client's own bytes are written for a target, however often they are sent.
+ *
+ * @param onError - told why a value of the target's rules can't be had
+ * @throws {UpstreamError} where one can't
+ */
+function bodyFor(
+  target: Target,
+  { read, members, hold }: Ruled,
+  onError: (error: Error) => void,
+): (includeUsage: boolean) => Pieces {
+  const { body, model, modelId } = target;
+  const request = body?.limit === undefined ? read.request : withMovedLimit(read.request, body.limit);
+  const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+  const edits = {
+    ...(model !== request.model && { model }),
+    ...(outputLimit && { outputLimit }),
+  };
+  if (!body) return (includeUsage) => spliceRequest(read.body, request, { ...edits, includeUsage });
+  const { account, key } = hold.terms.caller;
+  const ruled = memberEdits(body.rules, members, request.control, { account, key, model: modelId }, onError);
+  return (includeUsage) => spliceRequest(read.body, request, { ...edits, members: ruled, includeUsage });
+}
+
+interface Ruled {
+  readonly read: ReadRequest;
+  readonly members: BodyMembers;
+  readonly hold: Hold;
 }
 
 /** A key that is changed so often, while one request waits, is changed by something that went mad. */

@@ -347,6 +347,7 @@ export class UpstreamError extends RouterError {
   readonly code:
     | 'upstream_unreachable'
     | 'upstream_refused_credentials'
+    | 'upstream_misconfigured'
     | 'upstream_invalid_response'
     | 'upstream_cut';
   readonly type = 'upstream_error';
@@ -355,7 +356,7 @@ export class UpstreamError extends RouterError {
   constructor(code: UpstreamError['code'], message: string) {
     super(message);
     this.code = code;
-    this.shouldRetry = code !== 'upstream_refused_credentials';
+    this.shouldRetry = code !== 'upstream_refused_credentials' && code !== 'upstream_misconfigured';
   }
 }
 

@@ -74,6 +74,7 @@ export type {
   AuthenticatedCaller,
   AuthenticateRequest,
 } from './options/authenticate-options.ts';
+export type { BodyCaller, BodyRules, BodyValue, JsonValue } from './options/body-rules.ts';
 export type {
   CatalogEntry,
   Choice,

@@ -96,7 +96,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['options', 'prices.ts'],
   init: ['config'],
   serve: ['router.ts', 'admin', 'config', 'harmless.ts', ...LOW],
-  check: ['router.ts', 'config', 'models', 'prices.ts', ...LOW],
+  check: ['router.ts', 'config', 'models', 'http', 'prices.ts', ...LOW],
   'prices.ts': ['options', 'metering'],
   'harmless.ts': [],
   commands: ['accounts', 'config', 'ledger', 'harmless.ts'],

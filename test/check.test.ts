@@ -214,6 +214,53 @@ describe('check', () => {
     expect(completionsOf(acme).map(({ json }) => json['max_tokens'])).toEqual([1, 16]);
   });
 
+  it('shows what rules make of requests, without texts, and asks by them', async () => {
+    const acme = await start(['small', 'large-1']);
+    const { code, stdout } = await check({
+      providers: {
+        acme: {
+          baseURL: acme.baseURL,
+          apiKey: 'sk-of-acme',
+          body: { set: { store: false, api_key: 'sk-of-another' }, default: { metadata: { a: 'b' } } },
+        },
+      },
+      models: {
+        small: {
+          targets: [
+            {
+              provider: 'acme',
+              model: 'small',
+              body: {
+                rename: { max_tokens: 'max_completion_tokens' },
+                drop: ['seed'],
+                set: { api_key: null },
+              },
+            },
+          ],
+          pricing: 'free',
+        },
+        'big/*': {
+          targets: [{ provider: 'acme', model: 'large-*', body: { set: { top_k: 7 } } }],
+          pricing: 'free',
+        },
+      },
+    });
+    expect(code).toBe(0);
+    expect(stdout.split('\n').slice(-6)).toEqual([
+      'BODY RULES',
+      'small at acme/small: set store to false, default metadata to {…}, set api_key to null, drop seed, rename max_tokens to max_completion_tokens',
+      'big/1 at acme/large-1: set store to false, set api_key to "…", default metadata to {…}, set top_k to 7',
+      '',
+      'nothing is wrong',
+      '',
+    ]);
+    expect(stdout).not.toContain('sk-of');
+    const sent = new Map(completionsOf(acme).map(({ json }) => [json.model, json]));
+    expect(sent.get('small')).toMatchObject({ store: false, max_completion_tokens: 1, metadata: { a: 'b' } });
+    expect(sent.get('small')).not.toHaveProperty('max_tokens');
+    expect(sent.get('large-1')).toMatchObject({ store: false, max_tokens: 1, top_k: 7 });
+  });
+
   it('asks a target once, however many models it serves', async () => {
     const acme = await start(['m']);
     const model = { targets: ['acme/m'], pricing: 'free' };

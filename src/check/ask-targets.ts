@@ -1,9 +1,13 @@
+import type { TargetOptions } from '../options/model-options.ts';
 import type { OutputLimitField, ProviderOptions } from '../options/provider-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../router.ts';
 import { askCompletion, type CompletionAnswer } from './ask-completion.ts';
 
 /** How a completion went, and whether its stream said what it used. */
 export type TargetAnswer = CompletionAnswer & { readonly usage?: 'reported' | 'estimated' };
+
+/** A model at a provider, and the rules by which its requests are written. */
+export type AskedTarget = Pick<TargetOptions, 'model'> & { readonly body: TargetOptions['body'] | undefined };
 
 /** Models of a provider that are asked at a time. */
 const AT_A_TIME = 4;
@@ -13,7 +17,7 @@ export async function askTargets(
   label: string,
   options: ProviderOptions,
   limitField: OutputLimitField,
-  targets: readonly string[],
+  targets: readonly AskedTarget[],
   timeoutMs: number,
   done: () => void,
 ): Promise<ReadonlyMap<string, TargetAnswer>> {
@@ -26,7 +30,10 @@ export async function askTargets(
     store: 'memory:',
     providers: { [label]: asIs },
     models: Object.fromEntries(
-      targets.map((model, n) => [`m${n}`, { targets: [{ provider: label, model }], pricing: 'free' }]),
+      targets.map(({ model, body }, n) => [
+        `m${n}`,
+        { targets: [{ provider: label, model, ...(body && { body }) }], pricing: 'free' },
+      ]),
     ),
     authenticate: () => ({ account: 'check' }),
     retries: false,
@@ -38,7 +45,7 @@ export async function askTargets(
   await router.credits.grant('check', '1.00', { id: 'check' });
   const waiting = targets.entries();
   const askNext = async (): Promise<void> => {
-    for (const [n, model] of waiting) {
+    for (const [n, { model }] of waiting) {
       const answer = await askCompletion(router, `m${n}`, limitField);
       answers.set(model, answer);
       done();
@@ -46,7 +53,7 @@ export async function askTargets(
   };
   await Promise.all(Array.from({ length: AT_A_TIME }, askNext));
   await router.close();
-  for (const [n, model] of targets.entries()) {
+  for (const [n, { model }] of targets.entries()) {
     const answer = answers.get(model);
     const usage = sources.get(`m${n}`) === 'upstream' ? 'reported' : 'estimated';
     if (answer?.state === 'ok') answers.set(model, { ...answer, usage });

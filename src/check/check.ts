@@ -8,7 +8,8 @@ import { createChatCompletionsRouter } from '../router.ts';
 import { resolveSettings } from '../settings.ts';
 import { askModels, type ModelsAnswer } from './ask-models.ts';
 import { storeProblem } from './ask-store.ts';
-import { askTargets, type TargetAnswer } from './ask-targets.ts';
+import { type AskedTarget, askTargets, type TargetAnswer } from './ask-targets.ts';
+import { bodyLine } from './body-rules.ts';
 import {
   billedFor,
   type ComparedPrice,
@@ -52,6 +53,8 @@ export interface CheckRow {
   readonly billed?: ShownRates & { readonly source: PriceSource };
   /** Of each model of the config that the target serves. */
   readonly prices?: readonly ComparedPrice[];
+  /** What its requests become, a line for each model of the config that has rules there. */
+  readonly body?: readonly string[];
   /** What may be meant so. */
   readonly warnings?: readonly string[];
   /** Undefined where nothing was asked, or nothing is to be had. */
@@ -142,7 +145,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
     done(left);
     return [{ provider: label, ok: false, problem: key.problem }];
   }
-  const ask = async (models: readonly string[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
+  const ask = async (models: readonly AskedTarget[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
     options.completions && models.length > 0
       ? askTargets(label, keyed.options, provider.outputLimits.obeyed[0], models, options.timeoutMs, oneDone)
       : new Map();
@@ -150,11 +153,13 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
   const sampled = askModels(provider, key.secret, options.timeoutMs).then(async (models) => {
     oneDone();
     const found = samples(keyed, models.state === 'ok' ? models.listed : []);
-    const others = new Set(found.flatMap(({ target }) => target?.model ?? []));
-    const rest = [...others].filter((model) => !names.has(model));
+    const others = new Map(
+      found.flatMap(({ target, body }) => (target ? [[target.model, { model: target.model, body }]] : [])),
+    );
+    const rest = [...others.values()].filter(({ model }) => !names.has(model));
     return { models, found, answers: await ask(rest) };
   });
-  const [answers, { models, found, answers: ofSamples }] = await Promise.all([ask([...names]), sampled]);
+  const [answers, { models, found, answers: ofSamples }] = await Promise.all([ask(named.targets), sampled]);
   done(left);
   const own: CheckRow =
     models.state === 'failed'
@@ -163,7 +168,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
   const rows = withSamples(named.targets, found).map(({ sampleOf, ...target }) => ({
     ...targetRow(label, target.model, models, answers.get(target.model) ?? ofSamples.get(target.model)),
     ...(sampleOf.length > 0 && { sampleOf }),
-    ...pricesOf(target, models, catalogs),
+    ...factsOf(target, models, catalogs),
   }));
   const missing = found
     .filter(({ target }) => !target)
@@ -190,7 +195,12 @@ function withSamples(
   const all = new Map(targets.map((target) => [target.model, { ...target, sampleOf: [] as string[] }]));
   for (const { sampleOf, target } of samples) {
     if (!target) continue;
-    const before = all.get(target.model) ?? { model: target.model, serves: [], sampleOf: [] };
+    const before = all.get(target.model) ?? {
+      model: target.model,
+      body: undefined,
+      serves: [],
+      sampleOf: [],
+    };
     all.set(target.model, {
       ...before,
       serves: [...before.serves, target],
@@ -200,11 +210,11 @@ function withSamples(
   return [...all.values()];
 }
 
-function pricesOf(
+function factsOf(
   { model, serves }: CheckedTarget,
   models: ModelsAnswer,
   catalogs: PriceCatalogs,
-): Pick<CheckRow, 'billed' | 'prices' | 'warnings'> {
+): Pick<CheckRow, 'billed' | 'prices' | 'body' | 'warnings'> {
   const [first] = serves;
   if (!first) return {};
   const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
@@ -215,9 +225,11 @@ function pricesOf(
     ...compared.flatMap((each) => each.warnings),
     ...serves.flatMap((target) => outputWarning(target, ownMost)),
   ];
+  const body = serves.flatMap((target) => bodyLine(target) ?? []);
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),
+    ...(body.length > 0 && { body }),
     ...(warnings.length > 0 && { warnings }),
   };
 }

@@ -2,12 +2,15 @@ import type { Catalog, Target } from '../models/catalog.ts';
 import { discoveredModels } from '../models/discovered.ts';
 import type { ListedModel } from '../models/listed-models.ts';
 import type { ModelSurroundings } from '../models/resolve-model.ts';
+import type { BodyRules } from '../options/body-rules.ts';
 import type { ServerConfig } from '../options/server-options.ts';
 
 /** A model of a provider that is asked for a token. */
 export interface CheckedTarget {
   /** Its name there. */
   readonly model: string;
+  /** With which it is asked: those of the first model that has some there. */
+  readonly body: BodyRules | undefined;
   /** A target for each model of the config that it serves, with the prices there. */
   readonly serves: readonly Target[];
 }
@@ -17,6 +20,7 @@ export interface StarTarget {
   readonly entry: string;
   /** The model's name there, with a star. */
   readonly model: string;
+  readonly body: BodyRules | undefined;
 }
 
 /** What a config names of a provider. */
@@ -27,7 +31,7 @@ export interface NamedTargets {
 
 /** The upstream models of each provider, each once, and the entries whose models can't be told yet. */
 export function namedTargets({ models }: ServerConfig, catalog: Catalog): ReadonlyMap<string, NamedTargets> {
-  const found = new Map<string, { targets: Map<string, Target[]>; stars: StarTarget[] }>();
+  const found = new Map<string, { targets: Map<string, CheckedTarget>; stars: StarTarget[] }>();
   for (const [id, { targets }] of Object.entries(models)) {
     const isEntry = id.includes('*');
     const made = catalog.get(isEntry ? id.replace('*', 'check') : id);
@@ -37,23 +41,26 @@ export function namedTargets({ models }: ServerConfig, catalog: Catalog): Readon
         typeof target === 'string'
           ? (/^([^/]*)\/(.*)$/s.exec(target) ?? [])
           : [undefined, target.provider, target.model];
-      const ofProvider = found.get(provider) ?? { targets: new Map<string, Target[]>(), stars: [] };
+      const body = typeof target === 'string' ? undefined : target.body;
+      const ofProvider = found.get(provider) ?? { targets: new Map<string, CheckedTarget>(), stars: [] };
       found.set(provider, ofProvider);
       if (isEntry && model.includes('*')) {
-        ofProvider.stars.push({ entry: id, model });
+        ofProvider.stars.push({ entry: id, model, body });
         continue;
       }
-      const serves = ofProvider.targets.get(model) ?? [];
+      const before = ofProvider.targets.get(model);
+      const serves = before?.serves ?? [];
       const priced = resolved?.targets[n];
       // Where every ID of an entry is served by the same model, it is known by the entry.
-      ofProvider.targets.set(model, priced ? [...serves, { ...priced, modelId: id }] : serves);
+      ofProvider.targets.set(model, {
+        model,
+        body: before?.body ?? body,
+        serves: priced ? [...serves, { ...priced, modelId: id }] : serves,
+      });
     }
   }
   return new Map(
-    [...found].map(([provider, { targets, stars }]) => [
-      provider,
-      { targets: [...targets].map(([model, serves]) => ({ model, serves })), stars },
-    ]),
+    [...found].map(([provider, { targets, stars }]) => [provider, { targets: [...targets.values()], stars }]),
   );
 }
 
@@ -64,6 +71,7 @@ export interface Sample {
   /** The name of the model there, or what stands for it in the config. */
   readonly model: string;
   readonly target: Target | undefined;
+  readonly body: BodyRules | undefined;
 }
 
 /** Lists have all that a provider has, and mostly say nothing of what it is for: these come last. */
@@ -93,7 +101,7 @@ export function samplesOf(
     ? discoveredModels(asked, likelyFirst, { ...surroundings, providers: catalog.providers })
     : [];
   const all = catalog.with(found);
-  const samples = stars.map(({ entry, model }): Sample => {
+  const samples = stars.map(({ entry, model, body }): Sample => {
     const [before = '', after = ''] = model.split('*');
     for (const { id } of likelyFirst) {
       // Google lists `models/gemini-2.5-flash`, and takes it without as well.
@@ -102,14 +110,16 @@ export function samplesOf(
         const rest = name.slice(before.length, name.length - after.length);
         const made = all.get(entry.replace('*', () => rest));
         const target = made?.targets.find((each) => each.provider.name === provider && each.model === name);
-        if (made?.wildcard === entry && target) return { sampleOf: entry, model: name, target };
+        if (made?.wildcard === entry && target) {
+          return { sampleOf: entry, model: name, target, body };
+        }
       }
     }
-    return { sampleOf: entry, model, target: undefined };
+    return { sampleOf: entry, model, target: undefined, body };
   });
   if (!asked?.discovery) return samples;
   // The config's own entries win.
   const [target] = found.find((model) => all.get(model.id) === model)?.targets ?? [];
   if (!target && found.length > 0) return samples;
-  return [...samples, { sampleOf: 'discovered', model: target?.model ?? '*', target }];
+  return [...samples, { sampleOf: 'discovered', model: target?.model ?? '*', target, body: undefined }];
 }

@@ -70,7 +70,9 @@ function report(rows: readonly CheckRow[]): string[] {
     ...(failed.length > 0 ? [counted(failed.length, 'problem')] : []),
     ...(found.length > 0 ? [counted(found.length, 'warning')] : []),
   ];
-  return [...lines, '', ...problems, ...warnings, outcomes.join(', ') || 'nothing is wrong'];
+  const rules = [...new Set(rows.flatMap(({ body }) => body ?? []))];
+  const bodies = rules.length > 0 ? ['', 'BODY RULES', ...rules] : [];
+  return [...lines, ...bodies, '', ...problems, ...warnings, outcomes.join(', ') || 'nothing is wrong'];
 }
 
 /** Each once: a provider's several keys have the same prices. */

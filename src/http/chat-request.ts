@@ -1,11 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises';
-
 import { InvalidRequestError } from '../errors.ts';
 import type { RequestControlFields } from '../settings.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { JsonError, type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
+import { inSlices } from './pieces.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
 import { REFUSED_FIELDS } from './refused-fields.ts';
 import type { ControlField } from './request-control.ts';
@@ -30,8 +29,6 @@ export interface ChatRequest {
   readonly control: readonly ControlField[];
   readonly edits: EditPoints;
 }
-
-const SLICE_BYTES = 256 * 1024;
 
 /**
  * One pass over the bytes of a request body, fed chunk by chunk as they arrive.
@@ -76,10 +73,9 @@ export class ChatRequestScanner {
  */
 export async function scanWhole(body: Uint8Array, controls?: RequestControlFields): Promise<ChatRequest> {
   const scanner = new ChatRequestScanner(controls);
-  for (let at = 0; at < body.length; at += SLICE_BYTES) {
-    if (at > 0) await turn();
-    scanner.write(body.subarray(at, at + SLICE_BYTES));
-  }
+  await inSlices([body], (slice) => {
+    scanner.write(slice);
+  });
   return scanner.end();
 }
 

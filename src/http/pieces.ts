@@ -1,3 +1,5 @@
+import { setImmediate as turn } from 'node:timers/promises';
+
 /** The bytes of a body as they came, in order: a large one is never copied together only to be sent on. */
 export type Pieces = readonly Buffer[];
 
@@ -69,4 +71,26 @@ export function lengthOf(pieces: Pieces): number {
   let length = 0;
   for (const piece of pieces) length += piece.length;
   return length;
+}
+
+const SLICE_BYTES = 256 * 1024;
+
+/** Looks at all bytes, in slices of 256 KiB with a turn of the event loop between. */
+export async function inSlices(
+  pieces: readonly Uint8Array[],
+  look: (slice: Uint8Array) => void,
+): Promise<void> {
+  let sinceTurn = 0;
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length;) {
+      if (sinceTurn === SLICE_BYTES) {
+        await turn();
+        sinceTurn = 0;
+      }
+      const slice = piece.subarray(at, at + SLICE_BYTES - sinceTurn);
+      look(slice);
+      at += slice.length;
+      sinceTurn += slice.length;
+    }
+  }
 }

@@ -1,5 +1,5 @@
-const OTHER_LIMIT = 'it is another output limit; use max_tokens or max_completion_tokens';
-const MORE_ANSWERS = 'it multiplies the output; use n';
+export const OTHER_LIMIT = 'it is another output limit; use max_tokens or max_completion_tokens';
+export const MORE_ANSWERS = 'it multiplies the output; use n';
 
 /**
  * Fields of a request that never go upstream, and why: by them a client could

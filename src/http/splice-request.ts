@@ -34,6 +34,18 @@ export interface RequestEdits {
   /** Asks the provider for usage in a stream; without effect where `edits.includeUsage` is undefined. */
   readonly includeUsage?: boolean;
   readonly outputLimit?: OutputLimitEdit;
+  /** What the target's rules do to members of the body. */
+  readonly members?: MemberEdits;
+}
+
+/** Edits of members that the router itself doesn't look at. */
+export interface MemberEdits {
+  /** Keys and values, each in its place. */
+  readonly replaced: readonly Splice[];
+  /** Whole members, from their keys on. */
+  readonly dropped: readonly Span[];
+  /** Members to add, each after a comma. */
+  readonly added: string;
 }
 
 /** Lowers the client's limits to at most so many tokens. */
@@ -65,7 +77,11 @@ export function spliceRequest(body: Pieces, request: Editable, edits: RequestEdi
   if (edits.model !== undefined) splices.push({ ...points.model, text: JSON.stringify(edits.model) });
   if (edits.includeUsage && points.includeUsage) splices.push(points.includeUsage);
   if (edits.outputLimit) splices.push(...limitOutput(request, edits.outputLimit));
-  if (request.control.length > 0) splices.push(...removals(joined(body), request.control));
+  const { replaced = [], dropped = [], added = '' } = edits.members ?? {};
+  splices.push(...replaced);
+  if (added !== '') splices.push({ start: points.model.end, end: points.model.end, text: added });
+  const removed = dropped.length > 0 ? [...request.control, ...dropped] : request.control;
+  if (removed.length > 0) splices.push(...removals(joined(body), removed));
   if (splices.length === 0) return body;
 
   // What is added right after the model's value starts where that ends, and so may what is taken out: in this order.
@@ -106,7 +122,7 @@ function limitOutput(request: Editable, { field, tokens, inserts, moves }: Outpu
 /** What takes the members out of a body, each with the comma that goes with it. */
 function removals(body: Buffer, fields: readonly Span[]): Splice[] {
   const spans: Splice[] = [];
-  for (const { start, end } of fields) {
+  for (const { start, end } of [...fields].sort((a, b) => a.start - b.start)) {
     let before = start - 1;
     while (isBlank(body[before])) before--;
     // The comma before it may be gone with the member before it; `model` stays, so one of the two is there.

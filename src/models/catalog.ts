@@ -4,6 +4,7 @@ import type { Price } from '../metering/price.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { checkRecord, type Settings, wrong } from '../settings.ts';
+import type { TargetRules } from './body-rules.ts';
 import { withCallerMarkup } from './caller-markup.ts';
 import { isShutDown, type Lifecycle } from './lifecycle.ts';
 import { ModelList } from './list.ts';
@@ -69,6 +70,8 @@ export interface Target {
   /** Its share of the requests, where targets are chosen by weight. */
   readonly weight: number;
   readonly output: TargetOutput;
+  /** What becomes of fields of a request on its way there; undefined where it stays as it is. */
+  readonly body: TargetRules | undefined;
 }
 
 /** What its model may write there. */

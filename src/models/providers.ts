@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import type { BodyRule } from '../http/body-rules.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 import type {
   ApiKeySource,
@@ -10,6 +11,7 @@ import type {
 } from '../options/provider-options.ts';
 import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../settings.ts';
 import { type Address, resolveAddress } from './base-url.ts';
+import { resolveBodyRules } from './body-rules.ts';
 import { type Discovery, resolveDiscovery } from './discovered.ts';
 import { PRESET_FIELDS, type PresetFields } from './preset-fields.ts';
 import { type Preset, PRESETS } from './presets.ts';
@@ -36,6 +38,8 @@ export interface Provider extends Address {
   /** Undefined where it has to be learned. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
+  /** Those of its targets come beside them. */
+  readonly bodyRules: readonly BodyRule[];
   /** Undefined where its own list isn't asked for. */
   readonly discovery: Discovery | undefined;
 }
@@ -65,6 +69,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   onClientGone: true,
   marksEnd: true,
   timeouts: true,
+  body: true,
   models: true,
 };
 
@@ -109,6 +114,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
     throw wrong(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
   }
+  const outputLimits = resolveOutputLimits(given.outputLimitField, fields, `${option}.outputLimitField`);
   return {
     name,
     preset: preset && presetName,
@@ -118,10 +124,11 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     authPrefix: auth.scheme ? `${auth.scheme} ` : '',
     apiKeys: resolveApiKeys(given, preset !== undefined && !preset.keyless, option),
     ...resolveBehavior({ ...preset, ...given }, option),
-    outputLimits: resolveOutputLimits(given.outputLimitField, fields, `${option}.outputLimitField`),
+    outputLimits,
     imageTokens: fields?.imageTokens,
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
+    bodyRules: resolveBodyRules(given.body, outputLimits, `${option}.body`),
     discovery: resolveDiscovery(given.models, name, `${option}.models`),
   };
 }

@@ -13,6 +13,7 @@ import type {
   TargetOptions,
 } from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
+import { resolveTargetRules } from './body-rules.ts';
 import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
 import { checkModelId } from './model-id.ts';
@@ -51,6 +52,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   ownKeyPricing: true,
   cost: true,
   weight: true,
+  body: true,
 };
 
 /** Searches of the Web that are held for. */
@@ -183,6 +185,7 @@ function resolveTarget(
     cost: given.cost === undefined ? undefined : pricer.cost(given.cost, place, `${option}.cost`),
     weight: weightOf(given.weight, `${option}.weight`),
     output,
+    body: resolveTargetRules(provider, given.body, `${option}.body`),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { TokenBudgets } from '../metering/estimate.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
+import type { BodyRules } from './body-rules.ts';
 
 /** A price, or where it is kept: `'catalog'` asks the router's option `prices`. */
 export type PricingOption = Pricing | 'free' | 'catalog';
@@ -127,6 +128,8 @@ export interface TargetOptions {
    * @default 1
    */
   readonly weight?: number;
+  /** What becomes of fields of a request on its way there, beside what the provider's `body` says. @default nothing */
+  readonly body?: BodyRules;
 }
 
 /** What becomes of a model's `maxOutputTokens` in a request. */

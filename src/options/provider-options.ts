@@ -1,5 +1,6 @@
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
+import type { BodyRules } from './body-rules.ts';
 import type { EnforceOutputLimit } from './model-options.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 
@@ -70,6 +71,8 @@ export interface ProviderOptions {
    */
   readonly marksEnd?: boolean;
   readonly timeouts?: TimeoutOptions;
+  /** What becomes of fields of a request on its way there. A target's own rules for the same fields win. @default nothing */
+  readonly body?: BodyRules;
   /**
    * `'discover'` serves the models that the provider itself lists in `GET /models`, beside those in `models`, whose entries win.
    * It is asked in the background from the first request or `ready()` on, never at construction.

@@ -1,0 +1,100 @@
+import { InvalidRequestError } from '../errors.ts';
+import { KeyTable } from '../json/key-table.ts';
+import { type JsonListener, JsonScanner } from '../json/scanner.ts';
+import type { JsonKind, JsonToken } from '../json/token.ts';
+import { inSlices, type Pieces } from './pieces.ts';
+import type { MemberSpan } from './splice-request.ts';
+
+/** Where top-level members of a body are, by their names. */
+export interface BodyMembers {
+  readonly found: ReadonlyMap<string, MemberSpan>;
+  /** Why it isn't certain what a provider would read for a name. */
+  readonly faults: ReadonlyMap<string, InvalidRequestError>;
+}
+
+export const NO_MEMBERS: BodyMembers = { found: new Map(), faults: new Map() };
+
+/**
+ * Looks for members of a body that was found to be a request, in one pass over its bytes.
+ *
+ * @param names - of at most 32 characters, all ASCII
+ */
+export async function findMembers(body: Pieces, names: Iterable<string>): Promise<BodyMembers> {
+  const finder = new MemberFinder(names);
+  const json = new JsonScanner<Place>('body', finder);
+  await inSlices(body, (slice) => {
+    json.write(slice);
+  });
+  json.end();
+  return finder;
+}
+
+/** What a value is directly in. */
+type Place = 'body' | 'request' | 'extra_body' | 'member' | 'elsewhere';
+
+class MemberFinder implements JsonListener<Place>, BodyMembers {
+  readonly found = new Map<string, MemberSpan>();
+  readonly faults = new Map<string, InvalidRequestError>();
+  readonly #names: KeyTable<'name' | 'extra_body'>;
+  /** The member that was begun, if it is one of them. */
+  #member: { readonly name: string; readonly key: MemberSpan['key'] } | undefined;
+  #start = 0;
+  #isExtraBody = false;
+
+  constructor(names: Iterable<string>) {
+    const roles = Object.fromEntries(Array.from(names, (name) => [name, 'name' as const]));
+    this.#names = new KeyTable<'name' | 'extra_body'>({ extra_body: 'extra_body', ...roles });
+  }
+
+  key(within: Place, token: JsonToken): void {
+    if (within === 'request') this.#begin(token);
+    else if (within === 'extra_body') this.#refuseIn(token);
+  }
+
+  value(within: Place, kind: JsonKind, token: JsonToken): Place {
+    if (within === 'body') return 'request';
+    if (within !== 'request') return 'elsewhere';
+    const isContainer = kind === 'object' || kind === 'array';
+    this.#start = token.start;
+    if (this.#member && !isContainer) this.#end(token.end);
+    if (this.#isExtraBody && kind === 'object') return 'extra_body';
+    return this.#member ? 'member' : 'elsewhere';
+  }
+
+  close(place: Place, token: JsonToken): void {
+    if (place === 'member' || (place === 'extra_body' && this.#member)) this.#end(token.end);
+  }
+
+  #begin(token: JsonToken): void {
+    const match = this.#names.find(token);
+    this.#member = undefined;
+    this.#isExtraBody = match !== undefined && /^extra_body$/i.test(match.name);
+    if (match?.role !== 'name') return;
+    const { name, exact } = match;
+    if (exact && !this.found.has(name)) {
+      this.#member = { name, key: { start: token.start, end: token.end } };
+      return;
+    }
+    const what = exact
+      ? `The field "${name}" is there more than once.`
+      : `A field differs from "${name}" only in case; some providers take it for that.`;
+    this.#fault(new InvalidRequestError('ambiguous_parameter', what, name), name);
+  }
+
+  /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
+  #refuseIn(token: JsonToken): void {
+    const match = this.#names.find(token);
+    if (match?.role !== 'name') return;
+    const path = `extra_body.${match.name}`;
+    const message = `The field "${path}" is not accepted here: it belongs at the top level.`;
+    this.#fault(new InvalidRequestError('unsupported_parameter', message, path), match.name);
+  }
+
+  #fault(error: InvalidRequestError, name: string): void {
+    if (!this.faults.has(name)) this.faults.set(name, error);
+  }
+
+  #end(end: number): void {
+    if (this.#member) this.found.set(this.#member.name, { start: this.#start, end, key: this.#member.key });
+  }
+}
