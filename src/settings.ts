@@ -2,6 +2,7 @@ import type { Hooks } from './hooks.ts';
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from './metering/markup.ts';
+import type { AnswerOptions } from './options/answer-options.ts';
 import type { PriceCatalog } from './options/model-options.ts';
 import type { TimeoutOptions } from './options/provider-options.ts';
 import type {
@@ -45,6 +46,7 @@ export interface Settings {
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
   readonly costHeader: boolean;
+  readonly answer: AnswerOptions;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
   readonly prices: PriceCatalog | undefined;
@@ -92,6 +94,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   onBreak: true,
   heartbeatMs: true,
   costHeader: true,
+  answer: true,
   timeouts: true,
   retries: true,
   health: true,
@@ -140,6 +143,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     ...resolveBilling(options),
     onBreak,
     costHeader: resolveCostHeader(options.costHeader ?? false),
+    answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
     prices: resolvePrices(options.prices),
@@ -267,6 +271,28 @@ function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowan
 function resolveCostHeader(wanted: boolean): boolean {
   if (typeof wanted !== 'boolean') throw wrong('costHeader', 'a boolean', wanted);
   return wanted;
+}
+
+const ANSWER_OPTIONS: { readonly [name in keyof Required<AnswerOptions>]: readonly AnswerOptions[name][] } = {
+  model: ['ours', 'theirs'],
+  provider: ['hide', 'show'],
+  cost: ['ours', 'hide', 'theirs'],
+};
+
+/** @param defaults - where it doesn't say */
+export function resolveAnswer(
+  given: AnswerOptions = {},
+  option: string,
+  defaults: AnswerOptions = {},
+): AnswerOptions {
+  checkRecord(given, option, ANSWER_OPTIONS);
+  for (const [name, values] of Object.entries(ANSWER_OPTIONS)) {
+    const value = given[name as keyof AnswerOptions];
+    if (value !== undefined && !(values as readonly unknown[]).includes(value)) {
+      throw wrong(`${option}.${name}`, `one of ${values.join(', ')}`, value);
+    }
+  }
+  return { ...defaults, ...given };
 }
 
 function resolveJournalDays(days: number): number {

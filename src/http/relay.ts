@@ -5,6 +5,7 @@ import { Timeout } from '../async/timeout.ts';
 import { asError, type RouterError, UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
@@ -60,6 +61,8 @@ export interface RelayParts {
   readonly meter: UsageMeter;
   /** For streams to which we added `include_usage`: takes that one event out again. */
   readonly filter: UsageEventFilter | undefined;
+  /** Edits what goes on, behind the filter. */
+  readonly editor: AnswerEditor | undefined;
   readonly brake: Brake | undefined;
   /** For answers that are paid for whoever reads them. */
   readonly drain: Drain | undefined;
@@ -135,7 +138,8 @@ class Relay {
     this.#client = client;
     this.#answer = answer;
     this.#parts = parts;
-    this.#head = headFor(answer.headers, exchange, parts.filter !== undefined);
+    const changes = parts.filter !== undefined || parts.editor !== undefined;
+    this.#head = headFor(answer.headers, exchange, changes);
     if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
       this.#collected = [];
   }
@@ -276,20 +280,21 @@ class Relay {
 
   #onData(chunk: Buffer): void {
     if (this.#end) return;
-    const { filter, meter, brake } = this.#parts;
+    const { filter, meter, editor, brake } = this.#parts;
     this.#firstByteAt ??= performance.now();
     this.#answer.idleClock.touch();
     let passed: Buffer | readonly Buffer[] = chunk;
     if (filter) passed = filter.write(chunk);
     else meter.write(chunk);
     if (this.#unread) return;
-    if (this.#collected) this.#collect(chunk, this.#collected);
+    if (editor) passed = editor.write(passed);
+    if (this.#collected) this.#collect(passed, this.#collected);
     else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
   }
 
-  #collect(chunk: Buffer, collected: Buffer[]): void {
-    collected.push(chunk);
+  #collect(pieces: Buffer | readonly Buffer[], collected: Buffer[]): void {
+    collected.push(...[pieces].flat());
     if (collected.reduce((size, { length }) => size + length, 0) > MOST_COLLECTED) this.#release();
   }
 
@@ -346,7 +351,9 @@ class Relay {
       this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
       return;
     }
-    this.#sendAll(this.#parts.filter?.end() ?? []);
+    const rest = this.#takeRest();
+    if (this.#collected) this.#collected.push(...rest);
+    else this.#sendAll(rest);
     if (this.#isOver) return;
     if (this.#wasCut()) {
       this.#onBroken();
@@ -358,6 +365,15 @@ class Relay {
     }
     this.#response.end();
     this.#finish({ ending: 'finished' });
+  }
+
+  /** What was held back of an answer that has come to its end. */
+  #takeRest(): readonly Buffer[] {
+    const { filter, editor, meter } = this.#parts;
+    const held = filter?.end() ?? [];
+    if (!editor) return held;
+    meter.end();
+    return [...editor.write(held), ...editor.end()];
   }
 
   /** Asked where sending may have ended it. */

@@ -1,3 +1,4 @@
+import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { Price } from '../metering/price.ts';
@@ -69,6 +70,8 @@ export interface Target {
   /** Its share of the requests, where targets are chosen by weight. */
   readonly weight: number;
   readonly output: TargetOutput;
+  /** What is edited in its answers; undefined where nothing is. */
+  readonly answerPlan: MemberPlan | undefined;
 }
 
 /** What its model may write there. */
@@ -185,7 +188,7 @@ function indexed(models: readonly Model[]): Map<string, Model> {
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
 /** What of the router's own options counts for every catalog. */
-export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices'>;
+export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 'answer'>;
 
 /**
  * Checks all that is given before anything of it counts.
@@ -195,7 +198,7 @@ export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices'>;
  */
 export function createCatalog(
   options: CatalogOptions,
-  { timeouts, markup, prices }: CatalogSettings,
+  { timeouts, markup, prices, answer }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
   checkRecord(options.providers, 'providers');
@@ -207,7 +210,7 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const surroundings = { providers, markup, prices };
+  const surroundings = { providers, markup, prices, answer };
   const models: Model[] = [];
   const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {

@@ -2,6 +2,7 @@ import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimat
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
 import { parsePricing } from '../metering/pricing.ts';
+import type { AnswerOptions } from '../options/answer-options.ts';
 import type {
   CatalogEntry,
   Choice,
@@ -12,7 +13,8 @@ import type {
   PricingOption,
   TargetOptions,
 } from '../options/model-options.ts';
-import { checkRecord, positiveInteger, wrong } from '../settings.ts';
+import { checkRecord, positiveInteger, resolveAnswer, wrong } from '../settings.ts';
+import { answerPlan } from './answer-plan.ts';
 import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
 import { checkModelId } from './model-id.ts';
@@ -32,6 +34,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   maxWebSearches: true,
   tokenBudgets: true,
   except: true,
+  answer: true,
   aliases: true,
   deprecatedAt: true,
   shutdownDate: true,
@@ -63,6 +66,8 @@ export interface ModelSurroundings {
   readonly markup: MarkupTerms;
   /** Undefined where no catalog was given. */
   readonly prices: PriceCatalog | undefined;
+  /** The router's own. */
+  readonly answer: AnswerOptions;
 }
 
 /** A target before its prices. */
@@ -102,7 +107,9 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
   };
-  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer, output });
+  const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
+  const targetOf = (each: Place): Target =>
+    resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer });
   const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
@@ -165,10 +172,11 @@ function resolveTarget(
     readonly ownKeyPrice: Price | undefined;
     readonly pricer: Pricer;
     readonly output: TargetOutput;
+    readonly answer: AnswerOptions;
   },
 ): Target {
   const { given, provider, option } = place;
-  const { pricer, output } = ofModel;
+  const { pricer, output, answer } = ofModel;
   const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
   return {
@@ -183,6 +191,7 @@ function resolveTarget(
     cost: given.cost === undefined ? undefined : pricer.cost(given.cost, place, `${option}.cost`),
     weight: weightOf(given.weight, `${option}.weight`),
     output,
+    answerPlan: answerPlan(provider.preset, answer),
   };
 }
 

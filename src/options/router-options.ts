@@ -1,6 +1,7 @@
 import type { Hooks } from '../hooks.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
 import type { Markup } from '../metering/markup.ts';
+import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
 import type { ModelOptions, PriceCatalog } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
@@ -150,6 +151,12 @@ export interface ChatCompletionsRouterOptions {
    * @default false
    */
   readonly costHeader?: boolean;
+  /**
+   * What answers tell clients of the provider and of costs; a model can say otherwise.
+   *
+   * @default the provider's own bytes, without what shows your cost where a preset is known to show it
+   */
+  readonly answer?: AnswerOptions;
   /**
    * What ends an event stream that broke: `error`, an event that official clients throw on, and no `[DONE]`;
    * `reset`, the end of its connection, as where the provider had broken it. What broke inside an event, or in

@@ -23,7 +23,7 @@ export const MODEL: Model = createCatalog(
       },
     },
   },
-  { timeouts: TIMEOUTS, markup: NO_MARKUP, prices: undefined },
+  { timeouts: TIMEOUTS, markup: NO_MARKUP, prices: undefined, answer: {} },
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 
