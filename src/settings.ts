@@ -46,7 +46,7 @@ export interface Settings {
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
   readonly costHeader: boolean;
-  readonly answer: AnswerOptions;
+  readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
   readonly prices: PriceCatalog | undefined;
@@ -273,7 +273,10 @@ function resolveCostHeader(wanted: boolean): boolean {
   return wanted;
 }
 
-const ANSWER_OPTIONS: { readonly [name in keyof Required<AnswerOptions>]: readonly AnswerOptions[name][] } = {
+/** What nobody has decided depends on the provider. */
+export type AnswerTerms = { readonly [name in keyof AnswerOptions]-?: AnswerOptions[name] | undefined };
+
+const ANSWER_VALUES = {
   model: ['ours', 'theirs'],
   provider: ['hide', 'show'],
   cost: ['ours', 'hide', 'theirs'],
@@ -283,16 +286,21 @@ const ANSWER_OPTIONS: { readonly [name in keyof Required<AnswerOptions>]: readon
 export function resolveAnswer(
   given: AnswerOptions = {},
   option: string,
-  defaults: AnswerOptions = {},
-): AnswerOptions {
-  checkRecord(given, option, ANSWER_OPTIONS);
-  for (const [name, values] of Object.entries(ANSWER_OPTIONS)) {
-    const value = given[name as keyof AnswerOptions];
-    if (value !== undefined && !(values as readonly unknown[]).includes(value)) {
+  defaults?: AnswerTerms,
+): AnswerTerms {
+  checkRecord(given, option, ANSWER_VALUES);
+  for (const name of ['model', 'provider', 'cost'] as const) {
+    const values: readonly unknown[] = ANSWER_VALUES[name];
+    const value = given[name];
+    if (value !== undefined && !values.includes(value)) {
       throw wrong(`${option}.${name}`, `one of ${values.join(', ')}`, value);
     }
   }
-  return { ...defaults, ...given };
+  return {
+    model: given.model ?? defaults?.model,
+    provider: given.provider ?? defaults?.provider,
+    cost: given.cost ?? defaults?.cost,
+  };
 }
 
 function resolveJournalDays(days: number): number {

@@ -43,7 +43,7 @@ function reference(answer: Json): Json {
   );
   edited = inside(edited, 'error', (error) => inside(error, 'meta', (meta) => without(meta, 'provider')));
   return inside(edited, 'choices', (choices) => {
-    if (!Array.isArray(choices)) return choices as Json;
+    if (!Array.isArray(choices)) return choices;
     return choices.map((choice: Json) => {
       return inside(without(choice, 'meta'), 'message', (message) => without(message, 'provider'));
     }) as Json;

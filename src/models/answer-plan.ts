@@ -1,5 +1,5 @@
 import { MemberPlan } from '../http/member-plan.ts';
-import type { AnswerOptions } from '../options/answer-options.ts';
+import type { AnswerTerms } from '../settings.ts';
 import { PRESET_FIELDS } from './preset-fields.ts';
 
 const ROWS = Object.values(PRESET_FIELDS);
@@ -15,14 +15,14 @@ const plans = new Map<string, MemberPlan | undefined>();
  */
 export function answerPlan(
   preset: string | undefined,
-  { model, provider, cost }: AnswerOptions,
+  { model, provider, cost }: AnswerTerms,
 ): MemberPlan | undefined {
   const name = [preset, model, provider, cost].join();
   if (!plans.has(name)) plans.set(name, planOf(preset, { model, provider, cost }));
   return plans.get(name);
 }
 
-function planOf(preset: string | undefined, { model, provider, cost }: Wanted): MemberPlan | undefined {
+function planOf(preset: string | undefined, { model, provider, cost }: AnswerTerms): MemberPlan | undefined {
   const shows = preset === undefined ? undefined : PRESET_FIELDS[preset]?.shows;
   const told = shows?.cost ? shows : undefined;
   const costs = cost === undefined ? (told?.cost ?? []) : cost === 'theirs' ? [] : ALL_COSTS;
@@ -36,6 +36,3 @@ function planOf(preset: string | undefined, { model, provider, cost }: Wanted): 
   };
   return edits.hidden.length > 0 || edits.renames ? new MemberPlan(edits) : undefined;
 }
-
-/** Options, each of which may be undecided. */
-type Wanted = { readonly [name in keyof AnswerOptions]: AnswerOptions[name] | undefined };

@@ -2,7 +2,6 @@ import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimat
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
 import { parsePricing } from '../metering/pricing.ts';
-import type { AnswerOptions } from '../options/answer-options.ts';
 import type {
   CatalogEntry,
   Choice,
@@ -13,7 +12,7 @@ import type {
   PricingOption,
   TargetOptions,
 } from '../options/model-options.ts';
-import { checkRecord, positiveInteger, resolveAnswer, wrong } from '../settings.ts';
+import { type AnswerTerms, checkRecord, positiveInteger, resolveAnswer, wrong } from '../settings.ts';
 import { answerPlan } from './answer-plan.ts';
 import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
@@ -67,7 +66,7 @@ export interface ModelSurroundings {
   /** Undefined where no catalog was given. */
   readonly prices: PriceCatalog | undefined;
   /** The router's own. */
-  readonly answer: AnswerOptions;
+  readonly answer: AnswerTerms;
 }
 
 /** A target before its prices. */
@@ -172,7 +171,7 @@ function resolveTarget(
     readonly ownKeyPrice: Price | undefined;
     readonly pricer: Pricer;
     readonly output: TargetOutput;
-    readonly answer: AnswerOptions;
+    readonly answer: AnswerTerms;
   },
 ): Target {
   const { given, provider, option } = place;
