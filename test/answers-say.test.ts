@@ -180,7 +180,7 @@ describe('every preset', () => {
     'shows nothing of what it is known to show, with answer: hide: %s',
     async (preset, { shows }) => {
       await start({ provider: 'hide', cost: 'hide' }, { preset, auth: { header: 'authorization' } });
-      const paths = [...(shows?.cost ?? []), ...(shows?.supplier ?? [])];
+      const paths = [...new Set([...(shows?.cost ?? []), ...(shows?.supplier ?? [])])];
       const answer = paths.reduce((whole, path) => withMember(whole, path.split('.')), completionBody());
       expect(answer.split('SHOWN')).toHaveLength(paths.length + 1);
       gateway.provider.script = answerJson(answer);
@@ -314,6 +314,18 @@ describe("cost: 'ours'", () => {
     expect(await (await gateway.post(QUESTION)).json()).toEqual(
       JSON.parse(completionBody({ model: 'acme/fast', usage })),
     );
+  });
+
+  it('makes no cut answer look finished', async () => {
+    await start({ cost: 'ours' });
+    const body = completionBody({ usage: OPENROUTER });
+    const to = body.indexOf('}', body.indexOf('"cost"')) + 5;
+    gateway.provider.script = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(body.slice(0, to));
+    };
+    const read = gateway.post(QUESTION).then((response) => response.text());
+    await expect(read).rejects.toThrow(/terminated|fetch failed/);
   });
 
   it('comes through holds that grow', async () => {

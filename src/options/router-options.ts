@@ -169,7 +169,7 @@ export interface ChatCompletionsRouterOptions {
    * After so long without a byte, an event stream gets a comment, which clients skip, so that nothing on its way
    * closes it as idle; in ms. It stands between two events, never in one.
    *
-   * @default none: streams are the provider's own bytes
+   * @default none: nothing is put between a provider's events
    */
   readonly heartbeatMs?: number;
   /** How long to wait for a provider; an entry of `providers` can say otherwise. */
