@@ -123,6 +123,12 @@ describe('an edited answer', () => {
     ],
     ['the name', '{"model" : {"x":[1]}, "a":1}', '{"model":"ours", "a":1}'],
     ['a cost', '{"usage":{"cost":1,"a":2 } ,"b":1}', `{"usage":{"a":2,"cost":${COST} } ,"b":1}`],
+    ['no key in another case', '{"Provider":1,"PROVIDER":2}', '{"Provider":1,"PROVIDER":2}'],
+    [
+      'a cost in the last usage of two',
+      '{"usage":{"a":1},"usage":{"a":2}}',
+      `{"usage":{"a":1},"usage":{"a":2,"cost":${COST}}}`,
+    ],
     ['a cost in empty usage', '{"usage":{ },"b":1}', `{"usage":{"cost":${COST} },"b":1}`],
     ['no cost in usage of null', '{"usage":null}', '{"usage":null}'],
     [
@@ -170,6 +176,34 @@ describe('an edited answer', () => {
       expect(edit(chunks)).not.toContain('secret');
       expect(edit(chunks)).toContain('\n\ndata: {"a":2}\n\n');
     }
+  });
+
+  it('shows nothing of a member that is no JSON', () => {
+    for (const chunks of everyCut('data: {"a":1,"provider":"secret\u0001and more"}\n\ndata: {"a":2}\n\n')) {
+      expect(edit(chunks)).not.toContain('secret');
+      expect(edit(chunks)).toContain('\n\ndata: {"a":2}\n\n');
+    }
+  });
+
+  it('passes at once what is no JSON', () => {
+    const editor = new AnswerEditor({ plan: new MemberPlan(EDITS), model: 'ours', cost: () => COST });
+    editor.write(Buffer.from('{"a":1,]'));
+    const chunk = Buffer.from('and so on');
+    expect(editor.write(chunk)[0]).toBe(chunk);
+  });
+
+  it('is edited in all of many events that no blank line separates', () => {
+    const event = (more: string): string => `data: {"a":1${more}}\n`;
+    expect(edit([Buffer.from(event(',"provider":1').repeat(300))])).toBe(event('').repeat(300));
+  });
+
+  it('is edited in all of many events of two documents each', () => {
+    const event = (more: string): string => `data: {"a":1${more}}{"a":2${more}}\n\n`;
+    expect(edit([Buffer.from(event(',"provider":1').repeat(300))])).toBe(event('').repeat(300));
+  });
+
+  it('leaves a comment where it stands inside of an event that is not decided', () => {
+    expectEdited('data: {"a":1,\n: x\ndata: "provider":2}\n\n: y\n\n', 'data: {"a":1}\n\n:\n\n');
   });
 
   it('loses a member of any length, of which nothing is kept', () => {

@@ -24,7 +24,7 @@ const INSIDE = 'inside';
  * comma before it, or with the one behind it if it is the first; its value is never kept, however long it is.
  */
 export class MemberEditor implements JsonListener<string> {
-  /** What stands behind it in the stream may still have to be taken out; Infinity where nothing has. */
+  /** What stands behind it in the stream may still have to be taken out, if it was not already; Infinity where nothing has. */
   limit: number = Infinity;
   /** Of the stream's offsets over the document's. */
   shift = 0;
@@ -135,7 +135,6 @@ export class MemberEditor implements JsonListener<string> {
     const end = token.end + this.shift;
     this.#splicer.skipTo(end);
     this.#isDropping = false;
-    this.limit = end;
     const container = this.#containers.at(-1);
     if (container && this.#role?.edit === 'rename') container.end = end;
   }

@@ -40,10 +40,9 @@ export class Splicer {
 
   /**
    * A text comes here, behind another, that is not known yet. Until it is, what follows is kept, up to 1 MiB: then neither
-   * comes. Of two, only the first is awaited.
+   * comes. Of two, only the last is awaited.
    */
   await(before: string): void {
-    if (this.#awaited !== -1) return;
     this.#awaited = this.#out.push(NOTHING) - 1;
     this.#before = before;
     this.#kept = 0;
