@@ -273,7 +273,7 @@ function resolveCostHeader(wanted: boolean): boolean {
   return wanted;
 }
 
-/** What nobody has decided depends on the provider. */
+/** What is undefined depends on the provider. */
 export type AnswerTerms = { readonly [name in keyof AnswerOptions]-?: AnswerOptions[name] | undefined };
 
 const ANSWER_VALUES = {

@@ -16,7 +16,7 @@ export interface MemberEdits {
   readonly hidden: readonly string[];
   /** `model` is what the client asked for. */
   readonly renames: boolean;
-  /** `usage` ends with a `cost` of ours. */
+  /** `usage` ends with what is charged, as `cost`. */
   readonly tellsCost: boolean;
   readonly hidesComments: boolean;
 }

@@ -10,7 +10,7 @@ const ALL_SUPPLIERS = ROWS.flatMap(({ shows }) => shows?.supplier ?? []);
 const plans = new Map<string, MemberPlan | undefined>();
 
 /**
- * What is edited in the answers of a provider; undefined where nothing is. What nobody has decided is hidden of a preset that
+ * What is edited in the answers of a provider; undefined where nothing is. What is undecided is hidden of a preset that
  * tells what an answer costs the operator, and else left as it is.
  */
 export function answerPlan(
