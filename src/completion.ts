@@ -11,6 +11,7 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from './errors.ts';
+import { AnswerEditor } from './http/answer-editor.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from './http/body-members.ts';
 import { assertUnambiguous, memberEdits, namesOf, withMovedLimit } from './http/body-rules.ts';
 import type { BufferedBytes } from './http/buffered-bytes.ts';
@@ -187,11 +188,10 @@ export async function completion(
     const { onBreak, heartbeatMs } = settings;
     const mustMarkEnd = services.endMarks.expectedOf(target, account);
     const { status } = answer;
-    const lateHeaders = settings.costHeader
-      ? (): Record<string, string> =>
-          hold.costHeader({ ending: 'finished', target, dispatched: true, answer: { status, meter } })
-      : undefined;
-    const parts = { meter, filter, brake, drain, mustMarkEnd, onBreak, heartbeatMs, lateHeaders };
+    const cost = (): string => hold.costNow(target, { status, meter });
+    const lateHeaders = settings.costHeader ? () => ({ 'x-ccr-cost': cost() }) : undefined;
+    const editor = editorOf(target, target.modelId === model.id ? request.model : target.modelId, cost);
+    const parts = { meter, filter, editor, brake, drain, mustMarkEnd, onBreak, heartbeatMs, lateHeaders };
     const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
     const headers = {
       ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
@@ -361,6 +361,11 @@ const MOST_CHANGES = 5;
 
 function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
   return { ...answer, headers: { ...answer.headers, ...headers } };
+}
+
+/** @param model - as its client is told it, where it is told our names */
+function editorOf({ answerPlan: plan }: Target, model: string, cost: () => string): AnswerEditor | undefined {
+  return plan && new AnswerEditor({ plan, model, cost });
 }
 
 /** Notes on a provider's failure which provider it was, for `onError`. */

@@ -69,6 +69,7 @@ export { RedisStore, type RedisStoreOptions } from './ledger/redis/redis-store.t
 export type { Markup } from './metering/markup.ts';
 export type { Pricing, PricingTier, TokenPricing } from './metering/pricing.ts';
 export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
+export type { AnswerOptions } from './options/answer-options.ts';
 export type {
   Authenticate,
   AuthenticatedCaller,

@@ -4,6 +4,7 @@ import type { Hooks } from './hooks.ts';
 import { type NanoDollars, parseUsd } from './ledger/money.ts';
 import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from './metering/markup.ts';
+import type { AnswerOptions } from './options/answer-options.ts';
 import type { PriceCatalog } from './options/model-options.ts';
 import type { TimeoutOptions } from './options/provider-options.ts';
 import type {
@@ -48,6 +49,7 @@ export interface Settings {
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
   readonly costHeader: boolean;
+  readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
   readonly prices: PriceCatalog | undefined;
@@ -96,6 +98,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   onBreak: true,
   heartbeatMs: true,
   costHeader: true,
+  answer: true,
   timeouts: true,
   retries: true,
   health: true,
@@ -144,6 +147,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     ...resolveBilling(options),
     onBreak,
     costHeader: resolveCostHeader(options.costHeader ?? false),
+    answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
     prices: resolvePrices(options.prices),
@@ -286,6 +290,36 @@ function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowan
 function resolveCostHeader(wanted: boolean): boolean {
   if (typeof wanted !== 'boolean') throw wrong('costHeader', 'a boolean', wanted);
   return wanted;
+}
+
+/** What is undefined depends on the provider. */
+export type AnswerTerms = { readonly [name in keyof AnswerOptions]-?: AnswerOptions[name] | undefined };
+
+const ANSWER_VALUES = {
+  model: ['ours', 'theirs'],
+  provider: ['hide', 'show'],
+  cost: ['ours', 'hide', 'theirs'],
+};
+
+/** @param defaults - where it doesn't say */
+export function resolveAnswer(
+  given: AnswerOptions = {},
+  option: string,
+  defaults?: AnswerTerms,
+): AnswerTerms {
+  checkRecord(given, option, ANSWER_VALUES);
+  for (const name of ['model', 'provider', 'cost'] as const) {
+    const values: readonly unknown[] = ANSWER_VALUES[name];
+    const value = given[name];
+    if (value !== undefined && !values.includes(value)) {
+      throw wrong(`${option}.${name}`, `one of ${values.join(', ')}`, value);
+    }
+  }
+  return {
+    model: given.model ?? defaults?.model,
+    provider: given.provider ?? defaults?.provider,
+    cost: given.cost ?? defaults?.cost,
+  };
 }
 
 function resolveJournalDays(days: number): number {

@@ -6,7 +6,7 @@ import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Model, Target } from '../models/catalog.ts';
 import type { Settings } from '../settings.ts';
-import type { Outcome } from '../outcome.ts';
+import type { Outcome, RelayedAnswer } from '../outcome.ts';
 
 /** What a hold was taken for. */
 export interface HoldTerms {
@@ -76,9 +76,10 @@ export class Hold {
     return this.terms.outputLimit;
   }
 
-  /** What an answer that has come to its end is charged, for its client. */
-  costHeader(outcome: Outcome): Record<string, string> {
-    return { 'x-ccr-cost': formatUsd(this.#keeper.priceOf(outcome, this)) };
+  /** What would be charged if an answer had come to its end now, in USD, for its client. */
+  costNow(target: Target, answer: Pick<RelayedAnswer, 'status' | 'meter'>): string {
+    const outcome: Outcome = { ending: 'finished', target, dispatched: true, answer };
+    return formatUsd(this.#keeper.priceOf(outcome, this));
   }
 
   /** From now on this answer is being delivered: its meter is what a crash would be charged by. */

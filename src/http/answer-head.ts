@@ -3,7 +3,7 @@ import type { Exchange } from './exchange.ts';
 type Headers = Readonly<Record<string, string>>;
 
 /** The headers of a provider's answer, ours over them; an event stream must not be cached, buffered or compressed on its way. */
-export function headFor(answered: Headers, exchange: Exchange, filtered: boolean): Headers {
+export function headFor(answered: Headers, exchange: Exchange, edited: boolean): Headers {
   const { id, crossOrigin, rateLimit } = exchange;
   const headers: Record<string, string> = { ...answered, 'x-request-id': id, ...crossOrigin, ...rateLimit };
   const stream = isEventStream(headers);
@@ -11,7 +11,7 @@ export function headFor(answered: Headers, exchange: Exchange, filtered: boolean
     headers['cache-control'] = 'no-cache, no-transform';
     headers['x-accel-buffering'] = 'no';
   }
-  if (stream || filtered) delete headers['content-length'];
+  if (stream || edited) delete headers['content-length'];
   return headers;
 }
 

@@ -5,6 +5,7 @@ import { Timeout } from '../async/timeout.ts';
 import { asError, type RouterError, UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
@@ -61,6 +62,8 @@ export interface RelayParts {
   readonly meter: UsageMeter;
   /** For streams to which we added `include_usage`: takes that one event out again. */
   readonly filter: UsageEventFilter | undefined;
+  /** Edits what goes on, behind the filter. */
+  readonly editor: AnswerEditor | undefined;
   readonly brake: Brake | undefined;
   /** For answers that are paid for whoever reads them. */
   readonly drain: Drain | undefined;
@@ -142,7 +145,8 @@ class Relay {
     this.#client = client;
     this.#answer = answer;
     this.#parts = parts;
-    this.#head = headFor(answer.headers, exchange, parts.filter !== undefined);
+    const changes = parts.filter !== undefined || parts.editor !== undefined;
+    this.#head = headFor(answer.headers, exchange, changes);
     if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
       this.#collected = new PieceCollector();
   }
@@ -284,7 +288,7 @@ class Relay {
 
   #onData(chunk: Buffer): void {
     if (this.#end) return;
-    const { filter, meter, brake } = this.#parts;
+    const { filter, meter, editor, brake } = this.#parts;
     this.#firstByteAt ??= performance.now();
     this.#answer.idleClock.touch();
     let passed: Buffer | readonly Buffer[] = chunk;
@@ -292,7 +296,8 @@ class Relay {
     else meter.write(chunk);
     this.#yieldAfter(chunk.length);
     if (this.#unread) return;
-    if (this.#collected) this.#collect(chunk, this.#collected);
+    if (editor) passed = editor.write(passed);
+    if (this.#collected) this.#collect(passed, this.#collected);
     else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
   }
@@ -308,8 +313,8 @@ class Relay {
     });
   }
 
-  #collect(chunk: Buffer, collected: PieceCollector): void {
-    collected.add(chunk);
+  #collect(pieces: Buffer | readonly Buffer[], collected: PieceCollector): void {
+    for (const piece of [pieces].flat()) collected.add(piece);
     if (collected.length > MOST_COLLECTED) this.#release();
   }
 
@@ -366,7 +371,9 @@ class Relay {
       this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
       return;
     }
-    this.#sendAll(this.#parts.filter?.end() ?? []);
+    const rest = this.#takeRest();
+    if (this.#collected) this.#collected.push(...rest);
+    else this.#sendAll(rest);
     if (this.#isOver) return;
     if (this.#wasCut()) {
       this.#onBroken();
@@ -378,6 +385,15 @@ class Relay {
     }
     this.#response.end();
     this.#finish({ ending: 'finished' });
+  }
+
+  /** What was held back of an answer that has come to its end. */
+  #takeRest(): readonly Buffer[] {
+    const { filter, editor, meter } = this.#parts;
+    const held = filter?.end() ?? [];
+    if (!editor) return held;
+    meter.end();
+    return [...editor.write(held), ...editor.end()];
   }
 
   /** Asked where sending may have ended it. */

@@ -14,7 +14,7 @@ interface Entry<Role> {
   readonly variant: Match<Role>;
 }
 
-const LONGEST_NAME = 32;
+const LONGEST_NAME = 64;
 const LONG_S = 0x17f;
 const KELVIN_SIGN = 0x212a;
 
@@ -67,7 +67,7 @@ export class KeyTable<Role> {
   }
 }
 
-/** Fills `decoded` with a key of at most 32 characters; false for a key that can't be a name. */
+/** Fills `decoded` with a key of at most 64 characters; false for a key that can't be a name. */
 function decode(key: JsonToken): boolean {
   const { bytes, to } = key;
   let length = 0;

@@ -10,6 +10,8 @@ export interface EventStreamListener {
   readonly event: (from: number, end: number, hasData: boolean, sharesEnd: boolean) => void;
   /** Whether the data of the event so far is all that one event can have: another line of data begins another. */
   readonly isWhole: () => boolean;
+  /** Text of a comment, behind its colon, from `from` to before `to` in the chunk that is being written. */
+  readonly comment?: (from: number, to: number) => void;
 }
 
 // Where in a line the scanner is.
@@ -127,10 +129,19 @@ export class EventStreamScanner {
           break;
         }
         default:
-          if (this.#lineLength < LONGEST_LINE_KEPT) this.#line[this.#lineLength++] = byte;
-          i += 1;
+          i = this.#passLine(chunk, i);
       }
     }
+  }
+
+  /** In a line that is none of data. */
+  #passLine(chunk: Uint8Array, i: number): number {
+    const end = this.#lineEnd(chunk, i);
+    const head = chunk.subarray(i, Math.min(end, i + LONGEST_LINE_KEPT - this.#lineLength));
+    this.#line.set(head, this.#lineLength);
+    this.#lineLength += head.length;
+    if (this.#line[0] === COLON) this.#listener.comment?.(i, end);
+    return end;
   }
 
   #inName(byte: number, i: number): number {

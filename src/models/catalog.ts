@@ -1,3 +1,4 @@
+import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { Price } from '../metering/price.ts';
@@ -72,6 +73,8 @@ export interface Target {
   readonly output: TargetOutput;
   /** What becomes of fields of a request on its way there; undefined where it stays as it is. */
   readonly body: TargetRules | undefined;
+  /** What is edited in its answers; undefined where nothing is. */
+  readonly answerPlan: MemberPlan | undefined;
 }
 
 /** What its model may write there. */
@@ -188,7 +191,7 @@ function indexed(models: readonly Model[]): Map<string, Model> {
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
 /** What of the router's own options counts for every catalog. */
-export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices'>;
+export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 'answer'>;
 
 /**
  * Checks all that is given before anything of it counts.
@@ -198,7 +201,7 @@ export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices'>;
  */
 export function createCatalog(
   options: CatalogOptions,
-  { timeouts, markup, prices }: CatalogSettings,
+  { timeouts, markup, prices, answer }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
   checkRecord(options.providers, 'providers');
@@ -210,7 +213,7 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const surroundings = { providers, markup, prices };
+  const surroundings = { providers, markup, prices, answer };
   const models: Model[] = [];
   const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {

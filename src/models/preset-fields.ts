@@ -10,6 +10,11 @@ export interface PresetFields {
   readonly others?: readonly string[];
   /** The most tokens that one image of a prompt is, by how the model's name begins; `''` is every other model. */
   readonly imageTokens: Readonly<Record<string, number>>;
+  /**
+   * Members of its answers by which a client could learn what an answer costs the operator, or who gave it. Of a preset with `cost`
+   * both are taken out unless the option `answer` says otherwise. Counts of tokens and what the client asked for are none of them.
+   */
+  readonly shows?: { readonly cost?: readonly string[]; readonly supplier?: readonly string[] };
   /** Where that was read. */
   readonly source: string;
 }
@@ -24,6 +29,15 @@ const ANTHROPIC_IMAGES = { '': 4784 };
 /** Gateways that serve all of them. */
 const ANY_IMAGES = { 'openai/gpt-4o-mini': 48_169, '': 16_384 };
 
+const AZURE_FILTERS = ['system_fingerprint', 'prompt_filter_results', 'choices[].content_filter_results'];
+/** What its gateway did, and at which costs; beside it stand signatures that clients send back. */
+const VERCEL_ROUTING = [
+  'provider_metadata.gateway',
+  'providerMetadata.gateway',
+  'choices[].message.provider_metadata.gateway',
+  'choices[].delta.provider_metadata.gateway',
+];
+
 /** One row a preset, in their order. A new preset needs one: `npm run check` says so. */
 export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   anthropic: {
@@ -34,12 +48,14 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   azure: {
     limits: ['max_completion_tokens', 'max_tokens'],
     imageTokens: OPENAI_IMAGES,
+    shows: { supplier: AZURE_FILTERS },
     source: 'learn.microsoft.com: Azure OpenAI reference',
   },
   'azure-deployments': {
     limits: ['max_completion_tokens', 'max_tokens'],
     // A deployment may have any name.
     imageTokens: { '': 48_169 },
+    shows: { supplier: AZURE_FILTERS },
     source: 'learn.microsoft.com: Azure OpenAI reference',
   },
   bedrock: {
@@ -51,6 +67,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   cerebras: {
     limits: ['max_completion_tokens', 'max_tokens'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['system_fingerprint', 'time_info'] },
     source: 'github.com/Cerebras/cerebras-cloud-sdk-node',
   },
   cloudflare: {
@@ -67,11 +84,13 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   deepseek: {
     limits: ['max_tokens'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['system_fingerprint'] },
     source: 'api-docs.deepseek.com; github.com/earendil-works/pi/issues/8018',
   },
   fireworks: {
     limits: ['max_tokens', 'max_completion_tokens'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['perf_metrics'] },
     source: 'github.com/fw-ai-external/python-sdk',
   },
   gemini: {
@@ -83,12 +102,26 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   groq: {
     limits: ['max_completion_tokens', 'max_tokens'],
     imageTokens: OPEN_IMAGES,
+    shows: {
+      supplier: [
+        'system_fingerprint',
+        'x_groq',
+        'usage_breakdown',
+        'usage.queue_time',
+        'usage.prompt_time',
+        'usage.completion_time',
+        'usage.total_time',
+        'choices[].message.executed_tools',
+        'choices[].delta.executed_tools',
+      ],
+    },
     source: 'github.com/groq/groq-typescript',
   },
   huggingface: {
     limits: ['max_tokens'],
     others: ['max_new_tokens', 'best_of', 'num_return_sequences'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['system_fingerprint'] },
     source: 'huggingface.co/docs/inference-providers; the other names: text-generation-inference',
   },
   llamacpp: {
@@ -96,12 +129,14 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens'],
     others: ['n_predict', 'n_cmpl'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['system_fingerprint', 'timings'] },
     source: 'github.com/ggml-org/llama.cpp: tools/server/server-schema.cpp, issues/13700',
   },
   lmstudio: {
     limits: ['max_tokens'],
     others: ['n_predict', 'n_cmpl'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['system_fingerprint', 'stats', 'model_info', 'runtime'] },
     source: 'lmstudio.ai/docs: OpenAI compatibility; the other names: llama.cpp, which it runs',
   },
   mistral: {
@@ -124,24 +159,39 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens'],
     others: ['num_predict'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['system_fingerprint'] },
     source: 'github.com/ollama/ollama: openai/openai.go; the other name: its native API',
   },
   openai: {
     limits: ['max_completion_tokens', 'max_tokens'],
     others: ['max_output_tokens', 'best_of'],
     imageTokens: OPENAI_IMAGES,
+    shows: { supplier: ['system_fingerprint'] },
     source: 'platform.openai.com: Chat, Images and vision; the other names: Responses and Completions',
   },
   openrouter: {
     limits: ['max_tokens', 'max_completion_tokens'],
     others: ['max_output_tokens'],
     imageTokens: ANY_IMAGES,
+    shows: {
+      cost: ['usage.cost', 'usage.cost_details', 'usage.is_byok', 'cache_discount'],
+      supplier: [
+        'provider',
+        'openrouter_metadata',
+        'choices[].native_finish_reason',
+        'choices[].error.metadata.provider_name',
+        'choices[].error.metadata.raw',
+        'error.metadata.provider_name',
+        'error.metadata.raw',
+      ],
+    },
     source: 'github.com/OpenRouterTeam/typescript-sdk; the other name: its Responses',
   },
   perplexity: {
     limits: ['max_tokens'],
     others: ['best_of', 'max_output_tokens'],
     imageTokens: OPEN_IMAGES,
+    shows: { cost: ['usage.cost'] },
     source: 'github.com/perplexityai/perplexity-node: src/generated/api.ts; max_output_tokens: its Responses',
   },
   qwen: {
@@ -155,6 +205,21 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens', 'max_completion_tokens'],
     others: ['max_tokens_to_generate'],
     imageTokens: OPEN_IMAGES,
+    shows: {
+      supplier: [
+        'system_fingerprint',
+        'usage.is_last_response',
+        'usage.time_to_first_token',
+        'usage.total_latency',
+        'usage.start_time',
+        'usage.end_time',
+        'usage.stop_reason',
+        'usage.total_tokens_per_sec',
+        'usage.completion_tokens_per_sec',
+        'usage.completion_tokens_after_first_per_sec',
+        'usage.completion_tokens_after_first_per_sec_first_ten',
+      ],
+    },
     source: 'github.com/sambanova/sambanova-python; the other name: its older API',
   },
   together: {
@@ -166,6 +231,10 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens', 'max_completion_tokens'],
     others: ['max_output_tokens', 'maxOutputTokens'],
     imageTokens: ANY_IMAGES,
+    shows: {
+      cost: ['usage.cost', 'usage.market_cost', 'usage.cost_details', 'usage.is_byok', ...VERCEL_ROUTING],
+      supplier: ['generationId', ...VERCEL_ROUTING],
+    },
     source: 'vercel.com/docs/ai-gateway: OpenAI-compatible API; the other names: the AI SDK and Responses',
   },
   vertex: {
@@ -173,12 +242,14 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     others: ['max_output_tokens', 'maxOutputTokens', 'candidate_count', 'candidateCount'],
     // Models of other makers have their names before a slash.
     imageTokens: { 'google/': 4128, '': 16_384 },
+    shows: { supplier: ['usage.extra_properties'] },
     source: 'cloud.google.com: Chat Completions on Vertex AI; the other names: its native API',
   },
   vllm: {
     limits: ['max_completion_tokens', 'max_tokens'],
     others: ['best_of'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['kv_transfer_params'] },
     source: 'github.com/vllm-project/vllm: entrypoints/openai/chat_completion/protocol.py',
   },
   xai: {
@@ -186,11 +257,13 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_completion_tokens'],
     others: ['max_output_tokens'],
     imageTokens: { '': 1792 },
+    shows: { cost: ['usage.cost_in_usd_ticks'] },
     source: 'docs.x.ai: REST reference, Image understanding; github.com/xai-org/xai-proto',
   },
   zhipu: {
     limits: ['max_tokens'],
     imageTokens: OPEN_IMAGES,
+    shows: { supplier: ['request_id'] },
     source: 'docs.bigmodel.cn: Chat completions',
   },
 };

@@ -12,7 +12,8 @@ import type {
   PricingOption,
   TargetOptions,
 } from '../options/model-options.ts';
-import { checkRecord, positiveInteger, wrong } from '../settings.ts';
+import { type AnswerTerms, checkRecord, positiveInteger, resolveAnswer, wrong } from '../settings.ts';
+import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './body-rules.ts';
 import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
@@ -33,6 +34,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   maxWebSearches: true,
   tokenBudgets: true,
   except: true,
+  answer: true,
   aliases: true,
   deprecatedAt: true,
   shutdownDate: true,
@@ -65,6 +67,8 @@ export interface ModelSurroundings {
   readonly markup: MarkupTerms;
   /** Undefined where no catalog was given. */
   readonly prices: PriceCatalog | undefined;
+  /** The router's own. */
+  readonly answer: AnswerTerms;
 }
 
 /** A target before its prices. */
@@ -104,7 +108,9 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
   };
-  const targetOf = (each: Place): Target => resolveTarget(id, each, { price, ownKeyPrice, pricer, output });
+  const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
+  const targetOf = (each: Place): Target =>
+    resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer });
   const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
@@ -167,10 +173,11 @@ function resolveTarget(
     readonly ownKeyPrice: Price | undefined;
     readonly pricer: Pricer;
     readonly output: TargetOutput;
+    readonly answer: AnswerTerms;
   },
 ): Target {
   const { given, provider, option } = place;
-  const { pricer, output } = ofModel;
+  const { pricer, output, answer } = ofModel;
   const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
   return {
@@ -186,6 +193,7 @@ function resolveTarget(
     weight: weightOf(given.weight, `${option}.weight`),
     output,
     body: resolveTargetRules(provider, given.body, `${option}.body`),
+    answerPlan: answerPlan(provider.preset, answer),
   };
 }
 

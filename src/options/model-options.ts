@@ -1,6 +1,7 @@
 import type { TokenBudgets } from '../metering/estimate.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Pricing } from '../metering/pricing.ts';
+import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
 
 /** A price, or where it is kept: `'catalog'` asks the router's option `prices`. */
@@ -71,6 +72,8 @@ export interface ModelOptions {
    * @default none
    */
   readonly except?: readonly string[];
+  /** What its answers tell clients of the provider and of costs. @default as the router's own `answer`, each of its members */
+  readonly answer?: AnswerOptions;
   /** Other IDs for it. Requests by them are charged and journaled under its own. */
   readonly aliases?: readonly string[];
   /**

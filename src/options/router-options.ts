@@ -1,6 +1,7 @@
 import type { Hooks } from '../hooks.ts';
 import type { LedgerStore } from '../ledger/ledger.ts';
 import type { Markup } from '../metering/markup.ts';
+import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
 import type { ModelOptions, PriceCatalog } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
@@ -160,6 +161,12 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly costHeader?: boolean;
   /**
+   * What answers tell clients of the provider and of costs; a model can say otherwise.
+   *
+   * @default the provider's own bytes, without what shows your cost where a preset is known to show it
+   */
+  readonly answer?: AnswerOptions;
+  /**
    * What ends an event stream that broke: `error`, an event that official clients throw on, and no `[DONE]`;
    * `reset`, the end of its connection, as where the provider had broken it. What broke inside an event, or in
    * JSON, is always reset.
@@ -171,7 +178,7 @@ export interface ChatCompletionsRouterOptions {
    * After so long without a byte, an event stream gets a comment, which clients skip, so that nothing on its way
    * closes it as idle; in ms. It stands between two events, never in one.
    *
-   * @default none: streams are the provider's own bytes
+   * @default none: nothing is put between a provider's events
    */
   readonly heartbeatMs?: number;
   /** How long to wait for a provider; an entry of `providers` can say otherwise. */

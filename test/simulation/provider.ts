@@ -1,6 +1,7 @@
 import { NO_MARKUP } from '../../src/metering/markup.ts';
 import { createCatalog, type Model, type Target } from '../../src/models/catalog.ts';
 import { quoteFor, type Quote } from '../../src/metering/estimate.ts';
+import { resolveAnswer } from '../../src/settings.ts';
 import type { Random } from './random.ts';
 
 /** In pico-dollars a token; 1 and 3 USD per million. */
@@ -23,7 +24,7 @@ export const MODEL: Model = createCatalog(
       },
     },
   },
-  { timeouts: TIMEOUTS, markup: NO_MARKUP, prices: undefined },
+  { timeouts: TIMEOUTS, markup: NO_MARKUP, prices: undefined, answer: resolveAnswer({}, 'answer') },
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 

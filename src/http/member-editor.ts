@@ -1,0 +1,146 @@
+import type { JsonListener } from '../json/scanner.ts';
+import type { JsonKind, JsonToken } from '../json/token.ts';
+import { ANSWER, type MemberPlan, type MemberRole, USAGE } from './member-plan.ts';
+import type { Splicer } from './splicer.ts';
+
+/** An object or array on the way to a member that may be edited. */
+interface Container {
+  readonly isObject: boolean;
+  /** Behind its brace, or the last member that stays. */
+  end: number;
+  /** A member stays. */
+  stays: boolean;
+  /** A member before all that stay was taken out. */
+  hid: boolean;
+}
+
+/** Marks of values in which nothing is edited: a member's own, one that is taken out, and all that is inside either. */
+const PASSED = 'passed';
+const DROPPED = 'dropped';
+const INSIDE = 'inside';
+
+/**
+ * Edits members of one JSON document after another as a scanner passes them. A member that is taken out goes with the
+ * comma before it, or with the one behind it if it is the first; its value is never kept, however long it is.
+ */
+export class MemberEditor implements JsonListener<string> {
+  /** What stands behind it in the stream may still have to be taken out, if it was not already; Infinity where nothing has. */
+  limit: number = Infinity;
+  /** Of the stream's offsets over the document's. */
+  shift = 0;
+  /** All up to the end of the value that is being read is taken out. */
+  #isDropping = false;
+  readonly #plan: MemberPlan;
+  readonly #splicer: Splicer;
+  readonly #model: string;
+  #role: MemberRole | undefined;
+  #containers: Container[] = [];
+
+  /** @param model - what the answer's `model` is to be, where it is edited */
+  constructor(plan: MemberPlan, splicer: Splicer, model: string) {
+    this.#plan = plan;
+    this.#splicer = splicer;
+    this.#model = JSON.stringify(model);
+  }
+
+  /** A part of the document was read, up to an offset of the stream. */
+  readTo(offset: number): void {
+    if (!this.#isDropping) return;
+    this.#splicer.skipTo(offset);
+    this.limit = offset;
+  }
+
+  /** Another document begins, or the rest of one is broken. */
+  begin(): void {
+    this.limit = Infinity;
+    this.#isDropping = false;
+    this.#role = undefined;
+    if (this.#containers.length > 0) this.#containers = [];
+  }
+
+  key(within: string, token: JsonToken): void {
+    const container = this.#containers.at(-1);
+    const roles = this.#plan.at(within);
+    if (!container || !roles) return;
+    const match = roles.find(token);
+    this.#role = match?.exact ? match.role : undefined;
+    if (this.#role?.edit === 'hide') {
+      this.#splicer.copyTo(container.end);
+      container.hid ||= !container.stays;
+      this.#isDropping = true;
+      return;
+    }
+    if (container.hid) this.#splicer.skipTo(token.start + this.shift);
+    container.hid = false;
+    container.stays = true;
+    this.limit = Infinity;
+    if (this.#role?.edit !== 'rename') return;
+    this.limit = token.end + this.shift;
+    this.#splicer.copyTo(this.limit);
+    this.#splicer.insert(`:${this.#model}`);
+    this.#isDropping = true;
+  }
+
+  value(within: string, kind: JsonKind, token: JsonToken): string {
+    if (within === PASSED || within === DROPPED || within === INSIDE) return INSIDE;
+    const isContainer = kind === 'object' || kind === 'array';
+    if (!isContainer) {
+      if (this.#isDropping) this.#endDropped(token);
+      else this.#endMember(token);
+      return INSIDE;
+    }
+    if (this.#isDropping) return DROPPED;
+    const place = this.#placeOf(within, kind);
+    if (place === undefined) return PASSED;
+    const end = token.end + this.shift;
+    const isObject = kind === 'object';
+    this.#containers.push({ isObject, end, stays: false, hid: false });
+    this.limit = isObject ? end : Infinity;
+    return place;
+  }
+
+  close(mark: string, token: JsonToken): void {
+    if (mark === INSIDE) return;
+    if (mark === DROPPED) {
+      this.#endDropped(token);
+      return;
+    }
+    if (mark !== PASSED) {
+      const container = this.#containers.pop();
+      if (mark === USAGE && container?.isObject && this.#plan.tellsCost) this.#tellCost(container);
+    }
+    this.#endMember(token);
+  }
+
+  /** Where a container stands in which something may be edited. */
+  #placeOf(within: string, kind: 'object' | 'array'): string | undefined {
+    if (within === 'document') return kind === 'object' ? ANSWER : undefined;
+    const isElement = this.#containers.at(-1)?.isObject === false;
+    const path = isElement ? `${within}[]` : this.#role?.path;
+    if (path === undefined) return undefined;
+    return this.#plan.at(kind === 'object' ? path : `${path}[]`) && path;
+  }
+
+  #endMember(token: JsonToken): void {
+    const container = this.#containers.at(-1);
+    if (!container?.isObject) {
+      this.limit = Infinity;
+      return;
+    }
+    container.end = token.end + this.shift;
+    this.limit = container.end;
+  }
+
+  #endDropped(token: JsonToken): void {
+    const end = token.end + this.shift;
+    this.#splicer.skipTo(end);
+    this.#isDropping = false;
+    const container = this.#containers.at(-1);
+    if (container && this.#role?.edit === 'rename') container.end = end;
+  }
+
+  #tellCost({ end, stays }: Container): void {
+    this.#splicer.copyTo(end);
+    this.#splicer.await(stays ? ',"cost":' : '"cost":');
+  }
+}

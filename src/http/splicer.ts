@@ -1,0 +1,97 @@
+/** So much is kept for the sake of a text that is still to come. */
+const MOST_KEPT = 1024 * 1024;
+
+/**
+ * Copies a stream of chunks, but for what is skipped, and with what is put between; a chunk in which nothing is
+ * edited goes on as it is. Offsets are those of the stream that comes in.
+ */
+export class Splicer {
+  /** What comes before it was copied or skipped. */
+  #at = 0;
+  #chunk: Buffer = NOTHING;
+  /** Offset of the chunk's first byte. */
+  #base = 0;
+  /** What stands between `#at` and the chunk. */
+  #held: Buffer[] = [];
+  #out: Buffer[] = [];
+  /** Where in `#out` a text is still to come; -1 if none is. */
+  #awaited = -1;
+  #before = '';
+  #kept = 0;
+
+  /** The next chunk comes. Returns its offset. */
+  open(chunk: Buffer): number {
+    this.#base += this.#chunk.length;
+    this.#chunk = chunk;
+    return this.#base;
+  }
+
+  copyTo(offset: number): void {
+    this.#moveTo(offset, this.#out);
+  }
+
+  skipTo(offset: number): void {
+    this.#moveTo(offset, undefined);
+  }
+
+  insert(text: string): void {
+    this.#out.push(Buffer.from(text));
+  }
+
+  /**
+   * A text comes here, behind another, that is not known yet. Until it is, what follows is kept, up to 1 MiB: then neither
+   * comes. Of two, only the last is awaited.
+   */
+  await(before: string): void {
+    this.#awaited = this.#out.push(NOTHING) - 1;
+    this.#before = before;
+    this.#kept = 0;
+  }
+
+  get isAwaiting(): boolean {
+    return this.#awaited !== -1;
+  }
+
+  /** What was awaited. */
+  give(text: string): void {
+    this.#out[this.#awaited] = Buffer.from(this.#before + text);
+    this.#awaited = -1;
+  }
+
+  /** The chunk is read: copies of it what stands before `limit`. Returns what may go on. */
+  close(limit: number): Buffer | undefined {
+    const end = this.#base + this.#chunk.length;
+    this.copyTo(Math.min(limit, end));
+    if (this.#at < end) this.#held.push(this.#chunk.subarray(Math.max(0, this.#at - this.#base)));
+    return this.#take();
+  }
+
+  #take(): Buffer | undefined {
+    if (this.#awaited !== -1) {
+      this.#kept += this.#chunk.length;
+      if (this.#kept > MOST_KEPT) this.#awaited = -1;
+    }
+    const pieces = this.#awaited === -1 ? this.#out : this.#out.slice(0, this.#awaited);
+    this.#out = this.#awaited === -1 ? [] : this.#out.slice(this.#awaited);
+    if (this.#awaited !== -1) this.#awaited = 0;
+    const whole = pieces.length > 1 ? Buffer.concat(pieces) : pieces[0];
+    return whole && whole.length > 0 ? whole : undefined;
+  }
+
+  #moveTo(offset: number, out: Buffer[] | undefined): void {
+    if (offset <= this.#at) return;
+    if (this.#at < this.#base) {
+      const held = Buffer.concat(this.#held);
+      const length = Math.min(offset, this.#base) - this.#at;
+      out?.push(held.subarray(0, length));
+      this.#held = length < held.length ? [held.subarray(length)] : [];
+      this.#at += length;
+    }
+    if (offset <= this.#at) return;
+    const isWhole = this.#at === this.#base && offset === this.#base + this.#chunk.length;
+    out?.push(isWhole ? this.#chunk : this.#chunk.subarray(this.#at - this.#base, offset - this.#base));
+    this.#at = offset;
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
