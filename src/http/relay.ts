@@ -11,6 +11,7 @@ import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
 import { PieceCollector } from './pieces.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
+import { Turns } from './turns.ts';
 import { takeWhole } from './whole-body.ts';
 
 /** A provider's answer on its way to the client. */
@@ -89,9 +90,6 @@ export class Closed extends Error {
 /** As much of an answer is collected for the sake of its late headers; of a longer one they aren't sent. */
 const MOST_COLLECTED = 1024 * 1024;
 
-/** So many bytes of an answer are looked at before others have their turn. */
-const MOST_OF_A_TURN = 32_768;
-
 /** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
 const LINGER_MS = 1000;
 
@@ -134,9 +132,7 @@ class Relay {
   #leftBeforeOutput: boolean | undefined;
   /** What came of an answer whose head waits for its late headers. */
   #collected: PieceCollector | undefined;
-  /** Bytes since the event loop was last given to others, and what gives it to them. */
-  #bytesOfTurn = 0;
-  #yielding: NodeJS.Immediate | undefined;
+  readonly #turns: Turns;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -145,6 +141,9 @@ class Relay {
     this.#client = client;
     this.#answer = answer;
     this.#parts = parts;
+    this.#turns = new Turns(answer.body, () => {
+      return this.#unread !== undefined || (this.#heldSince === undefined && !this.#withheld);
+    });
     const changes = parts.filter !== undefined || parts.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
     if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
@@ -214,7 +213,7 @@ class Relay {
       stalled: this.#isStalled,
     };
     clearImmediate(this.#flushing);
-    clearImmediate(this.#yielding);
+    this.#turns.stop();
     this.#heartbeat?.stop();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
     this.#client.onGone(undefined);
@@ -294,23 +293,12 @@ class Relay {
     let passed: Buffer | readonly Buffer[] = chunk;
     if (filter) passed = filter.write(chunk);
     else meter.write(chunk);
-    this.#yieldAfter(chunk.length);
+    this.#turns.took(chunk.length);
     if (this.#unread) return;
     if (editor) passed = editor.write(passed);
     if (this.#collected) this.#collect(passed, this.#collected);
     else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
-  }
-
-  /** Lets others have a turn: a socket gives megabytes in one, and an answer may be made to be slow to read. */
-  #yieldAfter(bytes: number): void {
-    this.#bytesOfTurn += bytes;
-    if (this.#bytesOfTurn < MOST_OF_A_TURN) return;
-    this.#bytesOfTurn = 0;
-    this.#answer.body.pause();
-    this.#yielding = setImmediate(() => {
-      if (this.#unread || !(this.#heldSince !== undefined || this.#withheld)) this.#answer.body.resume();
-    });
   }
 
   #collect(pieces: Buffer | readonly Buffer[], collected: PieceCollector): void {
@@ -372,7 +360,7 @@ class Relay {
       return;
     }
     const rest = this.#takeRest();
-    if (this.#collected) this.#collected.push(...rest);
+    if (this.#collected) this.#collect(rest, this.#collected);
     else this.#sendAll(rest);
     if (this.#isOver) return;
     if (this.#wasCut()) {
