@@ -142,7 +142,7 @@ function differences(own: Price, { pricing, price: billed }: Billed, isWrong: Is
     });
 }
 
-const RATES: readonly (keyof Rates)[] = [
+const RATES: readonly Exclude<keyof Rates, 'cacheWriteHourInput'>[] = [
   'input',
   'output',
   'cachedInput',
@@ -155,7 +155,7 @@ const RATES: readonly (keyof Rates)[] = [
 ];
 
 /** With the markup of its price; a rate is in micro-dollars per million. */
-function rate({ markup }: Price, name: keyof Rates, rates: Rates): string {
+function rate({ markup }: Price, name: (typeof RATES)[number], rates: Rates): string {
   return formatUsd((rates[name] * 1000n * markup.numerator) / markup.denominator);
 }
 
