@@ -81,6 +81,7 @@ export interface ConsumptionTerms {
  * | credits exhausted | the prompt and what was delivered |
  * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless its client had stopped reading |
  *
+ * A usage is charged at the price of the service tier that served, or as its provider reports its cost, where that is the price.
  * An estimate of what was delivered or read has in it what answers of its target hide on average, and never charges more
  * than was held. What is free is posted as a charge of 0 where it is known what the
  * provider bills for it, so that the loss is in the books.
@@ -176,17 +177,23 @@ function priced(
     priceOfServed(each, asked?.serviceTier, told?.serviceTier, plainNamesOf(provider));
   const found = served(target.price);
   const price = found ?? dearestHeld(target.price, asked?.serviceTier, usage);
-  const cost = target.cost && served(target.cost);
+  const cost = target.cost && servedCost(usage, served(target.cost));
   const isReported = price.reported && reported !== undefined;
   return {
     usage,
     source,
     charge: isReported ? chargeReported(reported, price) : charge(usage, price),
-    cost:
-      target.reportsCost && reported !== undefined ? (reported + 999n) / 1000n : cost && charge(usage, cost),
+    cost: target.reportsCost && reported !== undefined ? (reported + 999n) / 1000n : cost,
     price,
     unpricedTier: found || isReported || price === FREE || target.usesOwnKey ? undefined : told?.serviceTier,
   };
+}
+
+/** Undefined where it has something in it of which the cost has no price. */
+function servedCost(usage: Usage, cost: Price | undefined): NanoDollars | undefined {
+  const hour = usage.cacheWriteHourTokens ?? 0;
+  if (!cost || (hour > 0 && cost !== FREE && cost.cacheWriteHourInput === undefined)) return undefined;
+  return charge(usage, cost);
 }
 
 /** What the request asked to be kept for an hour is, where the usage doesn't tell how much of it. */

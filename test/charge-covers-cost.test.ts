@@ -56,7 +56,11 @@ function anyPricing(): fc.Arbitrary<Pricing> {
       },
       { requiredKeys: ['base'] },
     )
-    .map(({ base, long, ...rest }) => ({ ...base, ...rest, ...(long && { tiers: [long] }) }));
+    .map(({ base, long, ...rest }) => ({
+      ...base,
+      ...rest,
+      ...(long && { tiers: [{ cacheWriteHourInput: '8', ...long }] }),
+    }));
 }
 
 const anyConfig = fc.record({

@@ -21,6 +21,7 @@ import {
 } from './compare-prices.ts';
 import { mostOutput, outputWarning } from './compare-limits.ts';
 import { type Key, readKey, withEachKey } from './keys.ts';
+import { tierWarnings, unpricedAt } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
@@ -52,6 +53,8 @@ export interface CheckRow {
   readonly billed?: ShownRates & { readonly source: PriceSource };
   /** Of each model of the config that the target serves. */
   readonly prices?: readonly ComparedPrice[];
+  /** What the provider sells at prices of its own, and the config has no price of: requests for it are refused. */
+  readonly unpriced?: readonly string[];
   /** What may be meant so. */
   readonly warnings?: readonly string[];
   /** Undefined where nothing was asked, or nothing is to be had. */
@@ -204,7 +207,7 @@ function pricesOf(
   { model, serves }: CheckedTarget,
   models: ModelsAnswer,
   catalogs: PriceCatalogs,
-): Pick<CheckRow, 'billed' | 'prices' | 'warnings'> {
+): Pick<CheckRow, 'billed' | 'prices' | 'unpriced' | 'warnings'> {
   const [first] = serves;
   if (!first) return {};
   const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
@@ -214,10 +217,13 @@ function pricesOf(
   const warnings = [
     ...compared.flatMap((each) => each.warnings),
     ...serves.flatMap((target) => outputWarning(target, ownMost)),
+    ...serves.flatMap(tierWarnings),
   ];
+  const unpriced = [...new Set(serves.flatMap(unpricedAt))];
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),
+    ...(unpriced.length > 0 && { unpriced }),
     ...(warnings.length > 0 && { warnings }),
   };
 }

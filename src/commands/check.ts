@@ -70,7 +70,28 @@ function report(rows: readonly CheckRow[]): string[] {
     ...(failed.length > 0 ? [counted(failed.length, 'problem')] : []),
     ...(found.length > 0 ? [counted(found.length, 'warning')] : []),
   ];
-  return [...lines, '', ...problems, ...warnings, outcomes.join(', ') || 'nothing is wrong'];
+  return [
+    ...lines,
+    ...notSold(rows),
+    '',
+    ...problems,
+    ...warnings,
+    outcomes.join(', ') || 'nothing is wrong',
+  ];
+}
+
+/** Of each provider once, with its models. */
+function notSold(rows: readonly CheckRow[]): readonly string[] {
+  const models = new Map<string, string[]>();
+  for (const { provider, model, unpriced } of rows) {
+    if (!unpriced || model === undefined) continue;
+    const what = `${provider} has no price here of: ${unpriced.join(', ')}`;
+    models.set(what, [...(models.get(what) ?? []), model]);
+  }
+  const notes = [...models].map(
+    ([what, names]) => `${what} (${names.join(', ')}). Requests for them are refused.`,
+  );
+  return notes.length > 0 ? ['', ...notes] : [];
 }
 
 /** Each once: a provider's several keys have the same prices. */

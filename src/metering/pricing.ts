@@ -126,7 +126,7 @@ function parsePrices(pricing: Pricing, option: string, reported: boolean, beside
   const { tiers = [], request, webSearch, serviceTiers } = pricing;
   const plain = {
     rates: parseRates(pricing, option),
-    tiers: parseTiers(tiers, `${option}.tiers`),
+    tiers: parseTiers(tiers, `${option}.tiers`, pricing),
     request: request === undefined ? 0n : parseFee(request, `${option}.request`),
     webSearch: webSearch === undefined ? 0n : parseFee(webSearch, `${option}.webSearch`),
     reported,
@@ -174,7 +174,7 @@ function ownPrices(
   plain: PriceParts,
   option: string,
 ): PriceParts {
-  const tiers = parseTiers(tier.tiers ?? [], `${option}.tiers`);
+  const tiers = parseTiers(tier.tiers ?? [], `${option}.tiers`, tier);
   return { ...plain, rates: parseRates(tier, option), tiers };
 }
 
@@ -222,7 +222,11 @@ function parseRates(pricing: TokenPricing, option: string): Rates {
   };
 }
 
-function parseTiers(tiers: unknown, option: string): (Rates & { readonly above: number })[] {
+function parseTiers(
+  tiers: unknown,
+  option: string,
+  plain: TokenPricing,
+): (Rates & { readonly above: number })[] {
   if (!Array.isArray(tiers) || tiers.length > MOST_TIERS) {
     throw new TypeError(`${option} must be a list of at most ${MOST_TIERS} tiers, got ${show(tiers)}`);
   }
@@ -237,6 +241,9 @@ function parseTiers(tiers: unknown, option: string): (Rates & { readonly above: 
       );
     }
     before = above;
+    if (plain.cacheWriteHourInput !== undefined && tier.cacheWriteHourInput === undefined) {
+      throw new TypeError(`${name}.cacheWriteHourInput is missing: prompts that are shorter have one`);
+    }
     return { ...parseRates(tier, name), above };
   });
 }
