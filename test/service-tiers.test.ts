@@ -4,12 +4,13 @@ import { ChatRequestScanner } from '../src/http/chat-request.ts';
 import {
   createChatCompletionsRouter,
   type ModelOptions,
+  type Pricing,
   type PricingOption,
   type TargetOptions,
 } from '../src/index.ts';
 import { catalogPrices } from '../src/prices.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
-import { answerJson, completionBody, startProvider } from './helpers/provider.ts';
+import { answerJson, answerStream, completionBody, DONE, startProvider, text } from './helpers/provider.ts';
 
 const PRIORITY = { priority: { factor: '2' } };
 /** 9 tokens and 12, which at PRICING are 0.000045 USD. */
@@ -134,6 +135,94 @@ describe('a request for a service tier', () => {
     const settled = gateway.nextSettled();
     await gateway.post({ ...QUESTION, service_tier: 'priority' });
     expect(await settled).not.toHaveProperty('cost');
+  });
+
+  it('goes to the target that is cheapest in that tier', async () => {
+    const at = (provider: string, input: string, factor: string): TargetOptions => ({
+      provider,
+      model: 'upstream-model',
+      pricing: { input, output: input, serviceTiers: { priority: { factor } } },
+    });
+    const other = await startProvider(ANSWER);
+    const { baseURL } = other;
+    await start({
+      providers: { steep: { baseURL }, flat: { baseURL } },
+      models: {
+        'acme/fast': model({ choice: 'cheapest', targets: [at('steep', '1', '10'), at('flat', '2', '1.5')] }),
+      },
+    });
+    for (const [request, provider] of [
+      [{ service_tier: 'priority' }, 'flat'],
+      [{}, 'steep'],
+    ] as const) {
+      const settled = gateway.nextSettled();
+      await gateway.post({ ...QUESTION, ...request });
+      expect(await settled).toMatchObject({ provider });
+    }
+    await other.close();
+  });
+});
+
+describe('a cost', () => {
+  afterEach(() => gateway.close());
+
+  it('is not told where it has no price of what is cached for an hour', async () => {
+    const prices = { ...PRICING, cacheWriteInput: '1.25' };
+    const targets = (cost: Pricing): TargetOptions[] => [
+      { provider: 'loopback', model: 'upstream-model', cost },
+    ];
+    const sold = { pricing: { ...prices, cacheWriteHourInput: '2' } };
+    await start({
+      models: {
+        'acme/fast': model({ ...sold, targets: targets(prices) }),
+        known: model({ ...sold, targets: targets({ ...prices, cacheWriteHourInput: '1.5' }) }),
+      },
+    });
+    const usage = {
+      prompt_tokens: 10,
+      completion_tokens: 0,
+      prompt_tokens_details: { cache_write_tokens: 10 },
+    };
+    gateway.provider.script = answerJson(completionBody({ usage }));
+    const asked = { ...QUESTION, cache_control: { type: 'ephemeral', ttl: '1h' } };
+    const settled = gateway.nextSettled();
+    await gateway.post(asked);
+    expect(await settled).not.toHaveProperty('cost');
+    const known = gateway.nextSettled();
+    await gateway.post({ ...asked, model: 'known' });
+    expect(await known).toMatchObject({ charged: '0.00002', cost: '0.000015' });
+  });
+
+  it('of a model that OpenRouter lists is what its answer says, else what the list says', async () => {
+    const listed = {
+      id: 'acme/fast',
+      context_length: 8192,
+      pricing: { prompt: '0.000001', completion: '0.000003' },
+      top_provider: { max_completion_tokens: 1000 },
+    };
+    const list = answerJson(JSON.stringify({ data: [listed] }));
+    await start({ models: {}, provider: { preset: 'openrouter', models: 'discover' } });
+    for (const [reported, cost] of [
+      [0.0001, '0.0001'],
+      [null, '0.000045'],
+    ] as const) {
+      const usage = { prompt_tokens: 9, completion_tokens: 12, cost: reported };
+      const answer = answerJson(completionBody({ usage }));
+      gateway.provider.script = (response, request) =>
+        (request.method === 'GET' ? list : answer)(response, request);
+      const settled = gateway.nextSettled();
+      await gateway.post({ ...QUESTION, model: 'loopback/acme/fast' });
+      expect(await settled).toMatchObject({ charged: '0.000045', cost });
+    }
+  });
+
+  it('that would be the price is estimated by the ceiling where a stream ends without usage', async () => {
+    await start({ models: { 'acme/fast': model({ pricing: { reported: true, ceiling: PRICING } }) } });
+    gateway.provider.script = answerStream([text('Hello there.', 'stop'), DONE]);
+    const settled = gateway.nextSettled();
+    await (await gateway.post({ ...QUESTION, stream: true })).text();
+    // By estimate 13 tokens and 3.
+    expect(await settled).toMatchObject({ usageSource: 'estimated', charged: '0.000022' });
   });
 });
 
