@@ -385,6 +385,7 @@ describe('prices of tiers that can’t be right', () => {
       `${M}.pricing.tiers[0].cacheWriteHourInput is missing`,
       { pricing: { ...PRICING, cacheWriteHourInput: '2', tiers: [{ above: 10, input: '1', output: '1' }] } },
     ],
+    [`${M}.pricing is 'reported': give { reported: true, ceiling`, { pricing: 'reported' }],
     [`${M}.pricing.ceiling is missing`, { pricing: { reported: true } }],
     [`${M}.pricing.reported must be true`, { pricing: { reported: false, ceiling: PRICING } }],
     [`${M}.pricing.ceiling.output must be`, { pricing: { reported: true, ceiling: { input: '1' } } }],

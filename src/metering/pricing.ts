@@ -108,6 +108,12 @@ export function parsePricing(
     if (beside) throw new TypeError(`${beside.option}: what is 'free' has no tiers to sell`);
     return FREE;
   }
+  const word: unknown = pricing;
+  if (word === 'reported') {
+    throw new TypeError(
+      `${option} is 'reported': give { reported: true, ceiling: { input, output, … } }, because holds are made of a ceiling`,
+    );
+  }
   const reported = typeof pricing === 'object' && pricing !== null && 'reported' in pricing;
   if (!reported) return parsePrices(pricing, option, false, beside);
   checkKeys(pricing, REPORTED_KEYS, option, '{ reported: true, ceiling: { input, output, … } }');
