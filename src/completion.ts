@@ -33,6 +33,7 @@ import { UsageEventFilter } from './metering/usage-event-filter.ts';
 import { UsageMeter } from './metering/usage-meter.ts';
 import { askedModels, combined, mayUse } from './models/asked-models.ts';
 import { type CallerMarkups, withCallerMarkup } from './models/caller-markup.ts';
+import { soldAsAsked } from './models/asked-apart.ts';
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
 import type { PerTarget } from './models/per-target.ts';
@@ -181,7 +182,9 @@ export async function completion(
     delivery = await services.failover.firstAnswer(journey);
     read.body = [];
     const { target, answer } = delivery;
-    const meter = new UsageMeter(target.provider.usage, request.n);
+    const { usage, reportedCost } = target.provider;
+    const readsCost = target.reportsCost || target.price.reported;
+    const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
     hold.watch(target, meter);
     const brake = growthOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
@@ -262,7 +265,7 @@ function askFor(
     return upstreamKeys ? withOwnKeys(marked, (provider) => ownKey(provider) !== undefined) : marked;
   };
   const [first, ...fallbacks] = found;
-  const models = [priced(first), ...fallbacks.map(priced)] as const;
+  const models = soldAsAsked([priced(first), ...fallbacks.map(priced)], request);
   const model = combined(models);
   const quote = quoteRequest(request, model);
   return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), ownKey };

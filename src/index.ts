@@ -67,7 +67,14 @@ export type { RedisClient } from './ledger/redis/redis-client.ts';
 export type { Durability } from './ledger/redis/redis-durability.ts';
 export { RedisStore, type RedisStoreOptions } from './ledger/redis/redis-store.ts';
 export type { Markup } from './metering/markup.ts';
-export type { Pricing, PricingTier, TokenPricing } from './metering/pricing.ts';
+export type {
+  Pricing,
+  PricingTier,
+  ReportedPricing,
+  ServiceTierPricing,
+  ServiceTiersPricing,
+  TokenPricing,
+} from './metering/pricing.ts';
 export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
 export type { AnswerOptions } from './options/answer-options.ts';
 export type {

@@ -2,7 +2,9 @@ import type { Ending } from './ledger/ledger.ts';
 import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from './metering/estimate.ts';
-import { charge } from './metering/price.ts';
+import { charge, chargeReported, FREE, type Price } from './metering/price.ts';
+import { dearestHeld, priceOfServed } from './metering/service-tiers.ts';
+import { plainNamesOf } from './models/asked-apart.ts';
 import { textUsage, type Usage, usageAtMost } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
@@ -45,6 +47,10 @@ export interface Consumption {
   readonly charge: NanoDollars;
   /** What the provider bills, where its price is known: for all of the answer, whoever got it. */
   readonly cost: NanoDollars | undefined;
+  /** By which it is charged: that of the service tier that served. */
+  readonly price: Price;
+  /** The service tier that served, where there is no price of it. */
+  readonly unpricedTier: string | undefined;
 }
 
 /** What a consumption depends on, beside its outcome. */
@@ -75,6 +81,7 @@ export interface ConsumptionTerms {
  * | credits exhausted | the prompt and what was delivered |
  * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless its client had stopped reading |
  *
+ * A usage is charged at the price of the service tier that served, or as its provider reports its cost, where that is the price.
  * An estimate of what was delivered or read has in it what answers of its target hide on average, and never charges more
  * than was held. What is free is posted as a charge of 0 where it is known what the
  * provider bills for it, so that the loss is in the books.
@@ -111,7 +118,7 @@ function consumed(
   const { meter, delivered } = answer;
   const told = meter.usage;
   const usage = told && plausiblePart(told, quote);
-  if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream');
+  if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream', meter);
 
   const seen = outputTokensEstimate(meter.delivered);
   // Counts from the middle of an answer may lag behind what was delivered since.
@@ -123,11 +130,11 @@ function consumed(
   }
   const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
   const source = usage && !lags ? 'upstream' : 'estimated';
-  const consumption = priced(counted ?? estimate(seen), target, source);
+  const consumption = priced(counted ?? estimate(seen), target, source, meter);
   if (delivered) {
     const tokens = Math.max(correction.output(account, delivered.estimated), delivered.told);
     return atMost(held, {
-      ...priced(shortened(consumption.usage, tokens), target, 'estimated'),
+      ...priced(shortened(consumption.usage, tokens), target, 'estimated', meter),
       cost: consumption.cost,
     });
   }
@@ -156,13 +163,43 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function priced(usage: Usage, target: Target, source: Consumption['source']): Consumption {
+/** By the tier that served, or what the provider reports: of an estimate that would be for another usage. */
+function priced(
+  counted: Usage,
+  target: Target,
+  source: Consumption['source'],
+  told?: Pick<UsageMeter, 'serviceTier' | 'reportedCost'>,
+): Consumption {
+  const { asked, provider } = target;
+  const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
+  const reported = source === 'upstream' ? told?.reportedCost : undefined;
+  const served = (each: Price): Price | undefined =>
+    priceOfServed(each, asked?.serviceTier, told?.serviceTier, plainNamesOf(provider));
+  const found = served(target.price);
+  const price = found ?? dearestHeld(target.price, asked?.serviceTier, usage);
+  const cost = target.cost && servedCost(usage, served(target.cost));
+  const isReported = price.reported && reported !== undefined;
   return {
     usage,
     source,
-    charge: charge(usage, target.price),
-    cost: target.cost && charge(usage, target.cost),
+    charge: isReported ? chargeReported(reported, price) : charge(usage, price),
+    cost: target.reportsCost && reported !== undefined ? (reported + 999n) / 1000n : cost,
+    price,
+    unpricedTier: found || isReported || price === FREE || target.usesOwnKey ? undefined : told?.serviceTier,
   };
+}
+
+/** Undefined where it has something in it of which the cost has no price. */
+function servedCost(usage: Usage, cost: Price | undefined): NanoDollars | undefined {
+  const hour = usage.cacheWriteHourTokens ?? 0;
+  if (!cost || (hour > 0 && cost !== FREE && cost.cacheWriteHourInput === undefined)) return undefined;
+  return charge(usage, cost);
+}
+
+/** What the request asked to be kept for an hour is, where the usage doesn't tell how much of it. */
+function writtenForAnHour(usage: Usage): Usage {
+  const { cacheWriteTokens, cacheWriteHourTokens = cacheWriteTokens } = usage;
+  return cacheWriteHourTokens === 0 ? usage : { ...usage, cacheWriteHourTokens };
 }
 
 function atMost(held: NanoDollars, consumption: Consumption): Consumption {

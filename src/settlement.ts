@@ -34,6 +34,8 @@ const ADMIT_DEADLINE_MS = 5_000;
 /** Pauses between two tries to post a settlement. */
 const RETRY_MS = [50, 100, 250, 500, 1000, 2500];
 const LONGEST_RETRY_MS = 5000;
+/** Of a target: more than there are. */
+const MOST_TIERS_TOLD = 8;
 
 export interface SettlementsOptions {
   readonly store: LedgerStore;
@@ -82,6 +84,8 @@ export class Settlements {
   readonly #keeper: HoldKeeper;
   readonly #heartbeat: Heartbeat;
   readonly #corrections: PerTarget<Correction>;
+  /** Service tiers without a price that were told of. */
+  readonly #toldTiers = new PerTarget(() => new Set<string>());
   readonly #posting = new InFlight<Posting>();
   /** Holds of nothing, of accounts that there are not. */
   readonly #unbooked = new WeakSet<Hold>();
@@ -187,6 +191,7 @@ export class Settlements {
     this.#heartbeat.delete(hold);
     const terms = this.#consumptionTerms(hold, outcome);
     const consumption = consumptionOf(outcome, terms);
+    if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
     const answered = answeredBy(hold, outcome, performance.now());
     learnFrom(outcome, terms);
     if (this.#unbooked.has(hold)) {
@@ -248,7 +253,7 @@ export class Settlements {
         webSearches: usage.webSearches,
         source,
         ...(cost !== undefined && { cost }),
-        price: outcome.target.price.version,
+        price: consumption.price.version,
         ending: outcome.ending,
         ...answered,
       },
@@ -265,6 +270,21 @@ export class Settlements {
     const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
     if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
     this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+  }
+
+  /** Once of each target and tier: its provider serves what has no price. */
+  #tellOfTier({ terms }: Hold, { target }: Outcome, tier: string): void {
+    const told = this.#toldTiers.of(target);
+    if (told.has(tier) || told.size === MOST_TIERS_TOLD) return;
+    told.add(tier);
+    const { provider, model, modelId } = target;
+    this.#options.onError(
+      new Error(
+        `${provider.name} served ${model} in the service tier ${JSON.stringify(tier)}, which has no price: ` +
+          `give models[${JSON.stringify(modelId)}].pricing.serviceTiers`,
+      ),
+      terms.requestId,
+    );
   }
 
   #tellOfLosses({ terms, amount }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
@@ -313,7 +333,7 @@ export class Settlements {
       charged: formatUsd(charged),
       writtenOff: formatUsd(writtenOff),
       ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),
-      ...(consumption && { price: target.price.version }),
+      ...(consumption && { price: consumption.price.version }),
       voided: consumption === undefined,
       ...(consumption && { usage: consumption.usage }),
       usageSource: consumption?.source ?? 'none',

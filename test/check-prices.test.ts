@@ -318,3 +318,56 @@ describe('check of prices', () => {
     expect(stdout).toMatch(/^openai +\* \(for o\/\*\) +not asked$/m);
   });
 });
+
+describe('check of what has no price', () => {
+  it('says which tiers of a target are not sold, and warns of prices of tiers that nobody knows', async () => {
+    const openai = await start([{ id: 'm' }]);
+    const pricing = { input: '1', output: '1' };
+    const cost = { ...pricing, cacheWriteInput: '1.25' };
+    const { code, stdout } = await check(
+      {
+        providers: { openai: { baseURL: openai.baseURL, apiKey: 'k' } },
+        models: {
+          none: { targets: ['openai/m'], pricing: cost, maxOutputTokens: 10 },
+          some: {
+            targets: [{ provider: 'openai', model: 'n', cost }],
+            pricing: { ...pricing, serviceTiers: { priority: { factor: '2' }, odd: { factor: '2' } } },
+            maxOutputTokens: 10,
+          },
+          free: { targets: ['openai/o'], pricing: 'free' },
+        },
+      },
+      '--no-completion',
+    );
+    expect(code).toBe(1); // n and o aren't listed.
+    expect(stdout).toContain(
+      '\nopenai has no price here of: service tier priority, service tier flex, service tier scale, ' +
+        'cache writes for an hour (m). Requests for them are refused.\n' +
+        'openai has no price here of: service tier flex, service tier scale (n). Requests for them are refused.\n',
+    );
+    expect(stdout).toContain(
+      "some at openai/n has a price of the service tier odd, which openai isn't known to have\n",
+    );
+    expect(stdout).toContain(
+      "some at openai/n has a price of the service tier priority, and its cost has none: what that costs isn't known\n",
+    );
+  });
+
+  it('goes by what is reported where that is the price: only its ceiling can be too low', async () => {
+    const router = await start([OPENROUTER]);
+    const { stdout } = await check({
+      providers: { openrouter: { baseURL: router.baseURL, apiKey: 'k' } },
+      models: {
+        low: {
+          targets: ['openrouter/m'],
+          pricing: { reported: true, ceiling: { input: '0.1', output: '0.6' } },
+          maxOutputTokens: 10,
+        },
+      },
+    });
+    expect(endOf(stdout)[0]).toBe(
+      'warning: low at openrouter/m has a ceiling below what is billed, and holds too little: input 0.10, output 0.60; ' +
+        "billed input 0.15, output 0.60 (USD per million tokens, by the provider's own list)",
+    );
+  });
+});

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { charge, chargeAtMost, outputCovered, usdPerToken } from '../src/metering/price.ts';
+import { charge, chargeAtMost, outputCovered, usdPerToken, withHourWrites } from '../src/metering/price.ts';
 import { parsePricing, type Pricing, type TokenPricing } from '../src/metering/pricing.ts';
 import { textUsage, type Usage } from '../src/metering/usage-dialects.ts';
 
@@ -187,7 +187,9 @@ describe('a charge', () => {
         const price = parsePricing(pricing, OPTION);
         const { promptTokens, completionTokens, webSearches } = usage;
         const cost = charge(usage, price);
-        expect(cost).toBeLessThanOrEqual(chargeAtMost(promptTokens, completionTokens, webSearches, price));
+        expect(cost).toBeLessThanOrEqual(
+          chargeAtMost(promptTokens, completionTokens, webSearches, withHourWrites(price)),
+        );
         expect(cost).toBeGreaterThanOrEqual(price.request + BigInt(webSearches) * price.webSearch);
       }),
     );
@@ -308,13 +310,15 @@ describe('a price with tiers', () => {
 });
 
 /** The exact cost by another road: the buckets as a list, the decimal strings without their point. */
-function picoDollars(usage: Usage, pricing: Required<Pricing>): bigint {
+function picoDollars(usage: Usage, pricing: Required<Omit<Pricing, 'serviceTiers'>>): bigint {
   const tier = pricing.tiers.findLast(({ above }) => usage.promptTokens > above);
   const rates: TokenPricing = tier ?? pricing;
   const { input, output } = rates;
+  const hour = usage.cacheWriteHourTokens ?? 0;
   const ofPrompt: readonly (readonly [number, string])[] = [
     [usage.cachedTokens, rates.cachedInput ?? input],
-    [usage.cacheWriteTokens, rates.cacheWriteInput ?? input],
+    [usage.cacheWriteTokens - hour, rates.cacheWriteInput ?? input],
+    [hour, rates.cacheWriteHourInput ?? rates.cacheWriteInput ?? input],
     [usage.audioPromptTokens, rates.audioInput ?? input],
     [usage.imagePromptTokens, rates.imageInput ?? input],
   ];
@@ -346,6 +350,7 @@ function anyUsage(): fc.Arbitrary<Usage> {
       promptTokens: text + cached + written + heard + seen,
       cachedTokens: cached,
       cacheWriteTokens: written,
+      ...(written % 2 === 0 && { cacheWriteHourTokens: Math.floor(written / 2) }),
       audioPromptTokens: heard,
       imagePromptTokens: seen,
       completionTokens: wrote + thought + spoken + drawn,
@@ -356,7 +361,7 @@ function anyUsage(): fc.Arbitrary<Usage> {
     }));
 }
 
-function anyPricing(): fc.Arbitrary<Required<Pricing>> {
+function anyPricing(): fc.Arbitrary<Required<Omit<Pricing, 'serviceTiers'>>> {
   const rate = fc
     .nat(999_999_999)
     .map((micro) => `${Math.floor(micro / 1e6)}.${String(micro % 1e6).padStart(6, '0')}`);
@@ -364,6 +369,7 @@ function anyPricing(): fc.Arbitrary<Required<Pricing>> {
     input: rate,
     cachedInput: rate,
     cacheWriteInput: rate,
+    cacheWriteHourInput: rate,
     audioInput: rate,
     imageInput: rate,
     output: rate,

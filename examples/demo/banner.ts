@@ -74,7 +74,8 @@ END`;
 }
 
 function priceOf(pricing: ModelOptions['pricing']): string {
-  return typeof pricing === 'string' ? pricing : `${pricing.input} in · ${pricing.output} out`;
+  if (typeof pricing === 'string') return pricing;
+  return 'reported' in pricing ? 'as reported' : `${pricing.input} in · ${pricing.output} out`;
 }
 
 /** Colours are left out by themselves where stdout is no terminal, or NO_COLOR is set. */

@@ -22,6 +22,7 @@ import {
 } from './compare-prices.ts';
 import { mostOutput, outputWarning } from './compare-limits.ts';
 import { type Key, readKey, withEachKey } from './keys.ts';
+import { tierWarnings, unpricedAt } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
@@ -55,6 +56,8 @@ export interface CheckRow {
   readonly prices?: readonly ComparedPrice[];
   /** What its requests become, a line for each model of the config that has rules there. */
   readonly body?: readonly string[];
+  /** What the provider sells at prices of its own, and the config has no price of: requests for it are refused. */
+  readonly unpriced?: readonly string[];
   /** What may be meant so. */
   readonly warnings?: readonly string[];
   /** Undefined where nothing was asked, or nothing is to be had. */
@@ -214,7 +217,7 @@ function factsOf(
   { model, serves }: CheckedTarget,
   models: ModelsAnswer,
   catalogs: PriceCatalogs,
-): Pick<CheckRow, 'billed' | 'prices' | 'body' | 'warnings'> {
+): Pick<CheckRow, 'billed' | 'prices' | 'unpriced' | 'body' | 'warnings'> {
   const [first] = serves;
   if (!first) return {};
   const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
@@ -224,11 +227,14 @@ function factsOf(
   const warnings = [
     ...compared.flatMap((each) => each.warnings),
     ...serves.flatMap((target) => outputWarning(target, ownMost)),
+    ...serves.flatMap(tierWarnings),
   ];
   const body = serves.flatMap((target) => bodyLine(target) ?? []);
+  const unpriced = [...new Set(serves.flatMap(unpricedAt))];
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),
+    ...(unpriced.length > 0 && { unpriced }),
     ...(body.length > 0 && { body }),
     ...(warnings.length > 0 && { warnings }),
   };

@@ -98,7 +98,7 @@ export function comparePrice(
   };
   if (!billed) return { compared: facts, warnings: [] };
   const losses = price === FREE ? [] : differences(price, billed, isBelow);
-  const others = cost ? differences(cost, billed, isOther) : [];
+  const others = cost && !cost.reported ? differences(cost, billed, isOther) : [];
   const verdict =
     losses.length > 0 ? 'loss' : others.length > 0 ? 'cost differs' : price === FREE ? 'free' : 'ok';
   const place = `${modelId} at ${target.provider.name}/${target.model}`;
@@ -106,7 +106,11 @@ export function comparePrice(
   return {
     compared: { ...facts, verdict },
     warnings: [
-      ...losses.map((numbers) => `${place} is charged below what is billed: ${numbers} (${unit})`),
+      ...losses.map((numbers) =>
+        price.reported
+          ? `${place} has a ceiling below what is billed, and holds too little: ${numbers} (${unit})`
+          : `${place} is charged below what is billed: ${numbers} (${unit})`,
+      ),
       ...others.map((numbers) => `${place} has a cost that isn't what is billed: ${numbers} (${unit})`),
     ],
   };
@@ -142,7 +146,7 @@ function differences(own: Price, { pricing, price: billed }: Billed, isWrong: Is
     });
 }
 
-const RATES: readonly (keyof Rates)[] = [
+const RATES: readonly Exclude<keyof Rates, 'cacheWriteHourInput'>[] = [
   'input',
   'output',
   'cachedInput',
@@ -155,7 +159,7 @@ const RATES: readonly (keyof Rates)[] = [
 ];
 
 /** With the markup of its price; a rate is in micro-dollars per million. */
-function rate({ markup }: Price, name: keyof Rates, rates: Rates): string {
+function rate({ markup }: Price, name: (typeof RATES)[number], rates: Rates): string {
   return formatUsd((rates[name] * 1000n * markup.numerator) / markup.denominator);
 }
 

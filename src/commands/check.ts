@@ -70,9 +70,34 @@ function report(rows: readonly CheckRow[]): string[] {
     ...(failed.length > 0 ? [counted(failed.length, 'problem')] : []),
     ...(found.length > 0 ? [counted(found.length, 'warning')] : []),
   ];
+  return [
+    ...lines,
+    ...notSold(rows),
+    ...bodyRules(rows),
+    '',
+    ...problems,
+    ...warnings,
+    outcomes.join(', ') || 'nothing is wrong',
+  ];
+}
+
+/** Of each provider once, with its models. */
+function notSold(rows: readonly CheckRow[]): readonly string[] {
+  const models = new Map<string, string[]>();
+  for (const { provider, model, unpriced } of rows) {
+    if (!unpriced || model === undefined) continue;
+    const what = `${provider} has no price here of: ${unpriced.join(', ')}`;
+    models.set(what, [...(models.get(what) ?? []), model]);
+  }
+  const notes = [...models].map(
+    ([what, names]) => `${what} (${names.join(', ')}). Requests for them are refused.`,
+  );
+  return notes.length > 0 ? ['', ...notes] : [];
+}
+
+function bodyRules(rows: readonly CheckRow[]): readonly string[] {
   const rules = [...new Set(rows.flatMap(({ body }) => body ?? []))];
-  const bodies = rules.length > 0 ? ['', 'BODY RULES', ...rules] : [];
-  return [...lines, ...bodies, '', ...problems, ...warnings, outcomes.join(', ') || 'nothing is wrong'];
+  return rules.length > 0 ? ['', 'BODY RULES', ...rules] : [];
 }
 
 /** Each once: a provider's several keys have the same prices. */

@@ -24,6 +24,10 @@ export interface ChatRequest {
   readonly maxTokens: number | undefined;
   /** The client's own `max_completion_tokens`; undefined for null, too. */
   readonly maxCompletionTokens: number | undefined;
+  /** The client's own `service_tier`; undefined for null, too. */
+  readonly serviceTier: string | undefined;
+  /** It asks for what is written to a cache to be kept for an hour. */
+  readonly hourWrites: boolean;
   readonly size: PromptSize;
   /** In the order of the body; they never go upstream. */
   readonly control: readonly ControlField[];
@@ -103,6 +107,7 @@ const FIELDS = new KeyTable<Role>({
   n: 'acted on',
   max_tokens: 'acted on',
   max_completion_tokens: 'acted on',
+  service_tier: 'acted on',
   tools: 'schema',
   functions: 'schema',
   response_format: 'schema',
@@ -192,6 +197,8 @@ class RequestReader implements JsonListener<Place> {
         Number.MAX_SAFE_INTEGER,
         'a positive integer',
       ),
+      serviceTier: this.#serviceTier(),
+      hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
       control: this.#control,
       edits: {
@@ -204,6 +211,7 @@ class RequestReader implements JsonListener<Place> {
   }
 
   #topLevelKey(token: JsonToken): void {
+    this.#prompt.cacheKey(token);
     this.#key = { start: token.start, end: token.end };
     this.#take(FIELDS, token);
     if (this.#role === 'refused' && this.#name !== undefined) throw refused(this.#name, this.#name);
@@ -211,6 +219,7 @@ class RequestReader implements JsonListener<Place> {
 
   /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
   #extraKey(token: JsonToken): void {
+    this.#prompt.cacheKey(token);
     const match = FIELDS.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
@@ -289,6 +298,12 @@ class RequestReader implements JsonListener<Place> {
       throw wrongType(name, `${wanted} or null`);
     }
     return number;
+  }
+
+  #serviceTier(): string | undefined {
+    const value = this.#optional('service_tier', ['string'], 'a string');
+    if (value && value.text === undefined) throw wrongType('service_tier', 'the name of a service tier');
+    return value?.text;
   }
 
   #member(name: string): MemberSpan | undefined {

@@ -1,5 +1,5 @@
 import type { PromptSize } from '../metering/estimate.ts';
-import { headOf, type JsonKind, type JsonToken } from '../json/token.ts';
+import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
 
 /** What of a request a value is directly in; the prompt is counted by it. */
@@ -13,6 +13,7 @@ export type PromptPlace =
   | 'file'
   | 'frames'
   | 'unknown part'
+  | 'cache control'
   | 'schema'
   | 'elsewhere';
 
@@ -50,6 +51,10 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
   file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'reference', file_url: 'reference' }),
 };
 
+/** Where it says what is to be written to a cache, in a message, a part, a tool or the request, and for how long. */
+const CACHE_CONTROL = new KeyTable({ cache_control: true });
+const TTL = new KeyTable({ ttl: true });
+
 /**
  * Sizes up the prompt of a request, value by value.
  *
@@ -73,6 +78,11 @@ export class PromptReader {
     toolLists: 0,
   };
 
+  /** Something is to be written to a cache for longer than five minutes. */
+  hourWrites = false;
+  /** The last key says what is written to a cache, or there for how long. */
+  #isCacheControl = false;
+  #isTtl = false;
   /** The last key, if it means something where it is. */
   #member: Member | undefined;
   #isImage = false;
@@ -83,14 +93,25 @@ export class PromptReader {
 
   key(within: PromptPlace, token: JsonToken): void {
     this.countText(token);
+    this.cacheKey(token);
+    this.#isTtl = within === 'cache control' && TTL.find(token) !== undefined;
     const match = KEYS[within]?.find(token);
     this.#member = match?.role;
     if (within === 'part') this.#isImage = match?.name === 'image_url';
   }
 
+  /** Notes whether what follows says what is to be written to a cache. */
+  cacheKey(token: JsonToken): void {
+    this.#isCacheControl = CACHE_CONTROL.find(token) !== undefined;
+  }
+
   /** Where the members or elements of the value are, if it has any. */
   value(within: PromptPlace, kind: JsonKind, token: JsonToken): PromptPlace {
+    if (this.#isCacheControl && kind === 'object') return 'cache control';
     switch (within) {
+      case 'cache control':
+        if (this.#isTtl && kind !== 'null' && textOf(token) !== '5m') this.hourWrites = true;
+        break;
       case 'messages':
         this.size.messages++;
         if (kind === 'object') return 'message';

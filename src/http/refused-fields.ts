@@ -7,8 +7,9 @@ export const MORE_ANSWERS = 'it multiplies the output; use n';
  * that is held for, or make costs that no token count shows. They are refused in any spelling of case,
  * at the top level and inside `extra_body`.
  *
- * Fees that OpenAI's own parameters make (`web_search_options`, `service_tier`)
- * pass: they are part of the interface, and bounded for each request. So does
+ * Fees that OpenAI's own parameters make (`web_search_options`)
+ * pass: they are part of the interface, and bounded for each request. `service_tier`
+ * passes where it has a price (models/asked-apart.ts). So does
  * what only changes the prompt or the answer (`transforms`, `thinking`).
  */
 export const REFUSED_FIELDS: Readonly<Record<string, string>> = {

@@ -1,7 +1,9 @@
 import { KeyTable } from '../json/key-table.ts';
+import { type CostMember, ReportedCost, type ReportedCostField } from './reported-cost.ts';
 import type { JsonListener } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, textOf } from '../json/token.ts';
 import {
+  CACHE_WRITE_COUNTS,
   COMPLETION_COUNTS,
   type Count,
   type Counts,
@@ -25,6 +27,8 @@ export type Place =
   | 'prompt details'
   | 'completion details'
   | 'server tools'
+  | 'cache writes'
+  | 'cost'
   | 'x_groq'
   | 'timings'
   | 'base_resp'
@@ -41,9 +45,18 @@ type AnswerKey =
   | 'x_groq'
   | 'timings'
   | 'base_resp'
-  | 'status_code';
+  | 'status_code'
+  | 'service_tier'
+  | 'service_tier_used';
 type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage';
-type UsageKey = Count | 'prompt details' | 'completion details' | 'server tools';
+type UsageKey =
+  | Count
+  | CostMember
+  | 'own key'
+  | 'prompt details'
+  | 'completion details'
+  | 'server tools'
+  | 'cache writes';
 type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
 
 const NO_KEYS = new KeyTable<Key>({});
@@ -58,6 +71,8 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     x_groq: 'x_groq',
     timings: 'timings',
     base_resp: 'base_resp',
+    service_tier: 'service_tier',
+    service_tier_used: 'service_tier_used', // Cerebras, of `auto`
   }),
   choices: NO_KEYS,
   choice: new KeyTable<Key>({
@@ -93,8 +108,20 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     completion_tokens_details: 'completion details',
     server_tool_use: 'server tools',
     server_tool_use_details: 'server tools',
+    cache_creation: 'cache writes',
+    cost: 'cost',
+    cost_details: 'cost',
+    cost_in_usd_ticks: 'ticks', // xAI
+    market_cost: 'market_cost', // Vercel
+    is_byok: 'own key', // OpenRouter
   }),
-  'prompt details': new KeyTable<Key>({ ...PROMPT_COUNTS }),
+  'prompt details': new KeyTable<Key>({
+    ...PROMPT_COUNTS,
+    cache_creation: 'cache writes',
+    cache_creation_token_details: 'cache writes', // LiteLLM
+  }),
+  'cache writes': new KeyTable<Key>({ ...CACHE_WRITE_COUNTS }),
+  cost: new KeyTable<Key>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
   'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
   'server tools': new KeyTable<Key>({ ...SERVER_TOOL_COUNTS }),
   x_groq: new KeyTable<Key>({ usage: 'usage' }),
@@ -125,6 +152,9 @@ export class ChunkReader implements JsonListener<Place> {
   finished = false;
   /** The first reason that was given. */
   finishReason: string | undefined;
+  #tier: string | undefined;
+  #tierUsed: string | undefined;
+  readonly #cost: ReportedCost | undefined;
   readonly #tally: UsageTally;
 
   #key: Key | undefined;
@@ -149,8 +179,19 @@ export class ChunkReader implements JsonListener<Place> {
   /** Characters delivered before it. */
   #charsBefore = 0;
 
-  constructor(dialect: UsageDialect | undefined, choices: number) {
+  constructor(dialect: UsageDialect | undefined, choices: number, costField: ReportedCostField | undefined) {
     this.#tally = new UsageTally(choices, dialect);
+    this.#cost = costField === undefined ? undefined : new ReportedCost(costField);
+  }
+
+  /** The service tier that served, as the provider names it; undefined where it doesn't. */
+  get serviceTier(): string | undefined {
+    return this.#tierUsed ?? this.#tier;
+  }
+
+  /** What the provider says that the answer costs, in pico-dollars. */
+  get reportedCost(): bigint | undefined {
+    return this.#cost?.read();
   }
 
   /** Completion tokens as the provider counted them last; 0 until it did. */
@@ -261,10 +302,16 @@ export class ChunkReader implements JsonListener<Place> {
         ) {
           return kind === 'object' ? this.#key : 'elsewhere';
         }
-        return this.#count(kind, token, true);
+        if (this.#key === 'cache writes') return kind === 'object' ? 'cache writes' : 'elsewhere';
+        return this.#costIn(kind, token) ?? this.#count(kind, token, true);
       case 'prompt details':
+        if (this.#key === 'cache writes') return kind === 'object' ? 'cache writes' : 'elsewhere';
+        return this.#count(kind, token, false);
+      case 'cost':
+        return this.#costIn(kind, token) ?? 'elsewhere';
       case 'completion details':
       case 'server tools':
+      case 'cache writes':
         return this.#count(kind, token, false);
       default:
         return 'elsewhere';
@@ -310,6 +357,12 @@ export class ChunkReader implements JsonListener<Place> {
         return kind === 'object' ? this.#beginUsage('timings') : 'elsewhere';
       case 'base_resp':
         return kind === 'object' ? 'base_resp' : 'elsewhere';
+      case 'service_tier':
+        this.#tier = tierIn(kind, token) ?? this.#tier;
+        return 'elsewhere';
+      case 'service_tier_used':
+        this.#tierUsed = tierIn(kind, token) ?? this.#tierUsed;
+        return 'elsewhere';
       case 'object':
         if (kind === 'string' && token.asciiChars === 5 && textOf(token) === 'error') this.#fail();
         return 'elsewhere';
@@ -341,6 +394,28 @@ export class ChunkReader implements JsonListener<Place> {
       default:
         return 'elsewhere';
     }
+  }
+
+  /** What is part of a cost; undefined for everything else. */
+  #costIn(kind: JsonKind, token: JsonToken): Place | undefined {
+    switch (this.#key) {
+      case 'own key':
+        if (this.#cost) this.#cost.ownKey = kind === 'true';
+        return 'elsewhere';
+      case 'cost':
+        if (kind === 'object') return this.#cost ? 'cost' : 'elsewhere';
+        break;
+      case 'total_cost':
+      case 'ticks':
+      case 'market_cost':
+      case 'upstream_cost':
+        break;
+      default:
+        return undefined;
+    }
+    if (this.#cost && (kind === 'number' || kind === 'string'))
+      this.#cost.add(this.#key, textOf(token) ?? '');
+    return 'elsewhere';
   }
 
   /** The chunk is that of an error, which nobody may take for usage alone. */
@@ -375,6 +450,21 @@ export class ChunkReader implements JsonListener<Place> {
         this.#timings = this.#counts;
     } else this.#choiceCounts = { ...this.#choiceCounts, ...this.#counts };
   }
+}
+
+/** Names of tiers that are read without making a string of each chunk's. */
+const TIERS = new KeyTable<string>({
+  default: 'default',
+  standard: 'standard',
+  on_demand: 'on_demand',
+  priority: 'priority',
+  flex: 'flex',
+});
+
+function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
+  if (kind !== 'string' || token.to === token.from) return undefined;
+  const known = TIERS.find(token);
+  return known?.exact ? known.role : textOf(token)?.slice(0, LONGEST_REASON);
 }
 
 /** As JavaScript has it: some servers send `error: ""` with every chunk. */

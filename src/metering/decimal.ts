@@ -8,14 +8,24 @@ const DECIMAL = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i;
  * @returns undefined for what isn't a decimal, 0 or more
  */
 export function shiftDecimal(text: string, places: number, decimals: number): string | undefined {
+  const scaled = scaledDecimal(text, places + decimals);
+  if (scaled === undefined) return undefined;
+  const padded = scaled.toString().padStart(decimals + 1, '0');
+  return withoutLastZeros(`${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`);
+}
+
+/**
+ * A decimal times ten to this power, as an integer; what is finer is rounded up. `('1.5e-7', 9)` is 150.
+ *
+ * @returns undefined for what isn't a decimal, 0 or more
+ */
+export function scaledDecimal(text: string, power: number): bigint | undefined {
   const parts = text.length <= 64 ? DECIMAL.exec(text) : null;
   if (!parts) return undefined;
   const [, whole = '0', part = '', exponent = '0'] = parts;
-  const shift = Number(exponent) - part.length + places + decimals;
+  const shift = Number(exponent) - part.length + power;
   const digits = BigInt(whole + part);
-  const scaled = shift >= 0 ? digits * 10n ** BigInt(shift) : ceilDivide(digits, 10n ** BigInt(-shift));
-  const padded = scaled.toString().padStart(decimals + 1, '0');
-  return withoutLastZeros(`${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`);
+  return shift >= 0 ? digits * 10n ** BigInt(shift) : ceilDivide(digits, 10n ** BigInt(-shift));
 }
 
 /** A decimal that has a point without the zeros that end it. */

@@ -55,7 +55,11 @@ export function combineMarkups(one: MarkupTerms, other: MarkupTerms): MarkupTerm
   return terms(one.numerator * other.numerator, one.denominator * other.denominator, one.fee + other.fee);
 }
 
-function parseFactor(given: unknown, option: string): [bigint, bigint] {
+/**
+ * @returns numerator and denominator
+ * @throws {TypeError} naming the factor that can't be right
+ */
+export function parseFactor(given: unknown, option: string): [bigint, bigint] {
   const parts = typeof given === 'string' ? /^(\d{1,4})(?:\.(\d{1,6}))?$/.exec(given) : null;
   const [, whole = '0', decimals = ''] = parts ?? [];
   const numerator = BigInt(whole + decimals);

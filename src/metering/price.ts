@@ -10,6 +10,8 @@ export interface Rates {
   readonly input: bigint;
   readonly cachedInput: bigint;
   readonly cacheWriteInput: bigint;
+  /** Of what is written for an hour; undefined where that isn't sold: then it is as any write. */
+  readonly cacheWriteHourInput: bigint | undefined;
   readonly audioInput: bigint;
   readonly imageInput: bigint;
   readonly output: bigint;
@@ -37,6 +39,10 @@ export interface Price extends BoundedRates {
   readonly request: NanoDollars;
   /** For each search of the Web. */
   readonly webSearch: NanoDollars;
+  /** Where the provider reports a cost, that is charged, with the markup; these prices bound it. */
+  readonly reported: boolean;
+  /** What a request costs that is served in another tier of the provider's, by the tier's name; none of them has any itself. */
+  readonly serviceTiers: ReadonlyMap<string, Price>;
   readonly markup: MarkupTerms;
   /** Names this price, markup included, in the journal: the same prices have the same name. */
   readonly version: string;
@@ -49,11 +55,15 @@ export interface PriceParts {
   readonly tiers: readonly (Rates & { readonly above: number })[];
   readonly request: NanoDollars;
   readonly webSearch: NanoDollars;
+  readonly reported?: boolean;
+  readonly serviceTiers?: ReadonlyMap<string, Price>;
 }
+
+const NO_SERVICE_TIERS: ReadonlyMap<string, Price> = new Map();
 
 /** @param markup - default: none */
 export function priceOf(
-  { rates, tiers, request, webSearch }: PriceParts,
+  { rates, tiers, request, webSearch, reported = false, serviceTiers = NO_SERVICE_TIERS }: PriceParts,
   markup: MarkupTerms = NO_MARKUP,
 ): Price {
   const parts = [
@@ -61,12 +71,15 @@ export function priceOf(
     ...tiers.map((tier) => `>${tier.above} ${namesOf(tier)}`),
     `${request} ${webSearch}`,
   ];
+  if (reported) parts.push('reported');
   if (markup !== NO_MARKUP) parts.push(markup.name);
   return {
     ...bounded(rates),
     tiers: tiers.map((tier) => ({ ...bounded(tier), above: tier.above })),
     request,
     webSearch,
+    reported,
+    serviceTiers,
     markup,
     version: hash('sha256', parts.join('; '), 'hex').slice(0, 12),
   };
@@ -75,14 +88,19 @@ export function priceOf(
 /** The same with something added to it; what is free stays free. */
 export function withMarkup(price: Price, markup: MarkupTerms): Price {
   if (price === FREE || markup.name === NO_MARKUP.name) return price;
-  const { tiers, request, webSearch } = price;
-  return priceOf({ rates: price, tiers, request, webSearch }, combineMarkups(price.markup, markup));
+  const { tiers, request, webSearch, reported } = price;
+  const serviceTiers = new Map(
+    [...price.serviceTiers].map(([name, tier]) => [name, withMarkup(tier, markup)]),
+  );
+  const parts = { rates: price, tiers, request, webSearch, reported, serviceTiers };
+  return priceOf(parts, combineMarkups(price.markup, markup));
 }
 
 const ZERO_RATES: Rates = {
   input: 0n,
   cachedInput: 0n,
   cacheWriteInput: 0n,
+  cacheWriteHourInput: undefined,
   audioInput: 0n,
   imageInput: 0n,
   output: 0n,
@@ -108,11 +126,13 @@ export function charge(usage: Usage, price: Price): NanoDollars {
   const rates = ratesFor(promptTokens, price);
   const words = completionTokens - audioCompletionTokens - imageCompletionTokens;
   const reasoning = Math.min(usage.reasoningTokens, words);
+  const hour = usage.cacheWriteHourTokens ?? 0;
   const pico =
     BigInt(promptTokens - cachedTokens - cacheWriteTokens - audioPromptTokens - imagePromptTokens) *
       rates.input +
     BigInt(cachedTokens) * rates.cachedInput +
-    BigInt(cacheWriteTokens) * rates.cacheWriteInput +
+    BigInt(cacheWriteTokens - hour) * rates.cacheWriteInput +
+    BigInt(hour) * (rates.cacheWriteHourInput ?? rates.cacheWriteInput) +
     BigInt(audioPromptTokens) * rates.audioInput +
     BigInt(imagePromptTokens) * rates.imageInput +
     BigInt(words - reasoning) * rates.output +
@@ -120,6 +140,24 @@ export function charge(usage: Usage, price: Price): NanoDollars {
     BigInt(audioCompletionTokens) * rates.audioOutput +
     BigInt(imageCompletionTokens) * rates.imageOutput;
   return total(pico, usage.webSearches, price);
+}
+
+/**
+ * What is charged for a cost that the provider reported: with the markup, and without the price's own fees, which it has in it.
+ *
+ * @param cost - in pico-dollars
+ */
+export function chargeReported(cost: bigint, { markup }: Price): NanoDollars {
+  return marked(cost, markup);
+}
+
+/** The same price for holds of what may be written to a cache for an hour. */
+export function withHourWrites(price: Price): Price {
+  const raised = <T extends BoundedRates>(rates: T): T => ({
+    ...rates,
+    inputAtMost: largest(rates.inputAtMost, rates.cacheWriteHourInput ?? 0n),
+  });
+  return { ...raised(price), tiers: price.tiers.map(raised) };
 }
 
 /** The most that a request can cost: a prompt of up to so many tokens, in the dearest tier that it can reach. */
@@ -198,19 +236,24 @@ export function ratesFor(promptTokens: number, price: Price): Rates {
 
 /** Pico-dollars of tokens with fees and markup, in nano-dollars, rounded up. */
 function total(pico: bigint, webSearches: number, { request, webSearch, markup }: Price): NanoDollars {
-  const sum = pico + (request + BigInt(webSearches) * webSearch) * 1000n;
-  if (markup === NO_MARKUP) return (sum + 999n) / 1000n;
+  return marked(pico + (request + BigInt(webSearches) * webSearch) * 1000n, markup);
+}
+
+/** Pico-dollars with a markup, in nano-dollars, rounded up. */
+function marked(pico: bigint, markup: MarkupTerms): NanoDollars {
+  if (markup === NO_MARKUP) return (pico + 999n) / 1000n;
   const divisor = 1000n * markup.denominator;
-  return (sum * markup.numerator + divisor - 1n) / divisor + markup.fee;
+  return (pico * markup.numerator + divisor - 1n) / divisor + markup.fee;
 }
 
 function bounded(rates: Rates): BoundedRates {
-  const { input, cachedInput, cacheWriteInput, audioInput, imageInput } = rates;
+  const { input, cachedInput, cacheWriteInput, cacheWriteHourInput, audioInput, imageInput } = rates;
   const { output, reasoningOutput, audioOutput, imageOutput } = rates;
   return {
     input,
     cachedInput,
     cacheWriteInput,
+    cacheWriteHourInput,
     audioInput,
     imageInput,
     output,
@@ -226,7 +269,9 @@ function namesOf(rates: Rates): string {
   const { input, cachedInput, cacheWriteInput, audioInput, imageInput } = rates;
   const { output, reasoningOutput, audioOutput, imageOutput } = rates;
   const all = [input, cachedInput, cacheWriteInput, audioInput, imageInput, output];
-  return [...all, reasoningOutput, audioOutput, imageOutput].join(' ');
+  const { cacheWriteHourInput } = rates;
+  const hour = cacheWriteHourInput === undefined ? [] : [`hour ${cacheWriteHourInput}`];
+  return [...all, reasoningOutput, audioOutput, imageOutput, ...hour].join(' ');
 }
 
 function largest(...amounts: readonly bigint[]): bigint {

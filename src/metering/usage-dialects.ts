@@ -4,6 +4,8 @@ export interface Usage {
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
+  /** Of those, what was written for an hour; undefined where the provider doesn't tell. */
+  readonly cacheWriteHourTokens?: number;
   readonly audioPromptTokens: number;
   readonly imagePromptTokens: number;
   /** All of the output; the next three are parts of it. */
@@ -56,9 +58,12 @@ export function usageAtMost(
     output -= fits;
     return fits;
   };
+  const cacheWriteTokens = ofPrompt(usage.cacheWriteTokens);
+  const hour = usage.cacheWriteHourTokens;
   return {
     promptTokens: prompt,
-    cacheWriteTokens: ofPrompt(usage.cacheWriteTokens),
+    cacheWriteTokens,
+    ...(hour !== undefined && { cacheWriteHourTokens: Math.min(hour, cacheWriteTokens) }),
     audioPromptTokens: ofPrompt(usage.audioPromptTokens),
     imagePromptTokens: ofPrompt(usage.imagePromptTokens),
     cachedTokens: ofPrompt(usage.cachedTokens),
@@ -95,6 +100,7 @@ export type Count =
   | 'total'
   | 'cached'
   | 'cacheWrite'
+  | 'cacheWriteHour'
   | 'audioPrompt'
   | 'imagePrompt'
   | 'citations'
@@ -141,6 +147,11 @@ export const PROMPT_COUNTS: Readonly<Record<string, Count>> = {
   cache_creation_input_tokens: 'cacheWrite', // Qwen
   audio_tokens: 'audioPrompt',
   image_tokens: 'imagePrompt', // OpenAI, xAI
+};
+
+/** Members of Anthropic's `usage.cache_creation`, and of what LiteLLM makes of it. */
+export const CACHE_WRITE_COUNTS: Readonly<Record<string, Count>> = {
+  ephemeral_1h_input_tokens: 'cacheWriteHour',
 };
 
 /** Members of `usage.completion_tokens_details`. */
@@ -266,7 +277,7 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
   if (prompt === undefined || completion === undefined) return undefined;
 
   const cached = counts.cached ?? cacheRead ?? 0;
-  const cacheWrite = counts.cacheWrite ?? cacheCreated ?? 0;
+  const cacheWrite = counts.cacheWrite ?? cacheCreated ?? counts.cacheWriteHour ?? 0;
   const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
   /** What the total has and neither of the two. */
   let beside = total === undefined ? 0 : Math.max(0, total - prompt - completion);
@@ -291,6 +302,9 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
     promptTokens: prompt,
     cachedTokens,
     cacheWriteTokens,
+    ...(counts.cacheWriteHour !== undefined && {
+      cacheWriteHourTokens: Math.min(counts.cacheWriteHour, cacheWriteTokens),
+    }),
     audioPromptTokens,
     imagePromptTokens: Math.min(imagePrompt, fresh),
     completionTokens: completion,

@@ -2,6 +2,7 @@ import { JsonError, JsonScanner } from '../json/scanner.ts';
 import { ChunkReader, type Place } from './chunk-reader.ts';
 import type { DeliveredText } from './estimate.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
+import type { ReportedCostField } from './reported-cost.ts';
 import type { Usage, UsageDialect } from './usage-dialects.ts';
 
 /** An event of a stream that is over, by indices of the chunk that is being written. */
@@ -43,9 +44,10 @@ export class UsageMeter {
   /**
    * @param dialect - of the provider, where its numbers alone don't show it
    * @param choices - how many answers were asked for: what others are said to have used is not summed
+   * @param costField - where it reports a cost that is to be read
    */
-  constructor(dialect?: UsageDialect, choices: number = MOST_CHOICES) {
-    this.#reader = new ChunkReader(dialect, choices);
+  constructor(dialect?: UsageDialect, choices: number = MOST_CHOICES, costField?: ReportedCostField) {
+    this.#reader = new ChunkReader(dialect, choices, costField);
     this.#json = new JsonScanner('document', this.#reader);
   }
 
@@ -66,6 +68,16 @@ export class UsageMeter {
   /** What the provider said was used; undefined when it did not, or not in numbers that can be. */
   get usage(): Usage | undefined {
     return this.#reader.usage();
+  }
+
+  /** The service tier that served, as the provider names it; undefined where it doesn't. */
+  get serviceTier(): string | undefined {
+    return this.#reader.serviceTier;
+  }
+
+  /** What the provider says that the answer costs, in pico-dollars; undefined where that isn't read, or not told. */
+  get reportedCost(): bigint | undefined {
+    return this.#reader.reportedCost;
   }
 
   /** The answer's text so far, in characters. */

@@ -5,6 +5,7 @@ import type { Price } from '../metering/price.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { checkRecord, type Settings, wrong } from '../settings.ts';
+import type { AskedApart } from './asked-apart.ts';
 import type { TargetRules } from './body-rules.ts';
 import { withCallerMarkup } from './caller-markup.ts';
 import { isShutDown, type Lifecycle } from './lifecycle.ts';
@@ -68,6 +69,10 @@ export interface Target {
   readonly usesOwnKey: boolean;
   /** What the provider bills; undefined when nobody said. */
   readonly cost: Price | undefined;
+  /** The cost is what the provider reports, where it does. */
+  readonly reportsCost: boolean;
+  /** What a request asks of it that has a price of its own; undefined for all others. */
+  readonly asked?: AskedApart;
   /** Its share of the requests, where targets are chosen by weight. */
   readonly weight: number;
   readonly output: TargetOutput;

@@ -2,7 +2,7 @@ import type { DiscoveryOptions, ProviderOptions } from '../options/provider-opti
 import { checkRecord, milliseconds, positiveInteger, wrong } from '../settings.ts';
 import type { ModelOptions } from '../options/model-options.ts';
 import { parseMarkup } from '../metering/markup.ts';
-import { parsePricing } from '../metering/pricing.ts';
+import { parsePricing, type Pricing, type ReportedPricing } from '../metering/pricing.ts';
 import type { Model } from './catalog.ts';
 import type { ListedModel } from './listed-models.ts';
 import type { Provider } from './providers.ts';
@@ -117,7 +117,13 @@ function optionsOf(
   const window = listed.contextWindow ?? contextWindow;
   const most = listed.maxOutputTokens ?? maxOutputTokens ?? window;
   return {
-    targets: [{ provider: provider.name, model: listed.id, ...(listed.pricing && { cost: listed.pricing }) }],
+    targets: [
+      {
+        provider: provider.name,
+        model: listed.id,
+        ...(listed.pricing && { cost: costOf(provider, listed.pricing) }),
+      },
+    ],
     pricing,
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
@@ -130,6 +136,11 @@ function optionsOf(
     ...(inputModalities && { inputModalities }),
     ...(supportedParameters && { supportedParameters }),
   };
+}
+
+/** What it lists, unless its answers say what they cost. */
+function costOf({ reportsAllCost }: Provider, listed: Pricing): Pricing | ReportedPricing {
+  return reportsAllCost ? { reported: true, ceiling: listed } : listed;
 }
 
 function fits(id: string, pattern: string): boolean {

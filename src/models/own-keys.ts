@@ -21,7 +21,7 @@ const variants = new WeakMap<Target, Target>();
 function variantOf(target: Target): Target {
   let variant = variants.get(target);
   if (!variant) {
-    variant = { ...target, price: target.ownKeyPrice, cost: FREE, usesOwnKey: true };
+    variant = { ...target, price: target.ownKeyPrice, cost: FREE, reportsCost: false, usesOwnKey: true };
     variants.set(target, variant);
   }
   return variant;

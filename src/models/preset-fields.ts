@@ -1,6 +1,7 @@
+import type { ReportedCostField } from '../metering/reported-cost.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 
-/** What the server of a preset reads in a request that decides what an answer can cost. */
+/** What the server of a preset reads in a request, and tells in an answer, that decides what an answer can cost. */
 export interface PresetFields {
   /** The output limits that it obeys; the first is the one to insert. A limit in the other field is ignored or refused. */
   readonly limits: readonly [OutputLimitField, ...OutputLimitField[]];
@@ -15,8 +16,22 @@ export interface PresetFields {
    * both are taken out unless the option `answer` says otherwise. Counts of tokens and what the client asked for are none of them.
    */
   readonly shows?: { readonly cost?: readonly string[]; readonly supplier?: readonly string[] };
+  /** Its service tiers, where it has any. */
+  readonly serviceTiers?: PresetTiers;
+  /** Where it reports what it bills; undefined where it doesn't. */
+  readonly reportedCost?: ReportedCostField;
+  /** What it reports is all that it bills, for models whose `cost` isn't given. */
+  readonly reportsAllCost?: true;
   /** Where that was read. */
   readonly source: string;
+}
+
+/** Service tiers: what `service_tier` of a request can ask for. */
+export interface PresetTiers {
+  /** Those that are billed at prices of their own. */
+  readonly sold: readonly string[];
+  /** Its names of the plain one, beside `default` and `standard`. */
+  readonly plain?: readonly string[];
 }
 
 /** GPT-4o mini counts 2,833 tokens and 5,667 for each of up to 8 tiles; GPT-5.4 takes up to 10,000 patches. */
@@ -43,12 +58,14 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   anthropic: {
     limits: ['max_tokens', 'max_completion_tokens'],
     imageTokens: ANTHROPIC_IMAGES,
+    serviceTiers: { sold: [], plain: ['standard_only'] },
     source: 'docs.claude.com: OpenAI SDK compatibility, Vision',
   },
   azure: {
     limits: ['max_completion_tokens', 'max_tokens'],
     imageTokens: OPENAI_IMAGES,
     shows: { supplier: AZURE_FILTERS },
+    serviceTiers: { sold: ['priority'] },
     source: 'learn.microsoft.com: Azure OpenAI reference',
   },
   'azure-deployments': {
@@ -56,18 +73,21 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     // A deployment may have any name.
     imageTokens: { '': 48_169 },
     shows: { supplier: AZURE_FILTERS },
+    serviceTiers: { sold: ['priority'] },
     source: 'learn.microsoft.com: Azure OpenAI reference',
   },
   bedrock: {
     limits: ['max_completion_tokens', 'max_tokens'],
     others: ['max_gen_len', 'max_tokens_to_sample'],
     imageTokens: OPEN_IMAGES,
+    serviceTiers: { sold: ['priority', 'flex', 'reserved'] },
     source: 'docs.aws.amazon.com: Bedrock, OpenAI models; the other names: its native models',
   },
   cerebras: {
     limits: ['max_completion_tokens', 'max_tokens'],
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['system_fingerprint', 'time_info'] },
+    serviceTiers: { sold: ['priority', 'flex'] },
     source: 'github.com/Cerebras/cerebras-cloud-sdk-node',
   },
   cloudflare: {
@@ -91,12 +111,15 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens', 'max_completion_tokens'],
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['perf_metrics'] },
+    // An answer never tells; it takes every other name for the plain one.
+    serviceTiers: { sold: ['priority'], plain: ['flex'] },
     source: 'github.com/fw-ai-external/python-sdk',
   },
   gemini: {
     limits: ['max_tokens', 'max_completion_tokens'],
     others: ['max_output_tokens', 'maxOutputTokens', 'candidate_count', 'candidateCount'],
     imageTokens: GOOGLE_IMAGES,
+    serviceTiers: { sold: ['priority', 'flex'] },
     source: 'ai.google.dev: OpenAI compatibility, Media resolution; the other names: its native API',
   },
   groq: {
@@ -115,6 +138,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
         'choices[].delta.executed_tools',
       ],
     },
+    serviceTiers: { sold: ['performance', 'flex'], plain: ['on_demand'] },
     source: 'github.com/groq/groq-typescript',
   },
   huggingface: {
@@ -142,6 +166,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   mistral: {
     limits: ['max_tokens'],
     imageTokens: { '': 4160 },
+    serviceTiers: { sold: ['priority'] },
     source: 'github.com/mistralai/client-ts; docs.mistral.ai: Vision',
   },
   moonshot: {
@@ -167,6 +192,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     others: ['max_output_tokens', 'best_of'],
     imageTokens: OPENAI_IMAGES,
     shows: { supplier: ['system_fingerprint'] },
+    serviceTiers: { sold: ['priority', 'flex', 'scale'] },
     source: 'platform.openai.com: Chat, Images and vision; the other names: Responses and Completions',
   },
   openrouter: {
@@ -185,6 +211,9 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
         'error.metadata.raw',
       ],
     },
+    serviceTiers: { sold: ['priority', 'flex'] },
+    reportedCost: 'cost',
+    reportsAllCost: true,
     source: 'github.com/OpenRouterTeam/typescript-sdk; the other name: its Responses',
   },
   perplexity: {
@@ -192,6 +221,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     others: ['best_of', 'max_output_tokens'],
     imageTokens: OPEN_IMAGES,
     shows: { cost: ['usage.cost'] },
+    reportedCost: 'cost.total_cost',
     source: 'github.com/perplexityai/perplexity-node: src/generated/api.ts; max_output_tokens: its Responses',
   },
   qwen: {
@@ -235,6 +265,9 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
       cost: ['usage.cost', 'usage.market_cost', 'usage.cost_details', 'usage.is_byok', ...VERCEL_ROUTING],
       supplier: ['generationId', ...VERCEL_ROUTING],
     },
+    serviceTiers: { sold: ['priority', 'flex'] },
+    reportedCost: 'cost',
+    reportsAllCost: true,
     source: 'vercel.com/docs/ai-gateway: OpenAI-compatible API; the other names: the AI SDK and Responses',
   },
   vertex: {
@@ -258,6 +291,8 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     others: ['max_output_tokens'],
     imageTokens: { '': 1792 },
     shows: { cost: ['usage.cost_in_usd_ticks'] },
+    serviceTiers: { sold: ['priority'] },
+    reportedCost: 'cost_in_usd_ticks',
     source: 'docs.x.ai: REST reference, Image understanding; github.com/xai-org/xai-proto',
   },
   zhipu: {

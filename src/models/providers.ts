@@ -33,6 +33,12 @@ export interface Provider extends Address {
   readonly outputLimits: OutputLimits;
   /** The most tokens of an image, by how the model's name there begins; undefined where it isn't known. */
   readonly imageTokens: PresetFields['imageTokens'] | undefined;
+  /** Its service tiers; undefined where none are known of. */
+  readonly serviceTiers: PresetFields['serviceTiers'];
+  /** Where it reports what it bills; undefined where it is known not to. */
+  readonly reportedCost: PresetFields['reportedCost'];
+  /** What it reports is the cost of models for which none is given. */
+  readonly reportsAllCost: boolean;
   /** Undefined where it depends on the target. */
   readonly onClientGone: OnClientGone | undefined;
   /** Undefined where it has to be learned. */
@@ -126,6 +132,10 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     ...resolveBehavior({ ...preset, ...given }, option),
     outputLimits,
     imageTokens: fields?.imageTokens,
+    serviceTiers: fields?.serviceTiers,
+    // OpenRouter's name for it, which others have taken on.
+    reportedCost: fields ? fields.reportedCost : 'cost',
+    reportsAllCost: fields?.reportsAllCost === true,
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
     timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
     bodyRules: resolveBodyRules(given.body, outputLimits, `${option}.body`),

@@ -1,7 +1,7 @@
 import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimate.ts';
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
-import { parsePricing } from '../metering/pricing.ts';
+import { parsePricing, type Pricing, type ReportedPricing, type TiersBeside } from '../metering/pricing.ts';
 import type {
   CatalogEntry,
   Choice,
@@ -26,6 +26,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   targets: true,
   choice: true,
   pricing: true,
+  serviceTiers: true,
   markup: true,
   ownKeyPricing: true,
   contextWindow: true,
@@ -98,7 +99,7 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
   if (!place) throw new TypeError(`${option}.targets must name at least one target`);
 
   const pricer = new Pricer(surroundings, given.markup, option);
-  const price = pricer.price(given.pricing, place, `${option}.pricing`);
+  const price = pricer.ofModel(given, place, option);
   const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
   const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
   const contextWindow = given.contextWindow ?? known?.contextWindow;
@@ -189,7 +190,7 @@ function resolveTarget(
     price,
     ownKeyPrice: ownKeyPrice ?? ofModel.ownKeyPrice ?? price,
     usesOwnKey: false,
-    cost: given.cost === undefined ? undefined : pricer.cost(given.cost, place, `${option}.cost`),
+    ...pricer.costOf(place),
     weight: weightOf(given.weight, `${option}.weight`),
     output,
     body: resolveTargetRules(provider, given.body, `${option}.body`),
@@ -209,16 +210,39 @@ class Pricer {
   }
 
   price(given: PricingOption, place: Place, option: string): Price {
-    return withMarkup(this.cost(given, place, option), this.#markup);
+    return withMarkup(this.#parse(given, place, option), this.#markup);
   }
 
   optional(given: PricingOption | undefined, place: Place, option: string): Price | undefined {
     return given === undefined ? undefined : this.price(given, place, option);
   }
 
-  /** Without markup. */
-  cost(given: PricingOption, place: Place, option: string): Price {
-    return parsePricing(given === 'catalog' ? this.entry(place, option).pricing : given, option);
+  /** The model's own, with the tiers that stand beside it. */
+  ofModel({ pricing, serviceTiers }: ModelOptions, place: Place, option: string): Price {
+    const beside = serviceTiers && { serviceTiers, option: `${option}.serviceTiers` };
+    return withMarkup(this.#parse(pricing, place, `${option}.pricing`, beside), this.#markup);
+  }
+
+  /** What the provider bills, by prices or by its own report. */
+  costOf(place: Place): Pick<Target, 'cost' | 'reportsCost'> {
+    const { given, provider } = place;
+    const option = `${place.option}.cost`;
+    if (given.cost === undefined) return { cost: undefined, reportsCost: provider.reportsAllCost };
+    if (given.cost === 'reported') {
+      assertReports(provider, option);
+      return { cost: undefined, reportsCost: true };
+    }
+    const cost = this.#parse(given.cost, place, option);
+    return { cost, reportsCost: cost.reported };
+  }
+
+  #parse(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {
+    if (given === 'catalog') return parsePricing(this.entry(place, option).pricing, option, beside);
+    if (!isReported(given)) return parsePricing(given, option, beside);
+    assertReports(place.provider, option);
+    const { ceiling } = given;
+    const prices = ceiling === 'catalog' ? this.entry(place, `${option}.ceiling`).pricing : ceiling;
+    return parsePricing({ ...given, ceiling: prices }, option, beside);
   }
 
   entry({ provider, given }: Place, option: string): CatalogEntry {
@@ -234,6 +258,19 @@ class Pricer {
       `${option} is 'catalog', which has no price of ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
     );
   }
+}
+
+function isReported(
+  given: PricingOption,
+): given is Omit<ReportedPricing, 'ceiling'> & { readonly ceiling: Pricing | 'catalog' } {
+  return typeof given === 'object' && given !== null && 'reported' in given;
+}
+
+function assertReports({ name, preset, reportedCost }: Provider, option: string): void {
+  if (reportedCost !== undefined) return;
+  throw new TypeError(
+    `${option} is what the provider reports, and ${JSON.stringify(name)} (${String(preset)}) reports no cost: give { input, output }`,
+  );
 }
 
 /** How a catalog is asked for the price of a model at a provider. */

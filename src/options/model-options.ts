@@ -1,11 +1,19 @@
 import type { TokenBudgets } from '../metering/estimate.ts';
 import type { Markup } from '../metering/markup.ts';
-import type { Pricing } from '../metering/pricing.ts';
+import type { Pricing, ReportedPricing, ServiceTiersPricing } from '../metering/pricing.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
 
-/** A price, or where it is kept: `'catalog'` asks the router's option `prices`. */
-export type PricingOption = Pricing | 'free' | 'catalog';
+/**
+ * A price, or where it is kept: `'catalog'` asks the router's option `prices`. `{ reported: true, ceiling }` is what the provider
+ * reports as its cost, held for by the ceiling.
+ */
+export type PricingOption =
+  | Pricing
+  | 'free'
+  | 'catalog'
+  | ReportedPricing
+  | { readonly reported: true; readonly ceiling: 'catalog' };
 
 export interface ModelOptions {
   /**
@@ -26,6 +34,13 @@ export interface ModelOptions {
    * price must say `'free'`.
    */
   readonly pricing: PricingOption;
+  /**
+   * Prices of the provider's service tiers, by their names: `{ priority: { factor: '2' } }`. The same as in `pricing`, where a
+   * catalog's can't have them. A request for a tier that has no price is refused.
+   *
+   * @default none
+   */
+  readonly serviceTiers?: ServiceTiersPricing;
   /** Added to every price of this model that a client pays, beside the router's own `markup`. */
   readonly markup?: Markup;
   /**
@@ -123,8 +138,12 @@ export interface TargetOptions {
   readonly pricing?: PricingOption;
   /** What it pays when its own key was used here, instead of the model's `ownKeyPricing`. */
   readonly ownKeyPricing?: PricingOption;
-  /** What the provider bills; told in the journal and in `onSettled`. */
-  readonly cost?: PricingOption;
+  /**
+   * What the provider bills; told in the journal and in `onSettled`. `'reported'`: what it says in its answers.
+   *
+   * @default 'reported' for the presets `openrouter` and `vercel`, else not known
+   */
+  readonly cost?: PricingOption | 'reported';
   /**
    * Its share of the requests, where the model's `choice` is `weighted`.
    *

@@ -1,4 +1,5 @@
 import { worstCase, type Quote } from '../metering/estimate.ts';
+import { pricesOfTier } from '../metering/service-tiers.ts';
 import type { Model, Target } from '../models/catalog.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { Health } from './health.ts';
@@ -51,7 +52,11 @@ function byChoice(
   // Efraimidis and Spirakis: of exponential times by weight, the soonest first, is a draw without replacement.
   if (choice === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
   if (choice === 'cheapest') {
-    return ascending(targets, ({ cost, price }) => Number(worstCase(quote, cost ?? price)));
+    return ascending(targets, ({ cost, price, asked }) => {
+      const own = cost ?? price;
+      const [first = own, ...others] = pricesOfTier(own, asked?.serviceTier);
+      return Math.max(...[first, ...others].map((each) => Number(worstCase(quote, each))));
+    });
   }
   const byLoad = ascending(targets, (target) => health.of(target).load(now));
   const two = ascending(targets, () => random()).slice(0, 2);
