@@ -16,7 +16,14 @@ import { windowEnd } from './ledger/books/key-limits.ts';
 import type { KeyLimits, KeyRates } from './ledger/keys.ts';
 import type { AdmitResult } from './ledger/ledger.ts';
 import { formatUsd, type NanoDollars } from './ledger/money.ts';
-import { affordableOutputTokens, quoteFor, type Quote, withSearches } from './metering/estimate.ts';
+import {
+  affordableOutputTokens,
+  type PromptSize,
+  quoteFor,
+  type Quote,
+  withSearches,
+} from './metering/estimate.ts';
+import { type AskedFeature, feesAtMost } from './metering/server-tools.ts';
 import type { Model, Target } from './models/catalog.ts';
 import type { OutputLimits } from './models/providers.ts';
 import type { OutputLimitField } from './options/provider-options.ts';
@@ -29,10 +36,11 @@ const FREE_OUTPUT_TOKENS = 131_072;
 export function quoteRequest(request: ChatRequest, model: Model): Quote {
   const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
   const given = givenLimit(request);
+  const { features } = request;
   const isObeyed = model.targets.every(({ provider }) => obeysLimit(request, provider.outputLimits));
   const asked = isObeyed ? given || most : most;
   return quoteFor({
-    size: request.size,
+    size: sizeOf(request),
     budgets: model.tokenBudgets,
     bounds: model.mediaBounds,
     contextWindow: model.contextWindow,
@@ -41,8 +49,37 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     n: request.n,
     webSearches: model.webSearches,
     webSearchesNeeded: model.webSearchesNeeded,
+    ...(features.length > 0 && {
+      features,
+      fees: model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n),
+    }),
     prices: model.prices,
   });
+}
+
+/** What a provider's tool finds comes into the prompt: it is held for as a file that is somewhere else. */
+function sizeOf({ size, features }: ChatRequest): PromptSize {
+  const finds = features.some(({ kind, name }) => kind === 'tool' || FINDS.has(name));
+  return finds ? { ...size, files: size.files + 1, linkedFiles: size.linkedFiles + 1 } : size;
+}
+
+/** Fields that ask for such tools. */
+const FINDS: ReadonlySet<string> = new Set([
+  'enable_search',
+  'enable_code_interpreter',
+  'web_search',
+  'data_sources',
+  'connectors',
+  'mcp_servers',
+  'google.tools',
+]);
+
+function feesAt(target: Target, features: readonly AskedFeature[]): NanoDollars {
+  return target.usesOwnKey ? 0n : feesAtMost(features, target.serverTools);
+}
+
+function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a > b ? a : b;
 }
 
 /** Servers differ on which of the two counts where both are given: the larger one is held for. 0 without any. */

@@ -32,6 +32,7 @@ import { type CallerMarkups, withCallerMarkup } from './models/caller-markup.ts'
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
 import type { PerTarget } from './models/per-target.ts';
+import { assertPriced } from './models/server-tools.ts';
 import type { ModelPatterns } from './options/model-patterns.ts';
 import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
@@ -263,6 +264,7 @@ function askFor(
   const [first, ...fallbacks] = found;
   const models = [priced(first), ...fallbacks.map(priced)] as const;
   const model = combined(models);
+  assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
   return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), ownKey };
 }

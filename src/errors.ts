@@ -31,6 +31,7 @@ export class InvalidRequestError extends RouterError {
     | 'missing_required_parameter'
     | 'ambiguous_parameter'
     | 'unsupported_parameter'
+    | 'unpriced_feature'
     | 'truncated_body'
     | 'provider_not_found'
     | 'provider_not_available'

@@ -3,6 +3,7 @@ import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from './metering/estimate.ts';
 import { charge } from './metering/price.ts';
+import { feesOf } from './metering/server-tools.ts';
 import { textUsage, type Usage, usageAtMost } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
 import type { Target } from './models/catalog.ts';
@@ -106,12 +107,13 @@ function consumed(
     const output = seen > 0 || left ? correction.output(account, seen) : 0;
     return textUsage(correction.prompt(account, quote.promptTokens), output);
   };
-  if (!answer) return left ? atMost(held, priced(estimate(0), target, 'estimated')) : undefined;
+  const told = answer?.meter.usage;
+  const usage = told && plausiblePart(told, quote);
+  const priced = pricing(target, quote, usage);
+  if (!answer) return left ? atMost(held, priced(estimate(0), 'estimated')) : undefined;
 
   const { meter, delivered } = answer;
-  const told = meter.usage;
-  const usage = told && plausiblePart(told, quote);
-  if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream');
+  if (!isSuccess(answer.status)) return usage && priced(usage, 'upstream');
 
   const seen = outputTokensEstimate(meter.delivered);
   // Counts from the middle of an answer may lag behind what was delivered since.
@@ -123,11 +125,11 @@ function consumed(
   }
   const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
   const source = usage && !lags ? 'upstream' : 'estimated';
-  const consumption = priced(counted ?? estimate(seen), target, source);
+  const consumption = priced(counted ?? estimate(seen), source);
   if (delivered) {
     const tokens = Math.max(correction.output(account, delivered.estimated), delivered.told);
     return atMost(held, {
-      ...priced(shortened(consumption.usage, tokens), target, 'estimated'),
+      ...priced(shortened(consumption.usage, tokens), 'estimated'),
       cost: consumption.cost,
     });
   }
@@ -156,13 +158,19 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function priced(usage: Usage, target: Target, source: Consumption['source']): Consumption {
-  return {
+/** @param told - by the provider: it counts searches, whatever is charged for tokens */
+function pricing(
+  { price, cost, serverTools, usesOwnKey }: Target,
+  { features = [] }: Quote,
+  told: Usage | undefined,
+): (usage: Usage, source: Consumption['source']) => Consumption {
+  const fees = usesOwnKey ? 0n : feesOf(features, serverTools, told, price);
+  return (usage, source) => ({
     usage,
     source,
-    charge: charge(usage, target.price),
-    cost: target.cost && charge(usage, target.cost),
-  };
+    charge: charge(usage, price, fees),
+    cost: cost && charge(usage, cost),
+  });
 }
 
 function atMost(held: NanoDollars, consumption: Consumption): Consumption {

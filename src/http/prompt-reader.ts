@@ -1,11 +1,13 @@
 import type { PromptSize } from '../metering/estimate.ts';
-import { headOf, type JsonKind, type JsonToken } from '../json/token.ts';
+import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
+import type { AskedFeatures } from './asked-features.ts';
 
 /** What of a request a value is directly in; the prompt is counted by it. */
 export type PromptPlace =
   | 'messages'
   | 'message'
+  | 'message audio'
   | 'content'
   | 'part'
   | 'link'
@@ -26,14 +28,19 @@ type Member =
   | 'url'
   | 'data'
   | 'file_data'
-  | 'reference';
+  | 'reference'
+  | 'file_id'
+  | 'role'
+  | 'message audio';
 
 const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
-  message: new KeyTable<Member>({ content: 'content' }),
+  message: new KeyTable<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
+  'message audio': new KeyTable<Member>({ id: 'file_id' }),
   part: new KeyTable<Member>({
     image_url: 'link',
     input_audio: 'audio',
     file: 'file',
+    file_id: 'file_id',
     text: 'text',
     // Of other providers; they weigh as much as files do.
     audio_url: 'link',
@@ -44,11 +51,14 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
     // Of Qwen: a video as a list of images.
     video: 'frames',
   }),
-  link: new KeyTable<Member>({ url: 'url' }),
-  'unknown part': new KeyTable<Member>({ text: 'text' }),
+  link: new KeyTable<Member>({ url: 'url', file_id: 'file_id' }),
+  'unknown part': new KeyTable<Member>({ text: 'text', file_id: 'file_id' }),
   audio: new KeyTable<Member>({ data: 'data' }),
-  file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'reference', file_url: 'reference' }),
+  file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
+
+/** Parts of content that some providers bill by the page or by the call. */
+const BILLED_PARTS: ReadonlySet<string> = new Set(['file', 'document_url']);
 
 /**
  * Sizes up the prompt of a request, value by value.
@@ -73,19 +83,28 @@ export class PromptReader {
     toolLists: 0,
   };
 
+  readonly #asked: AskedFeatures;
   /** The last key, if it means something where it is. */
   #member: Member | undefined;
+  #part = '';
   #isImage = false;
   /** Where the current file is, as far as its members were read. */
   #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
   /** How things stood where the current schema began. */
   #schema = { start: 0, spaces: 0, stringBytes: 0 };
 
+  constructor(asked: AskedFeatures) {
+    this.#asked = asked;
+  }
+
   key(within: PromptPlace, token: JsonToken): void {
     this.countText(token);
     const match = KEYS[within]?.find(token);
     this.#member = match?.role;
-    if (within === 'part') this.#isImage = match?.name === 'image_url';
+    if (within === 'part') {
+      this.#part = match?.name ?? '';
+      this.#isImage = this.#part === 'image_url';
+    }
   }
 
   /** Where the members or elements of the value are, if it has any. */
@@ -97,6 +116,11 @@ export class PromptReader {
         break;
       case 'message':
         if (kind === 'array' && this.#member === 'content') return 'content';
+        if (kind === 'object' && this.#member === 'message audio') return 'message audio';
+        if (kind === 'string') this.#lookAtMessage(token);
+        break;
+      case 'message audio':
+        if (kind === 'string' && this.#member === 'file_id') this.#isOfAccount();
         break;
       case 'content':
         if (kind === 'object') return 'part';
@@ -104,15 +128,21 @@ export class PromptReader {
       case 'part':
         return this.#memberOfPart(this.#member, kind, token);
       case 'frames':
-        if (kind === 'string') this.size.images++;
-        if (kind === 'string' && isUrl(token)) return 'elsewhere';
+        if (kind !== 'string') break;
+        this.size.images++;
+        this.#lookAtAddress(token);
+        if (isUrl(token)) return 'elsewhere';
         break;
       case 'unknown part':
         if (kind === 'object' || kind === 'array') return 'unknown part';
-        if (kind === 'string' && this.#member !== 'text' && isAddress(token)) this.#link();
+        if (kind !== 'string' || this.#member === 'text') break;
+        if (this.#member === 'file_id') this.#isOfAccount();
+        this.#lookAtAddress(token);
+        if (isAddress(token)) this.#link();
         break;
       case 'audio':
         if (kind === 'string' && this.#member === 'data') {
+          this.#lookAtAddress(token);
           this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
         }
@@ -120,7 +150,9 @@ export class PromptReader {
       case 'link':
       case 'file':
         if (kind !== 'string' || this.#member === undefined) break;
-        if (this.#member === 'reference') this.#refer();
+        if (this.#member === 'file_id') this.#isOfAccount();
+        else this.#lookAtAddress(token);
+        if (this.#member === 'reference' || this.#member === 'file_id') this.#refer();
         else if (isUrl(token)) {
           this.#address(token);
           return 'elsewhere';
@@ -155,6 +187,14 @@ export class PromptReader {
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
   #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPlace {
     if (member === 'frames' && kind === 'array') return 'frames';
+    if (kind === 'string') {
+      if (member === 'file_id') this.#isOfAccount();
+      else if (member === 'text') this.#lookAtText(token);
+      else this.#lookAtAddress(token);
+    }
+    if (kind !== 'null' && BILLED_PARTS.has(this.#part)) {
+      this.#asked.add(this.#part, 'part', `messages[${this.size.messages - 1}].content`);
+    }
     if (member === undefined || member === 'text' || member === 'frames') {
       if (kind === 'string') {
         if (member !== 'text' && isAddress(token)) this.#link();
@@ -174,6 +214,33 @@ export class PromptReader {
       else this.countText(token);
     }
     return 'elsewhere';
+  }
+
+  /** Moonshot keeps prompts as messages of a role of their own. */
+  #lookAtMessage(token: JsonToken): void {
+    if (this.#member === 'content') this.#lookAtText(token);
+    else if (this.#member === 'role' && token.asciiChars === 5 && textOf(token)?.toLowerCase() === 'cache') {
+      this.#isOfAccount();
+    }
+  }
+
+  /** Qwen takes a text that begins so for the files that it names. */
+  #lookAtText(token: JsonToken): void {
+    const first = token.bytes[token.from] ?? 0;
+    const mayBegin = first <= 0x20 || first === 0x5c || (first | 0x20) === 0x66; // blank, backslash, f
+    if (mayBegin && /^\s*fileid:/i.test(decodedHeadOf(token))) this.#isOfAccount();
+  }
+
+  #lookAtAddress(token: JsonToken): void {
+    // Most are `data:` URLs.
+    if (((token.bytes[token.from] ?? 0) | 0x20) !== 0x64 && OF_ACCOUNT.test(decodedHeadOf(token))) {
+      this.#isOfAccount();
+    }
+  }
+
+  /** What the operator's account has at the provider: files, buckets, prompts that are kept. */
+  #isOfAccount(): void {
+    this.#asked.add('accountFiles', 'account file', `messages[${this.size.messages - 1}]`);
   }
 
   /** A file somewhere else, of any size. */
@@ -213,6 +280,9 @@ function bytesOfBase64({ asciiChars, nonAsciiChars }: JsonToken): number {
 function isUrl(token: JsonToken): boolean {
   return /^(data|https?):/i.test(headOf(token, 6));
 }
+
+/** Addresses that a provider reads by the rights of the account that asks: Moonshot, Google, Bedrock, Qwen. */
+const OF_ACCOUNT = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
 
 /** Where something can be fetched. */
 function isAddress(token: JsonToken): boolean {

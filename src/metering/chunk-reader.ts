@@ -5,6 +5,7 @@ import {
   COMPLETION_COUNTS,
   type Count,
   type Counts,
+  PLUGIN_COUNTS,
   PROMPT_COUNTS,
   SERVER_TOOL_COUNTS,
   TIMING_COUNTS,
@@ -25,6 +26,10 @@ export type Place =
   | 'prompt details'
   | 'completion details'
   | 'server tools'
+  | 'plugins'
+  | 'plugin'
+  | 'metadata'
+  | 'gateway calls'
   | 'x_groq'
   | 'timings'
   | 'base_resp'
@@ -42,8 +47,8 @@ type AnswerKey =
   | 'timings'
   | 'base_resp'
   | 'status_code';
-type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage';
-type UsageKey = Count | 'prompt details' | 'completion details' | 'server tools';
+type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage' | 'name' | 'metadata' | 'gateway calls';
+type UsageKey = Count | 'prompt details' | 'completion details' | 'server tools' | 'plugins' | 'plugin';
 type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
 
 const NO_KEYS = new KeyTable<Key>({});
@@ -70,6 +75,8 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
   // All strings in a delta or message are delivered text, but for these and what is inside them:
   // labels, media, sources, and what repeats the text or signs it.
   delta: new KeyTable<Key>({
+    name: 'name',
+    provider_metadata: 'metadata', // Vercel
     role: 'silent',
     id: 'silent',
     type: 'silent',
@@ -93,10 +100,15 @@ const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     completion_tokens_details: 'completion details',
     server_tool_use: 'server tools',
     server_tool_use_details: 'server tools',
+    plugins: 'plugins', // Qwen
   }),
   'prompt details': new KeyTable<Key>({ ...PROMPT_COUNTS }),
   'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
   'server tools': new KeyTable<Key>({ ...SERVER_TOOL_COUNTS }),
+  plugins: new KeyTable<Key>({ search: 'plugin' }),
+  plugin: new KeyTable<Key>({ ...PLUGIN_COUNTS }),
+  metadata: new KeyTable<Key>({ gatewayToolCalls: 'gateway calls' }),
+  'gateway calls': NO_KEYS,
   x_groq: new KeyTable<Key>({ usage: 'usage' }),
   timings: new KeyTable<Key>({ ...TIMING_COUNTS }),
   base_resp: new KeyTable<Key>({ status_code: 'status_code' }),
@@ -149,6 +161,9 @@ export class ChunkReader implements JsonListener<Place> {
   #timings: Counts | undefined;
   /** Characters delivered before it. */
   #charsBefore = 0;
+  /** Searches that no usage tells of: calls of Moonshot's own function, and of the gateway's tools as they were told last. */
+  #ownSearches = 0;
+  #gatewayCalls = 0;
 
   constructor(dialect?: UsageDialect) {
     this.#tally = new UsageTally(dialect);
@@ -174,7 +189,9 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   usage(): Usage | undefined {
-    return this.#tally.read();
+    const usage = this.#tally.read();
+    const searches = this.#ownSearches + this.#gatewayCalls;
+    return usage && searches > 0 ? { ...usage, webSearches: usage.webSearches + searches } : usage;
   }
 
   /** Another chunk begins. */
@@ -235,11 +252,21 @@ export class ChunkReader implements JsonListener<Place> {
       case 'delta':
         if (kind !== 'null') this.#choicesSay = true;
         if (this.#key === 'silent') return 'elsewhere';
+        if (this.#key === 'metadata') return 'metadata';
         if (kind === 'string') {
+          if (this.#key === 'name' && isOwnFunction(token)) this.#ownSearches += 1;
           this.ascii += token.asciiChars;
           this.nonAscii += token.nonAsciiChars;
         }
         return 'delta';
+      case 'metadata':
+        if (this.#key !== 'gateway calls' || (kind !== 'object' && kind !== 'array')) return 'metadata';
+        this.#gatewayCalls = 0;
+        return 'gateway calls';
+      case 'gateway calls':
+        // A number a tool, or a list of its calls.
+        this.#gatewayCalls += kind === 'number' ? callsOf(token) : 1;
+        return 'elsewhere';
       case 'x_groq':
         return this.#key === 'usage' && kind === 'object' ? this.#beginUsage('answer') : 'elsewhere';
       case 'timings':
@@ -256,7 +283,8 @@ export class ChunkReader implements JsonListener<Place> {
         if (
           this.#key === 'prompt details' ||
           this.#key === 'completion details' ||
-          this.#key === 'server tools'
+          this.#key === 'server tools' ||
+          this.#key === 'plugins'
         ) {
           return kind === 'object' ? this.#key : 'elsewhere';
         }
@@ -264,7 +292,10 @@ export class ChunkReader implements JsonListener<Place> {
       case 'prompt details':
       case 'completion details':
       case 'server tools':
+      case 'plugin':
         return this.#count(kind, token, false);
+      case 'plugins':
+        return this.#key === 'plugin' && kind === 'object' ? 'plugin' : 'elsewhere';
       default:
         return 'elsewhere';
     }
@@ -381,6 +412,17 @@ function isTruthy(kind: JsonKind, token: JsonToken): boolean {
   if (kind === 'string') return token.to > token.from;
   if (kind === 'number') return numberOf(token) !== 0;
   return kind !== 'null' && kind !== 'false';
+}
+
+/** A function that the provider runs: Moonshot's have a dollar sign, which names of a client's own functions can't have. */
+function isOwnFunction({ bytes, from }: JsonToken): boolean {
+  return bytes[from] === 0x24;
+}
+
+/** 0 for what can't be a count. */
+function callsOf(token: JsonToken): number {
+  const calls = numberOf(token);
+  return Number.isSafeInteger(calls) && calls > 0 ? calls : 0;
 }
 
 /** What a number says; of digits alone, as most counts are, without making a string of them. */

@@ -100,8 +100,10 @@ export const FREE: Price = {
  * What a usage costs: every token in one bucket at that bucket's rate, fees and markup added, rounded up once.
  *
  * Reasoning is priced after what is audio or an image: no token of the output is charged twice.
+ *
+ * @param fees - beside those of the price, before markup
  */
-export function charge(usage: Usage, price: Price): NanoDollars {
+export function charge(usage: Usage, price: Price, fees: NanoDollars = 0n): NanoDollars {
   const { promptTokens, cachedTokens, cacheWriteTokens, audioPromptTokens, imagePromptTokens } = usage;
   const { completionTokens, audioCompletionTokens, imageCompletionTokens } = usage;
   const rates = ratesFor(promptTokens, price);
@@ -118,7 +120,7 @@ export function charge(usage: Usage, price: Price): NanoDollars {
     BigInt(reasoning) * rates.reasoningOutput +
     BigInt(audioCompletionTokens) * rates.audioOutput +
     BigInt(imageCompletionTokens) * rates.imageOutput;
-  return total(pico, usage.webSearches, price);
+  return total(pico, usage.webSearches, price, fees);
 }
 
 /** The most that a request can cost: a prompt of up to so many tokens, in the dearest tier that it can reach. */
@@ -127,6 +129,7 @@ export function chargeAtMost(
   outputTokens: number,
   webSearches: number,
   price: Price,
+  fees: NanoDollars = 0n,
 ): NanoDollars {
   const prompt = BigInt(promptTokens);
   const output = BigInt(outputTokens);
@@ -136,7 +139,7 @@ export function chargeAtMost(
     const pico = prompt * tier.inputAtMost + output * tier.outputAtMost;
     if (pico > most) most = pico;
   }
-  return total(most, webSearches, price);
+  return total(most, webSearches, price, fees);
 }
 
 /** How much output, in tokens, so much money is sure to cover; undefined if not even the prompt, Infinity if any. */
@@ -145,10 +148,11 @@ export function outputCovered(
   promptTokens: number,
   webSearches: number,
   price: Price,
+  fees: NanoDollars = 0n,
 ): number | undefined {
   const { markup, request, webSearch } = price;
   const pico = ((money - markup.fee) * 1000n * markup.denominator) / markup.numerator;
-  const left = pico - (request + BigInt(webSearches) * webSearch) * 1000n;
+  const left = pico - (request + BigInt(webSearches) * webSearch + fees) * 1000n;
   let fewest = coveredBy(left, promptTokens, price);
   for (const tier of price.tiers) {
     if (tier.above >= promptTokens || fewest === undefined) break;
@@ -196,8 +200,13 @@ export function ratesFor(promptTokens: number, price: Price): Rates {
 }
 
 /** Pico-dollars of tokens with fees and markup, in nano-dollars, rounded up. */
-function total(pico: bigint, webSearches: number, { request, webSearch, markup }: Price): NanoDollars {
-  const sum = pico + (request + BigInt(webSearches) * webSearch) * 1000n;
+function total(
+  pico: bigint,
+  webSearches: number,
+  { request, webSearch, markup }: Price,
+  fees: NanoDollars,
+): NanoDollars {
+  const sum = pico + (request + BigInt(webSearches) * webSearch + fees) * 1000n;
   if (markup === NO_MARKUP) return (sum + 999n) / 1000n;
   const divisor = 1000n * markup.denominator;
   return (sum * markup.numerator + divisor - 1n) / divisor + markup.fee;
