@@ -57,10 +57,10 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
   });
 }
 
-/** What a provider's tool finds comes into the prompt: it is held for as a file that is somewhere else. */
+/** What a provider's tool finds comes into the prompt: it is held for as a file that is somewhere else, and not estimated. */
 function sizeOf({ size, features }: ChatRequest): PromptSize {
   const finds = features.some(({ kind, name }) => kind === 'tool' || FINDS.has(name));
-  return finds ? { ...size, files: size.files + 1, linkedFiles: size.linkedFiles + 1 } : size;
+  return finds ? { ...size, linkedFiles: size.linkedFiles + 1 } : size;
 }
 
 /** Fields that ask for such tools. */

@@ -20,7 +20,7 @@ export interface PromptSize {
   readonly files: number;
   /** Of the files, what stands in the request itself: the length of their `data:` URLs. */
   readonly fileBytes: number;
-  /** Of the files, those that the provider is to fetch, or has. */
+  /** Of the files, those that the provider is to fetch, or has; with one more for what its tools find. */
   readonly linkedFiles: number;
   /** Lists of tools: providers add instructions to each. */
   readonly toolLists: number;
@@ -248,7 +248,7 @@ function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
 
 function mediaTokensAtMost(size: PromptSize, { image, audioPerSecond, file }: MediaBounds): number {
   const seconds = Math.ceil(size.audioBytes / LEAST_AUDIO_BYTES_PER_SECOND);
-  const files = file === undefined ? filesAtMost(size) : size.files * file;
+  const files = file === undefined ? filesAtMost(size) : Math.max(size.files, size.linkedFiles) * file;
   return size.images * image + seconds * audioPerSecond + files;
 }
 
