@@ -74,6 +74,7 @@ describe('serverTools', () => {
     [{ x: { fee: 0.01, atMost: 5 } }, 'models["m"].serverTools["x"].fee must be'],
     [{ x: { fee: '-1', atMost: 5 } }, 'models["m"].serverTools["x"].fee must be'],
     [{ x: { fee: '0.01', most: 5 } }, 'models["m"].serverTools["x"] has an unknown key "most"'],
+    [{ 'openrouter:*': { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named by'],
     [{ function: { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named by'],
   ])('is checked when the router is made: %j', async (serverTools, message) => {
     await start();

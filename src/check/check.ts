@@ -21,6 +21,7 @@ import {
 } from './compare-prices.ts';
 import { mostOutput, outputWarning } from './compare-limits.ts';
 import { type Key, readKey, withEachKey } from './keys.ts';
+import { unpricedNote } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
@@ -54,6 +55,8 @@ export interface CheckRow {
   readonly prices?: readonly ComparedPrice[];
   /** What may be meant so. */
   readonly warnings?: readonly string[];
+  /** What is so, and may be worth a look. */
+  readonly notes?: readonly string[];
   /** Undefined where nothing was asked, or nothing is to be had. */
   readonly ok?: boolean;
   readonly problem?: string;
@@ -204,7 +207,7 @@ function pricesOf(
   { model, serves }: CheckedTarget,
   models: ModelsAnswer,
   catalogs: PriceCatalogs,
-): Pick<CheckRow, 'billed' | 'prices' | 'warnings'> {
+): Pick<CheckRow, 'billed' | 'prices' | 'warnings' | 'notes'> {
   const [first] = serves;
   if (!first) return {};
   const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
@@ -215,10 +218,12 @@ function pricesOf(
     ...compared.flatMap((each) => each.warnings),
     ...serves.flatMap((target) => outputWarning(target, ownMost)),
   ];
+  const notes = serves.flatMap((target) => unpricedNote(target));
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),
     ...(warnings.length > 0 && { warnings }),
+    ...(notes.length > 0 && { notes }),
   };
 }
 

@@ -66,16 +66,23 @@ function report(rows: readonly CheckRow[]): string[] {
   });
   const found = warningsOf(rows);
   const warnings = found.map((warning) => `${styleText('yellow', 'warning')}: ${warning}`);
+  const notes = each(rows.flatMap((row) => row.notes ?? [])).map(
+    (note) => `${styleText('dim', 'note')}: ${note}`,
+  );
   const outcomes = [
     ...(failed.length > 0 ? [counted(failed.length, 'problem')] : []),
     ...(found.length > 0 ? [counted(found.length, 'warning')] : []),
   ];
-  return [...lines, '', ...problems, ...warnings, outcomes.join(', ') || 'nothing is wrong'];
+  return [...lines, '', ...problems, ...warnings, ...notes, outcomes.join(', ') || 'nothing is wrong'];
+}
+
+function warningsOf(rows: readonly CheckRow[]): readonly string[] {
+  return each(rows.flatMap(({ warnings }) => warnings ?? []));
 }
 
 /** Each once: a provider's several keys have the same prices. */
-function warningsOf(rows: readonly CheckRow[]): readonly string[] {
-  return [...new Set(rows.flatMap(({ warnings }) => warnings ?? []))];
+function each(lines: readonly string[]): readonly string[] {
+  return [...new Set(lines)];
 }
 
 const VERDICTS = ['loss', 'cost differs', 'free', 'ok'] as const;

@@ -27,7 +27,7 @@ export function resolveServerTools(
   return new Map(
     Object.entries(given).map(([name, tool]): [string, ServerTool] => {
       const place = `${option}[${JSON.stringify(name)}]`;
-      if (name === '' || name === 'function' || name === 'custom') {
+      if (name === '' || name.includes('*') || name === 'function' || name === 'custom') {
         throw wrong(option, 'named by what providers bill: a type of tool, a field', name);
       }
       checkRecord(tool, place, TOOL_OPTIONS);
