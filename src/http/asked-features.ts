@@ -44,7 +44,7 @@ const LONGEST_NAME = 64;
 
 /** Finds what a request asks of a provider that may be billed beside its tokens. */
 export class AskedFeatures {
-  readonly #found = new Map<string, AskedFeature>();
+  #found: Map<string, AskedFeature> | undefined;
   #member: Member | undefined;
   #google = '';
   #list = '';
@@ -55,18 +55,19 @@ export class AskedFeatures {
   #isNamed = false;
 
   get all(): readonly AskedFeature[] {
-    return this.#found.size === 0 ? NONE : [...this.#found.values()];
+    return this.#found ? [...this.#found.values()] : NONE;
   }
 
   /** @throws {InvalidRequestError} where there are more than any model has prices of */
   add(name: string, kind: AskedFeature['kind'], path: string): void {
-    const before = this.#found.get(name);
+    const found = (this.#found ??= new Map<string, AskedFeature>());
+    const before = found.get(name);
     if (before) {
-      if (kind === 'part') this.#found.set(name, { ...before, times: before.times + 1 });
+      if (kind === 'part') found.set(name, { ...before, times: before.times + 1 });
       return;
     }
-    if (name.length > LONGEST_NAME || this.#found.size === MOST_FEATURES) throw unpriced(name, path);
-    this.#found.set(name, { name, kind, path, times: 1 });
+    if (name.length > LONGEST_NAME || found.size === MOST_FEATURES) throw unpriced(name, path);
+    found.set(name, { name, kind, path, times: 1 });
   }
 
   /** A field of BILLED_FIELDS. */

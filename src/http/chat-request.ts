@@ -159,20 +159,32 @@ class RequestReader implements JsonListener<Place> {
   }
 
   key(within: Place, token: JsonToken): void {
-    if (within === 'request') {
-      this.#topLevelKey(token);
-    } else if (within === 'stream_options') {
-      this.#noOptions = false;
-      this.#take(OPTIONS, token, 'stream_options.');
-    } else if (within === 'extra_body') {
-      this.#extraKey(token);
-    } else if (within === 'body' || within === 'control' || within === 'in control') {
-      return;
-    } else if (isToolPlace(within)) {
-      this.#asked.key(within, token);
-      this.#prompt.countText(token);
-    } else {
-      this.#prompt.key(within, token);
+    switch (within) {
+      case 'request':
+        this.#topLevelKey(token);
+        break;
+      case 'stream_options':
+        this.#noOptions = false;
+        this.#take(OPTIONS, token, 'stream_options.');
+        break;
+      case 'extra_body':
+        this.#extraKey(token);
+        break;
+      case 'body':
+      case 'control':
+      case 'in control':
+        break;
+      case 'tools':
+      case 'tool list':
+      case 'tool':
+      case 'tool function':
+      case 'tool choice':
+      case 'google':
+        this.#asked.key(within, token);
+        this.#prompt.countText(token);
+        break;
+      default:
+        this.#prompt.key(within, token);
     }
   }
 
@@ -185,17 +197,23 @@ class RequestReader implements JsonListener<Place> {
       case 'stream_options':
       case 'extra_body':
         if (this.#role === 'acted on' || this.#role === 'control') this.#keep(kind, token);
-        if (this.#role === 'billed' && this.#name !== undefined && within !== 'stream_options') {
+        if (this.#role === 'billed' && this.#name !== undefined) {
           this.#asked.field(this.#name, kind, token, pathIn(within, this.#name));
         }
         return this.#placeIn(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
       case 'control':
       case 'in control':
         return 'in control';
-      default:
-        if (!isToolPlace(within)) return this.#prompt.value(within, kind, token);
+      case 'tools':
+      case 'tool list':
+      case 'tool':
+      case 'tool function':
+      case 'tool choice':
+      case 'google':
         this.#prompt.value('elsewhere', kind, token);
         return this.#asked.value(within, kind, token) ?? 'elsewhere';
+      default:
+        return this.#prompt.value(within, kind, token);
     }
   }
 
@@ -379,19 +397,6 @@ function explained(error: unknown): unknown {
   }[fault];
   return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
-
-function isToolPlace(place: Place): place is ToolPlace {
-  return TOOL_PLACES.has(place);
-}
-
-const TOOL_PLACES: ReadonlySet<Place> = new Set<ToolPlace>([
-  'tools',
-  'tool list',
-  'tool',
-  'tool function',
-  'tool choice',
-  'google',
-]);
 
 function pathIn(within: Place, name: string): string {
   return within === 'extra_body' ? `extra_body.${name}` : name;

@@ -57,9 +57,6 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
   file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
 
-/** Parts of content that some providers bill by the page or by the call. */
-const BILLED_PARTS: ReadonlySet<string> = new Set(['file', 'document_url']);
-
 /**
  * Sizes up the prompt of a request, value by value.
  *
@@ -86,7 +83,8 @@ export class PromptReader {
   readonly #asked: AskedFeatures;
   /** The last key, if it means something where it is. */
   #member: Member | undefined;
-  #part = '';
+  /** A part of content that some providers bill by the page or by the call; '' where it is none. */
+  #billedPart: 'file' | 'document_url' | '' = '';
   #isImage = false;
   /** Where the current file is, as far as its members were read. */
   #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
@@ -102,8 +100,9 @@ export class PromptReader {
     const match = KEYS[within]?.find(token);
     this.#member = match?.role;
     if (within === 'part') {
-      this.#part = match?.name ?? '';
-      this.#isImage = this.#part === 'image_url';
+      const name = match?.name;
+      this.#billedPart = name === 'file' || name === 'document_url' ? name : '';
+      this.#isImage = name === 'image_url';
     }
   }
 
@@ -192,8 +191,8 @@ export class PromptReader {
       else if (member === 'text') this.#lookAtText(token);
       else this.#lookAtAddress(token);
     }
-    if (kind !== 'null' && BILLED_PARTS.has(this.#part)) {
-      this.#asked.add(this.#part, 'part', `messages[${this.size.messages - 1}].content`);
+    if (this.#billedPart !== '' && kind !== 'null') {
+      this.#asked.add(this.#billedPart, 'part', `messages[${this.size.messages - 1}].content`);
     }
     if (member === undefined || member === 'text' || member === 'frames') {
       if (kind === 'string') {
@@ -232,10 +231,7 @@ export class PromptReader {
   }
 
   #lookAtAddress(token: JsonToken): void {
-    // Most are `data:` URLs.
-    if (((token.bytes[token.from] ?? 0) | 0x20) !== 0x64 && OF_ACCOUNT.test(decodedHeadOf(token))) {
-      this.#isOfAccount();
-    }
+    if (mayBeOfAccount(token) && OF_ACCOUNT.test(decodedHeadOf(token))) this.#isOfAccount();
   }
 
   /** What the operator's account has at the provider: files, buckets, prompts that are kept. */
@@ -283,6 +279,16 @@ function isUrl(token: JsonToken): boolean {
 
 /** Addresses that a provider reads by the rights of the account that asks: Moonshot, Google, Bedrock, Qwen. */
 const OF_ACCOUNT = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
+
+/** Quickly, whether it is worth a closer look: most are `data:` URLs, or of other hosts. */
+function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
+  const first = (bytes[from] ?? 0) | 0x20;
+  if (escaped || first === 0x20) return true;
+  // The host after `http://` or `https://`.
+  if (first === 0x68)
+    return ((bytes[from + 7] ?? 0) | 0x20) === 0x67 || ((bytes[from + 8] ?? 0) | 0x20) === 0x67;
+  return first === 0x66 || first === 0x67 || first === 0x6d || first === 0x6f || first === 0x73; // f, g, m, o, s
+}
 
 /** Where something can be fetched. */
 function isAddress(token: JsonToken): boolean {
