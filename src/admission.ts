@@ -48,7 +48,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     modelOutputCap: Math.max(given, most),
     n: request.n,
     webSearches: model.webSearches,
-    webSearchesNeeded: model.webSearchesNeeded,
+    webSearchesNeeded: asksSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
     ...(features.length > 0 && {
       features,
       fees: model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n),
@@ -61,6 +61,14 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
 function sizeOf({ size, features }: ChatRequest): PromptSize {
   const finds = features.some(({ kind, name }) => kind === 'tool' || FINDS.has(name));
   return finds ? { ...size, linkedFiles: size.linkedFiles + 1 } : size;
+}
+
+/** Whether it asks for what some target prices as searches. */
+function asksSearches({ features }: ChatRequest, { targets }: Model): boolean {
+  return features.some(
+    ({ kind, name }) =>
+      (kind === 'tool' || kind === 'field') && targets.some(({ serverTools }) => !serverTools.has(name)),
+  );
 }
 
 /** Fields that ask for such tools. */

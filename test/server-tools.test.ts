@@ -388,13 +388,32 @@ describe('a field that a provider bills', () => {
   });
 
   it.each([
-    ['webSearch', { webSearch: '0.01' }],
-    ['request', { request: '0' }],
-  ])('is no news for web_search_options, which a %s fee prices', async (_, fee) => {
-    const isPriced = 'webSearch' in fee;
-    await start({ pricing: { input: '1', output: '2', ...fee } }, 'openai');
-    const response = await gateway.post({ ...QUESTION, web_search_options: {} });
-    expect(response.status).toBe(isPriced ? 200 : 400);
+    [{ webSearch: '0.01' }, 200],
+    [{ request: '0.01' }, 200],
+    [{ request: '0' }, 400],
+  ])('is priced by these fees, where it is web_search_options: %j', async (fees, status) => {
+    await start({ pricing: { input: '1', output: '2', ...fees } }, 'openai');
+    expect((await gateway.post({ ...QUESTION, web_search_options: {} })).status).toBe(status);
+  });
+});
+
+describe('a search of a model that a list prices', () => {
+  it('must be covered where a request asks for it', async () => {
+    const pricing = { prompt: '0.000001', completion: '0.000002', web_search: '0.01' };
+    const list = {
+      data: [{ id: 'm', pricing, context_length: 1000, top_provider: { max_completion_tokens: 16 } }],
+    };
+    gateway = await startGateway(
+      { provider: { preset: 'openrouter', models: { prefix: '' } }, models: {} },
+      undefined,
+      '0.02',
+    );
+    gateway.provider.script = (response, request) =>
+      (request.method === 'GET' ? answerJson(JSON.stringify(list)) : answering({}))(response, request);
+    expect((await gateway.post({ ...QUESTION, model: 'm' })).status).toBe(200);
+    const response = await gateway.post({ ...QUESTION, model: 'm', tools: [SEARCH] });
+    expect(response.status).toBe(402);
+    expect(await response.json()).toMatchObject({ error: { required: '0.051032' } });
   });
 });
 
