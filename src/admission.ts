@@ -23,6 +23,7 @@ import {
   type Quote,
   withSearches,
 } from './metering/estimate.ts';
+import { type AskedFeature, feesAtMost } from './metering/server-tools.ts';
 import type { Model, Target } from './models/catalog.ts';
 import type { OutputLimits } from './models/providers.ts';
 import type { OutputLimitField } from './options/provider-options.ts';
@@ -35,10 +36,11 @@ const FREE_OUTPUT_TOKENS = 131_072;
 export function quoteRequest(request: ChatRequest, model: Model): Quote {
   const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
   const given = givenLimit(request);
+  const { features } = request;
   const isObeyed = model.targets.every((target) => obeysLimit(request, limitsOf(target)));
   const asked = isObeyed ? given || most : most;
   return quoteFor({
-    size: withAddedBytes(request.size, model.targets),
+    size: withAddedBytes(sizeOf(request), model.targets),
     budgets: model.tokenBudgets,
     bounds: model.mediaBounds,
     contextWindow: model.contextWindow,
@@ -46,7 +48,11 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     modelOutputCap: Math.max(given, most),
     n: request.n,
     webSearches: model.webSearches,
-    webSearchesNeeded: model.webSearchesNeeded,
+    webSearchesNeeded: asksSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
+    ...(features.length > 0 && {
+      features,
+      fees: model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n),
+    }),
     prices: model.prices,
   });
 }
@@ -59,6 +65,39 @@ function withAddedBytes(size: PromptSize, targets: readonly Target[]): PromptSiz
 
 function limitsOf({ provider, body }: Target): OutputLimits {
   return body?.outputLimits ?? provider.outputLimits;
+}
+
+/** What a provider's tool finds comes into the prompt: it is held for as a file that is somewhere else, and not estimated. */
+function sizeOf({ size, features }: ChatRequest): PromptSize {
+  const finds = features.some(({ kind, name }) => kind === 'tool' || FINDS.has(name));
+  return finds ? { ...size, linkedFiles: size.linkedFiles + 1 } : size;
+}
+
+/** Whether it asks for what some target prices as searches. */
+function asksSearches({ features }: ChatRequest, { targets }: Model): boolean {
+  return features.some(
+    ({ kind, name }) =>
+      (kind === 'tool' || kind === 'field') && targets.some(({ serverTools }) => !serverTools.has(name)),
+  );
+}
+
+/** Fields that ask for such tools. */
+const FINDS: ReadonlySet<string> = new Set([
+  'enable_search',
+  'enable_code_interpreter',
+  'web_search',
+  'data_sources',
+  'connectors',
+  'mcp_servers',
+  'google.tools',
+]);
+
+function feesAt(target: Target, features: readonly AskedFeature[]): NanoDollars {
+  return target.usesOwnKey ? 0n : feesAtMost(features, target.serverTools);
+}
+
+function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a > b ? a : b;
 }
 
 /** Servers differ on which of the two counts where both are given: the larger one is held for. 0 without any. */

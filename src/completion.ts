@@ -37,6 +37,7 @@ import { soldAsAsked } from './models/asked-apart.ts';
 import type { Catalog, Model, Target } from './models/catalog.ts';
 import { withOwnKeys } from './models/own-keys.ts';
 import type { PerTarget } from './models/per-target.ts';
+import { assertPriced } from './models/server-tools.ts';
 import type { ModelPatterns } from './options/model-patterns.ts';
 import type { Settings } from './settings.ts';
 import type { Outcome } from './outcome.ts';
@@ -267,6 +268,7 @@ function askFor(
   const [first, ...fallbacks] = found;
   const models = soldAsAsked([priced(first), ...fallbacks.map(priced)], request);
   const model = combined(models);
+  assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
   return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), ownKey };
 }

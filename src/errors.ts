@@ -32,6 +32,7 @@ export class InvalidRequestError extends RouterError {
     | 'ambiguous_parameter'
     | 'unsupported_parameter'
     | 'unsupported_service_tier'
+    | 'unpriced_feature'
     | 'truncated_body'
     | 'provider_not_found'
     | 'provider_not_available'

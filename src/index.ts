@@ -91,6 +91,7 @@ export type {
   PriceCatalog,
   PriceQuestion,
   PricingOption,
+  ServerToolOptions,
   TargetOptions,
 } from './options/model-options.ts';
 export type {

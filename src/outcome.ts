@@ -3,6 +3,7 @@ import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from './metering/estimate.ts';
 import { charge, chargeReported, FREE, type Price } from './metering/price.ts';
+import { feesOf } from './metering/server-tools.ts';
 import { dearestHeld, priceOfServed } from './metering/service-tiers.ts';
 import { plainNamesOf } from './models/asked-apart.ts';
 import { textUsage, type Usage, usageAtMost } from './metering/usage-dialects.ts';
@@ -113,12 +114,13 @@ function consumed(
     const output = seen > 0 || left ? correction.output(account, seen) : 0;
     return textUsage(correction.prompt(account, quote.promptTokens), output);
   };
-  if (!answer) return left ? atMost(held, priced(estimate(0), target, 'estimated')) : undefined;
+  const told = answer?.meter.usage;
+  const usage = told && plausiblePart(told, quote);
+  const priced = pricing(target, quote, usage);
+  if (!answer) return left ? atMost(held, priced(estimate(0), 'estimated')) : undefined;
 
   const { meter, delivered } = answer;
-  const told = meter.usage;
-  const usage = told && plausiblePart(told, quote);
-  if (!isSuccess(answer.status)) return usage && priced(usage, target, 'upstream', meter);
+  if (!isSuccess(answer.status)) return usage && priced(usage, 'upstream', meter);
 
   const seen = outputTokensEstimate(meter.delivered);
   // Counts from the middle of an answer may lag behind what was delivered since.
@@ -130,11 +132,11 @@ function consumed(
   }
   const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
   const source = usage && !lags ? 'upstream' : 'estimated';
-  const consumption = priced(counted ?? estimate(seen), target, source, meter);
+  const consumption = priced(counted ?? estimate(seen), source, meter);
   if (delivered) {
     const tokens = Math.max(correction.output(account, delivered.estimated), delivered.told);
     return atMost(held, {
-      ...priced(shortened(consumption.usage, tokens), target, 'estimated', meter),
+      ...priced(shortened(consumption.usage, tokens), 'estimated', meter),
       cost: consumption.cost,
     });
   }
@@ -163,29 +165,38 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** By the tier that served, or what the provider reports: of an estimate that would be for another usage. */
-function priced(
-  counted: Usage,
+/** What an answer says of its price. */
+type Told = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
+
+/**
+ * By the tier that served, or what the provider reports: of an estimate that would be for another usage.
+ *
+ * @param searched - as the provider told: it counts searches, whatever is charged for tokens
+ */
+function pricing(
   target: Target,
-  source: Consumption['source'],
-  told?: Pick<UsageMeter, 'serviceTier' | 'reportedCost'>,
-): Consumption {
-  const { asked, provider } = target;
-  const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
-  const reported = source === 'upstream' ? told?.reportedCost : undefined;
-  const served = (each: Price): Price | undefined =>
-    priceOfServed(each, asked?.serviceTier, told?.serviceTier, plainNamesOf(provider));
-  const found = served(target.price);
-  const price = found ?? dearestHeld(target.price, asked?.serviceTier, usage);
-  const cost = target.cost && servedCost(usage, served(target.cost));
-  const isReported = price.reported && reported !== undefined;
-  return {
-    usage,
-    source,
-    charge: isReported ? chargeReported(reported, price) : charge(usage, price),
-    cost: target.reportsCost && reported !== undefined ? (reported + 999n) / 1000n : cost,
-    price,
-    unpricedTier: found || isReported || price === FREE || target.usesOwnKey ? undefined : told?.serviceTier,
+  { features = [] }: Quote,
+  searched: Usage | undefined,
+): (counted: Usage, source: Consumption['source'], told?: Told) => Consumption {
+  const { asked, provider, serverTools, usesOwnKey } = target;
+  const fees = usesOwnKey ? 0n : feesOf(features, serverTools, searched, target.price);
+  return (counted, source, told) => {
+    const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
+    const reported = source === 'upstream' ? told?.reportedCost : undefined;
+    const served = (each: Price): Price | undefined =>
+      priceOfServed(each, asked?.serviceTier, told?.serviceTier, plainNamesOf(provider));
+    const found = served(target.price);
+    const price = found ?? dearestHeld(target.price, asked?.serviceTier, usage);
+    const cost = target.cost && servedCost(usage, served(target.cost));
+    const isReported = price.reported && reported !== undefined;
+    return {
+      usage,
+      source,
+      charge: isReported ? chargeReported(reported, price) : charge(usage, price, fees),
+      cost: target.reportsCost && reported !== undefined ? (reported + 999n) / 1000n : cost,
+      price,
+      unpricedTier: found || isReported || price === FREE || usesOwnKey ? undefined : told?.serviceTier,
+    };
   };
 }
 

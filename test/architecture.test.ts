@@ -4,6 +4,8 @@ import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { REFUSED_FIELDS } from '../src/http/refused-fields.ts';
+import { BILLED_FIELDS, GOOGLE_MEMBERS } from '../src/http/billed-fields.ts';
+import { PRESET_FEES } from '../src/models/preset-fees.ts';
 import { PRESET_FIELDS } from '../src/models/preset-fields.ts';
 import { PRESETS } from '../src/models/presets.ts';
 
@@ -271,6 +273,34 @@ describe('the table of what servers read', () => {
 
   it('has a rule for the images of every model', () => {
     for (const { imageTokens } of Object.values(PRESET_FIELDS)) expect(imageTokens['']).toBeGreaterThan(0);
+  });
+});
+
+describe('the table of what servers bill beside tokens', () => {
+  it('has a row with its source for each preset, in their order, and for nothing else', () => {
+    expect(Object.keys(PRESET_FEES)).toEqual(Object.keys(PRESETS));
+    for (const row of Object.values(PRESET_FEES)) {
+      expect(row).toEqual({
+        tools: expect.any(Object),
+        fields: expect.any(Object),
+        parts: expect.any(Array),
+        accountFiles: expect.any(Array),
+        source: expect.stringMatching(/\w\.\w/),
+      });
+    }
+  });
+
+  it('names no other fields than those that are looked for in a request', () => {
+    const looked = [...Object.keys(BILLED_FIELDS), ...Object.values(GOOGLE_MEMBERS)];
+    const named = Object.values(PRESET_FEES).flatMap(({ fields }) => Object.keys(fields));
+    expect(named.filter((name) => !looked.includes(name))).toEqual([]);
+    expect(Object.keys(BILLED_FIELDS).filter((name) => Object.hasOwn(REFUSED_FIELDS, name))).toEqual([]);
+  });
+
+  it("has no type of tool that is the client's own", () => {
+    const tools = Object.values(PRESET_FEES).flatMap((row) => Object.keys(row.tools));
+    expect(tools).not.toContain('function');
+    expect(tools).not.toContain('custom');
   });
 });
 

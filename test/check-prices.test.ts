@@ -61,6 +61,33 @@ const OPENROUTER = { id: 'm', pricing: { prompt: '0.00000015', completion: '0.00
 /** As Vercel does. */
 const VERCEL = { id: 'm', type: 'language', pricing: { input: '0.00000015', output: '0.0000006' } };
 
+describe('check of tools that providers run', () => {
+  it('notes for each model what its provider bills apart and it has no price for', async () => {
+    const provider = await start([OPENROUTER, { ...OPENROUTER, id: 'n' }]);
+    const { code, stdout } = await check(
+      {
+        providers: { openrouter: { baseURL: provider.baseURL, apiKey: 'sk-of-openrouter' } },
+        models: {
+          some: {
+            ...at('openrouter/m', '1', '2'),
+            serverTools: { file: { fee: '0.002', atMost: 10 }, speed: { fee: '0.1', atMost: 1 } },
+          },
+          none: at('openrouter/n', '1', '2'),
+        },
+      },
+      '--strict',
+    );
+    expect(code).toBe(0);
+    expect(endOf(stdout)).toEqual([
+      'note: some at openrouter/m has no price for openrouter:*, web_search, web_search_preview, ' +
+        'web_search_preview_2025_03_11 and 7 more: requests with that are refused',
+      'note: none at openrouter/n has no price for openrouter:*, web_search, web_search_preview, ' +
+        'web_search_preview_2025_03_11 and 9 more: requests with that are refused',
+      'nothing is wrong',
+    ]);
+  });
+});
+
 describe('check of output limits', () => {
   const LISTED = { ...OPENROUTER, top_provider: { max_completion_tokens: 64_000 } };
 
@@ -247,7 +274,10 @@ describe('check of prices', () => {
       flags: ['--import', absent],
     });
     expect(stdout).toMatch(/^openai +gpt-4o-mini .* unknown +ok$/m);
-    expect(endOf(stdout)).toEqual(['nothing is wrong']);
+    expect(endOf(stdout)).toEqual([
+      'note: chat at openai/gpt-4o-mini has no price for web_search_options: requests with that are refused',
+      'nothing is wrong',
+    ]);
   });
 
   it('asks one model of an entry with a star, and one that is discovered, and says for what', async () => {

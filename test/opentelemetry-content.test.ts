@@ -42,6 +42,7 @@ async function ask(
   gateway = await startGateway({
     hooks: [openTelemetryHooks({ tracer, recordContent: true, ...options })],
     retries: false,
+    models: { 'acme/fast': { targets: ['loopback/upstream-model'], pricing: 'free', accountFiles: true } },
   });
   gateway.provider.script = script;
   await (await gateway.post({ ...QUESTION, ...fields })).text();

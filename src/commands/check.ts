@@ -81,12 +81,17 @@ function report(rows: readonly CheckRow[]): string[] {
   ];
 }
 
+/** So many names of what isn't sold are shown. */
+const SHOWN = 8;
+
 /** Of each provider once, with its models. */
 function notSold(rows: readonly CheckRow[]): readonly string[] {
   const models = new Map<string, string[]>();
   for (const { provider, model, unpriced } of rows) {
     if (!unpriced || model === undefined) continue;
-    const what = `${provider} has no price here of: ${unpriced.join(', ')}`;
+    const more = unpriced.length - SHOWN;
+    const names = unpriced.slice(0, SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
+    const what = `${provider} has no price here of: ${names}`;
     models.set(what, [...(models.get(what) ?? []), model]);
   }
   const notes = [...models].map(
@@ -100,9 +105,13 @@ function bodyRules(rows: readonly CheckRow[]): readonly string[] {
   return rules.length > 0 ? ['', 'BODY RULES', ...rules] : [];
 }
 
-/** Each once: a provider's several keys have the same prices. */
 function warningsOf(rows: readonly CheckRow[]): readonly string[] {
-  return [...new Set(rows.flatMap(({ warnings }) => warnings ?? []))];
+  return each(rows.flatMap(({ warnings }) => warnings ?? []));
+}
+
+/** Each once: a provider's several keys have the same prices. */
+function each(lines: readonly string[]): readonly string[] {
+  return [...new Set(lines)];
 }
 
 const VERDICTS = ['loss', 'cost differs', 'free', 'ok'] as const;

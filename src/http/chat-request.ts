@@ -4,6 +4,9 @@ import type { PromptSize } from '../metering/estimate.ts';
 import { JsonError, type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
+import type { AskedFeature } from '../metering/server-tools.ts';
+import { AskedFeatures, type ToolPlace } from './asked-features.ts';
+import { BILLED_FIELDS } from './billed-fields.ts';
 import { inSlices } from './pieces.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
 import { REFUSED_FIELDS } from './refused-fields.ts';
@@ -29,6 +32,8 @@ export interface ChatRequest {
   /** It asks for what is written to a cache to be kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
+  /** What its provider may bill beside tokens. */
+  readonly features: readonly AskedFeature[];
   /** In the order of the body; they never go upstream. */
   readonly control: readonly ControlField[];
   readonly edits: EditPoints;
@@ -84,7 +89,15 @@ export async function scanWhole(body: Uint8Array, controls?: RequestControlField
 }
 
 /** What a value is directly in. */
-type Place = PromptPlace | 'body' | 'request' | 'stream_options' | 'extra_body' | 'control' | 'in control';
+type Place =
+  | PromptPlace
+  | ToolPlace
+  | 'body'
+  | 'request'
+  | 'stream_options'
+  | 'extra_body'
+  | 'control'
+  | 'in control';
 
 /** A value that the request is judged by; of an object or array only the beginning is known. */
 interface Value extends Span {
@@ -94,7 +107,16 @@ interface Value extends Span {
   readonly key: Span;
 }
 
-type Role = 'acted on' | 'refused' | 'control' | 'schema' | 'extra_body';
+type Role =
+  | 'acted on'
+  | 'refused'
+  | 'billed'
+  | 'control'
+  | 'tools'
+  | 'tool_choice'
+  | 'schema'
+  | 'google'
+  | 'extra_body';
 
 const NONE: RequestControlFields = new Set();
 
@@ -108,17 +130,21 @@ const FIELDS = new KeyTable<Role>({
   max_tokens: 'acted on',
   max_completion_tokens: 'acted on',
   service_tier: 'acted on',
-  tools: 'schema',
-  functions: 'schema',
+  tools: 'tools',
+  functions: 'tools',
+  tool_choice: 'tool_choice',
   response_format: 'schema',
+  google: 'google',
   extra_body: 'extra_body',
+  ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
   ...Object.fromEntries(Object.keys(REFUSED_FIELDS).map((name) => [name, 'refused' as const])),
 });
 const OPTIONS = new KeyTable<Role>({ include_usage: 'acted on' });
 
 /** Makes a ChatRequest of what a JsonScanner finds. */
 class RequestReader implements JsonListener<Place> {
-  readonly #prompt = new PromptReader();
+  readonly #asked = new AskedFeatures();
+  readonly #prompt = new PromptReader(this.#asked);
   #bodyKind: JsonKind = 'null';
   readonly #values = new Map<string, Value>();
   /** The last key at the top level, in `stream_options` or in `extra_body`, if it means something there. */
@@ -134,15 +160,32 @@ class RequestReader implements JsonListener<Place> {
   }
 
   key(within: Place, token: JsonToken): void {
-    if (within === 'request') {
-      this.#topLevelKey(token);
-    } else if (within === 'stream_options') {
-      this.#noOptions = false;
-      this.#take(OPTIONS, token, 'stream_options.');
-    } else if (within === 'extra_body') {
-      this.#extraKey(token);
-    } else if (within !== 'body' && within !== 'control' && within !== 'in control') {
-      this.#prompt.key(within, token);
+    switch (within) {
+      case 'request':
+        this.#topLevelKey(token);
+        break;
+      case 'stream_options':
+        this.#noOptions = false;
+        this.#take(OPTIONS, token, 'stream_options.');
+        break;
+      case 'extra_body':
+        this.#extraKey(token);
+        break;
+      case 'body':
+      case 'control':
+      case 'in control':
+        break;
+      case 'tools':
+      case 'tool list':
+      case 'tool':
+      case 'tool function':
+      case 'tool choice':
+      case 'google':
+        this.#asked.key(within, token);
+        this.#prompt.countText(token);
+        break;
+      default:
+        this.#prompt.key(within, token);
     }
   }
 
@@ -155,17 +198,29 @@ class RequestReader implements JsonListener<Place> {
       case 'stream_options':
       case 'extra_body':
         if (this.#role === 'acted on' || this.#role === 'control') this.#keep(kind, token);
+        if (this.#role === 'billed' && this.#name !== undefined) {
+          this.#asked.field(this.#name, kind, token, pathIn(within, this.#name));
+        }
         return this.#placeIn(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
       case 'control':
       case 'in control':
         return 'in control';
+      case 'tools':
+      case 'tool list':
+      case 'tool':
+      case 'tool function':
+      case 'tool choice':
+      case 'google':
+        this.#prompt.value('elsewhere', kind, token);
+        return this.#asked.value(within, kind, token) ?? 'elsewhere';
       default:
         return this.#prompt.value(within, kind, token);
     }
   }
 
   close(place: Place, token: JsonToken): void {
-    if (place === 'schema') this.#prompt.endSchema(token);
+    if (place === 'schema' || place === 'tools') this.#prompt.endSchema(token);
+    if (place === 'tool') this.#asked.endTool();
     if (place === 'control') this.#endControl(token.end);
   }
 
@@ -200,6 +255,7 @@ class RequestReader implements JsonListener<Place> {
       serviceTier: this.#serviceTier(),
       hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
+      features: this.#asked.all,
       control: this.#control,
       edits: {
         model: spanOf(model),
@@ -264,9 +320,15 @@ class RequestReader implements JsonListener<Place> {
   #placeIn(within: Place, kind: JsonKind, token: JsonToken): Place | undefined {
     if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
     if (this.#role === 'control') return 'control';
-    if (this.#role === 'schema') {
-      if (this.#name !== 'response_format') this.#prompt.size.toolLists++;
-      return this.#prompt.beginSchema(token);
+    if (this.#role === 'schema') return this.#prompt.beginSchema(token);
+    if (this.#role === 'google') return kind === 'object' ? 'google' : undefined;
+    if (this.#role === 'tool_choice' || this.#role === 'tools') {
+      const name = this.#name ?? '';
+      if (this.#role === 'tools') {
+        this.#prompt.size.toolLists++;
+        this.#prompt.beginSchema(token);
+      }
+      return this.#asked.begin(name, kind, pathIn(within, name));
     }
     if (this.#name === 'messages' && kind === 'array') return 'messages';
     if (this.#name === 'stream_options' && kind === 'object') return 'stream_options';
@@ -345,6 +407,10 @@ function explained(error: unknown): unknown {
         : `is not valid JSON in UTF-8: the byte at offset ${offset} is wrong.`,
   }[fault];
   return new InvalidRequestError('invalid_json', `The request body ${why}`);
+}
+
+function pathIn(within: Place, name: string): string {
+  return within === 'extra_body' ? `extra_body.${name}` : name;
 }
 
 function spanOf({ start, end }: Span): Span {

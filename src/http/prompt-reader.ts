@@ -1,11 +1,13 @@
 import type { PromptSize } from '../metering/estimate.ts';
 import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
+import type { AskedFeatures } from './asked-features.ts';
 
 /** What of a request a value is directly in; the prompt is counted by it. */
 export type PromptPlace =
   | 'messages'
   | 'message'
+  | 'message audio'
   | 'content'
   | 'part'
   | 'link'
@@ -27,14 +29,19 @@ type Member =
   | 'url'
   | 'data'
   | 'file_data'
-  | 'reference';
+  | 'reference'
+  | 'file_id'
+  | 'role'
+  | 'message audio';
 
 const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
-  message: new KeyTable<Member>({ content: 'content' }),
+  message: new KeyTable<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
+  'message audio': new KeyTable<Member>({ id: 'file_id' }),
   part: new KeyTable<Member>({
     image_url: 'link',
     input_audio: 'audio',
     file: 'file',
+    file_id: 'file_id',
     text: 'text',
     // Of other providers; they weigh as much as files do.
     audio_url: 'link',
@@ -45,10 +52,10 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
     // Of Qwen: a video as a list of images.
     video: 'frames',
   }),
-  link: new KeyTable<Member>({ url: 'url' }),
-  'unknown part': new KeyTable<Member>({ text: 'text' }),
+  link: new KeyTable<Member>({ url: 'url', file_id: 'file_id' }),
+  'unknown part': new KeyTable<Member>({ text: 'text', file_id: 'file_id' }),
   audio: new KeyTable<Member>({ data: 'data' }),
-  file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'reference', file_url: 'reference' }),
+  file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
 
 /** Where it says what is to be written to a cache, in a message, a part, a tool or the request, and for how long. */
@@ -83,13 +90,20 @@ export class PromptReader {
   /** The last key says what is written to a cache, or there for how long. */
   #isCacheControl = false;
   #isTtl = false;
+  readonly #asked: AskedFeatures;
   /** The last key, if it means something where it is. */
   #member: Member | undefined;
+  /** A part of content that some providers bill by the page or by the call; '' where it is none. */
+  #billedPart: 'file' | 'document_url' | '' = '';
   #isImage = false;
   /** Where the current file is, as far as its members were read. */
   #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
   /** How things stood where the current schema began. */
   #schema = { start: 0, spaces: 0, stringBytes: 0 };
+
+  constructor(asked: AskedFeatures) {
+    this.#asked = asked;
+  }
 
   key(within: PromptPlace, token: JsonToken): void {
     this.countText(token);
@@ -97,7 +111,11 @@ export class PromptReader {
     this.#isTtl = within === 'cache control' && TTL.find(token) !== undefined;
     const match = KEYS[within]?.find(token);
     this.#member = match?.role;
-    if (within === 'part') this.#isImage = match?.name === 'image_url';
+    if (within === 'part') {
+      const name = match?.name;
+      this.#billedPart = name === 'file' || name === 'document_url' ? name : '';
+      this.#isImage = name === 'image_url';
+    }
   }
 
   /** Notes whether what follows says what is to be written to a cache. */
@@ -118,6 +136,11 @@ export class PromptReader {
         break;
       case 'message':
         if (kind === 'array' && this.#member === 'content') return 'content';
+        if (kind === 'object' && this.#member === 'message audio') return 'message audio';
+        if (kind === 'string') this.#lookAtMessage(token);
+        break;
+      case 'message audio':
+        if (kind === 'string' && this.#member === 'file_id') this.#isOfAccount();
         break;
       case 'content':
         if (kind === 'object') return 'part';
@@ -125,15 +148,21 @@ export class PromptReader {
       case 'part':
         return this.#memberOfPart(this.#member, kind, token);
       case 'frames':
-        if (kind === 'string') this.size.images++;
-        if (kind === 'string' && isUrl(token)) return 'elsewhere';
+        if (kind !== 'string') break;
+        this.size.images++;
+        this.#lookAtAddress(token);
+        if (isUrl(token)) return 'elsewhere';
         break;
       case 'unknown part':
         if (kind === 'object' || kind === 'array') return 'unknown part';
-        if (kind === 'string' && this.#member !== 'text' && isAddress(token)) this.#link();
+        if (kind !== 'string' || this.#member === 'text') break;
+        if (this.#member === 'file_id') this.#isOfAccount();
+        this.#lookAtAddress(token);
+        if (isAddress(token)) this.#link();
         break;
       case 'audio':
         if (kind === 'string' && this.#member === 'data') {
+          this.#lookAtAddress(token);
           this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
         }
@@ -141,7 +170,9 @@ export class PromptReader {
       case 'link':
       case 'file':
         if (kind !== 'string' || this.#member === undefined) break;
-        if (this.#member === 'reference') this.#refer();
+        if (this.#member === 'file_id') this.#isOfAccount();
+        else this.#lookAtAddress(token);
+        if (this.#member === 'reference' || this.#member === 'file_id') this.#refer();
         else if (isUrl(token)) {
           this.#address(token);
           return 'elsewhere';
@@ -176,6 +207,14 @@ export class PromptReader {
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
   #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPlace {
     if (member === 'frames' && kind === 'array') return 'frames';
+    if (kind === 'string') {
+      if (member === 'file_id') this.#isOfAccount();
+      else if (member === 'text') this.#lookAtText(token);
+      else this.#lookAtAddress(token);
+    }
+    if (this.#billedPart !== '' && kind !== 'null') {
+      this.#asked.add(this.#billedPart, 'part', `messages[${this.size.messages - 1}].content`);
+    }
     if (member === undefined || member === 'text' || member === 'frames') {
       if (kind === 'string') {
         if (member !== 'text' && isAddress(token)) this.#link();
@@ -195,6 +234,30 @@ export class PromptReader {
       else this.countText(token);
     }
     return 'elsewhere';
+  }
+
+  /** Moonshot keeps prompts as messages of a role of their own. */
+  #lookAtMessage(token: JsonToken): void {
+    if (this.#member === 'content') this.#lookAtText(token);
+    else if (this.#member === 'role' && token.asciiChars === 5 && textOf(token)?.toLowerCase() === 'cache') {
+      this.#isOfAccount();
+    }
+  }
+
+  /** Qwen takes a text that begins so for the files that it names. */
+  #lookAtText(token: JsonToken): void {
+    const first = token.bytes[token.from] ?? 0;
+    const mayBegin = first <= 0x20 || first === 0x5c || (first | 0x20) === 0x66; // blank, backslash, f
+    if (mayBegin && /^\s*fileid:/i.test(decodedHeadOf(token))) this.#isOfAccount();
+  }
+
+  #lookAtAddress(token: JsonToken): void {
+    if (mayBeOfAccount(token) && OF_ACCOUNT.test(decodedHeadOf(token))) this.#isOfAccount();
+  }
+
+  /** What the operator's account has at the provider: files, buckets, prompts that are kept. */
+  #isOfAccount(): void {
+    this.#asked.add('accountFiles', 'account file', `messages[${this.size.messages - 1}]`);
   }
 
   /** A file somewhere else, of any size. */
@@ -233,6 +296,19 @@ function bytesOfBase64({ asciiChars, nonAsciiChars }: JsonToken): number {
 
 function isUrl(token: JsonToken): boolean {
   return /^(data|https?):/i.test(headOf(token, 6));
+}
+
+/** Addresses that a provider reads by the rights of the account that asks: Moonshot, Google, Bedrock, Qwen. */
+const OF_ACCOUNT = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
+
+/** Quickly, whether it is worth a closer look: most are `data:` URLs, or of other hosts. */
+function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
+  const first = (bytes[from] ?? 0) | 0x20;
+  if (escaped || first === 0x20) return true;
+  // The host after `http://` or `https://`.
+  if (first === 0x68)
+    return ((bytes[from + 7] ?? 0) | 0x20) === 0x67 || ((bytes[from + 8] ?? 0) | 0x20) === 0x67;
+  return first === 0x66 || first === 0x67 || first === 0x6d || first === 0x6f || first === 0x73; // f, g, m, o, s
 }
 
 /** Where something can be fetched. */

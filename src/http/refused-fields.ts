@@ -7,10 +7,8 @@ export const MORE_ANSWERS = 'it multiplies the output; use n';
  * that is held for, or make costs that no token count shows. They are refused in any spelling of case,
  * at the top level and inside `extra_body`.
  *
- * Fees that OpenAI's own parameters make (`web_search_options`)
- * pass: they are part of the interface, and bounded for each request. `service_tier`
- * passes where it has a price (models/asked-apart.ts). So does
- * what only changes the prompt or the answer (`transforms`, `thinking`).
+ * What a model can have a price for (`web_search_options`, `speed`) is in billed-fields.ts, `service_tier` in
+ * models/asked-apart.ts. What only changes the prompt or the answer (`transforms`, `thinking`) passes.
  */
 export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel

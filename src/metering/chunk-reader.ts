@@ -1,137 +1,9 @@
 import { KeyTable } from '../json/key-table.ts';
-import { type CostMember, ReportedCost, type ReportedCostField } from './reported-cost.ts';
+import { type Key, KEYS, type Place } from './answer-keys.ts';
+import { ReportedCost, type ReportedCostField } from './reported-cost.ts';
 import type { JsonListener } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, textOf } from '../json/token.ts';
-import {
-  CACHE_WRITE_COUNTS,
-  COMPLETION_COUNTS,
-  type Count,
-  type Counts,
-  PROMPT_COUNTS,
-  SERVER_TOOL_COUNTS,
-  TIMING_COUNTS,
-  type Usage,
-  USAGE_COUNTS,
-  type UsageDialect,
-  UsageTally,
-} from './usage-dialects.ts';
-
-/** What a value of an answer is directly in. */
-export type Place =
-  | 'document'
-  | 'answer'
-  | 'choices'
-  | 'choice'
-  | 'delta'
-  | 'usage'
-  | 'prompt details'
-  | 'completion details'
-  | 'server tools'
-  | 'cache writes'
-  | 'cost'
-  | 'x_groq'
-  | 'timings'
-  | 'base_resp'
-  | 'list'
-  | 'listed'
-  | 'elsewhere';
-
-type AnswerKey =
-  | 'choices'
-  | 'usage'
-  | 'error'
-  | 'moderation'
-  | 'object'
-  | 'x_groq'
-  | 'timings'
-  | 'base_resp'
-  | 'status_code'
-  | 'service_tier'
-  | 'service_tier_used';
-type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage';
-type UsageKey =
-  | Count
-  | CostMember
-  | 'own key'
-  | 'prompt details'
-  | 'completion details'
-  | 'server tools'
-  | 'cache writes';
-type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
-
-const NO_KEYS = new KeyTable<Key>({});
-const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
-  document: NO_KEYS,
-  answer: new KeyTable<Key>({
-    choices: 'choices',
-    usage: 'usage',
-    error: 'error',
-    moderation: 'moderation',
-    object: 'object',
-    x_groq: 'x_groq',
-    timings: 'timings',
-    base_resp: 'base_resp',
-    service_tier: 'service_tier',
-    service_tier_used: 'service_tier_used', // Cerebras, of `auto`
-  }),
-  choices: NO_KEYS,
-  choice: new KeyTable<Key>({
-    index: 'index',
-    delta: 'delta',
-    message: 'delta',
-    finish_reason: 'finish_reason',
-    usage: 'usage',
-  }),
-  // All strings in a delta or message are delivered text, but for these and what is inside them:
-  // labels, media, sources, and what repeats the text or signs it.
-  delta: new KeyTable<Key>({
-    role: 'silent',
-    id: 'silent',
-    type: 'silent',
-    data: 'silent',
-    url: 'silent',
-    b64_json: 'silent',
-    signature: 'silent',
-    format: 'silent',
-    annotations: 'silent',
-    citations: 'silent',
-    images: 'silent',
-    reasoning_details: 'silent', // OpenRouter: `reasoning` again
-    thinking_blocks: 'silent', // LiteLLM: `reasoning_content` again
-    provider_specific_fields: 'silent',
-    extra_content: 'silent',
-  }),
-  usage: new KeyTable<Key>({
-    ...USAGE_COUNTS,
-    prompt_tokens_details: 'prompt details',
-    prompt_token_details: 'prompt details',
-    completion_tokens_details: 'completion details',
-    server_tool_use: 'server tools',
-    server_tool_use_details: 'server tools',
-    cache_creation: 'cache writes',
-    cost: 'cost',
-    cost_details: 'cost',
-    cost_in_usd_ticks: 'ticks', // xAI
-    market_cost: 'market_cost', // Vercel
-    is_byok: 'own key', // OpenRouter
-  }),
-  'prompt details': new KeyTable<Key>({
-    ...PROMPT_COUNTS,
-    cache_creation: 'cache writes',
-    cache_creation_token_details: 'cache writes', // LiteLLM
-  }),
-  'cache writes': new KeyTable<Key>({ ...CACHE_WRITE_COUNTS }),
-  cost: new KeyTable<Key>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
-  'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
-  'server tools': new KeyTable<Key>({ ...SERVER_TOOL_COUNTS }),
-  x_groq: new KeyTable<Key>({ usage: 'usage' }),
-  timings: new KeyTable<Key>({ ...TIMING_COUNTS }),
-  base_resp: new KeyTable<Key>({ status_code: 'status_code' }),
-  // Gemini's errors are a list.
-  list: NO_KEYS,
-  listed: new KeyTable<Key>({ error: 'error' }),
-  elsewhere: NO_KEYS,
-};
+import { type Counts, type Usage, type UsageDialect, UsageTally } from './usage-dialects.ts';
 
 /** Of a reason, what is kept of it. */
 const LONGEST_REASON = 64;
@@ -178,6 +50,9 @@ export class ChunkReader implements JsonListener<Place> {
   #timings: Counts | undefined;
   /** Characters delivered before it. */
   #charsBefore = 0;
+  /** Searches that no usage tells of: calls of Moonshot's own function, and of the gateway's tools as they were told last. */
+  #ownSearches = 0;
+  #gatewayCalls = 0;
 
   constructor(dialect: UsageDialect | undefined, choices: number, costField: ReportedCostField | undefined) {
     this.#tally = new UsageTally(choices, dialect);
@@ -219,7 +94,9 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   usage(): Usage | undefined {
-    return this.#tally.read();
+    const usage = this.#tally.read();
+    const searches = this.#ownSearches + this.#gatewayCalls;
+    return usage && searches > 0 ? { ...usage, webSearches: usage.webSearches + searches } : usage;
   }
 
   /** Another chunk begins. */
@@ -277,11 +154,21 @@ export class ChunkReader implements JsonListener<Place> {
       case 'delta':
         if (kind !== 'null') this.#choicesSay = true;
         if (this.#key === 'silent') return 'elsewhere';
+        if (this.#key === 'metadata') return 'metadata';
         if (kind === 'string') {
+          if (this.#key === 'name' && isOwnFunction(token)) this.#ownSearches += 1;
           this.ascii += token.asciiChars;
           this.nonAscii += token.nonAsciiChars;
         }
         return 'delta';
+      case 'metadata':
+        if (this.#key !== 'gateway calls' || (kind !== 'object' && kind !== 'array')) return 'metadata';
+        this.#gatewayCalls = 0;
+        return 'gateway calls';
+      case 'gateway calls':
+        // A number a tool, or a list of its calls.
+        this.#gatewayCalls += kind === 'number' ? callsOf(token) : 1;
+        return 'elsewhere';
       case 'x_groq':
         return this.#key === 'usage' && kind === 'object' ? this.#beginUsage('answer') : 'elsewhere';
       case 'timings':
@@ -298,7 +185,8 @@ export class ChunkReader implements JsonListener<Place> {
         if (
           this.#key === 'prompt details' ||
           this.#key === 'completion details' ||
-          this.#key === 'server tools'
+          this.#key === 'server tools' ||
+          this.#key === 'plugins'
         ) {
           return kind === 'object' ? this.#key : 'elsewhere';
         }
@@ -312,7 +200,10 @@ export class ChunkReader implements JsonListener<Place> {
       case 'completion details':
       case 'server tools':
       case 'cache writes':
+      case 'plugin':
         return this.#count(kind, token, false);
+      case 'plugins':
+        return this.#key === 'plugin' && kind === 'object' ? 'plugin' : 'elsewhere';
       default:
         return 'elsewhere';
     }
@@ -472,6 +363,17 @@ function isTruthy(kind: JsonKind, token: JsonToken): boolean {
   if (kind === 'string') return token.to > token.from;
   if (kind === 'number') return numberOf(token) !== 0;
   return kind !== 'null' && kind !== 'false';
+}
+
+/** A function that the provider runs: Moonshot's have a dollar sign, which names of a client's own functions can't have. */
+function isOwnFunction({ bytes, from }: JsonToken): boolean {
+  return bytes[from] === 0x24;
+}
+
+/** 0 for what can't be a count. */
+function callsOf(token: JsonToken): number {
+  const calls = numberOf(token);
+  return Number.isSafeInteger(calls) && calls > 0 ? calls : 0;
 }
 
 /** What a number says; of digits alone, as most counts are, without making a string of them. */

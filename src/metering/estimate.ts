@@ -1,5 +1,6 @@
 import type { NanoDollars } from '../ledger/money.ts';
 import { chargeAtMost, outputCovered, type Price } from './price.ts';
+import type { AskedFeature } from './server-tools.ts';
 import { type Usage, usageAtMost } from './usage-dialects.ts';
 
 /**
@@ -19,7 +20,7 @@ export interface PromptSize {
   readonly files: number;
   /** Of the files, what stands in the request itself: the length of their `data:` URLs. */
   readonly fileBytes: number;
-  /** Of the files, those that the provider is to fetch, or has. */
+  /** Of the files, those that the provider is to fetch, or has; with one more for what its tools find. */
   readonly linkedFiles: number;
   /** Lists of tools: providers add instructions to each. */
   readonly toolLists: number;
@@ -86,6 +87,10 @@ export interface QuoteRequest {
   readonly webSearches: number;
   /** Searches that must be covered for it to be admitted. */
   readonly webSearchesNeeded: number;
+  /** What it asks of its provider that may be billed beside tokens. Default: nothing. */
+  readonly features?: readonly AskedFeature[];
+  /** The most that the fees of those are meant to be, before markup. Default: none. */
+  readonly fees?: NanoDollars;
   /** The prices it may be charged by; the dearest counts. */
   readonly prices: readonly Price[];
 }
@@ -130,10 +135,10 @@ export function quoteFor(request: QuoteRequest): Quote {
 
 /** The most that the request can cost at one price. */
 export function worstCase(
-  { promptTokensAtMost: promptTokens, n, outputCap, webSearches }: Quote,
+  { promptTokensAtMost: promptTokens, n, outputCap, webSearches, fees }: Quote,
   price: Price,
 ): NanoDollars {
-  return chargeAtMost(promptTokens, n * outputCap, webSearches, price);
+  return chargeAtMost(promptTokens, n * outputCap, webSearches, price, fees);
 }
 
 /** The largest output limit, an answer, that so much money covers beside a prompt of so many tokens; 0 if none does. */
@@ -142,10 +147,10 @@ export function affordableOutputTokens(
   promptTokens: number,
   request: QuoteRequest,
 ): number {
-  const { outputCap, n, webSearches } = request;
+  const { outputCap, n, webSearches, fees } = request;
   let fewest = outputCap;
   for (const price of request.prices) {
-    const covered = outputCovered(money, promptTokens, webSearches, price);
+    const covered = outputCovered(money, promptTokens, webSearches, price, fees);
     if (covered === undefined) return 0;
     fewest = Math.min(fewest, Math.floor(covered / n));
   }
@@ -243,7 +248,7 @@ function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
 
 function mediaTokensAtMost(size: PromptSize, { image, audioPerSecond, file }: MediaBounds): number {
   const seconds = Math.ceil(size.audioBytes / LEAST_AUDIO_BYTES_PER_SECOND);
-  const files = file === undefined ? filesAtMost(size) : size.files * file;
+  const files = file === undefined ? filesAtMost(size) : Math.max(size.files, size.linkedFiles) * file;
   return size.images * image + seconds * audioPerSecond + files;
 }
 
@@ -261,11 +266,11 @@ export function withSearches<T extends QuoteRequest>(request: T, webSearches: nu
 function dearest(
   promptTokens: number,
   outputTokens: number,
-  { prices, webSearches }: QuoteRequest,
+  { prices, webSearches, fees }: QuoteRequest,
 ): NanoDollars {
   let most = 0n;
   for (const price of prices) {
-    const nano = chargeAtMost(promptTokens, outputTokens, webSearches, price);
+    const nano = chargeAtMost(promptTokens, outputTokens, webSearches, price, fees);
     if (nano > most) most = nano;
   }
   return most;

@@ -119,8 +119,10 @@ export const FREE: Price = {
  * What a usage costs: every token in one bucket at that bucket's rate, fees and markup added, rounded up once.
  *
  * Reasoning is priced after what is audio or an image: no token of the output is charged twice.
+ *
+ * @param fees - beside those of the price, before markup
  */
-export function charge(usage: Usage, price: Price): NanoDollars {
+export function charge(usage: Usage, price: Price, fees: NanoDollars = 0n): NanoDollars {
   const { promptTokens, cachedTokens, cacheWriteTokens, audioPromptTokens, imagePromptTokens } = usage;
   const { completionTokens, audioCompletionTokens, imageCompletionTokens } = usage;
   const rates = ratesFor(promptTokens, price);
@@ -139,7 +141,7 @@ export function charge(usage: Usage, price: Price): NanoDollars {
     BigInt(reasoning) * rates.reasoningOutput +
     BigInt(audioCompletionTokens) * rates.audioOutput +
     BigInt(imageCompletionTokens) * rates.imageOutput;
-  return total(pico, usage.webSearches, price);
+  return total(pico, usage.webSearches, price, fees);
 }
 
 /**
@@ -166,6 +168,7 @@ export function chargeAtMost(
   outputTokens: number,
   webSearches: number,
   price: Price,
+  fees: NanoDollars = 0n,
 ): NanoDollars {
   const prompt = BigInt(promptTokens);
   const output = BigInt(outputTokens);
@@ -175,7 +178,7 @@ export function chargeAtMost(
     const pico = prompt * tier.inputAtMost + output * tier.outputAtMost;
     if (pico > most) most = pico;
   }
-  return total(most, webSearches, price);
+  return total(most, webSearches, price, fees);
 }
 
 /** How much output, in tokens, so much money is sure to cover; undefined if not even the prompt, Infinity if any. */
@@ -184,10 +187,11 @@ export function outputCovered(
   promptTokens: number,
   webSearches: number,
   price: Price,
+  fees: NanoDollars = 0n,
 ): number | undefined {
   const { markup, request, webSearch } = price;
   const pico = ((money - markup.fee) * 1000n * markup.denominator) / markup.numerator;
-  const left = pico - (request + BigInt(webSearches) * webSearch) * 1000n;
+  const left = pico - (request + BigInt(webSearches) * webSearch + fees) * 1000n;
   let fewest = coveredBy(left, promptTokens, price);
   for (const tier of price.tiers) {
     if (tier.above >= promptTokens || fewest === undefined) break;
@@ -235,8 +239,13 @@ export function ratesFor(promptTokens: number, price: Price): Rates {
 }
 
 /** Pico-dollars of tokens with fees and markup, in nano-dollars, rounded up. */
-function total(pico: bigint, webSearches: number, { request, webSearch, markup }: Price): NanoDollars {
-  return marked(pico + (request + BigInt(webSearches) * webSearch) * 1000n, markup);
+function total(
+  pico: bigint,
+  webSearches: number,
+  { request, webSearch, markup }: Price,
+  fees: NanoDollars,
+): NanoDollars {
+  return marked(pico + (request + BigInt(webSearches) * webSearch + fees) * 1000n, markup);
 }
 
 /** Pico-dollars with a markup, in nano-dollars, rounded up. */

@@ -292,7 +292,8 @@ function show(value: unknown): string {
   return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
 }
 
-function parseFee(given: string, option: string): NanoDollars {
+/** @throws {TypeError} naming the option, unless it is USD from 0 to 1000 */
+export function parseFee(given: string, option: string): NanoDollars {
   const fee = parseUsd(given, option);
   if (fee < 0n || fee > 1_000_000_000_000n) {
     throw new TypeError(`${option} must be from 0 to 1000 USD, got ${formatUsd(fee)}`);

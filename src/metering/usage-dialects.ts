@@ -13,7 +13,7 @@ export interface Usage {
   readonly reasoningTokens: number;
   readonly audioCompletionTokens: number;
   readonly imageCompletionTokens: number;
-  /** What the provider bills as searches of the Web: xAI counts the sources that it read. */
+  /** What the provider bills as searches of the Web: xAI counts the sources that it read, Vercel calls of its tools. */
   readonly webSearches: number;
 }
 
@@ -164,6 +164,11 @@ export const COMPLETION_COUNTS: Readonly<Record<string, Count>> = {
 /** Members of `usage.server_tool_use`, and of OpenRouter's `server_tool_use_details`. */
 export const SERVER_TOOL_COUNTS: Readonly<Record<string, Count>> = {
   web_search_requests: 'webSearches',
+};
+
+/** Members of Qwen's `usage.plugins.search`. */
+export const PLUGIN_COUNTS: Readonly<Record<string, Count>> = {
+  count: 'webSearches',
 };
 
 /** The counts of one usage object, as its provider wrote them; absent and null are undefined, and not zero. */

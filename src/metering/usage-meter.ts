@@ -1,5 +1,6 @@
 import { JsonError, JsonScanner } from '../json/scanner.ts';
-import { ChunkReader, type Place } from './chunk-reader.ts';
+import type { Place } from './answer-keys.ts';
+import { ChunkReader } from './chunk-reader.ts';
 import type { DeliveredText } from './estimate.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
 import type { ReportedCostField } from './reported-cost.ts';

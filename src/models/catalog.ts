@@ -2,6 +2,7 @@ import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { Price } from '../metering/price.ts';
+import type { ServerTools } from '../metering/server-tools.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { checkRecord, type Settings, wrong } from '../settings.ts';
@@ -80,6 +81,10 @@ export interface Target {
   readonly body: TargetRules | undefined;
   /** What is edited in its answers; undefined where nothing is. */
   readonly answerPlan: MemberPlan | undefined;
+  /** What tools cost that its provider runs itself, by their names. */
+  readonly serverTools: ServerTools;
+  /** Requests may name files of the operator's account there. */
+  readonly accountFiles: boolean;
 }
 
 /** What its model may write there. */

@@ -19,6 +19,7 @@ import type { Model, Target, TargetOutput } from './catalog.ts';
 import { resolveLifecycle } from './lifecycle.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './providers.ts';
+import { resolveServerTools } from './server-tools.ts';
 
 const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 
@@ -33,6 +34,8 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   maxOutputTokens: true,
   enforceOutputLimit: true,
   maxWebSearches: true,
+  serverTools: true,
+  accountFiles: true,
   tokenBudgets: true,
   except: true,
   answer: true,
@@ -110,8 +113,13 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
   };
   const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
-  const targetOf = (each: Place): Target =>
-    resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer });
+  const { accountFiles = false, serverTools } = given;
+  if (typeof accountFiles !== 'boolean') throw wrong(`${option}.accountFiles`, 'a boolean', accountFiles);
+  const targetOf = (each: Place): Target => ({
+    ...resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer }),
+    serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
+    accountFiles,
+  });
   const targets = [targetOf(place), ...places.map(targetOf)] as const;
   const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
@@ -176,7 +184,7 @@ function resolveTarget(
     readonly output: TargetOutput;
     readonly answer: AnswerTerms;
   },
-): Target {
+): Omit<Target, 'serverTools' | 'accountFiles'> {
   const { given, provider, option } = place;
   const { pricer, output, answer } = ofModel;
   const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;

@@ -74,6 +74,20 @@ export interface ModelOptions {
    */
   readonly maxWebSearches?: number;
   /**
+   * What tools cost that the provider runs itself, and other things that it bills beside tokens, by the type of the tool or the name of
+   * the field: `{ 'openrouter:web_search': { fee: '0.005', atMost: 5 } }`. A request that asks for what has no price is refused.
+   *
+   * @default none: only `web_search_options` and searches that the provider counts, where the price has a fee for searches
+   */
+  readonly serverTools?: Readonly<Record<string, ServerToolOptions>>;
+  /**
+   * Whether requests may name files, buckets or stored prompts of your own account at the provider (`file_id`, `gs://` and the like):
+   * any client may then read each of them whose name it knows.
+   *
+   * @default false
+   */
+  readonly accountFiles?: boolean;
+  /**
    * Tokens that media in a prompt cost, for holds and estimates: `image` each, `audioPerSecond`, `file` each document or video.
    *
    * @default for holds what they can cost: an image as the provider's preset counts the largest (16,384 without a preset), 50 a second
@@ -127,6 +141,17 @@ export interface ModelOptions {
    * @default what stands before the ID's first slash, else `system`
    */
   readonly ownedBy?: string;
+}
+
+/** What a client pays for a tool that the provider runs itself. */
+export interface ServerToolOptions {
+  /** USD a call, before markup, as a decimal string. */
+  readonly fee: string;
+  /**
+   * So many calls a request are held for. Searches that the provider counts are charged by its count, also beyond that; of
+   * all else so many are charged whenever it was asked for. 1 to 1000.
+   */
+  readonly atMost: number;
 }
 
 /** One place where a model is served. */

@@ -10,6 +10,7 @@ const MODEL: ModelOptions = {
   targets: ['loopback/upstream-model'],
   pricing: { input: '3', output: '15' },
   contextWindow: 1_000_000,
+  accountFiles: true,
   maxOutputTokens: 1000,
 };
 const MANY = 8;

@@ -1,0 +1,175 @@
+import { InvalidRequestError } from '../errors.ts';
+import { KeyTable } from '../json/key-table.ts';
+import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import type { AskedFeature } from '../metering/server-tools.ts';
+import { BILLED_FIELDS, GOOGLE_MEMBERS } from './billed-fields.ts';
+
+/** What of a request's tools a value is directly in. */
+export type ToolPlace = 'tools' | 'tool list' | 'tool' | 'tool function' | 'tool choice' | 'google';
+
+type Member = 'type' | 'name' | 'function' | 'tools' | 'allowed_tools' | 'google';
+
+const FUNCTION = { name: 'name' } as const;
+const TOOL = { type: 'type', ...FUNCTION, function: 'function', custom: 'function' } as const;
+const NO_KEYS = new KeyTable<Member>({});
+const KEYS: Readonly<Record<ToolPlace, KeyTable<Member>>> = {
+  tools: NO_KEYS,
+  'tool list': NO_KEYS,
+  tool: new KeyTable<Member>(TOOL),
+  'tool function': new KeyTable<Member>(FUNCTION),
+  'tool choice': new KeyTable<Member>({ ...TOOL, tools: 'tools', allowed_tools: 'allowed_tools' }),
+  google: new KeyTable<Member>(
+    Object.fromEntries(Object.keys(GOOGLE_MEMBERS).map((name) => [name, 'google' as const])),
+  ),
+};
+
+/** Types of tools that the client runs itself. All others are run by a provider, or will be. */
+const OWN_TOOLS: ReadonlySet<string> = new Set(['function', 'custom']);
+/** Types of a `tool_choice` that name no tool of a provider. */
+const CHOICES: ReadonlySet<string> = new Set([
+  ...OWN_TOOLS,
+  'allowed_tools',
+  'tool',
+  'auto',
+  'any',
+  'none',
+  'required',
+]);
+/** Moonshot's type of its built-in functions, which are known by names with a dollar sign. */
+const BUILT_IN = 'builtin_function';
+
+/** No request needs more kinds, nor longer names. */
+const MOST_FEATURES = 32;
+const LONGEST_NAME = 64;
+
+/** Finds what a request asks of a provider that may be billed beside its tokens. */
+export class AskedFeatures {
+  #found: Map<string, AskedFeature> | undefined;
+  #member: Member | undefined;
+  #google = '';
+  #list = '';
+  #index = -1;
+  /** Of the current tool: */
+  #isTyped = false;
+  #isBuiltIn = false;
+  #isNamed = false;
+
+  get all(): readonly AskedFeature[] {
+    return this.#found ? [...this.#found.values()] : NONE;
+  }
+
+  /** @throws {InvalidRequestError} where there are more than any model has prices of */
+  add(name: string, kind: AskedFeature['kind'], path: string): void {
+    const found = (this.#found ??= new Map<string, AskedFeature>());
+    const before = found.get(name);
+    if (before) {
+      if (kind === 'part') found.set(name, { ...before, times: before.times + 1 });
+      return;
+    }
+    if (name.length > LONGEST_NAME || found.size === MOST_FEATURES) throw unpriced(name, path);
+    found.set(name, { name, kind, path, times: 1 });
+  }
+
+  /** A field of BILLED_FIELDS. */
+  field(name: string, kind: JsonKind, token: JsonToken, path: string): void {
+    if (kind === 'null' || kind === 'false') return;
+    if (kind === 'string' && BILLED_FIELDS[name]?.includes(textOf(token) ?? '')) return;
+    this.add(name, 'field', path);
+  }
+
+  /** A value of `tools`, `functions` or `tool_choice` begins: where its members are. */
+  begin(name: string, kind: JsonKind, path: string): 'tools' | 'tool choice' | undefined {
+    this.#list = path;
+    this.#index = -1;
+    if (name === 'tool_choice') return kind === 'object' ? 'tool choice' : undefined;
+    if (kind === 'object') this.add(name, 'tool', path);
+    return 'tools';
+  }
+
+  key(within: ToolPlace, token: JsonToken): void {
+    const match = KEYS[within].find(token);
+    this.#member = match?.role;
+    if (within === 'google' && match) this.#google = match.name;
+  }
+
+  /** Where the members of the value are; undefined where they don't matter. */
+  value(within: ToolPlace, kind: JsonKind, token: JsonToken): ToolPlace | undefined {
+    const member = this.#member;
+    switch (within) {
+      case 'tools':
+      case 'tool list':
+        this.#index += 1;
+        this.#isTyped = false;
+        this.#isBuiltIn = false;
+        this.#isNamed = false;
+        return kind === 'object' ? 'tool' : undefined;
+      case 'google':
+        if (member === 'google' && kind !== 'null') {
+          const name = GOOGLE_MEMBERS[this.#google] ?? this.#google;
+          this.add(name, 'field', name);
+        }
+        return undefined;
+      default:
+    }
+    if (member === 'type') this.#type(within, kind, token);
+    else if (member === 'name' && kind === 'string') this.#name(token);
+    else if (member === 'function' && kind === 'object') {
+      this.#isTyped = true;
+      return 'tool function';
+    } else if (member === 'allowed_tools' && kind === 'object') return 'tool choice';
+    else if (member === 'tools' && kind === 'array') {
+      this.#index = -1;
+      return 'tool list';
+    }
+    return undefined;
+  }
+
+  /** A tool ends. */
+  endTool(): void {
+    // A built-in function is known by its name.
+    if (this.#isBuiltIn && !this.#isNamed) this.add(BUILT_IN, 'tool', this.#path('type'));
+    // Google's own tools have no type.
+    else if (!this.#isTyped && !this.#isBuiltIn && this.#list.endsWith('tools')) {
+      this.add('tools', 'tool', this.#path('type'));
+    }
+  }
+
+  #type(within: ToolPlace, kind: JsonKind, token: JsonToken): void {
+    if (kind === 'null') return;
+    const type = kind === 'string' ? textOf(token) : undefined;
+    const known = within === 'tool choice' ? CHOICES : OWN_TOOLS;
+    if (type === BUILT_IN) {
+      this.#isBuiltIn = true;
+      return;
+    }
+    this.#isTyped = true;
+    if (type === undefined || !known.has(type)) this.add(type ?? 'type', 'tool', this.#path('type'));
+  }
+
+  #name(token: JsonToken): void {
+    const head = headOf(token, 1);
+    if (head !== '$' && head !== '\\') return;
+    const name = textOf(token);
+    if (name === undefined) this.add('$', 'tool', this.#path('function.name'));
+    else if (name.startsWith('$')) {
+      this.#isNamed = true;
+      this.add(name, 'tool', this.#path('function.name'));
+    }
+  }
+
+  #path(member: string): string {
+    return this.#index < 0 ? `${this.#list}.${member}` : `${this.#list}[${this.#index}].${member}`;
+  }
+}
+
+const NONE: readonly AskedFeature[] = [];
+
+/** Nothing of it is sent: no model has a price for that, or this one hasn't. */
+export function unpriced(name: string, path: string): InvalidRequestError {
+  const what = JSON.stringify(name.slice(0, LONGEST_NAME));
+  return new InvalidRequestError(
+    'unpriced_feature',
+    `Nothing was sent: this model has no price for ${what}, which its provider may bill apart.`,
+    path,
+  );
+}

@@ -1,0 +1,144 @@
+import { KeyTable } from '../json/key-table.ts';
+import type { CostMember } from './reported-cost.ts';
+import {
+  CACHE_WRITE_COUNTS,
+  COMPLETION_COUNTS,
+  type Count,
+  PLUGIN_COUNTS,
+  PROMPT_COUNTS,
+  SERVER_TOOL_COUNTS,
+  TIMING_COUNTS,
+  USAGE_COUNTS,
+} from './usage-dialects.ts';
+
+/** What a value of an answer is directly in. */
+export type Place =
+  | 'document'
+  | 'answer'
+  | 'choices'
+  | 'choice'
+  | 'delta'
+  | 'usage'
+  | 'prompt details'
+  | 'completion details'
+  | 'server tools'
+  | 'cache writes'
+  | 'cost'
+  | 'plugins'
+  | 'plugin'
+  | 'metadata'
+  | 'gateway calls'
+  | 'x_groq'
+  | 'timings'
+  | 'base_resp'
+  | 'list'
+  | 'listed'
+  | 'elsewhere';
+
+type AnswerKey =
+  | 'choices'
+  | 'usage'
+  | 'error'
+  | 'moderation'
+  | 'object'
+  | 'x_groq'
+  | 'timings'
+  | 'base_resp'
+  | 'status_code'
+  | 'service_tier'
+  | 'service_tier_used';
+type ChoiceKey = 'index' | 'delta' | 'finish_reason' | 'usage' | 'name' | 'metadata' | 'gateway calls';
+type UsageKey =
+  | Count
+  | CostMember
+  | 'own key'
+  | 'prompt details'
+  | 'completion details'
+  | 'server tools'
+  | 'cache writes'
+  | 'plugins'
+  | 'plugin';
+/** What a member means where it is. */
+export type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
+
+const NO_KEYS = new KeyTable<Key>({});
+/** The members of an answer that metering looks at, by where they are. */
+export const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
+  document: NO_KEYS,
+  answer: new KeyTable<Key>({
+    choices: 'choices',
+    usage: 'usage',
+    error: 'error',
+    moderation: 'moderation',
+    object: 'object',
+    x_groq: 'x_groq',
+    timings: 'timings',
+    base_resp: 'base_resp',
+    service_tier: 'service_tier',
+    service_tier_used: 'service_tier_used', // Cerebras, of `auto`
+  }),
+  choices: NO_KEYS,
+  choice: new KeyTable<Key>({
+    index: 'index',
+    delta: 'delta',
+    message: 'delta',
+    finish_reason: 'finish_reason',
+    usage: 'usage',
+  }),
+  // All strings in a delta or message are delivered text, but for these and what is inside them:
+  // labels, media, sources, and what repeats the text or signs it.
+  delta: new KeyTable<Key>({
+    name: 'name',
+    provider_metadata: 'metadata', // Vercel
+    role: 'silent',
+    id: 'silent',
+    type: 'silent',
+    data: 'silent',
+    url: 'silent',
+    b64_json: 'silent',
+    signature: 'silent',
+    format: 'silent',
+    annotations: 'silent',
+    citations: 'silent',
+    images: 'silent',
+    reasoning_details: 'silent', // OpenRouter: `reasoning` again
+    thinking_blocks: 'silent', // LiteLLM: `reasoning_content` again
+    provider_specific_fields: 'silent',
+    extra_content: 'silent',
+  }),
+  usage: new KeyTable<Key>({
+    ...USAGE_COUNTS,
+    prompt_tokens_details: 'prompt details',
+    prompt_token_details: 'prompt details',
+    completion_tokens_details: 'completion details',
+    server_tool_use: 'server tools',
+    server_tool_use_details: 'server tools',
+    cache_creation: 'cache writes',
+    cost: 'cost',
+    cost_details: 'cost',
+    cost_in_usd_ticks: 'ticks', // xAI
+    market_cost: 'market_cost', // Vercel
+    is_byok: 'own key', // OpenRouter
+    plugins: 'plugins', // Qwen
+  }),
+  'prompt details': new KeyTable<Key>({
+    ...PROMPT_COUNTS,
+    cache_creation: 'cache writes',
+    cache_creation_token_details: 'cache writes', // LiteLLM
+  }),
+  'cache writes': new KeyTable<Key>({ ...CACHE_WRITE_COUNTS }),
+  cost: new KeyTable<Key>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
+  'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
+  'server tools': new KeyTable<Key>({ ...SERVER_TOOL_COUNTS }),
+  plugins: new KeyTable<Key>({ search: 'plugin' }),
+  plugin: new KeyTable<Key>({ ...PLUGIN_COUNTS }),
+  metadata: new KeyTable<Key>({ gatewayToolCalls: 'gateway calls' }),
+  'gateway calls': NO_KEYS,
+  x_groq: new KeyTable<Key>({ usage: 'usage' }),
+  timings: new KeyTable<Key>({ ...TIMING_COUNTS }),
+  base_resp: new KeyTable<Key>({ status_code: 'status_code' }),
+  // Gemini's errors are a list.
+  list: NO_KEYS,
+  listed: new KeyTable<Key>({ error: 'error' }),
+  elsewhere: NO_KEYS,
+};
