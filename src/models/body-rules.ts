@@ -1,3 +1,4 @@
+import { BILLED_FIELDS } from '../http/billed-fields.ts';
 import { type BodyRule, jsonOf, LONGEST_MADE, namesOf } from '../http/body-rules.ts';
 import { MORE_ANSWERS, OTHER_LIMIT, REFUSED_FIELDS } from '../http/refused-fields.ts';
 import type { BodyRules, BodyValue } from '../options/body-rules.ts';
@@ -26,7 +27,7 @@ const ALL: readonly Action[] = ['set', 'default', 'drop', 'rename'];
 /** What rules can't do with the fields that a request is judged by, by their names in lower case. */
 const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; readonly why: string }> = new Map(
   [
-    ...['model', 'messages', 'stream', 'stream_options', 'n'].map(
+    ...['model', 'messages', 'stream', 'stream_options', 'n', 'service_tier'].map(
       (name) => [name, { actions: ALL, why: 'the router bills or acts by it' }] as const,
     ),
     ...LIMITS.map(
@@ -50,6 +51,13 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
       'response_format',
       { actions: ['rename'] as const, why: 'what the request can cost depends on it' },
     ] as const,
+    ...Object.keys(BILLED_FIELDS).map(
+      (name) =>
+        [
+          name.toLowerCase(),
+          { actions: ['set', 'default', 'rename'] as const, why: 'the provider bills it apart' },
+        ] as const,
+    ),
     ...Object.entries(REFUSED_FIELDS).map(
       ([name, why]) =>
         [
