@@ -314,7 +314,9 @@ async function ask(
     contextWindow: 8192,
     maxOutputTokens: 1000,
   };
-  gateway = await startGateway({ provider: { preset, ...row.provider }, models: { 'acme/fast': model } });
+  const answers = { cost: 'theirs', provider: 'show' } as const;
+  const provider = { preset, ...row.provider };
+  gateway = await startGateway({ provider, models: { 'acme/fast': model }, answer: answers });
   const said = { usage: 'USAGE', ...answer };
   const written = (json: string): string => json.replace('"USAGE"', usage);
   gateway.provider.script = stream

@@ -183,6 +183,7 @@ class RequestReader implements JsonListener<Place> {
       case 'google':
         this.#asked.key(within, token);
         this.#prompt.countText(token);
+        this.#prompt.cacheKey(token);
         break;
       default:
         this.#prompt.key(within, token);
@@ -210,9 +211,10 @@ class RequestReader implements JsonListener<Place> {
       case 'tool':
       case 'tool function':
       case 'tool choice':
-      case 'google':
-        this.#prompt.value('elsewhere', kind, token);
-        return this.#asked.value(within, kind, token) ?? 'elsewhere';
+      case 'google': {
+        const place = this.#prompt.value('elsewhere', kind, token);
+        return place === 'cache control' ? place : (this.#asked.value(within, kind, token) ?? 'elsewhere');
+      }
       default:
         return this.#prompt.value(within, kind, token);
     }
