@@ -109,6 +109,13 @@ describe('an edited answer', () => {
     );
   });
 
+  it('gets a cost behind a number that ends its line, at every cut', () => {
+    const event = 'data: {"usage":{"a":12.5\ndata: }}\n\n';
+    for (const chunks of everyCut(event)) {
+      expect(edit(chunks)).toBe(`data: {"usage":{"a":12.5\ndata: ,"cost":${COST}}}\n\n`);
+    }
+  });
+
   it.each([
     ['the only member', '{"provider":"x"}', '{}'],
     ['the first', '{ "provider" : "x" , "a":1}', '{"a":1}'],
@@ -122,14 +129,14 @@ describe('an edited answer', () => {
       '{"a":"\\"provider\\":\\"x\\"","b":{"provider":1}}',
     ],
     ['the name', '{"model" : {"x":[1]}, "a":1}', '{"model":"ours", "a":1}'],
-    ['a cost', '{"usage":{"cost":1,"a":2 } ,"b":1}', `{"usage":{"a":2,"cost":${COST} } ,"b":1}`],
+    ['a cost', '{"usage":{"cost":1,"a":2 } ,"b":1}', `{"usage":{"a":2 ,"cost":${COST}} ,"b":1}`],
     ['no key in another case', '{"Provider":1,"PROVIDER":2}', '{"Provider":1,"PROVIDER":2}'],
     [
       'a cost in the last usage of two',
       '{"usage":{"a":1},"usage":{"a":2}}',
       `{"usage":{"a":1},"usage":{"a":2,"cost":${COST}}}`,
     ],
-    ['a cost in empty usage', '{"usage":{ },"b":1}', `{"usage":{"cost":${COST} },"b":1}`],
+    ['a cost in empty usage', '{"usage":{ },"b":1}', `{"usage":{ "cost":${COST}},"b":1}`],
     ['no cost in usage of null', '{"usage":null}', '{"usage":null}'],
     [
       'members of choices',

@@ -107,7 +107,9 @@ export class MemberEditor implements JsonListener<string> {
     }
     if (mark !== PASSED) {
       const container = this.#containers.pop();
-      if (mark === USAGE && container?.isObject && this.#plan.tellsCost) this.#tellCost(container);
+      if (mark === USAGE && container?.isObject && this.#plan.tellsCost) {
+        this.#tellCost(container, token.end + this.shift - 1);
+      }
     }
     this.#endMember(token);
   }
@@ -139,8 +141,9 @@ export class MemberEditor implements JsonListener<string> {
     if (container && this.#role?.edit === 'rename') container.end = end;
   }
 
-  #tellCost({ end, stays }: Container): void {
-    this.#splicer.copyTo(end);
+  /** Before the brace that closes usage: what stands before it, the end of a line even, may be on its way already. */
+  #tellCost({ stays }: Container, brace: number): void {
+    this.#splicer.copyTo(brace);
     this.#splicer.await(stays ? ',"cost":' : '"cost":');
   }
 }
