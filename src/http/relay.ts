@@ -432,24 +432,34 @@ class Relay {
       if (meter.done) this.#finish({ ending: 'finished' });
       // Whoever leaves with the last word pays for it like others: its usage is about to come.
       this.#readOn('lingering');
-      const linger = new Timeout(LINGER_MS, () => body.destroy());
+      const linger = new Timeout(LINGER_MS, () => {
+        // It was the last word of one of several answers, and the others may go on for long.
+        if (this.#end || !this.#drainOn(drain)) body.destroy();
+      });
       body.once('close', () => linger.clear());
       return;
     }
     const { ascii, nonAscii } = meter.delivered;
     this.#leftBeforeOutput = ascii + nonAscii === 0;
-    if (drain?.begin((reason) => body.destroy(reason))) {
-      this.#readOn('draining', drain);
-    } else {
-      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
-      body.destroy();
-    }
+    if (this.#drainOn(drain)) return;
+    this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+    body.destroy();
+  }
+
+  /** Says whether the rest is read on to its end. */
+  #drainOn(drain: Drain | undefined): boolean {
+    const { body } = this.#answer;
+    if (!drain?.begin((reason) => body.destroy(reason))) return false;
+    this.#readOn('draining', drain);
+    return true;
   }
 
   #readOn(why: 'lingering' | 'draining', queue?: Drain): void {
     const { body, idleClock } = this.#answer;
     this.#unread = why;
     clearImmediate(this.#flushing);
+    // It would read before its turn in the queue.
+    clearImmediate(this.#yielding);
     this.#heartbeat?.stop();
     const read = (): void => {
       idleClock.touch();
