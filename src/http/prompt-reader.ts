@@ -38,6 +38,7 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
     // Of other providers; they weigh as much as files do.
     audio_url: 'link',
     document_url: 'link',
+    file_id: 'link', // Mistral
     file_url: 'link',
     pdf_url: 'link',
     video_url: 'link',
@@ -45,7 +46,7 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
     video: 'frames',
   }),
   link: new KeyTable<Member>({ url: 'url' }),
-  'unknown part': new KeyTable<Member>({ text: 'text' }),
+  'unknown part': new KeyTable<Member>({ text: 'text', file_id: 'reference' }),
   audio: new KeyTable<Member>({ data: 'data' }),
   file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'reference', file_url: 'reference' }),
 };
@@ -109,19 +110,22 @@ export class PromptReader {
         break;
       case 'unknown part':
         if (kind === 'object' || kind === 'array') return 'unknown part';
-        if (kind === 'string' && this.#member !== 'text' && isAddress(token)) this.#link();
+        if (kind !== 'string' || this.#member === 'text') break;
+        if (this.#member === 'reference' || isAddress(token)) this.#link();
         break;
       case 'audio':
-        if (kind === 'string' && this.#member === 'data') {
+        // Qwen fetches it.
+        if (kind === 'string' && isAddress(token)) this.#link();
+        else if (kind === 'string' && this.#member === 'data') {
           this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
         }
         break;
       case 'link':
       case 'file':
-        if (kind !== 'string' || this.#member === undefined) break;
-        if (this.#member === 'reference') this.#refer();
-        else if (isUrl(token)) {
+        if (kind !== 'string') break;
+        if (this.#member === 'reference' || (this.#member === undefined && isAddress(token))) this.#refer();
+        else if (this.#member !== undefined && isUrl(token)) {
           this.#address(token);
           return 'elsewhere';
         }
@@ -155,11 +159,17 @@ export class PromptReader {
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
   #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPlace {
     if (member === 'frames' && kind === 'array') return 'frames';
+    if (
+      kind === 'string' &&
+      member !== 'text' &&
+      member !== 'link' &&
+      member !== 'file' &&
+      isAddress(token)
+    ) {
+      this.#link();
+    }
     if (member === undefined || member === 'text' || member === 'frames') {
-      if (kind === 'string') {
-        if (member !== 'text' && isAddress(token)) this.#link();
-        this.countText(token);
-      }
+      if (kind === 'string') this.countText(token);
       // Whatever it is, a provider may fetch what it links to.
       return kind === 'object' || kind === 'array' ? 'unknown part' : 'elsewhere';
     }
@@ -214,14 +224,20 @@ function isUrl(token: JsonToken): boolean {
   return /^(data|https?):/i.test(headOf(token, 6));
 }
 
-/** Where something can be fetched. */
+/** Where something can be fetched: `https:` and the like, or any scheme with two slashes, as Qwen's `oss://`. */
 function isAddress(token: JsonToken): boolean {
-  return /^(https?|gs|s3|ftp|file):/i.test(decodedHeadOf(token));
+  // Blanks before a URL are passed by those who fetch it, however many there are.
+  const head = decodedHeadOf(token).trimStart();
+  if (head === '') return token.to - token.from > HEAD_BYTES;
+  return /^(?:(?:https?|gs|s3|ftp|file):|[a-z][\w+.-]{0,20}:\/\/)/i.test(head);
 }
 
-/** How a string begins: its first ten characters at least, also where they are escaped. */
+const HEAD_BYTES = 240;
+
+/** How a string begins: its first forty characters at least, also where they are escaped. */
 function decodedHeadOf(token: JsonToken): string {
-  return headOf(token, 120)
+  return headOf(token, HEAD_BYTES)
     .replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replaceAll(/\\[fnrt]/g, ' ')
     .replaceAll('\\/', '/');
 }
