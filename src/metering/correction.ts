@@ -36,7 +36,7 @@ class Ratio {
   }
 }
 
-/** How many tokens an answer has on average that its text doesn't show. */
+/** How many tokens an answer has on average that its text doesn't show: of several to one request, each. */
 class Hidden {
   #answers = 0;
   #tokens = 0;
@@ -45,9 +45,9 @@ class Hidden {
     return this.#answers === 0 ? 0 : this.#tokens / this.#answers;
   }
 
-  learn(tokens: number): void {
+  learn(tokens: number, answers: number): void {
     this.#answers += 1;
-    this.#tokens += tokens;
+    this.#tokens += tokens / answers;
     if (this.#answers < REMEMBERED_ANSWERS) return;
     this.#answers /= 2;
     this.#tokens /= 2;
@@ -88,7 +88,7 @@ export class Correction {
     const shown = outputTokensEstimate(delivered);
     const text = Math.max(0, completionTokens - audioCompletionTokens - imageCompletionTokens);
     const isHidden = text > 2 * shown + ESTIMATE_SLACK;
-    answers.hidden.learn(isHidden ? text - shown : 0);
+    answers.hidden.learn(isHidden ? text - shown : 0, quote.n);
     if (isHidden) this.#hides.add(account);
     else if (shown > 0) answers.output.learn(shown, text);
     // No text has more tokens than bytes: that much reasoning can't have been in it, whatever a client asked for.
@@ -110,10 +110,10 @@ export class Correction {
     );
   }
 
-  /** The same, and what an answer hides: it comes before the first word, so it is owed however soon a client leaves. */
-  output(account: string, tokens: number): number {
+  /** The same, and what `n` answers hide: it comes before the first word, so it is owed however soon a client leaves. */
+  output(account: string, tokens: number, n = 1): number {
     const hidden = this.#valueFor(account, (answers) => answers.hidden.mean, 0);
-    return this.shown(account, tokens) + Math.ceil(hidden);
+    return this.shown(account, tokens) + Math.ceil(n * hidden);
   }
 
   /** Whether this account's answers may well have tokens that no text shows. */

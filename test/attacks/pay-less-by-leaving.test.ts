@@ -197,4 +197,14 @@ describe('a population of leavers', () => {
     expect(sum(left) / left.length).toBeGreaterThanOrEqual(bill(2000));
     expect(sum(left) / left.length).toBeLessThan(1.05 * bill(2000));
   });
+
+  it('pays for the reasoning of all the answers that it asked for', async () => {
+    await start('some-model', { provider: { onClientGone: 'abort' } });
+    for (const each of await Promise.all(['a', 'b', 'c'].map((name) => customer(name))))
+      await stay(each, 2000);
+    gateway.provider.script = reasons(8 * 2000, 1);
+    const settled = gateway.nextSettled();
+    await leaveAtMarker(gateway, { n: 8 });
+    expect(nanoOf(await settled)).toBeGreaterThanOrEqual(bill(8 * 2000));
+  });
 });
