@@ -11,12 +11,12 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from './errors.ts';
-import type { BufferedBytes } from './http/buffered-bytes.ts';
+import type { BodyBuffer, BufferedBytes } from './http/buffered-bytes.ts';
 import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { joined, type Pieces } from './http/pieces.ts';
-import { readChatRequest } from './http/read-body.ts';
+import { type ReadRequest, readChatRequest } from './http/read-body.ts';
 import { type RequestControl, readRequestControl } from './http/request-control.ts';
 import { type Answer, Closed, relay, type RelayEnd } from './http/relay.ts';
 import { growthOf } from './holds/growth.ts';
@@ -89,28 +89,15 @@ export async function completion(
   live.account = account;
   live.key = caller.key;
 
-  const name = idempotencyKeyOf(exchange.headers);
-  const read = await readChatRequest(exchange, settings, () =>
-    services.buffered.bodyOf(caller.account, caller.key),
-  );
+  const buffer = services.buffered.bodyOf(account, caller.key);
+  let begun: Begun;
+  try {
+    begun = await begin({ exchange, client, caller, buffer, startedAt }, services, live);
+  } finally {
+    buffer.giveBack();
+  }
+  const { read, hold, model, targets, ownKey } = begun;
   const { request } = read;
-  live.model = request.model;
-  live.stream = request.stream;
-  const control = readRequestControl(read.body, request.control, settings.requestControl);
-  // A process that has just begun may not know the models of its providers yet.
-  if (!services.catalog.get(request.model)) await services.discovery.pending;
-  const asked = caller.models
-    ? await askAgain(caller, { exchange, request, control }, services)
-    : askFor(caller, request, control, services);
-  observation?.asks(asked.model, request.stream);
-  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
-  client.assertThere();
-  if (services.closing()) throw new RouterClosingError();
-  const { hold, model, targets, ownKey } = await admit(
-    asked,
-    { exchange, request, control, idempotencyKey, startedAt },
-    services,
-  );
   observation?.admitted(read.body);
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
@@ -223,6 +210,46 @@ export async function completion(
     observation?.ended(outcome, startedAt, end);
     hold.settle(outcome);
   }
+}
+
+/** A request that was read and admitted. */
+interface Begun extends Asked {
+  readonly read: ReadRequest;
+  readonly hold: Hold;
+}
+
+interface Arrival {
+  readonly exchange: Exchange;
+  readonly client: Client;
+  readonly caller: Caller;
+  readonly buffer: BodyBuffer;
+  readonly startedAt: number;
+}
+
+/** Reads a request and holds what it asks. */
+async function begin(
+  { exchange, client, caller, buffer, startedAt }: Arrival,
+  services: CompletionServices,
+  live: LiveRequest,
+): Promise<Begun> {
+  const { settings } = services;
+  const name = idempotencyKeyOf(exchange.headers);
+  const read = await readChatRequest(exchange, settings, buffer);
+  const { request } = read;
+  live.model = request.model;
+  live.stream = request.stream;
+  const control = readRequestControl(read.body, request.control, settings.requestControl);
+  // A process that has just begun may not know the models of its providers yet.
+  if (!services.catalog.get(request.model)) await services.discovery.pending;
+  const asked = caller.models
+    ? await askAgain(caller, { exchange, request, control }, services)
+    : askFor(caller, request, control, services);
+  live.observation?.asks(asked.model, request.stream);
+  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
+  client.assertThere();
+  if (services.closing()) throw new RouterClosingError();
+  const terms = { exchange, request, control, idempotencyKey, startedAt };
+  return { read, ...(await admit(asked, terms, services)) };
 }
 
 /** What a request asks, as its caller may and at the prices that it pays. */
