@@ -9,6 +9,7 @@ import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
 import { PieceCollector } from './pieces.ts';
+import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { takeWhole } from './whole-body.ts';
 
@@ -43,7 +44,7 @@ export interface RelayEnd {
   readonly withheld: boolean;
   /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
   readonly firstByteAt: number | undefined;
-  /** It waited for its client to read: as it ended, or for more than half of its time. */
+  /** It waited for its client to read: as it ended, for ten seconds at a time, or for more than half of its time. */
   readonly stalled: boolean;
 }
 
@@ -121,9 +122,7 @@ class Relay {
   #flushing: NodeJS.Immediate | undefined;
   #heartbeat: StreamHeartbeat | undefined;
   #onDrain: (() => void) | undefined;
-  /** Since when the client doesn't read what it was sent, and how long it did not before, in ms. */
-  #heldSince: number | undefined;
-  #heldMs = 0;
+  readonly #stalls = new Stalls();
   /** When something of the answer's body first came. */
   #firstByteAt: number | undefined;
   /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
@@ -207,7 +206,7 @@ class Relay {
       ...end,
       withheld: this.#withheld !== undefined,
       firstByteAt: this.#firstByteAt,
-      stalled: this.#isStalled,
+      stalled: this.#stalls.isWhy(this.#firstByteAt),
     };
     clearImmediate(this.#flushing);
     clearImmediate(this.#yielding);
@@ -216,11 +215,6 @@ class Relay {
     this.#client.onGone(undefined);
     this.#parts.meter.end();
     this.#resolve?.(this.#end);
-  }
-
-  get #isStalled(): boolean {
-    if (this.#heldSince !== undefined) return true;
-    return this.#heldMs > 0 && 2 * this.#heldMs > performance.now() - (this.#firstByteAt ?? 0);
   }
 
   #passWhole(bytes: Buffer): void {
@@ -246,15 +240,14 @@ class Relay {
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
-        this.#heldMs += performance.now() - (this.#heldSince ?? performance.now());
-        this.#heldSince = undefined;
+        this.#stalls.end();
         this.#heartbeat?.touch();
         this.#answer.idleClock.touch();
         this.#answer.body.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
-    this.#heldSince ??= performance.now();
+    this.#stalls.begin();
     this.#heartbeat?.pause();
     this.#answer.idleClock.pause();
     this.#answer.body.pause();
@@ -304,7 +297,7 @@ class Relay {
     this.#bytesOfTurn = 0;
     this.#answer.body.pause();
     this.#yielding = setImmediate(() => {
-      if (this.#unread || !(this.#heldSince !== undefined || this.#withheld)) this.#answer.body.resume();
+      if (this.#unread || !(this.#stalls.isOne || this.#withheld)) this.#answer.body.resume();
     });
   }
 
