@@ -1,4 +1,5 @@
 const OTHER_LIMIT = 'it is another output limit; use max_tokens or max_completion_tokens';
+const LONGER_PROMPT = 'it makes a prompt that is longer than the request shows';
 const MORE_ANSWERS = 'it multiplies the output; use n';
 
 /**
@@ -9,7 +10,7 @@ const MORE_ANSWERS = 'it multiplies the output; use n';
  *
  * Fees that OpenAI's own parameters make (`web_search_options`, `service_tier`)
  * pass: they are part of the interface, and bounded for each request. So does
- * what only changes the prompt or the answer (`transforms`, `thinking`).
+ * what only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`).
  */
 export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel
@@ -32,6 +33,10 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   n_cmpl: MORE_ANSWERS,
   num_generations: MORE_ANSWERS,
   num_return_sequences: MORE_ANSWERS,
+  chat_template: LONGER_PROMPT, // vLLM: a loop in it repeats what it likes
+  mm_processor_kwargs: LONGER_PROMPT, // vLLM: images of as many pixels as it says
+  data_sources: LONGER_PROMPT, // Azure: documents of an index, by an address and with an account that it names
+  dataSources: LONGER_PROMPT,
   plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
   provider_options: 'it chooses among providers and models', // Vercel, LiteLLM
