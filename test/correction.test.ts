@@ -271,10 +271,14 @@ describe('what an answer hides', () => {
 });
 
 describe('answers that an account leaves', () => {
-  it('are sampled at the 8th, the 16th, the 32nd, for each by itself', () => {
-    const correction = new Correction();
+  it.each([
+    [0, [8, 9, 25]],
+    [0.5, [8, 17, 33]],
+    [0.999, [8, 24, 40]],
+  ])('are sampled at the 8th, and one of each 16 then, for each by itself: %d', (random, expected) => {
+    const correction = new Correction(() => random);
     const sampled = Array.from({ length: 40 }, (_, i) => (correction.isSampled('a') ? i + 1 : 0));
-    expect(sampled.filter(Boolean)).toEqual([8, 16, 32]);
+    expect(sampled.filter(Boolean)).toEqual(expected);
     expect(correction.isSampled('b')).toBe(false);
   });
 });

@@ -14,8 +14,10 @@ const MOST_ACCOUNTS = 64;
 const SEVERAL = 3;
 /** Short texts are estimated badly, and tool calls have tokens around their text: only beyond this something is hidden. */
 const ESTIMATE_SLACK = 50;
-/** After so many answers that an account left one is read on to see what it hides; then after twice as many, and so on. */
+/** Of the answers that an account leaves, the one of this number is read on to see what it hides. */
 const FIRST_SAMPLE = 8;
+/** Then one of each so many is, at random: whoever knew which would have only that one hide nothing. */
+const SAMPLE_OF = 16;
 
 /** How estimates turned out, as a moving ratio from a half to two. */
 class Ratio {
@@ -61,7 +63,10 @@ class Answers {
   readonly hidden = new Hidden();
   /** It has learned something. */
   isKnown = false;
+  /** How many it left; which of them is read on next, and with which the draw of another begins. */
   left = 0;
+  sampleAt = FIRST_SAMPLE;
+  drawAt = FIRST_SAMPLE;
 }
 
 /**
@@ -76,6 +81,12 @@ export class Correction {
   /** Accounts whose answers counted more than they showed. */
   readonly #hides = new Evidence();
   #surelyHides = false;
+  readonly #random: () => number;
+
+  /** @param random - from 0 to below 1 */
+  constructor(random: () => number = Math.random) {
+    this.#random = random;
+  }
 
   /** An answer ended with usage. */
   learn(account: string, quote: Quote, delivered: DeliveredText, usage: Usage): void {
@@ -125,7 +136,12 @@ export class Correction {
   isSampled(account: string): boolean {
     const answers = this.#of(account);
     answers.left += 1;
-    return answers.left >= FIRST_SAMPLE && Number.isInteger(Math.log2(answers.left));
+    const isSampled = answers.left === answers.sampleAt;
+    if (answers.left === answers.drawAt) {
+      answers.sampleAt = answers.drawAt + 1 + Math.floor(SAMPLE_OF * this.#random());
+      answers.drawAt += SAMPLE_OF;
+    }
+    return isSampled;
   }
 
   #valueFor(account: string, valueOf: (answers: Answers) => number, unknown: number): number {

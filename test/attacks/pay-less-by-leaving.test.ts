@@ -112,6 +112,16 @@ describe('a client that resets on a marker at the end of its answer', () => {
     expect(paid).toBeLessThanOrEqual(40 * bill(6700));
   });
 
+  it('pays for it where it lets only those hide nothing that it takes for samples', async () => {
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    await start('some-model');
+    let paid = 0;
+    for (let i = 1; i <= 40; i++) paid += await leave(gateway, [8, 16, 32].includes(i) ? 0 : 6700);
+    random.mockRestore();
+    // But for those before the 17th.
+    expect(paid).toBeGreaterThanOrEqual(23 * bill(6700));
+  });
+
   it('pays for it with a hundred streams at once', async () => {
     await start('o4-mini');
     const all = Array.from({ length: 100 }, () => gateway.nextSettled());
