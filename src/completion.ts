@@ -14,7 +14,7 @@ import {
 import { AnswerEditor } from './http/answer-editor.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from './http/body-members.ts';
 import { assertUnambiguous, memberEdits, namesOf, withMovedLimit } from './http/body-rules.ts';
-import type { BufferedBytes } from './http/buffered-bytes.ts';
+import type { BodyBuffer, BufferedBytes } from './http/buffered-bytes.ts';
 import { type ChatRequest, spliceRequest } from './http/chat-request.ts';
 import { Drain, type Drains } from './http/drains.ts';
 import { type Client, ClientGone, type Exchange } from './http/exchange.ts';
@@ -94,28 +94,15 @@ export async function completion(
   live.account = account;
   live.key = caller.key;
 
-  const name = idempotencyKeyOf(exchange.headers);
-  const read = await readChatRequest(exchange, settings, () =>
-    services.buffered.bodyOf(caller.account, caller.key),
-  );
+  const buffer = services.buffered.bodyOf(account, caller.key);
+  let begun: Begun;
+  try {
+    begun = await begin({ exchange, client, caller, buffer, startedAt }, services, live);
+  } finally {
+    buffer.giveBack();
+  }
+  const { read, hold, model, targets, members, ownKey } = begun;
   const { request } = read;
-  live.model = request.model;
-  live.stream = request.stream;
-  const control = readRequestControl(read.body, request.control, settings.requestControl);
-  // A process that has just begun may not know the models of its providers yet.
-  if (!services.catalog.get(request.model)) await services.discovery.pending;
-  const asked = caller.models
-    ? await askAgain(caller, { exchange, read, control }, services)
-    : askFor(caller, request, control, services);
-  observation?.asks(asked.model, request.stream);
-  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
-  client.assertThere();
-  if (services.closing()) throw new RouterClosingError();
-  const { hold, model, targets, members, ownKey } = await admit(
-    asked,
-    { exchange, read, control, idempotencyKey, startedAt },
-    services,
-  );
   observation?.admitted(read.body);
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
@@ -223,6 +210,45 @@ export async function completion(
     observation?.ended(outcome, startedAt, end);
     hold.settle(outcome);
   }
+}
+
+/** A request that was read and admitted. */
+interface Begun extends Admitted {
+  readonly read: ReadRequest;
+}
+
+interface Arrival {
+  readonly exchange: Exchange;
+  readonly client: Client;
+  readonly caller: Caller;
+  readonly buffer: BodyBuffer;
+  readonly startedAt: number;
+}
+
+/** Reads a request and holds what it asks. */
+async function begin(
+  { exchange, client, caller, buffer, startedAt }: Arrival,
+  services: CompletionServices,
+  live: LiveRequest,
+): Promise<Begun> {
+  const { settings } = services;
+  const name = idempotencyKeyOf(exchange.headers);
+  const read = await readChatRequest(exchange, settings, buffer);
+  const { request } = read;
+  live.model = request.model;
+  live.stream = request.stream;
+  const control = readRequestControl(read.body, request.control, settings.requestControl);
+  // A process that has just begun may not know the models of its providers yet.
+  if (!services.catalog.get(request.model)) await services.discovery.pending;
+  const asked = caller.models
+    ? await askAgain(caller, { exchange, read, control }, services)
+    : askFor(caller, request, control, services);
+  live.observation?.asks(asked.model, request.stream);
+  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
+  client.assertThere();
+  if (services.closing()) throw new RouterClosingError();
+  const terms = { exchange, read, control, idempotencyKey, startedAt };
+  return { read, ...(await admit(asked, terms, services)) };
 }
 
 /** What a request asks, as its caller may and at the prices that it pays. */

@@ -306,7 +306,7 @@ export class CreditStoreUnavailableError extends RouterError {
   }
 }
 
-/** The bodies that are still arriving hold as many bytes as they may, those of the key or of all. */
+/** The bodies of requests that aren't admitted yet hold as many bytes as they may, those of the key or of all. */
 export class RequestBuffersFullError extends RouterError {
   readonly status = 503;
   readonly code = 'request_buffers_full';
@@ -317,7 +317,7 @@ export class RequestBuffersFullError extends RouterError {
   constructor(whose: 'key' | 'server', limit: number) {
     super(
       whose === 'key'
-        ? `The request bodies of this key that are still arriving hold ${limit} bytes, as many as they may. Try again in a second.`
+        ? `The bodies of this key's requests that aren't admitted yet hold ${limit} bytes, as many as they may. Try again in a second.`
         : 'This server has no room for another request body at the moment. Try again in a second.',
     );
   }

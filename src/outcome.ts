@@ -111,7 +111,7 @@ function consumed(
   const left = ending === 'client_gone' && dispatched;
   /** Of so many tokens of text; of none, something may be hidden only where a client did not wait for any. */
   const estimate = (seen: number): Usage => {
-    const output = seen > 0 || left ? correction.output(account, seen) : 0;
+    const output = seen > 0 || left ? correction.output(account, seen, quote.n) : 0;
     return textUsage(correction.prompt(account, quote.promptTokens), output);
   };
   const told = answer?.meter.usage;
@@ -134,7 +134,7 @@ function consumed(
   const source = usage && !lags ? 'upstream' : 'estimated';
   const consumption = priced(counted ?? estimate(seen), source, meter);
   if (delivered) {
-    const tokens = Math.max(correction.output(account, delivered.estimated), delivered.told);
+    const tokens = Math.max(correction.output(account, delivered.estimated, quote.n), delivered.told);
     return atMost(held, {
       ...priced(shortened(consumption.usage, tokens), 'estimated', meter),
       cost: consumption.cost,

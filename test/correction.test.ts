@@ -22,7 +22,7 @@ const TEXT: PromptSize = {
 };
 
 /** A request whose prompt is estimated at 1,000 tokens. */
-function quote(size: Partial<PromptSize> = {}): ReturnType<typeof quoteFor> {
+function quote(size: Partial<PromptSize> = {}, n = 1): ReturnType<typeof quoteFor> {
   return quoteFor({
     size: { ...TEXT, ...size },
     budgets: DEFAULT_TOKEN_BUDGETS,
@@ -30,7 +30,7 @@ function quote(size: Partial<PromptSize> = {}): ReturnType<typeof quoteFor> {
     contextWindow: undefined,
     outputCap: 1000,
     modelOutputCap: 1000,
-    n: 1,
+    n,
     webSearches: 0,
     webSearchesNeeded: 0,
     prices: [parsePricing({ input: '1', output: '3' }, 'pricing')],
@@ -107,6 +107,14 @@ describe('an estimate that is charged', () => {
     for (const [account, tokens] of Object.entries(corrected)) {
       expect([correction.prompt(account, 1000), correction.output(account, 1000)]).toEqual([tokens, tokens]);
     }
+  });
+
+  it('has in it what each of several answers hides', () => {
+    const correction = new Correction();
+    for (const each of THREE)
+      correction.learn(each, quote({}, 4), { ascii: 0, nonAscii: 0 }, usage(1000, 8000));
+    expect(correction.output('d', 0)).toBe(2000);
+    expect(correction.output('d', 0, 8)).toBe(16_000);
   });
 
   it('is the median of what accounts met with, however much one of them asks', () => {
@@ -263,10 +271,14 @@ describe('what an answer hides', () => {
 });
 
 describe('answers that an account leaves', () => {
-  it('are sampled at the 8th, the 16th, the 32nd, for each by itself', () => {
-    const correction = new Correction();
+  it.each([
+    [0, [8, 9, 25]],
+    [0.5, [8, 17, 33]],
+    [0.999, [8, 24, 40]],
+  ])('are sampled at the 8th, and one of each 16 then, for each by itself: %d', (random, expected) => {
+    const correction = new Correction(() => random);
     const sampled = Array.from({ length: 40 }, (_, i) => (correction.isSampled('a') ? i + 1 : 0));
-    expect(sampled.filter(Boolean)).toEqual([8, 16, 32]);
+    expect(sampled.filter(Boolean)).toEqual(expected);
     expect(correction.isSampled('b')).toBe(false);
   });
 });

@@ -9,8 +9,8 @@ export interface BufferLimits {
 }
 
 /**
- * What the bodies that are still arriving hold altogether, and those of each key: a quarter at most, but never less than one
- * body may have.
+ * What the bodies of requests that aren't admitted yet hold altogether, and those of each key: a quarter at most, but never
+ * less than one body may have.
  */
 export class BufferedBytes {
   readonly #most: number;
@@ -54,11 +54,11 @@ export class BufferedBytes {
   }
 }
 
-/** What one body holds while it arrives. */
+/** What one body holds while it arrives, and until the ledger has admitted its request. */
 export interface BodyBuffer {
   /** @throws {RequestBuffersFullError} where that is too much; nothing more is held then */
   hold(more: number): void;
-  /** It is here, or was given up. Called once. */
+  /** Its request was admitted, or was given up. Called once. */
   giveBack(): void;
 }
 

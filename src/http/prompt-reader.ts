@@ -158,22 +158,26 @@ export class PromptReader {
         if (kind !== 'string' || this.#member === 'text') break;
         if (this.#member === 'file_id') this.#isOfAccount();
         this.#lookAtAddress(token);
-        if (isAddress(token)) this.#link();
+        if (this.#member === 'file_id' || isAddress(token)) this.#link();
         break;
       case 'audio':
-        if (kind === 'string' && this.#member === 'data') {
-          this.#lookAtAddress(token);
+        if (kind === 'string') this.#lookAtAddress(token);
+        // Qwen fetches it.
+        if (kind === 'string' && isAddress(token)) this.#link();
+        else if (kind === 'string' && this.#member === 'data') {
           this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
         }
         break;
       case 'link':
       case 'file':
-        if (kind !== 'string' || this.#member === undefined) break;
+        if (kind !== 'string') break;
         if (this.#member === 'file_id') this.#isOfAccount();
-        else this.#lookAtAddress(token);
+        else if (this.#member !== undefined) this.#lookAtAddress(token);
         if (this.#member === 'reference' || this.#member === 'file_id') this.#refer();
-        else if (isUrl(token)) {
+        else if (this.#member === undefined) {
+          if (isAddress(token)) this.#refer();
+        } else if (isUrl(token)) {
           this.#address(token);
           return 'elsewhere';
         }
@@ -211,15 +215,13 @@ export class PromptReader {
       if (member === 'file_id') this.#isOfAccount();
       else if (member === 'text') this.#lookAtText(token);
       else this.#lookAtAddress(token);
+      if (member !== 'text' && member !== 'link' && member !== 'file' && isAddress(token)) this.#link();
     }
     if (this.#billedPart !== '' && kind !== 'null') {
       this.#asked.add(this.#billedPart, 'part', `messages[${this.size.messages - 1}].content`);
     }
     if (member === undefined || member === 'text' || member === 'frames') {
-      if (kind === 'string') {
-        if (member !== 'text' && isAddress(token)) this.#link();
-        this.countText(token);
-      }
+      if (kind === 'string') this.countText(token);
       // Whatever it is, a provider may fetch what it links to.
       return kind === 'object' || kind === 'array' ? 'unknown part' : 'elsewhere';
     }
@@ -311,14 +313,20 @@ function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
   return first === 0x66 || first === 0x67 || first === 0x6d || first === 0x6f || first === 0x73; // f, g, m, o, s
 }
 
-/** Where something can be fetched. */
+/** Where something can be fetched: `https:` and the like, or any scheme with two slashes, as Qwen's `oss://`. */
 function isAddress(token: JsonToken): boolean {
-  return /^(https?|gs|s3|ftp|file):/i.test(decodedHeadOf(token));
+  // Blanks before a URL are passed by those who fetch it, however many there are.
+  const head = decodedHeadOf(token).trimStart();
+  if (head === '') return token.to - token.from > HEAD_BYTES;
+  return /^(?:(?:https?|gs|s3|ftp|file):|[a-z][\w+.-]{0,20}:\/\/)/i.test(head);
 }
 
-/** How a string begins: its first ten characters at least, also where they are escaped. */
+const HEAD_BYTES = 240;
+
+/** How a string begins: its first forty characters at least, also where they are escaped. */
 function decodedHeadOf(token: JsonToken): string {
-  return headOf(token, 120)
+  return headOf(token, HEAD_BYTES)
     .replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replaceAll(/\\[fnrt]/g, ' ')
     .replaceAll('\\/', '/');
 }

@@ -34,29 +34,31 @@ export interface ReadRequest {
 /**
  * Takes the request's bytes, whoever read them first, and scans them as they arrive.
  *
- * @param buffer - holds its bytes until all of them are here
+ * @param buffer - holds its bytes; the caller gives them back
  * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request, and where
  *   there is no room for it
  */
 export async function readChatRequest(
   exchange: Exchange,
   limits: BodyLimits,
-  buffer: () => BodyBuffer,
+  buffer: Pick<BodyBuffer, 'hold'>,
 ): Promise<ReadRequest> {
   const { body, headers } = exchange;
   checkContentType(headers['content-type']);
   if (body.kind !== 'stream') {
     const bytes = takeBytes(headers, body, limits);
+    buffer.hold(bytes.length);
     return { body: [bytes], request: await scanWhole(bytes, limits.requestControl) };
   }
   checkAnnounced(headers, limits);
   const scanner = new ChatRequestScanner(limits.requestControl);
   const whole = takeWhole(body.stream, headers['content-length']);
   if (whole) {
+    buffer.hold(whole.length);
     scanner.write(whole);
     return { body: [whole], request: scanner.end() };
   }
-  const pieces = await collect(body.stream, limits, { scanner, buffer: buffer() });
+  const pieces = await collect(body.stream, limits, { scanner, buffer });
   checkComplete(lengthOf(pieces), headers['content-length']);
   return { body: pieces, request: scanner.end() };
 }
@@ -104,7 +106,7 @@ function checkAnnounced(headers: Exchange['headers'], { maxBodyBytes }: SizeLimi
 /** What sees each chunk of a body, and may refuse it. */
 interface Watchers {
   readonly scanner?: ChatRequestScanner;
-  readonly buffer?: BodyBuffer;
+  readonly buffer?: Pick<BodyBuffer, 'hold'>;
 }
 
 /** Reads a stream to its end, showing each chunk to its watchers on the way; their refusal ends it. */
@@ -120,7 +122,6 @@ function collect(stream: Readable, limits: SizeLimits, { scanner, buffer }: Watc
 
     function settle(outcome: () => void): void {
       timeout.clear();
-      buffer?.giveBack();
       stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
       // What is still to come is read and forgotten, so that the client gets to read our answer.
       if (!stream.readableEnded && !stream.destroyed) stream.on('error', ignore).resume();

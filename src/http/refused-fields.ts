@@ -1,5 +1,6 @@
 export const OTHER_LIMIT = 'it is another output limit; use max_tokens or max_completion_tokens';
 export const MORE_ANSWERS = 'it multiplies the output; use n';
+const LONGER_PROMPT = 'it makes a prompt that is longer than the request shows';
 
 /**
  * Fields of a request that never go upstream, and why: by them a client could
@@ -8,7 +9,7 @@ export const MORE_ANSWERS = 'it multiplies the output; use n';
  * at the top level and inside `extra_body`.
  *
  * What a model can have a price for (`web_search_options`, `speed`) is in billed-fields.ts, `service_tier` in
- * models/asked-apart.ts. What only changes the prompt or the answer (`transforms`, `thinking`) passes.
+ * models/asked-apart.ts. What only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`) passes.
  */
 export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel
@@ -31,6 +32,10 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   n_cmpl: MORE_ANSWERS,
   num_generations: MORE_ANSWERS,
   num_return_sequences: MORE_ANSWERS,
+  chat_template: LONGER_PROMPT, // vLLM: a loop in it repeats what it likes
+  mm_processor_kwargs: LONGER_PROMPT, // vLLM: images of as many pixels as it says
+  data_sources: LONGER_PROMPT, // Azure: documents of an index, by an address and with an account that it names
+  dataSources: LONGER_PROMPT,
   plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
   provider_options: 'it chooses among providers and models', // Vercel, LiteLLM

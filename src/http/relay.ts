@@ -10,6 +10,7 @@ import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
 import { PieceCollector } from './pieces.ts';
+import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { Turns } from './turns.ts';
 import { takeWhole } from './whole-body.ts';
@@ -45,7 +46,7 @@ export interface RelayEnd {
   readonly withheld: boolean;
   /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
   readonly firstByteAt: number | undefined;
-  /** It waited for its client to read: as it ended, or for more than half of its time. */
+  /** It waited for its client to read: as it ended, for ten seconds at a time, or for more than half of its time. */
   readonly stalled: boolean;
 }
 
@@ -122,9 +123,7 @@ class Relay {
   #flushing: NodeJS.Immediate | undefined;
   #heartbeat: StreamHeartbeat | undefined;
   #onDrain: (() => void) | undefined;
-  /** Since when the client doesn't read what it was sent, and how long it did not before, in ms. */
-  #heldSince: number | undefined;
-  #heldMs = 0;
+  readonly #stalls = new Stalls();
   /** When something of the answer's body first came. */
   #firstByteAt: number | undefined;
   /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
@@ -142,7 +141,7 @@ class Relay {
     this.#answer = answer;
     this.#parts = parts;
     this.#turns = new Turns(answer.body, () => {
-      return this.#unread !== undefined || (this.#heldSince === undefined && !this.#withheld);
+      return this.#unread !== undefined || !(this.#stalls.isOne || this.#withheld);
     });
     const changes = parts.filter !== undefined || parts.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
@@ -210,7 +209,7 @@ class Relay {
       ...end,
       withheld: this.#withheld !== undefined,
       firstByteAt: this.#firstByteAt,
-      stalled: this.#isStalled,
+      stalled: this.#stalls.isWhy(this.#firstByteAt),
     };
     clearImmediate(this.#flushing);
     this.#turns.stop();
@@ -219,11 +218,6 @@ class Relay {
     this.#client.onGone(undefined);
     this.#parts.meter.end();
     this.#resolve?.(this.#end);
-  }
-
-  get #isStalled(): boolean {
-    if (this.#heldSince !== undefined) return true;
-    return this.#heldMs > 0 && 2 * this.#heldMs > performance.now() - (this.#firstByteAt ?? 0);
   }
 
   #passWhole(bytes: Buffer): void {
@@ -249,15 +243,14 @@ class Relay {
     if (this.#response.write(chunk)) return;
     if (!this.#onDrain) {
       this.#onDrain = () => {
-        this.#heldMs += performance.now() - (this.#heldSince ?? performance.now());
-        this.#heldSince = undefined;
+        this.#stalls.end();
         this.#heartbeat?.touch();
         this.#answer.idleClock.touch();
         this.#answer.body.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
-    this.#heldSince ??= performance.now();
+    this.#stalls.begin();
     this.#heartbeat?.pause();
     this.#answer.idleClock.pause();
     this.#answer.body.pause();
@@ -436,24 +429,34 @@ class Relay {
       if (meter.done) this.#finish({ ending: 'finished' });
       // Whoever leaves with the last word pays for it like others: its usage is about to come.
       this.#readOn('lingering');
-      const linger = new Timeout(LINGER_MS, () => body.destroy());
+      const linger = new Timeout(LINGER_MS, () => {
+        // It was the last word of one of several answers, and the others may go on for long.
+        if (this.#end || !this.#drainOn(drain)) body.destroy();
+      });
       body.once('close', () => linger.clear());
       return;
     }
     const { ascii, nonAscii } = meter.delivered;
     this.#leftBeforeOutput = ascii + nonAscii === 0;
-    if (drain?.begin((reason) => body.destroy(reason))) {
-      this.#readOn('draining', drain);
-    } else {
-      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
-      body.destroy();
-    }
+    if (this.#drainOn(drain)) return;
+    this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+    body.destroy();
+  }
+
+  /** Says whether the rest is read on to its end. */
+  #drainOn(drain: Drain | undefined): boolean {
+    const { body } = this.#answer;
+    if (!drain?.begin((reason) => body.destroy(reason))) return false;
+    this.#readOn('draining', drain);
+    return true;
   }
 
   #readOn(why: 'lingering' | 'draining', queue?: Drain): void {
     const { body, idleClock } = this.#answer;
     this.#unread = why;
     clearImmediate(this.#flushing);
+    // It would read before its turn in the queue.
+    this.#turns.stop();
     this.#heartbeat?.stop();
     const read = (): void => {
       idleClock.touch();

@@ -14,8 +14,10 @@ const MOST_ACCOUNTS = 64;
 const SEVERAL = 3;
 /** Short texts are estimated badly, and tool calls have tokens around their text: only beyond this something is hidden. */
 const ESTIMATE_SLACK = 50;
-/** After so many answers that an account left one is read on to see what it hides; then after twice as many, and so on. */
+/** Of the answers that an account leaves, the one of this number is read on to see what it hides. */
 const FIRST_SAMPLE = 8;
+/** Then one of each so many is, at random: whoever knew which would have only that one hide nothing. */
+const SAMPLE_OF = 16;
 
 /** How estimates turned out, as a moving ratio from a half to two. */
 class Ratio {
@@ -36,7 +38,7 @@ class Ratio {
   }
 }
 
-/** How many tokens an answer has on average that its text doesn't show. */
+/** How many tokens an answer has on average that its text doesn't show: of several to one request, each. */
 class Hidden {
   #answers = 0;
   #tokens = 0;
@@ -45,9 +47,9 @@ class Hidden {
     return this.#answers === 0 ? 0 : this.#tokens / this.#answers;
   }
 
-  learn(tokens: number): void {
+  learn(tokens: number, answers: number): void {
     this.#answers += 1;
-    this.#tokens += tokens;
+    this.#tokens += tokens / answers;
     if (this.#answers < REMEMBERED_ANSWERS) return;
     this.#answers /= 2;
     this.#tokens /= 2;
@@ -61,7 +63,10 @@ class Answers {
   readonly hidden = new Hidden();
   /** It has learned something. */
   isKnown = false;
+  /** How many it left; which of them is read on next, and with which the draw of another begins. */
   left = 0;
+  sampleAt = FIRST_SAMPLE;
+  drawAt = FIRST_SAMPLE;
 }
 
 /**
@@ -76,6 +81,12 @@ export class Correction {
   /** Accounts whose answers counted more than they showed. */
   readonly #hides = new Evidence();
   #surelyHides = false;
+  readonly #random: () => number;
+
+  /** @param random - from 0 to below 1 */
+  constructor(random: () => number = Math.random) {
+    this.#random = random;
+  }
 
   /** An answer ended with usage. */
   learn(account: string, quote: Quote, delivered: DeliveredText, usage: Usage): void {
@@ -88,7 +99,7 @@ export class Correction {
     const shown = outputTokensEstimate(delivered);
     const text = Math.max(0, completionTokens - audioCompletionTokens - imageCompletionTokens);
     const isHidden = text > 2 * shown + ESTIMATE_SLACK;
-    answers.hidden.learn(isHidden ? text - shown : 0);
+    answers.hidden.learn(isHidden ? text - shown : 0, quote.n);
     if (isHidden) this.#hides.add(account);
     else if (shown > 0) answers.output.learn(shown, text);
     // No text has more tokens than bytes: that much reasoning can't have been in it, whatever a client asked for.
@@ -110,10 +121,10 @@ export class Correction {
     );
   }
 
-  /** The same, and what an answer hides: it comes before the first word, so it is owed however soon a client leaves. */
-  output(account: string, tokens: number): number {
+  /** The same, and what `n` answers hide: it comes before the first word, so it is owed however soon a client leaves. */
+  output(account: string, tokens: number, n = 1): number {
     const hidden = this.#valueFor(account, (answers) => answers.hidden.mean, 0);
-    return this.shown(account, tokens) + Math.ceil(hidden);
+    return this.shown(account, tokens) + Math.ceil(n * hidden);
   }
 
   /** Whether this account's answers may well have tokens that no text shows. */
@@ -125,7 +136,12 @@ export class Correction {
   isSampled(account: string): boolean {
     const answers = this.#of(account);
     answers.left += 1;
-    return answers.left >= FIRST_SAMPLE && Number.isInteger(Math.log2(answers.left));
+    const isSampled = answers.left === answers.sampleAt;
+    if (answers.left === answers.drawAt) {
+      answers.sampleAt = answers.drawAt + 1 + Math.floor(SAMPLE_OF * this.#random());
+      answers.drawAt += SAMPLE_OF;
+    }
+    return isSampled;
   }
 
   #valueFor(account: string, valueOf: (answers: Answers) => number, unknown: number): number {

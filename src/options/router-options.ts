@@ -75,7 +75,7 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly maxBodyBytes?: number;
   /**
-   * What request bodies that are still arriving may hold altogether, in bytes, and those of one key a quarter of it (but
+   * What the bodies of requests that aren't admitted yet may hold altogether, in bytes, and those of one key a quarter of it (but
    * room for one whole body in any case); what goes beyond is a 503 `request_buffers_full`. At least `maxBodyBytes`.
    *
    * @default 268435456 (256 MiB), or a quarter of the heap's limit where that is less; never less than `maxBodyBytes`

@@ -94,14 +94,14 @@ describe.each(['node', 'web'] as const)('bodies that never end, at the %s door',
   }, 60_000);
 });
 
-describe('the room for bodies that are still arriving', () => {
+describe('the room for bodies of requests that are not admitted yet', () => {
   it('is given back, to the byte', () => {
     const buffered = new BufferedBytes({ maxBodyBytes: 10, maxBufferedBytes: 100 });
     const first = buffered.bodyOf('acct', 'key');
     const second = buffered.bodyOf('acct', 'key');
     first.hold(10);
     second.hold(15);
-    expect(() => second.hold(1)).toThrow(/of this key that are still arriving hold 25 bytes/);
+    expect(() => second.hold(1)).toThrow(/of this key's requests that aren't admitted yet hold 25 bytes/);
     expect(buffered.held).toBe(25);
     first.giveBack();
     second.hold(10);

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, ProviderOptions, Settled } from '../../src/index.ts';
 import { chunk, DONE, type Script, stream } from '../../src/testing.ts';
@@ -74,9 +74,9 @@ async function stay({ post }: Customer, tokens: number): Promise<number> {
 }
 
 /** Asks, reads up to the marker, and resets. */
-async function leaveAtMarker({ post }: Customer): Promise<void> {
+async function leaveAtMarker({ post }: Customer, more: object = {}): Promise<void> {
   const controller = new AbortController();
-  const response = await post({ ...QUESTION, stream: true }, { signal: controller.signal });
+  const response = await post({ ...QUESTION, ...more, stream: true }, { signal: controller.signal });
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   for (let seen = ''; !seen.includes(MARKER);) seen += (await reader.read()).value;
   controller.abort();
@@ -112,6 +112,16 @@ describe('a client that resets on a marker at the end of its answer', () => {
     expect(paid).toBeLessThanOrEqual(40 * bill(6700));
   });
 
+  it('pays for it where it lets only those hide nothing that it takes for samples', async () => {
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    await start('some-model');
+    let paid = 0;
+    for (let i = 1; i <= 40; i++) paid += await leave(gateway, [8, 16, 32].includes(i) ? 0 : 6700);
+    random.mockRestore();
+    // But for those before the 17th.
+    expect(paid).toBeGreaterThanOrEqual(23 * bill(6700));
+  });
+
   it('pays for it with a hundred streams at once', async () => {
     await start('o4-mini');
     const all = Array.from({ length: 100 }, () => gateway.nextSettled());
@@ -124,6 +134,31 @@ describe('a client that resets on a marker at the end of its answer', () => {
   it('pays it also beyond its hold, as it would have by staying', async () => {
     await start('o4-mini', { holdMode: 'adaptive' });
     expect(await leave(gateway, 6700)).toBe(bill(6700));
+  });
+});
+
+describe('a client that asks for two answers, and leaves when the shorter one is over', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('pays for the reasoning of the other, however long that takes', async () => {
+    await start('o4-mini');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    gateway.provider.script = stream(
+      chunk({ choices: [{ index: 0, delta: { content: `42 ${MARKER}` }, finish_reason: 'stop' }] }),
+      async () => {
+        await router.left(1);
+        // Longer than usage takes to come after the last word.
+        await vi.advanceTimersByTimeAsync(5000);
+      },
+      chunk({ choices: [{ index: 1, delta: { content: '42' }, finish_reason: 'stop' }] }),
+      chunk({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 6712 } }),
+      DONE,
+    );
+    const settled = gateway.nextSettled();
+    await leaveAtMarker(gateway, { n: 2 });
+    expect(nanoOf(await settled)).toBe(bill(6700));
   });
 });
 
@@ -171,5 +206,15 @@ describe('a population of leavers', () => {
     expect(sum(stayed) / stayed.length).toBe(bill(2000));
     expect(sum(left) / left.length).toBeGreaterThanOrEqual(bill(2000));
     expect(sum(left) / left.length).toBeLessThan(1.05 * bill(2000));
+  });
+
+  it('pays for the reasoning of all the answers that it asked for', async () => {
+    await start('some-model', { provider: { onClientGone: 'abort' } });
+    for (const each of await Promise.all(['a', 'b', 'c'].map((name) => customer(name))))
+      await stay(each, 2000);
+    gateway.provider.script = reasons(8 * 2000, 1);
+    const settled = gateway.nextSettled();
+    await leaveAtMarker(gateway, { n: 8 });
+    expect(nanoOf(await settled)).toBeGreaterThanOrEqual(bill(8 * 2000));
   });
 });

@@ -76,6 +76,24 @@ describe('documents on a balance of half a dollar', () => {
       { type: 'file_url', file_url: { url: 'https://x.example/a.pdf' } },
     ],
     ['a part that nobody knows', { type: 'doc', doc: { source: { url: 'https://x.example/a.pdf' } } }],
+    [
+      'a URL behind a little data',
+      { type: 'file', file: { file_data: 'data:,x', url: 'https://x.example/a.pdf' } },
+    ],
+    ['an ID in the part itself', { type: 'file', file_id: 'file-1' }],
+    ['an ID in a part that nobody knows', { type: 'doc', source: { type: 'file', file_id: 'file-1' } }],
+    ['a URL after a blank', { type: 'doc', doc: { source: ' \n https://x.example/a.pdf' } }],
+    ['a URL after many blanks', { type: 'doc', doc: `${' '.repeat(500)}https://x.example/a.pdf` }],
+    ['a URL of a store', { type: 'doc', doc: 'oss://bucket/a.pdf' }],
+    [
+      'a URL of hours of speech',
+      { type: 'input_audio', input_audio: { data: 'https://x.example/a.mp3', format: 'mp3' } },
+    ],
+    [
+      'a URL of speech, by another name',
+      { type: 'input_audio', input_audio: { url: 'https://x.example/a.mp3' } },
+    ],
+    ['a URL in place of speech', { type: 'input_audio', input_audio: 'https://x.example/a.mp3' }],
     ['an ID behind a little data', { type: 'file', file: { file_data: 'data:,x', file_id: 'file-1' } }],
   ])('are no more than that, however large what they link to is: %s', async (_, part) => {
     // Each fills the window: eight would be billed 24 dollars.

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions } from '../../src/index.ts';
 import { findingsOf } from '../helpers/audit.ts';
@@ -86,6 +86,38 @@ describe('an answer that its client does not read', () => {
     cut();
     client.resume();
     const { charged, ending } = await settled;
+    expect(ending).toBe('upstream_cut');
+    expect(Number(charged)).toBeGreaterThan(0.003);
+  });
+
+  it('is paid for as well by who has read for long, and stalls only until its provider gives up', async () => {
+    await start();
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const reading = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    let cut = (): void => {};
+    gateway.provider.script = async (response) => {
+      beginStream(response);
+      cut = () => response.destroy();
+      response.write(LONG);
+      await reading.promise;
+      for (let i = 0; i < TIMES; i++) response.write(LONG);
+      for (let before = -1; before !== response.writableLength; await sleep(400))
+        before = response.writableLength;
+      held.resolve();
+    };
+    const settled = gateway.nextSettled();
+    const client = await stalledClient();
+    client.once('readable', () => client.read());
+    await once(client, 'readable');
+    vi.advanceTimersByTime(300_000);
+    reading.resolve();
+    await held.promise;
+    vi.advanceTimersByTime(61_000);
+    cut();
+    client.resume();
+    const { charged, ending } = await settled;
+    vi.useRealTimers();
     expect(ending).toBe('upstream_cut');
     expect(Number(charged)).toBeGreaterThan(0.003);
   });

@@ -703,7 +703,7 @@ class Account {
     }
     const request = this.find(witness.id);
     if (!request) {
-      const isFree = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree === true);
+      const isFree = witness.state !== 'settled' || witness.isFree === true;
       return isFree ? this.mayHaveForgottenFree(witness.id) : timeOf(witness.id) <= this.lowWater();
     }
     if (witness.state === 'held') return request.state !== 'held' || request.hold >= witness.hold;

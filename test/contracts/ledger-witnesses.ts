@@ -113,6 +113,20 @@ export function describeWitnesses(ledger: LedgerFixture): void {
       expect(await isThere({ ...held(2, 31n), id: requestId(2, NOON + 1) })).toBe(false);
     });
 
+    it('of a hold is there where it came to nothing, and nobody heard of that', async () => {
+      await admit(1, 30n);
+      await admit(2, 30n);
+      await voidRequest(1);
+      await settle(2, 0n);
+      await admit(3, 30n, { leaseMs: HOUR });
+      clock.now += 10 * MINUTE;
+      await ledger.store.sweep(10);
+      expect((await state()).requests).toHaveLength(1);
+      expect([await isThere(held(1, 30n)), await isThere(held(2, 30n))]).toEqual([true, true]);
+      expect(await isThere(ended(1, 'settled'))).toBe(false);
+      expect(await isThere({ ...held(9, 30n), id: requestId(9, NOON + 1) })).toBe(false);
+    });
+
     it('of a hold is compared exactly', async () => {
       await ledger.store.grant({ account: 'zeta', id: 'g1', amount: MAX });
       await admit(1, MAX - 1n, { account: 'zeta', externalKey: true });

@@ -31,8 +31,9 @@ export const verify: Transition<Verify, VerifyResult> = witnessed((account, { wi
 /** A request that was admitted is a witness of its own settle, but where it may have cost nothing and be forgotten. */
 export function withAdmission(account: AccountRows | undefined, command: Settle): Settle {
   const { requestId: id, wasAdmitted, amount, witnesses = [] } = command;
-  if (!wasAdmitted || (account && amount === 0n && mayBeForgottenFree(account.books, id))) return command;
-  return { ...command, witnesses: [...witnesses, { type: 'request', id, state: 'held', hold: 0n }] };
+  if (!wasAdmitted || account?.request(id)) return command;
+  const isFree = amount === 0n;
+  return { ...command, witnesses: [...witnesses, { type: 'request', id, state: 'settled', isFree }] };
 }
 
 function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
@@ -52,7 +53,8 @@ function has(account: AccountRows, witness: Witness): boolean {
     case 'request': {
       const row = account.request(witness.id);
       if (!row) {
-        const isFree = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
+        // What was held may have come to nothing, though whoever held it was never told.
+        const isFree = witness.state !== 'settled' || witness.isFree;
         return isFree ? mayBeForgottenFree(books, witness.id) : requestTime(witness.id) <= books.lowWater;
       }
       if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;

@@ -1,0 +1,32 @@
+/** Providers give up a connection that nobody reads from after some such time; nothing says so before it is read again. */
+const STALL_MS = 10_000;
+
+/** The times in which an answer waits for its client to read. */
+export class Stalls {
+  #since: number | undefined;
+  #totalMs = 0;
+  #longestMs = 0;
+
+  /** It waits now. */
+  get isOne(): boolean {
+    return this.#since !== undefined;
+  }
+
+  begin(): void {
+    this.#since ??= performance.now();
+  }
+
+  end(): void {
+    if (this.#since === undefined) return;
+    const ms = performance.now() - this.#since;
+    this.#since = undefined;
+    this.#totalMs += ms;
+    this.#longestMs = Math.max(this.#longestMs, ms);
+  }
+
+  /** Whether it waits now, or did for ten seconds at a time, or for more than half of the time since it began. */
+  isWhy(beganAt: number | undefined): boolean {
+    if (this.isOne || this.#longestMs >= STALL_MS) return true;
+    return this.#totalMs > 0 && 2 * this.#totalMs > performance.now() - (beganAt ?? 0);
+  }
+}
