@@ -34,7 +34,6 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   num_return_sequences: MORE_ANSWERS,
   chat_template: LONGER_PROMPT, // vLLM: a loop in it repeats what it likes
   mm_processor_kwargs: LONGER_PROMPT, // vLLM: images of as many pixels as it says
-  data_sources: LONGER_PROMPT, // Azure: documents of an index, by an address and with an account that it names
   dataSources: LONGER_PROMPT,
   plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
