@@ -17,7 +17,9 @@ it.each([
   for (const body of [more, { extra_body: more }]) {
     const response = await gateway.post({ ...QUESTION, ...body });
     expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ error: { code: 'unsupported_parameter' } });
+    expect(await response.json()).toMatchObject({
+      error: { code: 'data_sources' in more ? 'unpriced_feature' : 'unsupported_parameter' },
+    });
   }
   expect(gateway.provider.received).toEqual([]);
 });
