@@ -702,10 +702,12 @@ class Account {
       return line?.at === witness.at && (line.id === witness.id || line.type === 'x');
     }
     const request = this.find(witness.id);
-    if (!request) {
-      const isFree = witness.state !== 'settled' || witness.isFree === true;
-      return isFree ? this.mayHaveForgottenFree(witness.id) : timeOf(witness.id) <= this.lowWater();
+    const costNothing =
+      witness.state === 'voided' || (witness.state === 'settled' && witness.isFree === true);
+    if (costNothing || (!request && witness.state === 'held')) {
+      if (this.mayHaveForgottenFree(witness.id)) return true;
     }
+    if (!request) return timeOf(witness.id) <= this.lowWater();
     if (witness.state === 'held') return request.state !== 'held' || request.hold >= witness.hold;
     return request.state === witness.state;
   }

@@ -52,11 +52,12 @@ function has(account: AccountRows, witness: Witness): boolean {
     }
     case 'request': {
       const row = account.request(witness.id);
-      if (!row) {
-        // What was held may have come to nothing, though whoever held it was never told.
-        const isFree = witness.state !== 'settled' || witness.isFree;
-        return isFree ? mayBeForgottenFree(books, witness.id) : requestTime(witness.id) <= books.lowWater;
+      // Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
+      const costNothing = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
+      if ((costNothing || (!row && witness.state === 'held')) && mayBeForgottenFree(books, witness.id)) {
+        return true;
       }
+      if (!row) return requestTime(witness.id) <= books.lowWater;
       if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
       return row.state === witness.state;
     }

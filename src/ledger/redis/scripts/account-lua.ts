@@ -195,9 +195,9 @@ local function is_there(witness)
   if kind == 'H' or kind == 'S' or kind == 'F' or kind == 'V' then
     local id = string.sub(rest, -19)
     local row = redis.call('HGET', REQUESTS, id)
-    if not row and kind == 'S' then return request_time(id) <= books.lw end
-    -- What was held may have come to nothing, though whoever held it was never told.
-    if not row then return may_be_forgotten_free(id) end
+    -- Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
+    if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_forgotten_free(id) then return true end
+    if not row then return request_time(id) <= books.lw end
     local state, amount = string.match(row, '^(%S) (%S+)')
     if kind ~= 'H' then return state == (kind == 'V' and 'V' or 'S') end
     return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
