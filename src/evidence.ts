@@ -1,4 +1,4 @@
-/** So many accounts have to show a thing before it counts for the others. */
+/** How many accounts have to show a thing before it counts for the others. */
 const SEVERAL = 3;
 
 /**

@@ -81,7 +81,7 @@ function report(rows: readonly CheckRow[]): string[] {
   ];
 }
 
-/** So many names of what isn't sold are shown. */
+/** The most names of what isn't sold that are shown. */
 const SHOWN = 8;
 
 /** Of each provider once, with its models. */

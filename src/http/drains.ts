@@ -1,6 +1,6 @@
 import { ClientGone } from './exchange.ts';
 
-/** So many answers of one key are read on at a time. */
+/** The most answers of one key that are read on at a time. */
 const MOST_AT_ONCE = 32;
 
 /**

@@ -1,4 +1,4 @@
-/** Providers give up a connection that nobody reads from after some such time; nothing says so before it is read again. */
+/** Providers give up a connection that isn't read from after some such time; nothing says so before it is read again. */
 const STALL_MS = 10_000;
 
 /** The times in which an answer waits for its client to read. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** So many bytes of an answer are looked at before others have their turn. */
+/** How many bytes of an answer are looked at before others have their turn. */
 const MOST_OF_A_TURN = 32_768;
 
 /** Lets others have a turn: a socket gives megabytes in one, and an answer may be made to be slow to read. */
@@ -16,7 +16,7 @@ export class Turns {
     this.#mayGoOn = mayGoOn;
   }
 
-  /** So many bytes of the body were looked at. */
+  /** This many bytes of the body were looked at. */
   took(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes < MOST_OF_A_TURN) return;

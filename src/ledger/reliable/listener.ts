@@ -94,7 +94,7 @@ export class Listener {
   }
 
   /**
-   * A known account isn't there any more: what was acknowledged must not make it anew.
+   * A known account isn't there any more: what was acknowledged must not make it again.
    *
    * @param isCurrent - of the answer that says so: a late one says nothing of an account that was made again since
    */
