@@ -247,6 +247,15 @@ const ROWS: readonly Row[] = [
     costs: '0.002',
   },
   {
+    says: 'what the market costs, where it says that a key of the operator paid',
+    preset: 'vercel',
+    source: 'vercel.com/docs/ai-gateway: BYOK',
+    pricing: { reported: true, ceiling: PRICES },
+    usage: '{"prompt_tokens":100,"completion_tokens":50,"cost":0,"market_cost":0.002,"is_byok":true}',
+    charged: '0.002',
+    costs: '0.002',
+  },
+  {
     says: 'priority, which no answer tells',
     preset: 'fireworks',
     source: 'docs.fireworks.ai: Serverless, priority; the SDK type of an answer',
