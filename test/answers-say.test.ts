@@ -76,7 +76,10 @@ const TOLD: readonly [preset: string, fields: object, seen: object][] = [
     {
       provider: 'Acme',
       user_id: 'user_1',
-      error: { message: 'no', metadata: { raw: '{}', provider_name: 'Acme', is_byok: true, remedy_hint: 'x' } },
+      error: {
+        message: 'no',
+        metadata: { raw: '{}', provider_name: 'Acme', is_byok: true, remedy_hint: 'x' },
+      },
       choices: [
         { index: 0, finish_reason: 'stop', native_finish_reason: 'STOP', message: { content: 'Hi' } },
       ],

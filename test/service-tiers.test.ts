@@ -126,6 +126,14 @@ describe('a request for a service tier', () => {
     await other.close();
   });
 
+  it('is charged as asked where the answer says auto, which no tier is', async () => {
+    await start();
+    gateway.provider.script = answerJson(completionBody({ service_tier: 'auto' }));
+    const settled = gateway.nextSettled();
+    await gateway.post({ ...QUESTION, service_tier: 'priority' });
+    expect(await settled).toMatchObject({ charged: '0.00009' });
+  });
+
   it('is not told a cost where the provider’s price has no such tier', async () => {
     await start({
       models: {
@@ -378,6 +386,11 @@ describe('prices of tiers that can’t be right', () => {
     [
       `${M}.serviceTiers["flex"].factor must be`,
       { pricing: PRICING, serviceTiers: { flex: { factor: '0' } } },
+    ],
+    [`${M}.serviceTiers must be { priority: { factor }`, { pricing: PRICING, serviceTiers: null }],
+    [
+      `${M}.pricing.ceiling must be { input, output, … }, got "free"`,
+      { pricing: { reported: true, ceiling: 'free' } },
     ],
     [`${M}.serviceTiers: what is 'free' has no tiers`, { pricing: 'free', serviceTiers: PRIORITY }],
     [`${M}.pricing.serviceTiers and ${M}.serviceTiers are both there`, { serviceTiers: PRIORITY }],

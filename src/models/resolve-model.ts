@@ -227,7 +227,8 @@ class Pricer {
 
   /** The model's own, with the tiers that stand beside it. */
   ofModel({ pricing, serviceTiers }: ModelOptions, place: Place, option: string): Price {
-    const beside = serviceTiers && { serviceTiers, option: `${option}.serviceTiers` };
+    const beside =
+      serviceTiers === undefined ? undefined : { serviceTiers, option: `${option}.serviceTiers` };
     return withMarkup(this.#parse(pricing, place, `${option}.pricing`, beside), this.#markup);
   }
 
