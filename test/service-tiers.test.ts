@@ -400,6 +400,10 @@ describe('prices of tiers that can’t be right', () => {
     ],
     [`${M}.pricing is 'reported': give { reported: true, ceiling`, { pricing: 'reported' }],
     [`${M}.pricing.ceiling is missing`, { pricing: { reported: true } }],
+    [
+      `${M}.pricing.ceiling must have prices above 0`,
+      { pricing: { reported: true, ceiling: { input: '0', output: '0' } } },
+    ],
     [`${M}.pricing.reported must be true`, { pricing: { reported: false, ceiling: PRICING } }],
     [`${M}.pricing.ceiling.output must be`, { pricing: { reported: true, ceiling: { input: '1' } } }],
     [
