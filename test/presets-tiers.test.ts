@@ -204,6 +204,15 @@ const ROWS: readonly Row[] = [
     costs: '0.0105',
   },
   {
+    says: 'no fee, and not what a key of the operator paid: the ceiling, by tokens',
+    preset: 'openrouter',
+    source: 'openrouter.ai/docs: BYOK; that the cost of the key may be missing is assumed',
+    pricing: { reported: true, ceiling: PRICES },
+    usage: '{"prompt_tokens":100,"completion_tokens":50,"cost":0,"is_byok":true,"cost_details":null}',
+    charged: '0.0002',
+    costs: undefined,
+  },
+  {
     says: 'no cost told: the ceiling, by tokens',
     preset: 'openrouter',
     source: 'openrouter.ai: OpenAPI, ChatUsage.cost is nullable',

@@ -43,6 +43,8 @@ export class ReportedCost {
     const ofKey = this.ownKey ? this.#pico('upstream_cost') : undefined;
     const beside =
       this.#member === 'cost' ? (ofKey ?? (cost === 0n ? this.#pico('market_cost') : undefined)) : undefined;
+    // What the key paid isn't told.
+    if (this.ownKey && cost === 0n && beside === undefined) return undefined;
     const sum = cost + (beside ?? 0n);
     return sum <= MOST_PICO_DOLLARS ? sum : undefined;
   }
