@@ -75,12 +75,21 @@ const TOLD: readonly [preset: string, fields: object, seen: object][] = [
     'openrouter',
     {
       provider: 'Acme',
+      user_id: 'user_1',
+      error: {
+        message: 'no',
+        metadata: { raw: '{}', provider_name: 'Acme', is_byok: true, remedy_hint: 'x' },
+      },
       choices: [
         { index: 0, finish_reason: 'stop', native_finish_reason: 'STOP', message: { content: 'Hi' } },
       ],
       usage: { ...USAGE, cost: 1e-5, is_byok: false, cost_details: { upstream_inference_cost: null } },
     },
-    { choices: [{ index: 0, finish_reason: 'stop', message: { content: 'Hi' } }], usage: USAGE },
+    {
+      error: { message: 'no', metadata: {} },
+      choices: [{ index: 0, finish_reason: 'stop', message: { content: 'Hi' } }],
+      usage: USAGE,
+    },
   ],
   [
     'perplexity',

@@ -38,6 +38,13 @@ describe('rules that can only be a mistake', () => {
       { rename: { length: 'max_tokens' } },
       /\.body\.rename\.length: max_tokens and/,
     ],
+    [
+      'what may ask for tools of the provider',
+      { rename: { mine: 'Google' } },
+      /\.body\.rename\.mine must not name "Google": what the request can cost depends on it$/,
+    ],
+    ['a choice of them', { rename: { mine: 'tool_choice' } }, /must not name "tool_choice"/],
+    ['a longer cache', { rename: { mine: 'cache_control' } }, /must not name "cache_control"/],
     ['tools', { set: { tools: [] } }, /must not name "tools": what the request can cost depends on it$/],
     ['a refused field', { drop: ['provider'] }, /must not name "provider": clients may not send it/],
     ['itself', { rename: { a: 'A' } }, /\.body\.rename\.a must be another name than the field has, got "A"$/],

@@ -377,6 +377,24 @@ describe('the size of a prompt', () => {
     expect(scan(withPart(part)).size).toMatchObject({ files: 0, linkedFiles: 0 });
   });
 
+  it.each(['null', '{}', '"ephemeral"', '[]'])(
+    'reads what follows "cache_control":%s as it is',
+    (control) => {
+      const tool = `{"type":"function","function":{"name":"f"},"cache_control":${control}}`;
+      const { features } = scan(request(`"tools":[${tool},{"type":"web_search"}]`));
+      expect(features).toMatchObject([{ name: 'web_search', path: 'tools[1].type' }]);
+
+      const image = '{"type":"image_url","image_url":{"url":"https://x.example/a"}}';
+      const text = `{"type":"text","text":"a","cache_control":${control}}`;
+      expect(scan(withPart(`${text},${image}`)).size).toMatchObject({ images: 1 });
+
+      const message = `{"role":"user","content":"a","cache_control":${control}}`;
+      const next = `{"role":"user","content":[${image}]}`;
+      const { size } = scan(`{"model":"a","messages":[${message},${next}]}`);
+      expect(size).toMatchObject({ messages: 2, images: 1 });
+    },
+  );
+
   it('counts no bytes of media as text', () => {
     const short = '{"image_url":{"url":"data:x"}}';
     const long = short.replace('x', 'x'.repeat(100_000));

@@ -116,12 +116,17 @@ describe('a provider with several keys', () => {
   /** What is said to a key, where it isn't an answer. */
   let refusals: Map<string, Script>;
 
-  beforeEach(async () => {
+  const start = async (options: Parameters<typeof startGateway>[0] = {}): Promise<void> => {
     refusals = new Map();
-    gateway = await startGateway({ provider: { apiKey: undefined, apiKeys: SECRETS } as object });
+    gateway = await startGateway({
+      provider: { apiKey: undefined, apiKeys: SECRETS } as object,
+      ...options,
+    });
     gateway.provider.script = (response, request) =>
       (refusals.get(keyOf(request)) ?? answerJson(completionBody()))(response, request);
-  });
+  };
+
+  beforeEach(() => start());
 
   afterEach(async () => {
     await gateway.close();
@@ -264,6 +269,21 @@ describe('a provider with several keys', () => {
     // Then the one that is free first is asked, and no other.
     expect((await gateway.post(QUESTION)).status).toBe(429);
     expect(used().slice(3)).toEqual(['sk-second-secret']);
+  });
+
+  it('shows no 429 while a key is free that was limited when the request began', async () => {
+    await gateway.close();
+    await start({ retries: false });
+    const limitMs = 200;
+    refusals.set('sk-first-secret', hasty({ 'retry-after-ms': String(limitMs) }));
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    refusals.clear();
+    const late: Script = (response, request) => {
+      setTimeout(() => hasty({ 'retry-after': '30' })(response, request), 2 * limitMs);
+    };
+    for (const secret of ['sk-second-secret', 'sk-third-secret']) refusals.set(secret, late);
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    expect(used().at(-1)).toBe('sk-first-secret');
   });
 
   it('leaves a key alone whose answer says that nothing is left', async () => {

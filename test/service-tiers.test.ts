@@ -126,6 +126,14 @@ describe('a request for a service tier', () => {
     await other.close();
   });
 
+  it('is charged as asked where the answer says auto, which no tier is', async () => {
+    await start();
+    gateway.provider.script = answerJson(completionBody({ service_tier: 'auto' }));
+    const settled = gateway.nextSettled();
+    await gateway.post({ ...QUESTION, service_tier: 'priority' });
+    expect(await settled).toMatchObject({ charged: '0.00009' });
+  });
+
   it('is not told a cost where the provider’s price has no such tier', async () => {
     await start({
       models: {
@@ -379,6 +387,11 @@ describe('prices of tiers that can’t be right', () => {
       `${M}.serviceTiers["flex"].factor must be`,
       { pricing: PRICING, serviceTiers: { flex: { factor: '0' } } },
     ],
+    [`${M}.serviceTiers must be { priority: { factor }`, { pricing: PRICING, serviceTiers: null }],
+    [
+      `${M}.pricing.ceiling must be { input, output, … }, got "free"`,
+      { pricing: { reported: true, ceiling: 'free' } },
+    ],
     [`${M}.serviceTiers: what is 'free' has no tiers`, { pricing: 'free', serviceTiers: PRIORITY }],
     [`${M}.pricing.serviceTiers and ${M}.serviceTiers are both there`, { serviceTiers: PRIORITY }],
     [
@@ -387,6 +400,10 @@ describe('prices of tiers that can’t be right', () => {
     ],
     [`${M}.pricing is 'reported': give { reported: true, ceiling`, { pricing: 'reported' }],
     [`${M}.pricing.ceiling is missing`, { pricing: { reported: true } }],
+    [
+      `${M}.pricing.ceiling must have prices above 0`,
+      { pricing: { reported: true, ceiling: { input: '0', output: '0' } } },
+    ],
     [`${M}.pricing.reported must be true`, { pricing: { reported: false, ceiling: PRICING } }],
     [`${M}.pricing.ceiling.output must be`, { pricing: { reported: true, ceiling: { input: '1' } } }],
     [

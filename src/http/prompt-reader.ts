@@ -125,7 +125,10 @@ export class PromptReader {
 
   /** Where the members or elements of the value are, if it has any. */
   value(within: PromptPlace, kind: JsonKind, token: JsonToken): PromptPlace {
-    if (this.#isCacheControl && kind === 'object') return 'cache control';
+    const isCacheControl = this.#isCacheControl;
+    // Of one value: what follows in a list has no key of its own.
+    this.#isCacheControl = false;
+    if (isCacheControl && kind === 'object') return 'cache control';
     switch (within) {
       case 'cache control':
         if (this.#isTtl && kind !== 'null' && textOf(token) !== '5m') this.hourWrites = true;

@@ -128,7 +128,12 @@ export function parsePricing(
 }
 
 function parsePrices(pricing: Pricing, option: string, reported: boolean, beside?: TiersBeside): Price {
-  checkKeys(pricing, PRICING_KEYS, option, "{ input, output, … } or 'free'");
+  checkKeys(
+    pricing,
+    PRICING_KEYS,
+    option,
+    reported ? '{ input, output, … }' : "{ input, output, … } or 'free'",
+  );
   const { tiers = [], request, webSearch, serviceTiers } = pricing;
   const plain = {
     rates: parseRates(pricing, option),

@@ -40,14 +40,11 @@ export class ReportedCost {
   read(): bigint | undefined {
     const cost = this.#pico(this.#member);
     if (cost === undefined) return undefined;
+    const ofKey = this.ownKey ? this.#pico('upstream_cost') : undefined;
     const beside =
-      this.#member !== 'cost'
-        ? undefined
-        : this.ownKey
-          ? this.#pico('upstream_cost')
-          : cost === 0n
-            ? this.#pico('market_cost')
-            : undefined;
+      this.#member === 'cost' ? (ofKey ?? (cost === 0n ? this.#pico('market_cost') : undefined)) : undefined;
+    // What the key paid isn't told.
+    if (this.ownKey && cost === 0n && beside === undefined) return undefined;
     const sum = cost + (beside ?? 0n);
     return sum <= MOST_PICO_DOLLARS ? sum : undefined;
   }

@@ -27,7 +27,8 @@ export function priceOfServed(
   told: string | undefined,
   plainNames: readonly string[],
 ): Price | undefined {
-  const served = told === undefined ? asked : tierNamed(told, plainNames);
+  // An `auto` is no tier that serves: it repeats what was asked.
+  const served = told === undefined || told === 'auto' ? asked : tierNamed(told, plainNames);
   return served === undefined || served === 'auto' ? price : price.serviceTiers.get(served);
 }
 

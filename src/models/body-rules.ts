@@ -47,10 +47,10 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
           { actions: ['set', 'default', 'rename'] as const, why: 'what the request can cost depends on it' },
         ] as const,
     ),
-    [
-      'response_format',
-      { actions: ['rename'] as const, why: 'what the request can cost depends on it' },
-    ] as const,
+    ...['response_format', 'tool_choice', 'google', 'cache_control'].map(
+      (name) =>
+        [name, { actions: ['rename'] as const, why: 'what the request can cost depends on it' }] as const,
+    ),
     ...Object.keys(BILLED_FIELDS).map(
       (name) =>
         [

@@ -204,11 +204,15 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
       supplier: [
         'provider',
         'openrouter_metadata',
+        // Of errors: the operator's account.
+        'user_id',
         'choices[].native_finish_reason',
         'choices[].error.metadata.provider_name',
         'choices[].error.metadata.raw',
         'error.metadata.provider_name',
         'error.metadata.raw',
+        'error.metadata.is_byok',
+        'error.metadata.remedy_hint',
       ],
     },
     serviceTiers: { sold: ['priority', 'flex'] },

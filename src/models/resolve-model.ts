@@ -218,7 +218,7 @@ class Pricer {
   }
 
   price(given: PricingOption, place: Place, option: string): Price {
-    return withMarkup(this.#parse(given, place, option), this.#markup);
+    return this.#sold(given, place, option);
   }
 
   optional(given: PricingOption | undefined, place: Place, option: string): Price | undefined {
@@ -227,8 +227,9 @@ class Pricer {
 
   /** The model's own, with the tiers that stand beside it. */
   ofModel({ pricing, serviceTiers }: ModelOptions, place: Place, option: string): Price {
-    const beside = serviceTiers && { serviceTiers, option: `${option}.serviceTiers` };
-    return withMarkup(this.#parse(pricing, place, `${option}.pricing`, beside), this.#markup);
+    const beside =
+      serviceTiers === undefined ? undefined : { serviceTiers, option: `${option}.serviceTiers` };
+    return this.#sold(pricing, place, `${option}.pricing`, beside);
   }
 
   /** What the provider bills, by prices or by its own report. */
@@ -242,6 +243,15 @@ class Pricer {
     }
     const cost = this.#parse(given.cost, place, option);
     return { cost, reportsCost: cost.reported };
+  }
+
+  #sold(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {
+    const price = this.#parse(given, place, option, beside);
+    const isBounded = price.inputAtMost > 0n || price.outputAtMost > 0n;
+    if (isReported(given) && given.ceiling !== 'catalog' && !isBounded) {
+      throw new TypeError(`${option}.ceiling must have prices above 0: holds are made of it`);
+    }
+    return withMarkup(price, this.#markup);
   }
 
   #parse(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {

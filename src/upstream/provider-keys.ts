@@ -53,6 +53,16 @@ export class ProviderKeys {
     return this.#ringOf(provider).turn(model, account);
   }
 
+  /** Those that are free by now, and were not among these when their turn was. */
+  freed(
+    provider: Provider,
+    model: string,
+    account: string,
+    tried: readonly ProviderKey[],
+  ): readonly ProviderKey[] {
+    return this.#ringOf(provider).freed(model, account, tried);
+  }
+
   /** How long until one of its keys is free for this model, in ms; 0 if one is. */
   waitMs(provider: Provider, model: string, account: string = OPERATOR): number {
     return this.#ringOf(provider).waitMs(model, account);
@@ -88,6 +98,11 @@ class Ring {
     const free = inTurn.filter((key) => freeAt(key) <= now);
     if (free.length > 0) return free;
     return [inTurn.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
+  }
+
+  freed(model: string, account: string, tried: readonly ProviderKey[]): readonly ProviderKey[] {
+    const now = this.#now();
+    return this.#keys.filter((key) => !tried.includes(key) && key.freeAt(model, account) <= now);
   }
 
   waitMs(model: string, account: string): number {

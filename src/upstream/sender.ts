@@ -50,7 +50,7 @@ export interface Sent {
   readonly asksUsage: boolean;
 }
 
-const NO_KEYS: readonly ProviderKey[] = [];
+const NO_KEYS: ProviderKey[] = [];
 
 /** What a 429 says that is about an account's money, not about haste: OpenAI, Gemini, Moonshot, Zhipu, MiniMax. */
 const QUOTA =
@@ -98,11 +98,10 @@ export class Sender {
   /** Tries one of the provider's keys after another, until one is neither refused nor limited. */
   async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
     const { ownKey, target } = parcel;
-    const keys =
-      ownKey === undefined ? this.#keys.turn(target.provider, target.model, parcel.account) : NO_KEYS;
+    const { provider, model } = target;
+    const keys = ownKey === undefined ? [...this.#keys.turn(provider, model, parcel.account)] : NO_KEYS;
     for (let i = 0; ; i++) {
       const key = keys[i];
-      const isLast = i >= keys.length - 1;
       try {
         const apiKey = ownKey ?? key?.read();
         const known = apiKey instanceof Promise ? await apiKey : apiKey;
@@ -117,12 +116,15 @@ export class Sender {
         const peeked = await peek(answer, parcel.client);
         if (QUOTA.test(peeked.text)) setAside(key, 'its quota is spent', parcel);
         else key.limit(target.model, limitedMs(answer.received));
-        if (isLast) return { answer: this.#withShortestWait(peeked.answer, parcel), asksUsage };
+        // One that was limited when this began may be free by now.
+        if (i === keys.length - 1) keys.push(...this.#keys.freed(provider, model, parcel.account, keys));
+        if (i === keys.length - 1)
+          return { answer: this.#withShortestWait(peeked.answer, parcel), asksUsage };
         peeked.answer.body.destroy();
       } catch (error) {
         if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
         setAside(key, error.message, parcel);
-        if (isLast) throw error;
+        if (i === keys.length - 1) throw error;
       }
     }
   }
