@@ -118,7 +118,8 @@ export function startScriptedGateway(
 ): Promise<Gateway> {
   return startGateway({
     retries: false,
-    provider: { baseURL: provider.baseURL },
+    // It says in other answers that it reasons: those that are left would be read on for ever.
+    provider: { baseURL: provider.baseURL, onClientGone: 'abort' },
     ...options,
     hooks: [
       { upstreamHeaders: ({ requestId }) => ({ [REQUEST_ID_HEADER]: requestId }) },
