@@ -40,17 +40,17 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
           },
         ] as const,
     ),
-    ...['tools', 'functions', 'extra_body'].map(
+    ...['tools', 'functions', 'tool_choice', 'google', 'cache_control', 'extra_body'].map(
       (name) =>
         [
           name,
           { actions: ['set', 'default', 'rename'] as const, why: 'what the request can cost depends on it' },
         ] as const,
     ),
-    ...['response_format', 'tool_choice', 'google', 'cache_control'].map(
-      (name) =>
-        [name, { actions: ['rename'] as const, why: 'what the request can cost depends on it' }] as const,
-    ),
+    [
+      'response_format',
+      { actions: ['rename'] as const, why: 'what the request can cost depends on it' },
+    ] as const,
     ...Object.keys(BILLED_FIELDS).map(
       (name) =>
         [
