@@ -86,7 +86,10 @@ describe('the keys of the admin door', () => {
   it.each<[unknown, string, string]>([
     [{ budget: { amount: 5, per: 'day' } }, 'budget.amount', 'got 5.'],
     [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "day" or "week"'],
-    [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'not known'],
+    [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'not known here. Known are amount, per.'],
+    [{ budget: [] }, 'budget', 'an object of amount and per, got [].'],
+    [{ metadata: [] }, 'metadata', 'an object of at most 16 strings'],
+    [{ name: '😀'.repeat(101) }, 'name', 'a string of 0 to 200 characters'],
     [{ models: [] }, 'models', '1 to 100 model IDs'],
     [{ models: ['a b'] }, 'models.0', 'without blanks, in which * stands for any characters, got "a b".'],
     [{ metadata: { plan: 7 } }, 'metadata.plan', 'a string of 0 to 512 characters, got 7.'],

@@ -39,6 +39,10 @@ async function openDocument(): Promise<Document> {
   return document;
 }
 
+interface Described {
+  readonly properties: Readonly<Record<string, { readonly description?: string }>>;
+}
+
 /** Everything in a document that is an object, with where it is. */
 function* nodes(value: unknown, place = '#'): Generator<[string, Record<string, unknown>]> {
   if (typeof value !== 'object' || value === null) return;
@@ -194,6 +198,14 @@ describe('the description of the admin API', () => {
     expect(seen).toEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)));
     await door.close();
     await gateway.close();
+  });
+
+  it('says of a member what it is, however others describe the same type', async () => {
+    const { components } = await openDocument();
+    const { Account: account, UsageRow: row } = components.schemas as Record<string, Described>;
+    expect(account?.properties['balance']?.description).toBe('USD, as a decimal string');
+    expect(row?.properties['charged']?.description).toBe('what accounts paid, in USD');
+    expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where that is known');
   });
 
   it('would not describe an answer that has another member, or a number for a string', async () => {

@@ -201,6 +201,8 @@ describe('the admin door, given what can only be a mistake,', () => {
       'Known are id, amount, expires_at, priority, recreate.',
     ],
     [GRANTS, [], 'invalid_type', null, 'the body must be a JSON object.'],
+    ['/accounts/acme/keys', [], 'invalid_type', null, 'the body must be a JSON object.'],
+    [GRANTS, { id: 'g', amount: '1.00', '': 1 }, 'unsupported_parameter', '', 'Known are id, amount'],
     [GRANTS, '{"id":', 'invalid_json', null, 'not JSON in UTF-8'],
     [
       GRANTS,

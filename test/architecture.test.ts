@@ -120,7 +120,8 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   '@pydantic/genai-prices': ['prices.ts'],
   'next/server.js': ['next.ts'],
   'node:sqlite': ['ledger/sqlite/sqlite-store.ts'],
-  zod: ['admin/'],
+  valibot: ['admin/'],
+  '@valibot/to-json-schema': ['admin/openapi.ts'],
 };
 
 /** The files with timers of their own, and what those are for. A wait for another process is a `Timeout` of `async/`. */
@@ -239,7 +240,7 @@ describe('the rule of imports', () => {
     ['ledger/ledger.ts', "import type { Redis } from 'ioredis';"],
     ['ledger/memory/memory-store.ts', "const { DatabaseSync } = process.getBuiltinModule('node:sqlite');"],
     ['http/relay.ts', "import type OpenAI from 'openai';"],
-    ['admin.ts', "import * as z from 'zod';"],
+    ['admin.ts', "import * as v from 'valibot';"],
     ['http/relay.ts', "import {\n  a,\n  b,\n} from 'lodash';"],
     ['commands/serve.ts', "import { serve } from '../serve/serve.ts';"],
     ['commands/audit.ts', "const { route } = await import('../router.ts');"],

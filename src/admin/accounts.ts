@@ -1,15 +1,16 @@
-import * as z from 'zod';
+import * as v from 'valibot';
 
 import type { AccountInfo } from '../ledger/operations/accounts.ts';
-import { type AdministeredRouter, type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import { noAccount } from './errors.ts';
-import { accountId, component, flag, integerInQuery, usd } from './fields.ts';
+import { accountId, component, flag, integerInQuery, object, usd } from './fields.ts';
+import type { AdministeredRouter } from './options.ts';
 
 const account = component(
   'Account',
   'An account and what became of its money: granted is the sum of balance, held, spent and expired.',
-  z.object({
-    id: z.string(),
+  v.object({
+    id: v.string(),
     /** What can be spent now. */
     balance: usd,
     held: usd,
@@ -24,20 +25,20 @@ const account = component(
 const accountPage = component(
   'AccountPage',
   'Accounts by id. next_cursor is where the next page begins, null on the last one.',
-  z.object({
-    object: z.literal('list'),
-    data: z.array(account),
-    next_cursor: z.string().nullable(),
+  v.object({
+    object: v.literal('list'),
+    data: v.array(account),
+    next_cursor: v.nullable(v.string()),
   }),
 );
 
 const accountChange = component(
   'AccountChange',
   'frozen refuses new completions of the account; those that run go on, and are charged.',
-  z.strictObject({ frozen: flag() }),
+  object({ frozen: flag() }),
 );
 
-const params = z.strictObject({ account: accountId });
+const params = object({ account: accountId });
 
 export const accountEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -46,9 +47,9 @@ export const accountEndpoints: readonly Endpoint[] = [
     path: '/accounts',
     summary: 'List accounts with their balances',
     params: nothing,
-    query: z.strictObject({
-      limit: integerInQuery(1, 1000).optional(),
-      cursor: accountId.optional(),
+    query: object({
+      limit: v.optional(integerInQuery(1, 1000)),
+      cursor: v.optional(accountId),
     }),
     body: nothing,
     answer: accountPage,
@@ -106,12 +107,12 @@ export const accountEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-async function find(router: AdministeredRouter, id: string): Promise<z.output<typeof account>> {
+async function find(router: AdministeredRouter, id: string): Promise<v.InferOutput<typeof account>> {
   const found = await router.accounts.get(id);
   if (!found) throw noAccount(id);
   return accountAnswer(found);
 }
 
-function accountAnswer({ writtenOff, ...same }: AccountInfo): z.output<typeof account> {
+function accountAnswer({ writtenOff, ...same }: AccountInfo): v.InferOutput<typeof account> {
   return { ...same, written_off: writtenOff };
 }

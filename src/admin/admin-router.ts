@@ -7,10 +7,9 @@ import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
 import { type AuditEvent, logAudit } from './audit.ts';
 import { serve } from './door.ts';
-import type { AdministeredRouter } from './endpoint.ts';
 import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
-import { type AdminRouterOptions, checkOptions } from './options.ts';
+import { type AdministeredRouter, type AdminRouterOptions, checkOptions } from './options.ts';
 import { Places } from './places.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as v from 'valibot';
 
 import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
@@ -13,43 +13,47 @@ import {
   described,
   integer,
   integerInQuery,
+  object,
   paymentId,
   recreate,
   textOf,
   time,
   usd,
+  whole,
 } from './fields.ts';
 import { type ChangeId, changeId } from './idempotency.ts';
 
 const newGrant = component(
   'NewGrant',
   'Credits for an account, which is made if there is none. Its id, as a payment’s, or an Idempotency-Key makes it once.',
-  z.strictObject({
-    id: paymentId.optional(),
+  object({
+    id: v.optional(paymentId),
     amount,
-    expires_at: time.optional(),
-    priority: integer(0, 100).optional(),
-    recreate: recreate.optional(),
+    expires_at: v.optional(time),
+    priority: v.optional(integer(0, 100)),
+    recreate: v.optional(recreate),
   }),
 );
 
 const newAdjustment = component(
   'NewAdjustment',
   'A correction of a balance, up, or down to 0 at most.',
-  z.strictObject({ id: paymentId.optional(), delta, reason: textOf(1, 500) }),
+  object({ id: v.optional(paymentId), delta, reason: textOf(1, 500) }),
 );
 
 const creditsChange = component(
   'CreditsChange',
   'A grant or an adjustment that the account has. duplicate: it was made before, and not now.',
-  z.object({
-    id: z.string(),
-    account: z.string(),
-    available: described('what the account can spend now, in USD as a decimal string', z.string()),
-    duplicate: z.boolean(),
-    durable: described(
-      'whether it is on a disk or on as many replicas as was asked for: send it again while it is false',
-      z.boolean().optional(),
+  v.object({
+    id: v.string(),
+    account: v.string(),
+    available: described('what the account can spend now, in USD as a decimal string', v.string()),
+    duplicate: v.boolean(),
+    durable: v.optional(
+      described(
+        'whether it is on a disk or on as many replicas as was asked for: send it again while it is false',
+        v.boolean(),
+      ),
     ),
   }),
 );
@@ -57,9 +61,9 @@ const creditsChange = component(
 const journalEntry = component(
   'JournalEntry',
   'A change of a balance.',
-  z.object({
-    position: z.int(),
-    type: z.enum([
+  v.object({
+    position: whole,
+    type: v.picklist([
       'grant',
       'charge',
       'late_charge',
@@ -69,45 +73,45 @@ const journalEntry = component(
       'adjustment',
     ]),
     at,
-    id: z.string(),
+    id: v.string(),
     amount: usd,
     balance: usd,
-    held: usd.optional(),
-    written_off: usd.optional(),
-    key: z.string().optional(),
-    model: z.string().optional(),
-    usage: z
-      .object({
-        prompt_tokens: z.int(),
-        cached_tokens: z.int(),
-        completion_tokens: z.int(),
-        reasoning_tokens: z.int(),
-        source: z.enum(['upstream', 'estimated', 'none']),
-        cost: usd.optional(),
-        price: z.string(),
-        ending: z.string(),
-        provider: z.string().optional(),
-        upstream_model: z.string().optional(),
-        first_byte_ms: z.number().optional(),
-        duration_ms: z.number().optional(),
-        finish_reason: z.string().optional(),
-        streamed: z.boolean().optional(),
-        cache_write_tokens: z.int().optional(),
-        web_searches: z.int().optional(),
-        own_key: z.boolean().optional(),
-      })
-      .optional(),
-    reason: z.string().optional(),
+    held: v.optional(usd),
+    written_off: v.optional(usd),
+    key: v.optional(v.string()),
+    model: v.optional(v.string()),
+    usage: v.optional(
+      v.object({
+        prompt_tokens: whole,
+        cached_tokens: whole,
+        completion_tokens: whole,
+        reasoning_tokens: whole,
+        source: v.picklist(['upstream', 'estimated', 'none']),
+        cost: v.optional(usd),
+        price: v.string(),
+        ending: v.string(),
+        provider: v.optional(v.string()),
+        upstream_model: v.optional(v.string()),
+        first_byte_ms: v.optional(v.number()),
+        duration_ms: v.optional(v.number()),
+        finish_reason: v.optional(v.string()),
+        streamed: v.optional(v.boolean()),
+        cache_write_tokens: v.optional(whole),
+        web_searches: v.optional(whole),
+        own_key: v.optional(v.boolean()),
+      }),
+    ),
+    reason: v.optional(v.string()),
   }),
 );
 
 const journal = component(
   'Journal',
   'Entries, oldest first. next_after is where the next page begins, null on the last one.',
-  z.object({ object: z.literal('list'), data: z.array(journalEntry), next_after: z.int().nullable() }),
+  v.object({ object: v.literal('list'), data: v.array(journalEntry), next_after: v.nullable(whole) }),
 );
 
-const params = z.strictObject({ account: accountId });
+const params = object({ account: accountId });
 
 const REPEAT =
   '200 with duplicate: true, and nothing is granted or taken again; with another body 409 idempotency_key_reused (id_already_used, where it had an id of its own).';
@@ -161,9 +165,9 @@ export const creditsEndpoints: readonly Endpoint[] = [
     path: '/accounts/{account}/journal',
     summary: 'List what changed a balance',
     params,
-    query: z.strictObject({
-      after: integerInQuery(0, Number.MAX_SAFE_INTEGER).optional(),
-      limit: integerInQuery(1, 1000).optional(),
+    query: object({
+      after: v.optional(integerInQuery(0, Number.MAX_SAFE_INTEGER)),
+      limit: v.optional(integerInQuery(1, 1000)),
     }),
     body: nothing,
     answer: journal,
@@ -182,7 +186,7 @@ async function outcomeOf(
   change: Promise<CreditsChange>,
   account: string,
   { id, isDerived }: ChangeId,
-): Promise<Result<z.output<typeof creditsChange>>> {
+): Promise<Result<v.InferOutput<typeof creditsChange>>> {
   const made = await change.catch((error: unknown) => {
     throw conflictOf(error, account, isDerived);
   });
@@ -214,7 +218,7 @@ function conflictOf(error: unknown, account: string, isDerived: boolean): unknow
   }
 }
 
-function entryAnswer(entry: CreditsEntry): z.output<typeof journalEntry> {
+function entryAnswer(entry: CreditsEntry): v.InferOutput<typeof journalEntry> {
   const { usage, writtenOff, ...same } = entry;
   return {
     ...same,
@@ -226,7 +230,7 @@ function entryAnswer(entry: CreditsEntry): z.output<typeof journalEntry> {
 
 function usageAnswer(
   usage: NonNullable<CreditsEntry['usage']>,
-): NonNullable<z.output<typeof journalEntry>['usage']> {
+): NonNullable<v.InferOutput<typeof journalEntry>['usage']> {
   const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
   const { cacheWriteTokens, webSearches, ownKey } = usage;
   return {

@@ -1,13 +1,8 @@
-import * as z from 'zod';
+import type * as v from 'valibot';
 
-import type { ChatCompletionsRouter } from '../router.ts';
+import { object, type Schema } from './fields.ts';
+import type { AdministeredRouter } from './options.ts';
 import { validate } from './validation.ts';
-
-/** What the admin door uses of a router: nothing but what its host could use itself. */
-export type AdministeredRouter = Pick<
-  ChatCompletionsRouter,
-  'accounts' | 'credits' | 'health' | 'keys' | 'requests' | 'usage'
->;
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -39,10 +34,10 @@ export interface Call {
 
 /** An operation as its file writes it. */
 export interface Parts<
-  Params extends z.ZodObject = z.ZodObject,
-  Query extends z.ZodObject = z.ZodObject,
-  Body extends z.ZodType = z.ZodType,
-  Answer extends z.ZodType = z.ZodType,
+  Params extends Schema<object> = Schema<object>,
+  Query extends Schema<object> = Schema<object>,
+  Body extends Schema = Schema,
+  Answer extends Schema = Schema,
 > {
   /** Names it in the description, as `createGrant`. */
   readonly operation: string;
@@ -66,13 +61,13 @@ export interface Parts<
   readonly change?: Change;
   readonly run: (
     input: {
-      readonly params: z.output<Params>;
-      readonly query: z.output<Query>;
-      readonly body: z.output<Body>;
+      readonly params: v.InferOutput<Params>;
+      readonly query: v.InferOutput<Query>;
+      readonly body: v.InferOutput<Body>;
       readonly idempotencyKey: string | undefined;
     },
     router: AdministeredRouter,
-  ) => Promise<Result<z.output<Answer>>>;
+  ) => Promise<Result<v.InferOutput<Answer>>>;
 }
 
 export interface Change {
@@ -93,7 +88,7 @@ export interface Result<Answer = unknown> {
 }
 
 /** Where nothing is taken, an empty object is. */
-export const nothing: z.ZodObject<z.core.$ZodLooseShape, z.core.$strict> = z.strictObject({});
+export const nothing: Schema<object> = object({});
 
 /** A list as it is answered. */
 export function list<Row>(data: Row[]): { object: 'list'; data: Row[] } {
@@ -101,10 +96,10 @@ export function list<Row>(data: Row[]): { object: 'list'; data: Row[] } {
 }
 
 export function endpoint<
-  Params extends z.ZodObject,
-  Query extends z.ZodObject,
-  Body extends z.ZodType,
-  Answer extends z.ZodType,
+  Params extends Schema<object>,
+  Query extends Schema<object>,
+  Body extends Schema,
+  Answer extends Schema,
 >({ run, ...parts }: Parts<Params, Query, Body, Answer>): Endpoint {
   return {
     ...parts,

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as v from 'valibot';
 
 import type { ApiKeyDetails, ApiKeyInfo } from '../accounts/api-keys.ts';
 import type { KeyPolicy, KeyPolicyChanges } from '../accounts/key-policy.ts';
@@ -9,12 +9,16 @@ import {
   integer,
   keyId,
   limit,
+  object,
   oneOf,
   recreate,
+  type Schema,
   text,
   textOf,
   time,
+  unlessArray,
   usd,
+  whole,
 } from './fields.ts';
 
 /** An API key on the wire, in what is asked for and what is told. */
@@ -71,44 +75,47 @@ const MARKUP_WANTED = 'an object of factor, fee, or both';
 const budget = component(
   'Budget',
   'USD that a key may spend in each day, week (from Monday) or month, UTC, or at all.',
-  z.strictObject(
+  object(
     {
       amount: limit,
       per: oneOf(['day', 'week', 'month', 'lifetime']),
     },
-    { error: BUDGET_WANTED },
+    BUDGET_WANTED,
   ),
 );
 
 const markup = component(
   'Markup',
   'What is added to the prices that the key pays: a factor, and a fee in USD for each request.',
-  z.strictObject(
+  object(
     {
-      factor: text('a decimal string as "1.2", with at most 6 decimals', /^\d{1,4}(\.\d{1,6})?$/).optional(),
-      fee: text('a decimal string of USD as "0.001"', /^\d{1,4}(\.\d{1,9})?$/).optional(),
+      factor: v.optional(text('a decimal string as "1.2", with at most 6 decimals', /^\d{1,4}(\.\d{1,6})?$/)),
+      fee: v.optional(text('a decimal string of USD as "0.001"', /^\d{1,4}(\.\d{1,9})?$/)),
     },
-    { error: MARKUP_WANTED },
+    MARKUP_WANTED,
   ),
 );
 
 const metadata = described(
   METADATA_WANTED,
-  z
-    .record(
-      z.string().min(1, { error: METADATA_WANTED }).max(64, { error: METADATA_WANTED }),
+  v.pipe(
+    unlessArray(METADATA_WANTED),
+    v.record(
+      v.pipe(v.string(), v.minLength(1, METADATA_WANTED), v.maxLength(64, METADATA_WANTED)),
       textOf(0, 512),
-      { error: METADATA_WANTED },
-    )
-    .refine((value) => Object.keys(value).length <= 16, { error: METADATA_WANTED }),
+      METADATA_WANTED,
+    ),
+    v.maxEntries(16, METADATA_WANTED),
+  ),
 );
 
 const modelPatterns = described(
   MODELS_WANTED,
-  z
-    .array(text(MODEL_WANTED, /^[^\s\p{Cc}]{1,256}$/u), { error: MODELS_WANTED })
-    .min(1, { error: MODELS_WANTED })
-    .max(100, { error: MODELS_WANTED }),
+  v.pipe(
+    v.array(text(MODEL_WANTED, /^[^\s\p{Cc}]{1,256}$/u), MODELS_WANTED),
+    v.minLength(1, MODELS_WANTED),
+    v.maxLength(100, MODELS_WANTED),
+  ),
 );
 
 const policy = {
@@ -123,91 +130,101 @@ const policy = {
   markup,
 };
 
-export const newApiKey: z.ZodType<
+export const newApiKey: Schema<
   PolicyBody & { readonly id?: string | undefined; readonly recreate?: boolean | undefined }
 > = component(
   'NewApiKey',
   'A key for an account, which is made if there is none. What isn’t given isn’t limited. Its id, or an Idempotency-Key, makes it once.',
-  z.strictObject({ id: keyId, ...policy, recreate }).partial(),
+  object({
+    id: v.optional(keyId),
+    name: v.optional(policy.name),
+    metadata: v.optional(policy.metadata),
+    expires_at: v.optional(policy.expires_at),
+    models: v.optional(policy.models),
+    budget: v.optional(policy.budget),
+    requests_per_minute: v.optional(policy.requests_per_minute),
+    tokens_per_minute: v.optional(policy.tokens_per_minute),
+    concurrent_requests: v.optional(policy.concurrent_requests),
+    markup: v.optional(policy.markup),
+    recreate: v.optional(recreate),
+  }),
 );
 
-export const apiKeyChange: z.ZodType<PolicyChange> = component(
+export const apiKeyChange: Schema<PolicyChange> = component(
   'ApiKeyChange',
   'What is given is changed, what is null is taken away, the rest stays.',
-  z
-    .strictObject({
-      name: policy.name.nullable(),
-      metadata: policy.metadata.nullable(),
-      expires_at: policy.expires_at.nullable(),
-      models: policy.models.nullable(),
-      budget: policy.budget.nullable(),
-      requests_per_minute: policy.requests_per_minute.nullable(),
-      tokens_per_minute: policy.tokens_per_minute.nullable(),
-      concurrent_requests: policy.concurrent_requests.nullable(),
-      markup: policy.markup.nullable(),
-    })
-    .partial(),
+  object({
+    name: v.nullish(policy.name),
+    metadata: v.nullish(policy.metadata),
+    expires_at: v.nullish(policy.expires_at),
+    models: v.nullish(policy.models),
+    budget: v.nullish(policy.budget),
+    requests_per_minute: v.nullish(policy.requests_per_minute),
+    tokens_per_minute: v.nullish(policy.tokens_per_minute),
+    concurrent_requests: v.nullish(policy.concurrent_requests),
+    markup: v.nullish(policy.markup),
+  }),
 );
 
 const told = {
-  id: z.string(),
-  account: z.string(),
-  name: z.string(),
-  state: z.enum(['active', 'revoked', 'expired']),
+  id: v.string(),
+  account: v.string(),
+  name: v.string(),
+  state: v.picklist(['active', 'revoked', 'expired']),
   created_at: at,
-  revoked_at: at.optional(),
-  expires_at: at.optional(),
-  overlap_until: described('when its previous secret ends, or ended', at.optional()),
-  metadata: z.record(z.string(), z.string()).optional(),
-  models: z.array(z.string()).optional(),
-  budget: z.object({ amount: usd, per: z.enum(['day', 'week', 'month', 'lifetime']) }).optional(),
-  requests_per_minute: z.int().optional(),
-  tokens_per_minute: z.int().optional(),
-  concurrent_requests: z.int().optional(),
-  markup: z.object({ factor: z.string().optional(), fee: z.string().optional() }).optional(),
+  revoked_at: v.optional(at),
+  expires_at: v.optional(at),
+  overlap_until: v.optional(described('when its previous secret ends, or ended', at)),
+  metadata: v.optional(v.record(v.string(), v.string())),
+  models: v.optional(v.array(v.string())),
+  budget: v.optional(v.object({ amount: usd, per: v.picklist(['day', 'week', 'month', 'lifetime']) })),
+  requests_per_minute: v.optional(whole),
+  tokens_per_minute: v.optional(whole),
+  concurrent_requests: v.optional(whole),
+  markup: v.optional(v.object({ factor: v.optional(v.string()), fee: v.optional(v.string()) })),
 };
 
-export const apiKey: z.ZodType<KeyAnswer> = component(
+export const apiKey: Schema<KeyAnswer> = component(
   'ApiKey',
   'An API key, without its secret.',
-  z.object(told),
+  v.object(told),
 );
 
-export const apiKeyDetails: z.ZodType<KeyDetailsAnswer> = component(
+export const apiKeyDetails: Schema<KeyDetailsAnswer> = component(
   'ApiKeyDetails',
   'An API key, and how it stands: what it spent in the day, week or month of its budget, or ever.',
-  z.object({
+  v.object({
     ...told,
     spent: usd,
     held: usd,
-    running: described('requests that run', z.int()),
-    budget_left: usd.optional(),
-    budget_resets_at: at.optional(),
-    requests_left: described('that fit now', z.int().optional()),
-    tokens_left: described('that fit now', z.int().optional()),
+    running: described('requests that run', whole),
+    budget_left: v.optional(usd),
+    budget_resets_at: v.optional(at),
+    requests_left: v.optional(described('that fit now', whole)),
+    tokens_left: v.optional(described('that fit now', whole)),
   }),
 );
 
-export const createdApiKey: z.ZodType<CreatedKeyAnswer> = component(
+export const createdApiKey: Schema<CreatedKeyAnswer> = component(
   'CreatedApiKey',
   'An API key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another.',
-  z.object({
+  v.object({
     ...told,
-    key: described('sk-ccr-…: give it to its user now; only where it was made now', z.string().optional()),
-    duplicate: z.boolean(),
+    key: v.optional(described('sk-ccr-…: give it to its user now; only where it was made now', v.string())),
+    duplicate: v.boolean(),
   }),
 );
 
-export const apiKeys: z.ZodType<{ object: 'list'; data: KeyAnswer[] }> = component(
+export const apiKeys: Schema<{ object: 'list'; data: KeyAnswer[] }> = component(
   'ApiKeys',
   'The keys of an account, revoked ones too.',
-  z.object({ object: z.literal('list'), data: z.array(apiKey) }),
+  v.object({ object: v.literal('list'), data: v.array(apiKey) }),
 );
 
-export const rotation: z.ZodType<{ readonly overlap_ms?: number | undefined }> = component(
+export const rotation: Schema<{ readonly overlap_ms?: number | undefined }> = component(
   'Rotation',
   'For how long the secret of now works beside the new one, in ms; 0 by default.',
-  z.strictObject({ overlap_ms: integer(0, 31_622_400_000).optional() }),
+  object({ overlap_ms: v.optional(integer(0, 31_622_400_000)) }),
 );
 
 /** A policy as the router's own functions take it. */

@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import * as z from 'zod';
 
 import type { ApiKeyInfo } from '../accounts/api-keys.ts';
 import { formatUsd, parseUsd } from '../ledger/money.ts';
-import { type AdministeredRouter, type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
+import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
 import { ConflictError, noAccount, noKey } from './errors.ts';
-import { accountId, keyId } from './fields.ts';
+import { accountId, keyId, object } from './fields.ts';
 import { keyIdOf, rotationIdOf } from './idempotency.ts';
 import {
   apiKey,
@@ -23,9 +22,10 @@ import {
   policyOf,
   rotation,
 } from './key-schemas.ts';
+import type { AdministeredRouter } from './options.ts';
 
-const ofAccount = z.strictObject({ account: accountId });
-const ofKey = z.strictObject({ account: accountId, id: keyId });
+const ofAccount = object({ account: accountId });
+const ofKey = object({ account: accountId, id: keyId });
 
 export const keyEndpoints: readonly Endpoint[] = [
   endpoint({

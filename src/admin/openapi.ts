@@ -1,7 +1,13 @@
-import * as z from 'zod';
+import {
+  type ConversionConfig,
+  type JsonSchema,
+  toJsonSchema,
+  toJsonSchemaDefs,
+} from '@valibot/to-json-schema';
+import * as v from 'valibot';
 
 import { type Endpoint, nothing } from './endpoint.ts';
-import { component, documented } from './fields.ts';
+import { component, components, type Schema } from './fields.ts';
 
 /** The document of OpenAPI 3.1 that says what the admin door serves, as JSON. */
 export function openApi(endpoints: readonly Endpoint[]): Buffer {
@@ -42,12 +48,12 @@ export function openApi(endpoints: readonly Endpoint[]): Buffer {
 const ERROR = component(
   'Error',
   'What every refusal answers.',
-  z.object({
-    error: z.object({
-      message: z.string(),
-      type: z.string(),
-      param: z.string().nullable(),
-      code: z.string(),
+  v.object({
+    error: v.object({
+      message: v.string(),
+      type: v.string(),
+      param: v.nullable(v.string()),
+      code: v.string(),
     }),
   }),
 );
@@ -108,7 +114,7 @@ function idempotencyKey(repeat: string): unknown {
   };
 }
 
-function parameters(place: 'path' | 'query', schema: z.ZodObject): unknown[] {
+function parameters(place: 'path' | 'query', schema: Schema<object>): unknown[] {
   const { properties = {}, required = [] } = inline(schema);
   return Object.entries(properties).map(([name, property]) => ({
     name,
@@ -118,12 +124,12 @@ function parameters(place: 'path' | 'query', schema: z.ZodObject): unknown[] {
   }));
 }
 
-function content(schema: z.ZodType, description: string): unknown {
+function content(schema: Schema, description: string): unknown {
   return { description, content: { 'application/json': { schema: reference(schema) } } };
 }
 
-function reference(schema: z.ZodType): { readonly $ref: string } {
-  const id = documented.get(schema)?.id;
+function reference(schema: Schema): { readonly $ref: string } {
+  const [id] = Object.entries(components).find(([, each]) => each === schema) ?? [];
   if (id === undefined) throw new TypeError('a body or an answer is no component of the description');
   return { $ref: location(id) };
 }
@@ -132,21 +138,16 @@ function location(id: string): string {
   return `#/components/schemas/${id}`;
 }
 
-function schemas(): Record<string, unknown> {
-  const all = z.toJSONSchema(documented, { metadata: documented, uri: location, io: 'input' });
-  return Object.fromEntries(Object.entries(all.schemas).map(([id, schema]) => [id, withoutPlace(schema)]));
+/** What it can't say, as what a string means, is said in words. */
+const CONVERSION: ConversionConfig = { target: 'draft-2020-12', errorMode: 'ignore' };
+
+function schemas(): Record<string, JsonSchema> {
+  return toJsonSchemaDefs(components, {
+    ...CONVERSION,
+    overrideRef: ({ referenceId }) => location(referenceId),
+  });
 }
 
-function inline(schema: z.ZodType): z.core.JSONSchema.BaseSchema {
-  return z.toJSONSchema(schema, { metadata: documented, io: 'input' });
-}
-
-/** Within a document neither is said. */
-function withoutPlace({
-  $id: _id,
-  $schema: _schema,
-  id: _name,
-  ...schema
-}: Record<string, unknown>): unknown {
-  return schema;
+function inline(schema: Schema): JsonSchema {
+  return toJsonSchema(schema, CONVERSION);
 }

@@ -1,6 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
+import type { ChatCompletionsRouter } from '../router.ts';
 import type { AuditEvent } from './audit.ts';
+
+/** What the admin door uses of a router: nothing but what its host could use itself. */
+export type AdministeredRouter = Pick<
+  ChatCompletionsRouter,
+  'accounts' | 'credits' | 'health' | 'keys' | 'requests' | 'usage'
+>;
 
 export interface AdminRouterOptions {
   /**

@@ -1,50 +1,50 @@
-import * as z from 'zod';
+import * as v from 'valibot';
 
 import type { RunningRequest } from '../live-request.ts';
 import type { TargetStatus } from '../hooks.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { at, component, described } from './fields.ts';
+import { at, component, described, whole } from './fields.ts';
 
 /** What one process knows: another one answers for itself. */
 
 const target = component(
   'Target',
   'A model of a provider that this process asks.',
-  z.object({
-    provider: z.string(),
-    model: z.string(),
-    state: z.enum(['healthy', 'ejected', 'probing']),
-    failures_in_a_row: z.int(),
-    retry_at: described('when an ejected target is tried again', at.optional()),
-    first_byte_ms: described('how long its answers lately took to begin', z.number().optional()),
-    running: described('requests that run there now', z.int()),
+  v.object({
+    provider: v.string(),
+    model: v.string(),
+    state: v.picklist(['healthy', 'ejected', 'probing']),
+    failures_in_a_row: whole,
+    retry_at: v.optional(described('when an ejected target is tried again', at)),
+    first_byte_ms: v.optional(described('how long its answers lately took to begin', v.number())),
+    running: described('requests that run there now', whole),
   }),
 );
 
 const targets = component(
   'Targets',
   'How the targets do that this process has asked.',
-  z.object({ object: z.literal('list'), data: z.array(target) }),
+  v.object({ object: v.literal('list'), data: v.array(target) }),
 );
 
 const runningRequest = component(
   'RunningRequest',
   'A completion that is not over; model and streaming are missing while its body is on its way.',
-  z.object({
-    id: z.string(),
-    account: z.string(),
-    key: z.string(),
-    model: z.string().optional(),
-    provider: z.string().optional(),
+  v.object({
+    id: v.string(),
+    account: v.string(),
+    key: v.string(),
+    model: v.optional(v.string()),
+    provider: v.optional(v.string()),
     started_at: at,
-    streaming: z.boolean().optional(),
+    streaming: v.optional(v.boolean()),
   }),
 );
 
 const runningRequests = component(
   'RunningRequests',
   'The completions that run in this process, oldest first.',
-  z.object({ object: z.literal('list'), data: z.array(runningRequest) }),
+  v.object({ object: v.literal('list'), data: v.array(runningRequest) }),
 );
 
 export const stateEndpoints: readonly Endpoint[] = [
@@ -76,7 +76,7 @@ export const stateEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-function targetAnswer(status: TargetStatus): z.output<typeof target> {
+function targetAnswer(status: TargetStatus): v.InferOutput<typeof target> {
   const { failuresInARow, retryAt, firstByteMs, provider, model, state, running } = status;
   return {
     provider,
@@ -89,6 +89,6 @@ function targetAnswer(status: TargetStatus): z.output<typeof target> {
   };
 }
 
-function requestAnswer({ startedAt, ...same }: RunningRequest): z.output<typeof runningRequest> {
+function requestAnswer({ startedAt, ...same }: RunningRequest): v.InferOutput<typeof runningRequest> {
   return { ...same, started_at: startedAt.toISOString() };
 }

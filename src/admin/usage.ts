@@ -1,24 +1,35 @@
-import * as z from 'zod';
+import * as v from 'valibot';
 
 import type { UsageSummary } from '../ledger/operations/usage-queries.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { accountId, component, day, described, keyId, listInQuery, text, usd } from './fields.ts';
+import {
+  accountId,
+  component,
+  day,
+  described,
+  keyId,
+  listInQuery,
+  object,
+  text,
+  usd,
+  whole,
+} from './fields.ts';
 
 const usageRow = component(
   'UsageRow',
   'Requests that ended on a day, in UTC, summed; with the members that they are grouped by.',
-  z.object({
-    day: day.optional(),
-    account: z.string().optional(),
-    key: z.string().optional(),
-    model: z.string().optional(),
-    requests: z.int(),
-    errors: z.int(),
-    aborted: described('whose client left before the end', z.int()),
-    prompt_tokens: z.int(),
-    cached_tokens: z.int(),
-    completion_tokens: z.int(),
-    reasoning_tokens: z.int(),
+  v.object({
+    day: v.optional(day),
+    account: v.optional(v.string()),
+    key: v.optional(v.string()),
+    model: v.optional(v.string()),
+    requests: whole,
+    errors: whole,
+    aborted: described('whose client left before the end', whole),
+    prompt_tokens: whole,
+    cached_tokens: whole,
+    completion_tokens: whole,
+    reasoning_tokens: whole,
     charged: described('what accounts paid, in USD', usd),
     cost: described('what providers bill, in USD, where that is known', usd),
   }),
@@ -27,7 +38,7 @@ const usageRow = component(
 const usageRows = component(
   'UsageRows',
   'Usage by day, account, key or model.',
-  z.object({ object: z.literal('list'), data: z.array(usageRow) }),
+  v.object({ object: v.literal('list'), data: v.array(usageRow) }),
 );
 
 export const usageEndpoints: readonly Endpoint[] = [
@@ -37,13 +48,13 @@ export const usageEndpoints: readonly Endpoint[] = [
     path: '/usage',
     summary: 'Say what was used, and what it came to',
     params: nothing,
-    query: z.strictObject({
-      from: day.optional(),
-      to: day.optional(),
-      account: accountId.optional(),
-      key: keyId.optional(),
-      model: text('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u).optional(),
-      group_by: listInQuery(['day', 'account', 'key', 'model']).optional(),
+    query: object({
+      from: v.optional(day),
+      to: v.optional(day),
+      account: v.optional(accountId),
+      key: v.optional(keyId),
+      model: v.optional(text('a model ID of 1 to 256 characters without blanks', /^[^\s\p{Cc}]{1,256}$/u)),
+      group_by: v.optional(listInQuery(['day', 'account', 'key', 'model'])),
     }),
     body: nothing,
     answer: usageRows,
@@ -61,7 +72,7 @@ export const usageEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-function rowAnswer(row: UsageSummary): z.output<typeof usageRow> {
+function rowAnswer(row: UsageSummary): v.InferOutput<typeof usageRow> {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, ...same } = row;
   return {
     ...same,

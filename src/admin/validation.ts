@@ -1,7 +1,8 @@
-import type * as z from 'zod';
+import * as v from 'valibot';
 
 import { InvalidRequestError } from '../errors.ts';
 import { InvalidValueError, missing } from './errors.ts';
+import type { Schema } from './fields.ts';
 
 /**
  * A value as its schema wants it.
@@ -9,37 +10,27 @@ import { InvalidValueError, missing } from './errors.ts';
  * @param where - what the value is, where it is wrong as a whole: `the body`
  * @throws a 400 that names the parameter, says what it must be, and what it is
  */
-export function validate<Schema extends z.ZodType>(
-  schema: Schema,
-  value: unknown,
-  where: string,
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw issue ? refusal(issue, value, schema, where) : result.error;
+export function validate<Value>(schema: Schema<Value>, value: unknown, where: string): Value {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  throw refusal(result.issues[0], value, where);
 }
 
-function refusal(issue: z.core.$ZodIssue, value: unknown, schema: z.ZodType, where: string): Error {
-  if (issue.code === 'unrecognized_keys') {
-    const [name = ''] = issue.keys;
-    const param = [...issue.path, name].join('.');
-    const known = issue.path.length === 0 ? Object.keys(Reflect.get(schema, 'shape') ?? {}) : [];
-    const served = known.length > 0 ? ` Known are ${known.join(', ')}.` : '';
-    return new InvalidRequestError(
-      'unsupported_parameter',
-      `${quote(param)} is not known here.${served}`,
-      param,
-    );
+function refusal({ expected, path, message }: v.BaseIssue<unknown>, value: unknown, where: string): Error {
+  if (!path) return new InvalidRequestError('invalid_type', `${where} must be a JSON object.`);
+  const keys = path.map(({ key }) => key);
+  const param = keys.join('.');
+  if (expected === 'never') {
+    const unknown = `${quote(param)} is not known here.${message}`;
+    return new InvalidRequestError('unsupported_parameter', unknown, param);
   }
-  const param = issue.path.join('.');
-  if (param === '') return new InvalidRequestError('invalid_type', `${where} must be a JSON object.`);
-  const got = issue.path.reduce<unknown>(
-    (inside, key) => (typeof inside === 'object' && inside !== null ? Reflect.get(inside, key) : undefined),
+  const got = keys.reduce<unknown>(
+    (inside, key) =>
+      typeof inside === 'object' && inside !== null ? Reflect.get(inside, String(key)) : undefined,
     value,
   );
-  if (got === undefined) return missing(param, `${param} is missing; it must be ${issue.message}.`);
-  return new InvalidValueError(`${param} must be ${issue.message}, got ${quote(got)}.`, param);
+  if (got === undefined) return missing(param, `${param} is missing; it must be ${message}.`);
+  return new InvalidValueError(`${param} must be ${message}, got ${quote(got)}.`, param);
 }
 
 /** Short, and on one line. */

@@ -91,8 +91,6 @@ it.each(CASES)(
       target: 'es2022',
       lib: ['es2022'],
       types: ['node'],
-      // As `tsc --init` writes it: zod's own types, which those of the admin entry name, ask for it.
-      esModuleInterop: true,
       strict: true,
       exactOptionalPropertyTypes: true,
       noUncheckedIndexedAccess: true,
