@@ -1,11 +1,15 @@
 /** `npm run build`: `dist/` from `src/`, with types and maps; what was there stays until the new one is complete. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
 // Beside dist/, because the maps name their sources from where they were written.
 const built = mkdtempSync('.dist-');
 chmodSync(built, 0o755);
-const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json', '--outDir', built], { stdio: 'inherit' });
+// By its file: on Windows the command's name is that of a script for a shell.
+const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
+const args = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
+const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
 if (status === 0) {
   rmSync('dist', { recursive: true, force: true });
   renameSync(built, 'dist');

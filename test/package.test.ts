@@ -238,6 +238,14 @@ describe('the packed package', () => {
     expect(after).toEqual(before);
   });
 
+  it('serves and charges a request on memory and on SQLite, as CI tries it on macOS and Windows', () => {
+    const { stdout, status } = spawnSync(process.execPath, ['test/smoke/smoke.ts'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    expect(status, stdout).toBe(0);
+  });
+
   it('has maps that lead into the sources beside them', () => {
     const map = JSON.parse(readFileSync(join(installed, 'dist/upstream/send.js.map'), 'utf8')) as {
       sources: string[];
