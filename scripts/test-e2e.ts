@@ -51,8 +51,9 @@ function install(area: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   execFileSync('tar', ['-xzf', TARBALL, '-C', folder, '--strip-components=1']);
-  mkdirSync(join(folder, 'node_modules'));
   for (const name of Object.keys(project.dependencies)) {
-    symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true }); // that of a scope, too
+    symlinkSync(resolve('node_modules', name), link);
   }
 }
