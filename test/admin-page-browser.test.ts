@@ -1,13 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import * as http from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { page as usagePage } from '../src/admin/page.ts';
 import { MemoryStore, StoreUnavailable } from '../src/index.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from './helpers/admin.ts';
@@ -17,7 +12,6 @@ import { answerJson, completionBody } from './helpers/provider.ts';
 
 if (!CHROMIUM) console.log('Skipped for want of a Chromium in /usr/bin: the usage page.');
 
-const ROOT = new URL('..', import.meta.url).pathname;
 const DAY_MS = 86_400_000;
 const IMAGE = '<img src=x onerror="document.title=1">';
 
@@ -394,25 +388,6 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     const elsewhere = await open();
     await signIn(elsewhere);
     expect(await text(elsewhere, '#charged')).toBe('$0.00');
-  });
-
-  it('works as bundlers leave it, its names cut short', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'ccr-page-'));
-    await build({
-      root: ROOT,
-      logLevel: 'warn',
-      build: { ssr: 'src/admin/page.ts', minify: true, outDir: folder, emptyOutDir: true },
-    });
-    const bundled = (await import(`${folder}/page.js`)) as { page: typeof usagePage };
-    rmSync(folder, { recursive: true });
-    const { html: body, contentSecurityPolicy } = bundled.page();
-    expect(body).not.toBe(usagePage().html);
-    await newContext();
-    const headers = { 'content-security-policy': contentSecurityPolicy };
-    await context.route(door.baseURL, (route) => route.fulfill({ body, contentType: 'text/html', headers }));
-    const page = await open();
-    await signIn(page);
-    expect(await text(page, '#charged')).toBe('$0.00');
   });
 
   it('shows names as they are, whatever is in them', async () => {
