@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useRef } from 'preact/hooks';
 
 /** A pause is at least this many times as long as the answer took. */
 const PAUSE_RATIO = 20;
@@ -9,8 +9,8 @@ export interface Poll<Answer> {
   onError(thrown: unknown): void;
   readonly everyMs: number;
   readonly isPaused: boolean;
-  /** What is asked for. Where it changes, it is asked for at once, and an answer to what was asked before is dropped. */
-  readonly inputs: readonly unknown[];
+  /** Names what is asked for. Where it changes, it is asked for at once, and an answer to what was asked before is dropped. */
+  readonly subject: string;
 }
 
 /**
@@ -22,12 +22,13 @@ export function usePolling<Answer>(poll: Poll<Answer>): () => Promise<void> {
   const latest = useRef(poll);
   latest.current = poll;
   const round = useRef(async () => {});
-  useEffect(() => {
+  // Before anything else happens: no answer may be taken for another question's.
+  useLayoutEffect(() => {
     if (poll.isPaused) return undefined;
     const rounds = startRounds(() => latest.current);
     round.current = rounds.next;
     return rounds.stop;
-  }, [poll.isPaused, poll.everyMs, ...poll.inputs]);
+  }, [poll.isPaused, poll.subject]);
   return useCallback(() => round.current(), []);
 }
 

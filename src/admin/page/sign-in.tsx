@@ -22,7 +22,7 @@ export function SignIn({ session }: { readonly session: Session }): JSX.Element 
       <p id="sign-in-why" class={isRefused ? 'bad' : ''}>
         {isRefused ? 'The admin door did not accept that token.' : 'The admin door wants to know who asks.'}
       </p>
-      <label for="token">Token</label>
+      <label htmlFor="token">Token</label>
       <input id="token" ref={input} type="password" autocomplete="off" spellcheck={false} required />
       <p class="faint">Sent as a bearer token. Kept in this tab, and forgotten with it.</p>
       <button type="submit" class="primary">

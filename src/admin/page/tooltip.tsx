@@ -106,7 +106,7 @@ function placeBeside(anchor: Element, tooltip: HTMLElement): void {
 /** Attributes of a plot and of its points: the plot is one stop of the Tab key, in which arrow keys go from point to point. */
 export interface PointHandlers {
   readonly plot: JSX.HTMLAttributes<HTMLDivElement>;
-  point(index: number): {
+  readonly point: (index: number) => {
     readonly ref: (element: Element | null) => void;
     readonly 'data-on': '' | undefined;
     readonly onPointerEnter: () => void;
@@ -136,8 +136,9 @@ export function usePoints(points: readonly PointDetails[], start: number): Point
 
   useLayoutEffect(() => {
     at.current = Math.min(at.current, points.length - 1);
-    visit(undefined);
-  }, [points]);
+    setActive(undefined);
+    show(undefined);
+  }, [points, show]);
 
   return {
     plot: {

@@ -1,4 +1,4 @@
-import type { JSX } from 'preact';
+import type { JSX, RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { shortDay } from '../format.ts';
@@ -19,13 +19,12 @@ interface Scale {
   /** Of a day. */
   readonly step: number;
   readonly marks: readonly { readonly y: number; readonly label: string }[];
-  y(amount: number): number;
+  readonly y: (amount: number) => number;
 }
 
 /** A bar for each day, of a piece for each model. */
 export function DailyPlot({ chart }: { readonly chart: DailyChart }): JSX.Element {
-  const plot = useRef<HTMLDivElement>(null);
-  const width = useWidth(plot);
+  const [plot, width] = useWidth<HTMLDivElement>();
   const handlers = usePoints(chart.points, chart.days.length - 1);
   return (
     <div id="daily" class="plot" ref={plot} aria-label={chart.summary} {...handlers.plot}>
@@ -36,8 +35,9 @@ export function DailyPlot({ chart }: { readonly chart: DailyChart }): JSX.Elemen
   );
 }
 
-/** Of an element that is laid out; undefined before. */
-function useWidth(element: { readonly current: HTMLElement | null }): number | undefined {
+/** For the `ref` of an element, and the width of it; undefined before it is laid out. */
+function useWidth<Measured extends HTMLElement>(): [RefObject<Measured>, number | undefined] {
+  const element = useRef<Measured>(null);
   const [width, setWidth] = useState<number>();
   useLayoutEffect(() => {
     const measured = element.current;
@@ -50,7 +50,7 @@ function useWidth(element: { readonly current: HTMLElement | null }): number | u
     observer.observe(measured);
     return () => observer.disconnect();
   }, []);
-  return width;
+  return [element, width];
 }
 
 function scaleOf({ days, totals, unit }: DailyChart, width: number): Scale {

@@ -25,7 +25,7 @@ export function Report({ range, live, isStale, chooseAccount }: ReportProps): JS
   const { usage, lines, account } = range;
   const [unit, setUnit] = useState<Unit>('charged');
   const [modelTones] = useState(() => new ModelTones());
-  const tones = useMemo(() => modelTones.of(usage.models), [usage]);
+  const tones = useMemo(() => modelTones.of(usage.models), [modelTones, usage]);
   const models = useMemo(() => modelCandidates(usage, tones), [usage, tones]);
   const keys = useMemo(() => keyCandidates(usage), [usage]);
   const chosen = account === '' ? lines : lines.filter((line) => line.account === account);

@@ -61,7 +61,7 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
   const readRange = usePolling({
     everyMs: RANGE_MS,
     isPaused,
-    inputs: [days, account],
+    subject: JSON.stringify([days, account]),
     ask: () => data.range(days, account),
     onAnswer({ usage, accounts }) {
       session.accepted();
@@ -74,7 +74,7 @@ export function useUsage(session: Session, { days, account }: UsageQuery): Usage
   usePolling({
     everyMs: LIVE_MS,
     isPaused,
-    inputs: [account],
+    subject: account,
     ask: () => data.live(account),
     async onAnswer(answer) {
       setLive({ ...answer, at: Date.now() });
