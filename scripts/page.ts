@@ -11,6 +11,9 @@ import { build } from 'vite';
 
 const PAGE = 'src/admin/page.generated.ts';
 
+// Vitest says `test`, for which elements would be built with the places of their sources.
+process.env['NODE_ENV'] = 'production';
+
 const { document, script, style } = await bundle();
 write(`/** Built by \`scripts/page.ts\` from \`page/\`. */
 export const HTML: string = ${JSON.stringify(document)};

@@ -248,6 +248,29 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       await expect.poll(() => text(page, '#charged')).toBe('$2.00');
     });
 
+    it('shows the account that was chosen last, whichever answer comes last', async () => {
+      const page = await openSignedIn();
+      const asked = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      await page.route('**/usage?*account=northwind*', async (route) => {
+        asked.resolve();
+        await held.promise;
+        await route.continue();
+      });
+      const account = page.getByLabel('Account', { exact: true });
+      await account.selectOption('northwind');
+      await asked.promise;
+      await account.selectOption('globex');
+      await expect.poll(() => text(page, '#charged')).toBe('$3.00');
+      const answered = page.waitForResponse(/usage.*account%2Ckey&account=northwind/);
+      held.resolve();
+      await (await answered).finished();
+      await page.evaluate(
+        'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+      );
+      expect(await text(page, '#charged')).toBe('$3.00');
+    });
+
     it('shows what it last knew, and that it is old, while the store is away', async () => {
       const page = await openSignedIn();
       store.away = true;
@@ -358,6 +381,19 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('Token').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  });
+
+  it('says that a token is no longer accepted, however many requests were refused', async () => {
+    await door.close();
+    let accepted = OPERATOR_TOKEN;
+    door = await startAdmin({
+      router: gateway.router,
+      authorize: ({ headers }) => (headers.authorization === `Bearer ${accepted}` ? 'ada' : undefined),
+    });
+    const page = await openSignedIn();
+    accepted = 'another-token';
+    await page.reload({ waitUntil: 'networkidle' });
+    expect(await text(page, '#sign-in-why')).toBe('The admin door did not accept that token.');
   });
 
   it('shows no form to a browser whose cookie says who it is', async () => {

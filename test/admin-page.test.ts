@@ -91,6 +91,10 @@ describe('the usage page as a document', () => {
     expect(html).not.toMatch(/<script[^>]+src=|<link(?![^>]+href="data:)/);
   });
 
+  it('is built for production, whatever builds it', () => {
+    expect(html).not.toMatch(/\.tsx|jsxDEV/);
+  });
+
   it('may run its own script and style, and nothing else', () => {
     const directives = contentSecurityPolicy.split('; ');
     const hash = (text = ''): string => createHash('sha256').update(text).digest('base64');
