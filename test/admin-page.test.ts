@@ -10,6 +10,7 @@ import { PAGE } from '../src/admin/page.ts';
 import { axisMoney, lastDays, money, nanos } from '../src/admin/page/format.ts';
 import { ticks } from '../src/admin/page/usage/axis.ts';
 import { sum } from '../src/admin/page/usage/sums.ts';
+import { ModelTones } from '../src/admin/page/usage/tones.ts';
 
 const ROOT = new URL('..', import.meta.url).pathname;
 
@@ -71,6 +72,26 @@ describe('the numbers of the usage page', () => {
   it('end with today, in UTC', () => {
     const now = Date.parse('2026-03-01T00:30:00Z');
     expect(lastDays(3, now)).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
+  });
+});
+
+describe('the colors of models on the usage page', () => {
+  it('are of the six with the highest charges, which keep theirs while others come and go', () => {
+    const tones = new ModelTones();
+    const row = {
+      requests: 1,
+      errors: 0,
+      aborted: 0,
+      prompt_tokens: 0,
+      cached_tokens: 0,
+      completion_tokens: 0,
+    };
+    const tonesOf = (models: string): string =>
+      [...tones.of([...models].map((model, i) => ({ ...row, model, charged: `${9 - i}.00` })))]
+        .map(([model, tone]) => `${model} ${tone.replace('tone-', '')}`)
+        .join(', ');
+    expect(tonesOf('abcdefgh')).toBe('a 0, b 1, c 2, d 3, e 4, f 5, g rest, h rest');
+    expect(tonesOf('gfbaedc')).toBe('g 2, f 5, b 1, a 0, e 4, d 3, c rest');
   });
 });
 

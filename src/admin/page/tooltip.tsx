@@ -21,7 +21,7 @@ interface Shown {
   readonly details: PointDetails;
   /** The tooltip stands beside it. */
   readonly anchor: Element;
-  /** For who can't see it. */
+  /** Said aloud too, by a screen reader. */
   readonly isSpoken: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface DailyChart {
   readonly series: readonly Series[];
   /** One for each day. */
   readonly totals: readonly number[];
-  /** What the plot says, for who can't see it. */
+  /** What a screen reader says of the plot. */
   readonly summary: string;
   /** One for each day. */
   readonly points: readonly PointDetails[];
