@@ -61,7 +61,7 @@ function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`;
 }
 
-/** At once, for those who read it meanwhile; and not at all where it is so already. */
+/** Replaces the file in one step, because tests may be reading it; leaves one alone that is the same. */
 function write(source: string): void {
   if (read() === source) return;
   const written = `${PAGE}.${process.pid}`;

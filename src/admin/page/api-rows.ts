@@ -37,7 +37,7 @@ export interface LiveRow {
   readonly account: string;
   readonly key: string;
   readonly started_at: string;
-  /** Not known while the request's body is on its way, and nobody was asked. */
+  /** Not known until the request's body has arrived, and a provider was asked. */
   readonly model?: string;
   readonly streaming?: boolean;
   readonly provider?: string;

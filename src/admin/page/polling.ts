@@ -22,7 +22,7 @@ export function usePolling<Answer>(poll: Poll<Answer>): () => Promise<void> {
   const latest = useRef(poll);
   latest.current = poll;
   const round = useRef(async () => {});
-  // Before anything else happens: no answer may be taken for another question's.
+  // Right after the subject has changed: no answer may be taken for another question's.
   useLayoutEffect(() => {
     if (poll.isPaused) return undefined;
     const rounds = startRounds(() => latest.current);

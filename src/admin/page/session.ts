@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 
 import type { Api } from './api.ts';
 
-/** Who asks: known by a cookie, or by the token that the page asks for. */
+/** The operator's: by a cookie, or by a token that the page asks for. */
 export interface Session {
   readonly api: Api;
   /** Why a token is asked for; undefined where none is. */
@@ -13,7 +13,7 @@ export interface Session {
   readonly signIn: (token: string) => void;
   /** Forgets the token, and all that was shown. */
   readonly signOut: () => void;
-  /** The API has answered: it knows who asks. */
+  /** The API has answered. */
   readonly accepted: () => void;
   /** The API has answered 401. */
   readonly refused: () => void;
