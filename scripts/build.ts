@@ -1,7 +1,9 @@
 /** `npm run build`: `dist/` from `src/`, with types and maps; what was there stays until the new one is complete. */
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+
+execFileSync(process.execPath, ['scripts/page.ts'], { stdio: 'inherit' });
 
 // Beside dist/, because the maps name their sources from where they were written.
 const built = mkdtempSync('.dist-');

@@ -11,9 +11,11 @@ const packed = mkdtempSync(join(tmpdir(), 'ccr-pack-'));
 const startedAt = Date.now();
 let failures = 0;
 
+step('page', 'node', 'scripts/page.ts');
 step('format', 'oxfmt', '--check');
 step('lint', 'oxlint', '--type-aware', '--deny-warnings');
 step('types', 'tsc', '-p', 'tsconfig.json');
+step("the page's types", 'tsc', '-p', 'src/admin/page/tsconfig.json');
 step('dead code', 'knip');
 step('build', 'npm', 'run', '--silent', 'build');
 if (step('pack', 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', packed)) {
@@ -33,7 +35,7 @@ function step(name: string, command: string, ...args: readonly string[]): boolea
   const stepStartedAt = Date.now();
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
   const passed = status === 0;
-  console.log(`${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(14)}${secondsSince(stepStartedAt)}`);
+  console.log(`${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(17)}${secondsSince(stepStartedAt)}`);
   if (!passed) {
     failures += 1;
     console.log([error?.message, stdout, stderr].filter(Boolean).join('\n'));

@@ -1,13 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import * as http from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { build } from 'vite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { page as usagePage } from '../src/admin/page.ts';
 import { MemoryStore, StoreUnavailable } from '../src/index.ts';
 import { RequestIds } from '../src/ledger/request-ids.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from './helpers/admin.ts';
@@ -17,7 +12,6 @@ import { answerJson, completionBody } from './helpers/provider.ts';
 
 if (!CHROMIUM) console.log('Skipped for want of a Chromium in /usr/bin: the usage page.');
 
-const ROOT = new URL('..', import.meta.url).pathname;
 const DAY_MS = 86_400_000;
 const IMAGE = '<img src=x onerror="document.title=1">';
 
@@ -254,6 +248,29 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       await expect.poll(() => text(page, '#charged')).toBe('$2.00');
     });
 
+    it('shows the account that was chosen last, whichever answer comes last', async () => {
+      const page = await openSignedIn();
+      const asked = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      await page.route('**/usage?*account=northwind*', async (route) => {
+        asked.resolve();
+        await held.promise;
+        await route.continue();
+      });
+      const account = page.getByLabel('Account', { exact: true });
+      await account.selectOption('northwind');
+      await asked.promise;
+      await account.selectOption('globex');
+      await expect.poll(() => text(page, '#charged')).toBe('$3.00');
+      const answered = page.waitForResponse(/usage.*account%2Ckey&account=northwind/);
+      held.resolve();
+      await (await answered).finished();
+      await page.evaluate(
+        'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+      );
+      expect(await text(page, '#charged')).toBe('$3.00');
+    });
+
     it('shows what it last knew, and that it is old, while the store is away', async () => {
       const page = await openSignedIn();
       store.away = true;
@@ -366,6 +383,19 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
+  it('says that a token is no longer accepted, however many requests were refused', async () => {
+    await door.close();
+    let accepted = OPERATOR_TOKEN;
+    door = await startAdmin({
+      router: gateway.router,
+      authorize: ({ headers }) => (headers.authorization === `Bearer ${accepted}` ? 'ada' : undefined),
+    });
+    const page = await openSignedIn();
+    accepted = 'another-token';
+    await page.reload({ waitUntil: 'networkidle' });
+    expect(await text(page, '#sign-in-why')).toBe('The admin door did not accept that token.');
+  });
+
   it('shows no form to a browser whose cookie says who it is', async () => {
     await door.close();
     door = await startAdmin({
@@ -394,25 +424,6 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     const elsewhere = await open();
     await signIn(elsewhere);
     expect(await text(elsewhere, '#charged')).toBe('$0.00');
-  });
-
-  it('works as bundlers leave it, its names cut short', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'ccr-page-'));
-    await build({
-      root: ROOT,
-      logLevel: 'warn',
-      build: { ssr: 'src/admin/page.ts', minify: true, outDir: folder, emptyOutDir: true },
-    });
-    const bundled = (await import(`${folder}/page.js`)) as { page: typeof usagePage };
-    rmSync(folder, { recursive: true });
-    const { html: body, contentSecurityPolicy } = bundled.page();
-    expect(body).not.toBe(usagePage().html);
-    await newContext();
-    const headers = { 'content-security-policy': contentSecurityPolicy };
-    await context.route(door.baseURL, (route) => route.fulfill({ body, contentType: 'text/html', headers }));
-    const page = await open();
-    await signIn(page);
-    expect(await text(page, '#charged')).toBe('$0.00');
   });
 
   it('shows names as they are, whatever is in them', async () => {

@@ -5,7 +5,7 @@ import { type AuditEvent, withoutSecrets } from './audit.ts';
 import { type Call, type Endpoint, type Result } from './endpoint.ts';
 import { NotFoundError, refusalOf, UnauthorizedError, WrongMethodError } from './errors.ts';
 import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
-import { page } from './page.ts';
+import { PAGE } from './page.ts';
 import type { Place, Places } from './places.ts';
 import { readCall } from './request.ts';
 
@@ -113,7 +113,7 @@ function refusalAnswer(error: RouterError): Answer {
 
 /** The same with the usage page as its body. */
 function pageAnswer(answer: Answer): Answer {
-  const { html, contentSecurityPolicy } = page();
+  const { html, contentSecurityPolicy } = PAGE;
   const headers = {
     ...answer.headers,
     'content-type': 'text/html; charset=utf-8',

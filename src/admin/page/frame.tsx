@@ -1,0 +1,61 @@
+import type { ComponentChildren, JSX } from 'preact';
+
+import type { Session } from './session.ts';
+import { SignIn } from './sign-in.tsx';
+import { ThemeButton } from './theme-button.tsx';
+
+export interface FrameProps {
+  readonly title: string;
+  readonly session: Session;
+  /** What went wrong last. */
+  readonly notice?: string | undefined;
+  /** Stands beside the title. */
+  readonly status?: string | undefined;
+  /** What the view shows can be chosen with these. */
+  readonly controls: ComponentChildren;
+  /** The view; undefined until it has something to show. */
+  readonly children?: JSX.Element | undefined;
+}
+
+/** Header and body of a view: the view, the form to sign in, or, before there is either, only what there is to say. */
+export function Frame({ title, session, notice, status, controls, children }: FrameProps): JSX.Element {
+  const view = session.prompt === undefined ? children : undefined;
+  return (
+    <>
+      <header>
+        <div class="bar">
+          <Mark />
+          <h1>{title}</h1>
+          <p id="updated" class="faint">
+            {view && status}
+          </p>
+          <div id="controls" class="controls">
+            {view && controls}
+            <ThemeButton />
+            {view && session.api.token !== undefined && (
+              <button type="button" id="sign-out" class="plain" onClick={session.signOut}>
+                Sign out
+              </button>
+            )}
+          </div>
+        </div>
+      </header>
+      <main data-waiting={view ? undefined : ''}>
+        <div id="notice" class="notice bad" role="status" hidden={notice === undefined}>
+          {notice}
+        </div>
+        {session.prompt && <SignIn session={session} />}
+        {view}
+      </main>
+    </>
+  );
+}
+
+function Mark(): JSX.Element {
+  return (
+    <svg class="mark" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
+      <rect width="32" height="32" rx="8" />
+      <path d="M9 23v-6m7 6V9m7 14v-9" />
+    </svg>
+  );
+}

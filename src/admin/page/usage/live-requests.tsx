@@ -1,0 +1,73 @@
+import type { JSX } from 'preact';
+
+import type { LiveRow } from '../api-rows.ts';
+import { count, duration } from '../format.ts';
+import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
+
+const MAX_ROWS = 50;
+
+export interface LiveRequestsProps {
+  /** Undefined while they are not known. */
+  readonly requests: readonly LiveRow[] | undefined;
+  /** When they were read. */
+  readonly at: number;
+}
+
+/** The requests that run now, the oldest first. */
+export function LiveRequests({ requests, at }: LiveRequestsProps): JSX.Element {
+  const sorted = (requests ?? []).toSorted((one, other) => startOf(one) - startOf(other));
+  const more = sorted.length - MAX_ROWS;
+  const head = (
+    <>
+      <Column>Model</Column>
+      <Column>Account</Column>
+      <Column class="wide">Answer</Column>
+      <Column class="number">For</Column>
+    </>
+  );
+  return (
+    <section class="card" aria-labelledby="live-title">
+      <div class="title">
+        <h2 id="live-title">
+          Live requests{' '}
+          <span id="live-count" class="faint">
+            {count(sorted.length)}
+          </span>
+        </h2>
+        <p class="faint">
+          <i class="pulse" />
+          of this process
+        </p>
+      </div>
+      <Table id="live-rows" head={head}>
+        {sorted.slice(0, MAX_ROWS).map((request, i) => (
+          <LiveRequest key={i} request={request} at={at} />
+        ))}
+        {more > 0 && <EmptyRow columns={4}>{`and ${count(more)} more`}</EmptyRow>}
+        {requests?.length === 0 && <EmptyRow columns={4}>Nothing runs right now.</EmptyRow>}
+      </Table>
+    </section>
+  );
+}
+
+function LiveRequest({ request, at }: { readonly request: LiveRow; readonly at: number }): JSX.Element {
+  const { model, provider, account, key, streaming } = request;
+  return (
+    <tr>
+      <th scope="row">
+        {model ?? '–'}
+        <small>{provider ? `by ${provider}` : 'waiting'}</small>
+      </th>
+      <td>
+        {account}
+        <small>{key}</small>
+      </td>
+      <td class="wide">{streaming === undefined ? '–' : streaming ? 'stream' : 'whole'}</td>
+      <NumberCell>{duration(at - startOf(request))}</NumberCell>
+    </tr>
+  );
+}
+
+function startOf({ started_at }: LiveRow): number {
+  return Date.parse(started_at);
+}

@@ -1,0 +1,48 @@
+import type { JSX } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+
+import { Accounts } from './accounts.tsx';
+import { DailyCard } from './daily-card.tsx';
+import { LiveRequests } from './live-requests.tsx';
+import { Providers } from './providers.tsx';
+import { keyCandidates, modelCandidates } from './ranking.ts';
+import { RankingCard } from './ranking-card.tsx';
+import { Tiles } from './tiles.tsx';
+import { ModelTones } from './tones.ts';
+import type { LoadedRange, LoadedLive } from './use-usage.ts';
+import type { Unit } from './units.ts';
+
+export interface ReportProps {
+  readonly range: LoadedRange;
+  readonly live: LoadedLive | undefined;
+  /** What is shown may be old. */
+  readonly isStale: boolean;
+  readonly chooseAccount: (account: string) => void;
+}
+
+/** All that the page knows of a range of days and of this moment. */
+export function Report({ range, live, isStale, chooseAccount }: ReportProps): JSX.Element {
+  const { usage, lines, account } = range;
+  const [unit, setUnit] = useState<Unit>('charged');
+  const [modelTones] = useState(() => new ModelTones());
+  const tones = useMemo(() => modelTones.of(usage.models), [modelTones, usage]);
+  const models = useMemo(() => modelCandidates(usage, tones), [usage, tones]);
+  const keys = useMemo(() => keyCandidates(usage), [usage]);
+  const chosen = account === '' ? lines : lines.filter((line) => line.account === account);
+  const at = live?.at ?? 0;
+  return (
+    <div id="report" data-stale={isStale ? '' : undefined}>
+      <Tiles usage={usage} lines={chosen} account={account} />
+      <DailyCard usage={usage} tones={tones} unit={unit} chooseUnit={setUnit} />
+      <div class="pair">
+        <RankingCard id="models" noun="model" candidates={models} />
+        <RankingCard id="keys" noun="key" candidates={keys} />
+      </div>
+      <div class="pair">
+        <LiveRequests requests={live?.requests} at={at} />
+        <Providers targets={live?.targets} at={at} />
+      </div>
+      <Accounts lines={lines} choose={chooseAccount} />
+    </div>
+  );
+}

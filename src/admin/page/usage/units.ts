@@ -1,0 +1,37 @@
+import { axisMoney, count, money, percent, short } from '../format.ts';
+import type { Fact } from '../tooltip.tsx';
+import type { Sums } from './sums.ts';
+
+/** What the bars show. */
+export type Unit = 'charged' | 'requests' | 'tokens';
+
+export function amountOf(sums: Sums, unit: Unit): number {
+  return Number(sums[unit]);
+}
+
+export function writeAmount(amount: number, unit: Unit): string {
+  return unit === 'charged' ? money(BigInt(Math.round(amount))) : short(amount);
+}
+
+/** A mark of an axis whose marks are `distance` apart. */
+export function writeMark(amount: number, distance: number, unit: Unit): string {
+  return unit === 'charged' ? axisMoney(amount, distance) : short(amount);
+}
+
+/** All that is known of some usage, but what its headline says. */
+export function factsOf(sums: Sums, headline: Unit): Fact[] {
+  const hasCost = sums.cost > 0n;
+  const margin = sums.costed - sums.cost;
+  const facts: (Fact & { readonly unit?: Unit })[] = [
+    { unit: 'charged', name: 'Charged', value: money(sums.charged) },
+    { name: 'Cost', value: hasCost ? money(sums.cost) : 'not known' },
+    ...(hasCost ? [{ name: 'Margin', value: `${money(margin)} (${percent(margin, sums.costed)})` }] : []),
+    { unit: 'requests', name: 'Requests', value: count(sums.requests) },
+    { name: 'Errors', value: count(sums.errors) },
+    { name: 'Aborted', value: count(sums.aborted) },
+    { name: 'Prompt tokens', value: count(sums.prompt) },
+    { name: 'of them cached', value: count(sums.cached) },
+    { name: 'Completion tokens', value: count(sums.completion) },
+  ];
+  return facts.filter(({ unit }) => unit !== headline);
+}

@@ -1,0 +1,95 @@
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+
+import { clock } from '../format.ts';
+import { Frame } from '../frame.tsx';
+import { type Segment, Segments } from '../segments.tsx';
+import type { Session } from '../session.ts';
+import { Report } from './report.tsx';
+import { type LoadedRange, type UsageQuery, useUsage } from './use-usage.ts';
+
+const RANGES: readonly Segment<number>[] = [7, 30, 90].map((days) => ({
+  value: days,
+  label: `${days} days`,
+  content: (
+    <>
+      {days}
+      <span class="word"> days</span>
+    </>
+  ),
+}));
+
+/** What was used, by day, model, key and account; what runs now, and how providers do. */
+export function UsageView({ session }: { readonly session: Session }): JSX.Element {
+  const [query, setQuery] = useState(() => queryIn(location.hash));
+  const { range, live, failure } = useUsage(session, query);
+  const chooseAccount = (account: string): void => setQuery({ ...query, account });
+  useEffect(() => history.replaceState(null, '', hashOf(query)), [query]);
+  return (
+    <Frame
+      title="Usage"
+      session={session}
+      notice={failure === undefined ? undefined : noticeOf(failure, range)}
+      status={range && `as of ${clock(range.at)}, days in UTC`}
+      controls={
+        <>
+          <AccountSelect range={range} account={query.account} choose={chooseAccount} />
+          <Segments
+            id="days"
+            label="Range"
+            segments={RANGES}
+            value={query.days}
+            choose={(days) => setQuery({ ...query, days })}
+          />
+        </>
+      }
+    >
+      {range && (
+        <Report range={range} live={live} isStale={failure !== undefined} chooseAccount={chooseAccount} />
+      )}
+    </Frame>
+  );
+}
+
+function queryIn(hash: string): UsageQuery {
+  const asked = new URLSearchParams(hash.slice(1));
+  const days = RANGES.find(({ value }) => String(value) === asked.get('days'))?.value ?? 30;
+  return { days, account: asked.get('account') ?? '' };
+}
+
+function hashOf({ days, account }: UsageQuery): string {
+  return `#${new URLSearchParams({ days: String(days), ...(account && { account }) }).toString()}`;
+}
+
+function noticeOf(failure: string, range: LoadedRange | undefined): string {
+  const age = range ? ` These numbers are of ${clock(range.at)}.` : '';
+  return `${failure}${age} Trying again.`;
+}
+
+interface AccountSelectProps {
+  readonly range: LoadedRange | undefined;
+  readonly account: string;
+  readonly choose: (account: string) => void;
+}
+
+function AccountSelect({ range, account, choose }: AccountSelectProps): JSX.Element {
+  const known = new Set([...(range?.lines.map((line) => line.account) ?? []), account]);
+  known.delete('');
+  return (
+    <div class="field">
+      <select
+        id="account"
+        aria-label="Account"
+        value={account}
+        onChange={(event) => choose(event.currentTarget.value)}
+      >
+        <option value="">All accounts</option>
+        {[...known].sort().map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

@@ -1,0 +1,87 @@
+import { useState } from 'preact/hooks';
+
+import { asApiError } from '../api.ts';
+import { usePolling } from '../polling.ts';
+import type { Session } from '../session.ts';
+import { type AccountLine, accountLine } from './account-lines.ts';
+import { type LiveData, type RangeUsage, UsageData } from './data.ts';
+
+const RANGE_MS = 60_000;
+const LIVE_MS = 3000;
+
+/** What the view is asked to show. */
+export interface UsageQuery {
+  readonly days: number;
+  /** `''` for all. */
+  readonly account: string;
+}
+
+export interface LoadedRange {
+  readonly usage: RangeUsage;
+  /** Of all accounts. */
+  readonly lines: readonly AccountLine[];
+  /** That the usage is of; `''` for all. */
+  readonly account: string;
+  readonly at: number;
+}
+
+export interface LoadedLive extends LiveData {
+  readonly at: number;
+}
+
+export interface Usage {
+  /** What was read last, whatever is asked for now. */
+  readonly range: LoadedRange | undefined;
+  readonly live: LoadedLive | undefined;
+  /** Why the last question was not answered; undefined once the range was read again. */
+  readonly failure: string | undefined;
+}
+
+/** Reads what the view shows, again and again. */
+export function useUsage(session: Session, { days, account }: UsageQuery): Usage {
+  const [data] = useState(() => new UsageData(session.api));
+  const [range, setRange] = useState<LoadedRange>();
+  const [live, setLive] = useState<LoadedLive>();
+  const [failure, setFailure] = useState<string>();
+  const isPaused = !session.canAsk;
+
+  function onError(thrown: unknown): void {
+    const { status, message } = asApiError(thrown);
+    if (status !== 401) {
+      session.accepted();
+      setFailure(message);
+      return;
+    }
+    session.refused();
+    setFailure(undefined);
+    setRange(undefined);
+    setLive(undefined);
+  }
+
+  const readRange = usePolling({
+    everyMs: RANGE_MS,
+    isPaused,
+    subject: JSON.stringify([days, account]),
+    ask: () => data.range(days, account),
+    onAnswer({ usage, accounts }) {
+      session.accepted();
+      setFailure(undefined);
+      setRange({ usage, lines: accounts.map(accountLine), account, at: Date.now() });
+    },
+    onError,
+  });
+
+  usePolling({
+    everyMs: LIVE_MS,
+    isPaused,
+    subject: account,
+    ask: () => data.live(account),
+    async onAnswer(answer) {
+      setLive({ ...answer, at: Date.now() });
+      if (failure !== undefined) await readRange();
+    },
+    onError,
+  });
+
+  return { range, live, failure };
+}
