@@ -28,7 +28,15 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
 --                   and reasoning tokens, charged, cost; the sentinel -> what is charged in no such row
 -- Every collection has a sentinel, a space, from birth; in accounts of ver 1 usage has none yet.
-local BOOKS, REQUESTS, DUE, API_KEYS, JOURNAL, PAID, LOTS, BURN_ORDER, USAGE = unpack(KEYS)
+local BOOKS = KEYS[1]
+local REQUESTS = KEYS[2]
+local DUE = KEYS[3]
+local API_KEYS = KEYS[4]
+local JOURNAL = KEYS[5]
+local PAID = KEYS[6]
+local LOTS = KEYS[7]
+local BURN_ORDER = KEYS[8]
+local USAGE = KEYS[9]
 local SENTINEL = ' '
 `;
 
@@ -82,7 +90,7 @@ end
 
 const BOOKS = /* lua */ `
 local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw'}
-local NEVER = WIDE
+local NEVER = 9007199254740992
 
 local books, before
 local save_lots, save_keys, save_usage

@@ -1,6 +1,7 @@
 /** API keys and their limits, as in key-limits.ts. A key is read when it is needed. */
 export const API_KEYS_LUA: string = /* lua */ `
-local MINUTE, DAY = 60000, 86400000
+local MINUTE = 60000
+local DAY = 86400000
 local DEBT_MINUTES = 60
 
 local api_keys = {}
