@@ -21,7 +21,7 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
 -- KEYS[4] k  hash   key id -> hash, limits and dates; id:s -> its counters; id:n -> its name, as JSON; id:p -> its policy;
 --                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
--- KEYS[5] j  list   the journal, after one element that is none of its lines
+-- KEYS[5] j  list   the journal, after the sentinel, which is still the first element when lines are trimmed away
 -- KEYS[6] g  hash   id of a grant or adjustment -> what it was
 -- KEYS[7] l  hash   open lot -> what remains of it
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0

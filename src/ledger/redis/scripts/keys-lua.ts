@@ -17,7 +17,8 @@ end
 
 -- Version, expiry, previous hash and when that ends, as they are kept: - where is none.
 local function key_marks(kept)
-  return string.match(kept or '1 - - -', '^(%S+) (%S+) (%S+) (%S+)$')
+  if not kept then return '1', '-', '-', '-' end
+  return string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
 end
 
 local function load_key(id)
