@@ -24,14 +24,20 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'redis/scripts/account-lua.ts',
-    original: 'books, before = {st = values[11], ver = values[12]}, {st = values[11]}',
-    mutant: 'books, before = {st = values[11], ver = values[12]}, {st = values[12]}',
+    original: 'if books.st ~= before[#FIELDS + 1] then',
+    mutant: 'if books.st ~= before[#FIELDS + 2] then',
     because: 'the state is only written once more than needed',
   },
   {
     file: 'redis/scripts/account-lua.ts',
-    original: 'return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)',
-    mutant: 'return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1001)',
+    original: 'if books.st ~= before[#FIELDS + 1] then',
+    mutant: 'if books.st ~= before[#FIELDS - 1] then',
+    because: 'the state is only written once more than needed',
+  },
+  {
+    file: 'redis/scripts/account-lua.ts',
+    original: 'return time[1] * 1000 + math.floor(time[2] / 1000)',
+    mutant: 'return time[1] * 1000 + math.floor(time[2] / 1001)',
     because: 'a clock that is off by less than a millisecond',
   },
   {
@@ -446,9 +452,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'redis/scripts/void.ts',
     original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 1, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 1, tokens = 0,",
     because: 'nothing is charged to a voided request any more',
   },
   {
@@ -528,9 +534,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'redis/scripts/void.ts',
     original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now), window = 0, tokens = 1,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 1,",
     because: 'nothing is charged to a voided request any more',
   },
   {

@@ -171,7 +171,7 @@ export interface Unpaid {
   readonly charges: Map<Debit, NanoDollars>;
 }
 
-/** Sent with a command: in Redis each costs about a fiftieth of what the command does. */
+/** Sent with a command: in Redis each costs about a thirtieth of what the command does. */
 const MOST_WITNESSES = 2;
 
 export function witnessOf(trace: Trace): Witness {

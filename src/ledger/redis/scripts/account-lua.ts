@@ -21,14 +21,22 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
 -- KEYS[4] k  hash   key id -> hash, limits and dates; id:s -> its counters; id:n -> its name, as JSON; id:p -> its policy;
 --                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
--- KEYS[5] j  list   the journal, after one element that is none of its lines
+-- KEYS[5] j  list   the journal, after the sentinel, which is still the first element when lines are trimmed away
 -- KEYS[6] g  hash   id of a grant or adjustment -> what it was
 -- KEYS[7] l  hash   open lot -> what remains of it
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
 -- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
 --                   and reasoning tokens, charged, cost; the sentinel -> what is charged in no such row
 -- Every collection has a sentinel, a space, from birth; in accounts of ver 1 usage has none yet.
-local BOOKS, REQUESTS, DUE, API_KEYS, JOURNAL, PAID, LOTS, BURN_ORDER, USAGE = unpack(KEYS)
+local BOOKS = KEYS[1]
+local REQUESTS = KEYS[2]
+local DUE = KEYS[3]
+local API_KEYS = KEYS[4]
+local JOURNAL = KEYS[5]
+local PAID = KEYS[6]
+local LOTS = KEYS[7]
+local BURN_ORDER = KEYS[8]
+local USAGE = KEYS[9]
 local SENTINEL = ' '
 `;
 
@@ -82,8 +90,9 @@ end
 
 const BOOKS = /* lua */ `
 local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw'}
-local NEVER = WIDE
+local NEVER = 9007199254740992
 
+-- Before is what they were, in the order of the fields, and then the state.
 local books, before
 local save_lots, save_keys, save_usage
 -- A witness of this command is missing.
@@ -94,13 +103,16 @@ local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
 local function load_books()
   local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'st', 'ver')
   if not values[1] then return nil end
-  books, before = {st = values[12], ver = values[13]}, {st = values[12]}
-  for i, field in ipairs(FIELDS) do
+  -- Made with all of its fields, the table need not grow as they are set.
+  books = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '',
+    st = values[12], ver = values[13]}
+  for i = 1, #FIELDS do
     -- No account has the last from birth.
     local n = tonumber(values[i] or '0')
-    if n >= WIDE and field ~= 'nx' then n = values[i] end
-    books[field], before[field] = n, n
+    if n < WIDE or FIELDS[i] == 'nx' then values[i] = n end
+    books[FIELDS[i]] = values[i]
   end
+  before = values
   return books
 end
 
@@ -123,13 +135,14 @@ end
 
 local function save_books()
   local changed = {}
-  for _, field in ipairs(FIELDS) do
-    if books[field] ~= before[field] then
+  for i = 1, #FIELDS do
+    local field = FIELDS[i]
+    if books[field] ~= before[i] then
       changed[#changed + 1] = field
       changed[#changed + 1] = text(books[field])
     end
   end
-  if books.st ~= before.st then
+  if books.st ~= before[#FIELDS + 1] then
     changed[#changed + 1] = 'st'
     changed[#changed + 1] = books.st
   end
@@ -151,7 +164,7 @@ local function reply(now, code, ...)
   if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
   -- An account that an earlier release has made: what it spent until now was not counted.
   if books.ver == '1' then
-    redis.call('HSET', USAGE, SENTINEL, text(before.s))
+    redis.call('HSET', USAGE, SENTINEL, text(before[4]))
     redis.call('HSET', BOOKS, 'ver', '2')
   end
   save_books()
@@ -177,9 +190,8 @@ end
 
 -- The line at a position, by one that has written none yet; nil once it is folded.
 local function line_at(seq)
-  local back = size(books.q) - tonumber(seq)
-  if back > redis.call('LLEN', JOURNAL) - 2 then return nil end
-  return redis.call('LINDEX', JOURNAL, text(0 - 1 - back))
+  local line = redis.call('LINDEX', JOURNAL, text(seq - books.q - 1))
+  return line ~= SENTINEL and line or nil
 end
 
 -- Whether an unknown request may be one that was forgotten, and cost nothing.
@@ -190,24 +202,24 @@ end
 -- Whether what a witness tells of is there, or may have been folded or forgotten since. It is "seq at id" of a line,
 -- "H hold id", "S id", "F id" if it was charged 0, or "V id" of a request, "P id" of a payment.
 local function is_there(witness)
+  local seq = tonumber(string.match(witness, '^%-?%d+'))
+  if seq then
+    if seq > size(books.q) then return false end
+    local line = line_at(seq)
+    if not line or string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
+    -- Credits may have expired with what it is of, behind it.
+    return string.match(line, '^x (%S+ %S+) ') == string.match(witness, '^%S+ %S+')
+  end
   local kind, rest = string.sub(witness, 1, 1), string.sub(witness, 3)
   if kind == 'P' then return redis.call('HEXISTS', PAID, rest) == 1 end
-  if kind == 'H' or kind == 'S' or kind == 'F' or kind == 'V' then
-    local id = string.sub(rest, -19)
-    local row = redis.call('HGET', REQUESTS, id)
-    -- Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
-    if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_forgotten_free(id) then return true end
-    if not row then return request_time(id) <= books.lw end
-    local state, amount = string.match(row, '^(%S) (%S+)')
-    if kind ~= 'H' then return state == (kind == 'V' and 'V' or 'S') end
-    return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
-  end
-  local seq, at = string.match(witness, '^(%S+) (%S+) ')
-  if tonumber(seq) > size(books.q) then return false end
-  local line = line_at(seq)
-  if not line or string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
-  -- Credits may have expired with what it is of, behind it.
-  return string.sub(line, 1, 1) == 'x' and string.match(line, '^x (%S+ %S+) ') == seq .. ' ' .. at
+  local id = string.sub(rest, -19)
+  local row = redis.call('HGET', REQUESTS, id)
+  -- Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
+  if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_forgotten_free(id) then return true end
+  if not row then return request_time(id) <= books.lw end
+  local state, amount = string.match(row, '^(%S) (%S+)')
+  if kind ~= 'H' then return state == (kind == 'V' and 'V' or 'S') end
+  return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
 end
 
 -- Looks for the witnesses, which are the arguments from the n-th on; says whether one is missing.
@@ -219,15 +231,17 @@ local function look_for_witnesses(n)
 end
 
 -- Leases that end later are not ended yet, whatever the clock shows.
-local lease_horizon
+local lease_horizon = NEVER
 
 -- Redis's own clock in ms, unless the store was given another; after a < the horizon of leases, if there is one.
 local function clock(given)
-  local now, horizon = string.match(given, '^([^<]*)<?(.*)$')
-  lease_horizon = tonumber(horizon) or NEVER
-  if now ~= '' then return tonumber(now) end
+  if given ~= '' then
+    local now, horizon = string.match(given, '^([^<]*)<?(.*)$')
+    lease_horizon = tonumber(horizon) or NEVER
+    if now ~= '' then return tonumber(now) end
+  end
   local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 `;
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import type { At } from '../../reply.ts';
+import { linkLua } from './link-lua.ts';
 
 /** Sends one command to Redis. Its keys are found by the client, which knows `EVALSHA` and `EVAL`. */
 export type Send = (command: string, ...args: readonly string[]) => Promise<unknown>;
@@ -18,9 +19,10 @@ export interface Script<Args extends readonly string[], Reply> {
  * Nothing is defined on the client.
  */
 export function defineScript<Args extends readonly string[], Reply>(
-  source: string,
+  text: string,
   read: (reply: ReplyReader) => Reply,
 ): Script<Args, Reply> {
+  const source = linkLua(text);
   const hash = createHash('sha1').update(source).digest('hex');
   return {
     async run(send, keys, args) {

@@ -1,6 +1,7 @@
 /** API keys and their limits, as in key-limits.ts. A key is read when it is needed. */
 export const API_KEYS_LUA: string = /* lua */ `
-local MINUTE, DAY = 60000, 86400000
+local MINUTE = 60000
+local DAY = 86400000
 local DEBT_MINUTES = 60
 
 local api_keys = {}
@@ -16,7 +17,8 @@ end
 
 -- Version, expiry, previous hash and when that ends, as they are kept: - where is none.
 local function key_marks(kept)
-  return string.match(kept or '1 - - -', '^(%S+) (%S+) (%S+) (%S+)$')
+  if not kept then return '1', '-', '-', '-' end
+  return string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
 end
 
 local function load_key(id)

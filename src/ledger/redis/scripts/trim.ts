@@ -3,8 +3,6 @@ import { defineScript, type Script } from './define-script.ts';
 
 /**
  * Folds the journal's oldest lines into the checkpoint of the books, at most 500.
- *
- * The last line folded stays in the list, as the one element that is none of its lines.
  */
 export const trim: Script<[seq: string], 'more' | 'done'> = defineScript(
   /* lua */ `#!lua flags=allow-oom
@@ -32,6 +30,7 @@ for _, line in ipairs(redis.call('LRANGE', JOURNAL, '1', text(count))) do
   if written_off ~= '-' then lost = plus(lost, tonumber(written_off)) end
 end
 redis.call('LTRIM', JOURNAL, text(count), '-1')
+redis.call('LSET', JOURNAL, '0', SENTINEL)
 redis.call('HSET', BOOKS, 'jq', text(position + count), 'jg', text(granted), 'js', text(spent), 'jx', text(expired),
   'jw', text(lost))
 return {count < wanted and 'more' or 'done'}

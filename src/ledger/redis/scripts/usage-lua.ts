@@ -1,6 +1,6 @@
 /** Counters of requests that are over, as in usage-counters.ts. A row is read when it is needed. */
 export const USAGE_LUA: string = /* lua */ `
--- "day key model" -> its nine counts.
+-- "day key model" -> its nine counts, as text.
 local usage_rows = {}
 
 -- Adds counts to the row of a request's day, key and model; what is negative was added before.
@@ -8,20 +8,19 @@ local function count_usage(request, model, counts)
   local field = string.format('%d %s %s', math.floor(request_time(request.id) / 86400000), request.key, model)
   local row = usage_rows[field]
   if not row then
-    row = {}
-    for count in string.gmatch(redis.call('HGET', USAGE, field) or '0 0 0 0 0 0 0 0 0', '%S+') do
-      row[#row + 1] = integer(count)
-    end
+    local packed = redis.call('HGET', USAGE, field)
+    row = packed and {string.match(packed, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')}
+      or {'0', '0', '0', '0', '0', '0', '0', '0', '0'}
     usage_rows[field] = row
   end
-  for n, count in ipairs(counts) do
-    if count ~= 0 then row[n] = plus(row[n], count) end
+  for n = 1, 9 do
+    local count = counts[n]
+    if count ~= 0 then row[n] = text(plus(integer(row[n]), count)) end
   end
 end
 
 save_usage = function()
   for field, row in pairs(usage_rows) do
-    for n, count in ipairs(row) do row[n] = text(count) end
     redis.call('HSET', USAGE, field, table.concat(row, ' '))
   end
 end
