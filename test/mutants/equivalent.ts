@@ -24,8 +24,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'redis/scripts/account-lua.ts',
-    original: 'books, before = {st = values[11], ver = values[12]}, {st = values[11]}',
-    mutant: 'books, before = {st = values[11], ver = values[12]}, {st = values[12]}',
+    original: 'books, before = {st = values[12]}, {st = values[12]}',
+    mutant: 'books, before = {st = values[12]}, {st = values[13]}',
     because: 'the state is only written once more than needed',
   },
   {

@@ -112,7 +112,7 @@ export function createReadings(api: Api, figures: Figures): Readings {
         }),
       ]);
       await nameKeys(keys.data);
-      // Nobody knows the models of requests that an earlier release had admitted and never ended.
+      // A store's caller may have admitted requests without a model.
       const byModel = models.data.map((row) => ({ ...row, model: row.model || 'not known' }));
       return {
         usage: {

@@ -88,7 +88,7 @@ export function requestValues(row: RequestRow): SqlValue[] {
     row.tokens,
     row.idempotencyKey?.key ?? null,
     row.idempotencyKey?.body ?? null,
-    row.model ?? null,
+    row.model,
     row.line ?? null,
     row.ending ?? null,
     row.provider ?? null,
@@ -108,7 +108,7 @@ export function requestOf(row: Row): RequestRow {
     idempotencyKey: unless(row, 'idempotency_key', (_, key) => {
       return { key: text(row, key), body: text(row, 'body_hash') };
     }),
-    model: unless(row, 'model', text),
+    model: text(row, 'model'),
     line: unless(row, 'line', integer),
     ending: unless(row, 'ending', endingOf),
     provider: unless(row, 'provider', text),

@@ -18,8 +18,8 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Prepares a statement, or finds it prepared: once for each handle. */
 export type Sql = (text: string) => Statement;
 
-/** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 7n;
+/** `user_version` of the files that this code writes; raised when the tables change. */
+export const SCHEMA_VERSION = 1n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -66,7 +66,7 @@ CREATE TABLE requests (
   tokens             INTEGER NOT NULL,
   idempotency_key    TEXT,
   body_hash          TEXT,
-  model              TEXT,
+  model              TEXT    NOT NULL,
   line               INTEGER,
   ending             TEXT,
   provider           TEXT,
@@ -186,73 +186,3 @@ CREATE TABLE last_look (
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
-
-/** What makes a file of version 1 one of version 2, and so on. */
-export const MIGRATIONS: readonly string[] = [
-  `
-ALTER TABLE requests ADD COLUMN idempotency_key TEXT;
-ALTER TABLE requests ADD COLUMN body_hash TEXT;
-CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
-  WHERE idempotency_key IS NOT NULL;
-PRAGMA user_version = 2;
-`,
-  `
-ALTER TABLE keys ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE keys ADD COLUMN expires_at INTEGER;
-ALTER TABLE keys ADD COLUMN policy TEXT;
-ALTER TABLE keys ADD COLUMN previous_hash TEXT;
-ALTER TABLE keys ADD COLUMN previous_until INTEGER;
-CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
-PRAGMA user_version = 3;
-`,
-  `
-ALTER TABLE accounts ADD COLUMN usage_folded INTEGER NOT NULL DEFAULT 0;
-UPDATE accounts SET usage_folded = spent;
-ALTER TABLE requests ADD COLUMN model TEXT;
-ALTER TABLE requests ADD COLUMN line INTEGER;
-ALTER TABLE requests ADD COLUMN ending TEXT;
-ALTER TABLE requests ADD COLUMN provider TEXT;
-ALTER TABLE journal ADD COLUMN provider TEXT;
-ALTER TABLE journal ADD COLUMN upstream_model TEXT;
-ALTER TABLE journal ADD COLUMN first_byte_ms INTEGER;
-ALTER TABLE journal ADD COLUMN duration_ms INTEGER;
-ALTER TABLE journal ADD COLUMN finish_reason TEXT;
-ALTER TABLE journal ADD COLUMN streamed INTEGER;
-CREATE TABLE usage (
-  account            INTEGER NOT NULL,
-  day                TEXT    NOT NULL,
-  api_key            TEXT    NOT NULL,
-  model              TEXT    NOT NULL,
-  requests           INTEGER NOT NULL,
-  errors             INTEGER NOT NULL,
-  aborted            INTEGER NOT NULL,
-  prompt_tokens      INTEGER NOT NULL,
-  cached_tokens      INTEGER NOT NULL,
-  completion_tokens  INTEGER NOT NULL,
-  reasoning_tokens   INTEGER NOT NULL,
-  charged            INTEGER NOT NULL,
-  cost               INTEGER NOT NULL,
-  PRIMARY KEY (account, day, api_key, model)
-) STRICT, WITHOUT ROWID;
-PRAGMA user_version = 4;
-`,
-  `
-ALTER TABLE journal ADD COLUMN cache_write_tokens INTEGER;
-ALTER TABLE journal ADD COLUMN web_searches INTEGER;
-ALTER TABLE journal ADD COLUMN own_key INTEGER;
-PRAGMA user_version = 5;
-`,
-  `
-CREATE INDEX requests_held ON requests (account) WHERE state = 'held';
-CREATE TABLE last_look (
-  id                 INTEGER PRIMARY KEY CHECK (id = 1),
-  wall               INTEGER NOT NULL,
-  steady             INTEGER NOT NULL
-) STRICT;
-PRAGMA user_version = 6;
-`,
-  `
-ALTER TABLE accounts ADD COLUMN free_low_water INTEGER NOT NULL DEFAULT 0;
-PRAGMA user_version = 7;
-`,
-];
