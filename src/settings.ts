@@ -48,7 +48,6 @@ export interface Settings {
   readonly onOrphan: OrphanPolicy;
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
-  readonly costHeader: boolean;
   readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
@@ -97,7 +96,6 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   onOrphan: true,
   onBreak: true,
   heartbeatMs: true,
-  costHeader: true,
   answer: true,
   timeouts: true,
   retries: true,
@@ -146,7 +144,6 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
     onBreak,
-    costHeader: resolveCostHeader(options.costHeader ?? false),
     answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
@@ -285,11 +282,6 @@ function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowan
     perProcess: amount('perProcess'),
     forMs: milliseconds(given.forMs ?? 300_000, 'offlineAllowance.forMs'),
   };
-}
-
-function resolveCostHeader(wanted: boolean): boolean {
-  if (typeof wanted !== 'boolean') throw wrong('costHeader', 'a boolean', wanted);
-  return wanted;
 }
 
 /** What is undefined depends on the provider. */

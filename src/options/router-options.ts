@@ -154,13 +154,6 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly usageDays?: number;
   /**
-   * Tell clients in `x-ccr-cost` what an answer is charged, in USD. An answer that is no stream, up to 1 MiB of it, is
-   * collected before its head goes out; streams and longer answers don't have the header: `GET /generation` tells.
-   *
-   * @default false
-   */
-  readonly costHeader?: boolean;
-  /**
    * What answers tell clients of the provider and of costs; a model can say otherwise.
    *
    * @default the provider's own bytes, without what shows your cost where a preset is known to show it
