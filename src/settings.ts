@@ -1,8 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 
 import type { Hooks } from './hooks.ts';
-import { type NanoDollars, parseUsd } from './ledger/money.ts';
-import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from './metering/markup.ts';
 import type { AnswerOptions } from './options/answer-options.ts';
 import type { PriceCatalog } from './options/model-options.ts';
@@ -11,7 +9,6 @@ import type {
   ChatCompletionsRouterOptions,
   CorsOptions,
   DisconnectOptions,
-  OfflineAllowanceOptions,
   RetryOptions,
   HealthCheckOptions,
   RequestControlOptions,
@@ -57,8 +54,6 @@ export interface Settings {
   readonly keyCacheMs: number;
   readonly closeTimeoutMs: number;
   readonly outboxDir: string | undefined;
-  readonly outboxOnError: 'refuse' | 'memory';
-  readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly journalDays: number;
   readonly usageDays: number;
   readonly cors: Cors | undefined;
@@ -102,8 +97,6 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   health: true,
   closeTimeoutMs: true,
   outboxDir: true,
-  outboxOnError: true,
-  offlineAllowance: true,
   journalDays: true,
   usageDays: true,
   hooks: true,
@@ -127,16 +120,13 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       throw wrong(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir, outboxOnError = 'refuse' } = options;
+  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
     throw wrong('basePath', 'a path that begins with a slash', basePath);
   }
   if (onBreak !== 'error' && onBreak !== 'reset') throw wrong('onBreak', "'error' or 'reset'", onBreak);
   if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
     throw wrong('outboxDir', 'the path of a folder', outboxDir);
-  }
-  if (outboxOnError !== 'refuse' && outboxOnError !== 'memory') {
-    throw wrong('outboxOnError', "'refuse' or 'memory'", outboxOnError);
   }
   return {
     basePath: basePath.replace(/(?<!\/)\/+$/, ''),
@@ -154,8 +144,6 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
     closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
     outboxDir,
-    outboxOnError,
-    offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
     journalDays: resolveJournalDays(options.journalDays ?? 90),
     usageDays: resolveUsageDays(options.usageDays ?? 400),
     cors: resolveCors(options.cors),
@@ -268,20 +256,6 @@ function resolveBilling(
     throw wrong('onOrphan', "'checkpoint', 'release' or 'capture'", onOrphan);
   }
   return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onOrphan };
-}
-
-function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowanceLimits {
-  checkRecord(given, 'offlineAllowance', { perKey: true, perProcess: true, forMs: true });
-  const amount = (name: 'perKey' | 'perProcess'): NanoDollars => {
-    const parsed = parseUsd(given[name], `offlineAllowance.${name}`);
-    if (parsed <= 0n) throw wrong(`offlineAllowance.${name}`, 'more than 0', given[name]);
-    return parsed;
-  };
-  return {
-    perKey: amount('perKey'),
-    perProcess: amount('perProcess'),
-    forMs: milliseconds(given.forMs ?? 300_000, 'offlineAllowance.forMs'),
-  };
 }
 
 /** What is undefined depends on the provider. */
