@@ -284,7 +284,6 @@ describe('the table of what servers bill beside tokens', () => {
         tools: expect.any(Object),
         fields: expect.any(Object),
         parts: expect.any(Array),
-        accountFiles: expect.any(Array),
         source: expect.stringMatching(/\w\.\w/),
       });
     }
