@@ -44,14 +44,14 @@ CREATE TABLE accounts (
   frozen             INTEGER NOT NULL DEFAULT 0,
   seq                INTEGER NOT NULL DEFAULT 0,
   low_water          INTEGER NOT NULL DEFAULT 0,
+  free_low_water     INTEGER NOT NULL DEFAULT 0,
   next_expiry        INTEGER,
   trimmed_seq        INTEGER NOT NULL DEFAULT 0,
   trimmed_granted    INTEGER NOT NULL DEFAULT 0,
   trimmed_spent      INTEGER NOT NULL DEFAULT 0,
   trimmed_expired    INTEGER NOT NULL DEFAULT 0,
   trimmed_written_off INTEGER NOT NULL DEFAULT 0,
-  usage_folded       INTEGER NOT NULL DEFAULT 0,
-  free_low_water     INTEGER NOT NULL DEFAULT 0
+  usage_folded       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE requests (
@@ -81,6 +81,8 @@ CREATE TABLE keys (
   account            INTEGER NOT NULL,
   id                 TEXT    NOT NULL,
   hash               TEXT    UNIQUE,
+  previous_hash      TEXT,
+  previous_until     INTEGER,
   name               TEXT    NOT NULL,
   created_at         INTEGER NOT NULL,
   budget_amount      INTEGER,
@@ -88,7 +90,10 @@ CREATE TABLE keys (
   requests_per_minute INTEGER,
   tokens_per_minute  INTEGER,
   concurrent_requests INTEGER,
+  expires_at         INTEGER,
+  policy             TEXT,
   revoked_at         INTEGER,
+  version            INTEGER NOT NULL,
   held               INTEGER NOT NULL,
   running            INTEGER NOT NULL,
   spent              INTEGER NOT NULL,
@@ -97,11 +102,6 @@ CREATE TABLE keys (
   request_level_at   INTEGER NOT NULL,
   token_level        INTEGER NOT NULL,
   token_level_at     INTEGER NOT NULL,
-  version            INTEGER NOT NULL DEFAULT 1,
-  expires_at         INTEGER,
-  policy             TEXT,
-  previous_hash      TEXT,
-  previous_until     INTEGER,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
@@ -139,8 +139,10 @@ CREATE TABLE journal (
   model              TEXT,
   prompt_tokens      INTEGER,
   cached_tokens      INTEGER,
+  cache_write_tokens INTEGER,
   completion_tokens  INTEGER,
   reasoning_tokens   INTEGER,
+  web_searches       INTEGER,
   source             TEXT,
   cost               INTEGER,
   price              TEXT,
@@ -152,8 +154,6 @@ CREATE TABLE journal (
   duration_ms        INTEGER,
   finish_reason      TEXT,
   streamed           INTEGER,
-  cache_write_tokens INTEGER,
-  web_searches       INTEGER,
   own_key            INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
