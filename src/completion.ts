@@ -180,9 +180,8 @@ export async function completion(
     const mustMarkEnd = services.endMarks.expectedOf(target, account);
     const { status } = answer;
     const cost = (): string => hold.costNow(target, { status, meter });
-    const lateHeaders = settings.costHeader ? () => ({ 'x-ccr-cost': cost() }) : undefined;
     const editor = editorOf(target, target.modelId === model.id ? request.model : target.modelId, cost);
-    const parts = { meter, filter, editor, brake, drain, mustMarkEnd, onBreak, heartbeatMs, lateHeaders };
+    const parts = { meter, filter, editor, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
     const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
     const headers = {
       ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),

@@ -114,7 +114,6 @@ export function createPacedRouter(
     cacheKey,
     keyCacheMs: settings.keyCacheMs,
     now: () => clock.now(),
-    keepsWhileAway: settings.offlineAllowance !== undefined,
   });
   const corrections = new PerTarget(() => new Correction());
   const settlements = new Settlements({
@@ -268,15 +267,12 @@ function makeReliable(
   settings: Settings,
   tell: (event: LedgerEvent) => void,
 ): LedgerStore {
-  const { outboxDir, outboxOnError, offlineAllowance } = settings;
-  if (!store.mayRollBack && outboxDir === undefined && !offlineAllowance) return store;
+  const { outboxDir } = settings;
+  if (!store.mayRollBack && outboxDir === undefined) return store;
   return new ReliableStore({
     store,
     clock,
     tell,
-    ...(outboxDir !== undefined && {
-      outbox: { files: new OutboxFolder(outboxDir), onError: outboxOnError },
-    }),
-    ...(offlineAllowance && { offlineAllowance }),
+    ...(outboxDir !== undefined && { outbox: new OutboxFolder(outboxDir) }),
   });
 }

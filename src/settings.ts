@@ -1,8 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 
 import type { Hooks } from './hooks.ts';
-import { type NanoDollars, parseUsd } from './ledger/money.ts';
-import type { OfflineAllowanceLimits } from './ledger/reliable/offline-allowance.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from './metering/markup.ts';
 import type { AnswerOptions } from './options/answer-options.ts';
 import type { PriceCatalog } from './options/model-options.ts';
@@ -11,7 +9,6 @@ import type {
   ChatCompletionsRouterOptions,
   CorsOptions,
   DisconnectOptions,
-  OfflineAllowanceOptions,
   RetryOptions,
   HealthCheckOptions,
   RequestControlOptions,
@@ -48,7 +45,6 @@ export interface Settings {
   readonly onOrphan: OrphanPolicy;
   readonly onBreak: OnBreak;
   readonly heartbeatMs: number | undefined;
-  readonly costHeader: boolean;
   readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
@@ -58,8 +54,6 @@ export interface Settings {
   readonly keyCacheMs: number;
   readonly closeTimeoutMs: number;
   readonly outboxDir: string | undefined;
-  readonly outboxOnError: 'refuse' | 'memory';
-  readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly journalDays: number;
   readonly usageDays: number;
   readonly cors: Cors | undefined;
@@ -97,15 +91,12 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   onOrphan: true,
   onBreak: true,
   heartbeatMs: true,
-  costHeader: true,
   answer: true,
   timeouts: true,
   retries: true,
   health: true,
   closeTimeoutMs: true,
   outboxDir: true,
-  outboxOnError: true,
-  offlineAllowance: true,
   journalDays: true,
   usageDays: true,
   hooks: true,
@@ -129,7 +120,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       throw wrong(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir, outboxOnError = 'refuse' } = options;
+  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
     throw wrong('basePath', 'a path that begins with a slash', basePath);
   }
@@ -137,16 +128,12 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
   if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
     throw wrong('outboxDir', 'the path of a folder', outboxDir);
   }
-  if (outboxOnError !== 'refuse' && outboxOnError !== 'memory') {
-    throw wrong('outboxOnError', "'refuse' or 'memory'", outboxOnError);
-  }
   return {
     basePath: basePath.replace(/(?<!\/)\/+$/, ''),
     ...resolveBodyBytes(options),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
     onBreak,
-    costHeader: resolveCostHeader(options.costHeader ?? false),
     answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
@@ -157,8 +144,6 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
     closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
     outboxDir,
-    outboxOnError,
-    offlineAllowance: options.offlineAllowance && resolveOfflineAllowance(options.offlineAllowance),
     journalDays: resolveJournalDays(options.journalDays ?? 90),
     usageDays: resolveUsageDays(options.usageDays ?? 400),
     cors: resolveCors(options.cors),
@@ -271,25 +256,6 @@ function resolveBilling(
     throw wrong('onOrphan', "'checkpoint', 'release' or 'capture'", onOrphan);
   }
   return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onOrphan };
-}
-
-function resolveOfflineAllowance(given: OfflineAllowanceOptions): OfflineAllowanceLimits {
-  checkRecord(given, 'offlineAllowance', { perKey: true, perProcess: true, forMs: true });
-  const amount = (name: 'perKey' | 'perProcess'): NanoDollars => {
-    const parsed = parseUsd(given[name], `offlineAllowance.${name}`);
-    if (parsed <= 0n) throw wrong(`offlineAllowance.${name}`, 'more than 0', given[name]);
-    return parsed;
-  };
-  return {
-    perKey: amount('perKey'),
-    perProcess: amount('perProcess'),
-    forMs: milliseconds(given.forMs ?? 300_000, 'offlineAllowance.forMs'),
-  };
-}
-
-function resolveCostHeader(wanted: boolean): boolean {
-  if (typeof wanted !== 'boolean') throw wrong('costHeader', 'a boolean', wanted);
-  return wanted;
 }
 
 /** What is undefined depends on the provider. */

@@ -162,7 +162,6 @@ export class Settlements {
     const terms = {
       requestId,
       caller,
-      model,
       quote,
       stream,
       startedAt,

@@ -260,8 +260,8 @@ describe("cost: 'ours'", () => {
     expect(JSON.parse(body)).toEqual(JSON.parse(completionBody({ usage: { ...USAGE, cost: 0.000045 } })));
   });
 
-  it('is the same where usage comes first, and beside the header', async () => {
-    gateway = await startGateway({ answer: { cost: 'ours' }, costHeader: true });
+  it('is the same where usage comes first', async () => {
+    gateway = await startGateway({ answer: { cost: 'ours' } });
     const body = `{"usage":${JSON.stringify(OPENROUTER)},"choices":[{"message":{"content":"Hi"}}]}`;
     gateway.provider.script = (response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -272,7 +272,6 @@ describe("cost: 'ours'", () => {
       send(0);
     };
     const response = await gateway.post(QUESTION);
-    expect(response.headers.get('x-ccr-cost')).toBe('0.000045');
     expect(await response.text()).toBe(
       `{"usage":${JSON.stringify(USAGE).slice(0, -1)},"cost":0.000045},"choices":[{"message":{"content":"Hi"}}]}`,
     );

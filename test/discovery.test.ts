@@ -316,7 +316,7 @@ describe('models that a provider lists', () => {
     expect(await ids()).toEqual([]);
     expect(provider.requests.map(({ url }) => url)).toEqual(['/v1/models']);
     expect(errors.map((error) => error.message)).toEqual([
-      'The models of "up" can\'t be listed: fetch failed',
+      'The models of "up" can\'t be listed: it answered with status 302',
     ]);
   });
 

@@ -74,17 +74,6 @@ describe('an option that can only be a mistake', () => {
     ],
     ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
     ['outboxDir', create({ outboxDir: '' }), /^outboxDir must be the path of a folder, got ""/],
-    ['outboxOnError', create({ outboxOnError: 'ignore' }), /^outboxOnError must be 'refuse' or 'memory'/],
-    [
-      'an allowance of nothing',
-      create({ offlineAllowance: { perKey: '0', perProcess: '1' } }),
-      /^offlineAllowance\.perKey must be more than 0, got "0"/,
-    ],
-    [
-      'an allowance as a number',
-      create({ offlineAllowance: { perKey: '1', perProcess: 5 } }),
-      /^offlineAllowance\.perProcess must be a decimal string of USD/,
-    ],
     ['authenticate', create({ authenticate: 'jwt' }), /^authenticate must be a function/],
     ['pricing', withModel({ pricing: undefined }), /^models\["m"\]\.pricing is missing/],
     [

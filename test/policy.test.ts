@@ -46,30 +46,6 @@ describe('while the store is away', { timeout: 30_000 }, () => {
     await holds(gateway, { held: '0.00', totalUsed: COST });
     expect(events.filter(({ type }) => type === 'rollback' || type === 'account_lost')).toEqual([]);
   });
-
-  it('known keys may spend an allowance where there is one, which is charged once it is back', async () => {
-    const offlineAllowance = { perKey: '0.005', perProcess: '1.00' };
-    const { server, gateway } = await open({ offlineAllowance, keyCacheMs: 1, holdMode: 'strict' });
-    const settledBefore = gateway.nextSettled();
-    expect((await gateway.post(QUESTION)).status).toBe(200);
-    await settledBefore;
-    server.freeze();
-    // Each holds about 0.003 USD: one fits.
-    expect((await gateway.post(QUESTION)).status).toBe(200);
-    expect((await gateway.post(QUESTION)).status).toBe(503);
-    const settled = gateway.nextSettled();
-    server.thaw();
-    expect(await settled).toMatchObject({ charged: COST });
-    await holds(gateway, { held: '0.00', totalUsed: '0.00009' });
-  });
-
-  it('an allowance is nothing for keys that are not known', async () => {
-    const { server, gateway } = await open({ offlineAllowance: { perKey: '1', perProcess: '1' } });
-    const { key } = await gateway.router.keys.create({ account: 'acct', name: 'other' });
-    await server.kill();
-    const refused = await gateway.post(QUESTION, { headers: { authorization: `Bearer ${key}` } });
-    expect(refused.status).toBe(503);
-  });
 });
 
 describe('when the outcome is unknown', { timeout: 30_000 }, () => {
@@ -238,16 +214,6 @@ describe('when the outbox can not be written', { timeout: 30_000 }, () => {
     await expect.poll(async () => (await gateway.post(QUESTION)).status, { timeout: 5000 }).toBe(200);
     expect(await settled).toMatchObject({ charged: COST });
     expect(events.map(({ type }) => type)).toEqual(['outbox_failed', 'outbox_back']);
-  });
-
-  it('requests go on where that is wanted, and are charged', async () => {
-    const outboxDir = join(newFolder(), 'outbox');
-    writeFileSync(outboxDir, 'a file in the place of the folder');
-    const { gateway, events } = await open({ outboxDir, outboxOnError: 'memory' });
-    const settled = gateway.nextSettled();
-    expect((await gateway.post(QUESTION)).status).toBe(200);
-    expect(await settled).toMatchObject({ charged: COST });
-    expect(events).toMatchObject([{ type: 'outbox_failed' }]);
   });
 });
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { StoreUnavailable } from '../src/ledger/ledger.ts';
 import { RedisStore } from '../src/ledger/redis/redis-store.ts';
-import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
+import { DAY, MINUTE, NOON, requestId, USAGE } from './contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from './helpers/redis-server.ts';
 
 let server: RedisServer;
@@ -60,6 +60,16 @@ describe('an account in Redis', () => {
     expect(await redis.keys('ccr:{acme}:*')).toHaveLength(9);
   });
 
+  it('is refused, and left as it is, when it is of a version that this release does not know', async () => {
+    await redis.hset('ccr:{acme}:a', 'ver', '2');
+    const before = await redis.hgetall('ccr:{acme}:a');
+    const refused = store.grant({ account: 'acme', id: 'g2', amount: 1n });
+    await expect(refused).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('version 2, and this release only knows version 1') },
+    });
+    expect(await redis.hgetall('ccr:{acme}:a')).toEqual(before);
+  });
+
   it.each(['d', 'g', 'j', 'k', 'l', 'r', 'u', 'x'])(
     'that lost all but one of its keys is not begun anew: %s',
     async (left) => {
@@ -69,39 +79,6 @@ describe('an account in Redis', () => {
       expect(await redis.keys('ccr:{acme}:*')).toEqual([`ccr:{acme}:${left}`]);
     },
   );
-});
-
-describe('a key that a release before kept in Redis', () => {
-  const hash = hashOf('k1');
-  beforeEach(async () => {
-    const counters = `30 1 7 0 600000 ${NOON} 0 ${NOON}`;
-    const row = `${hash} 90 lifetime 10 - 2 ${NOON - DAY} -`;
-    await redis.hset('ccr:{acme}:k', { k1: row, 'k1:n': '"first"', 'k1:s': counters });
-    await redis.set(`ccr:k:${hash}`, 'acme k1');
-  });
-
-  it('is read as it was', async () => {
-    const limits = { budget: { amount: 90n, per: 'lifetime' }, requestsPerMinute: 10, concurrentRequests: 2 };
-    const key = { account: 'acme', key: 'k1', name: 'first', state: 'active', createdAt: NOON - DAY };
-    expect(await store.findKey(hash)).toEqual({ ...key, limits, version: 1 });
-    const command = { ...REQUEST, externalKey: false, keyVersion: 1, requestId: requestId(1) };
-    const requests = { limit: 10, remaining: 9, resetMs: 6000 };
-    expect(await store.admit(command)).toMatchObject({ code: 'ok', rates: { requests } });
-  });
-
-  it('can be changed, and is still read by that release', async () => {
-    const key = { account: 'acme', key: 'k1' };
-    await store.updateKey({ ...key, version: 1, name: 'other', policy: '{}' });
-    await store.rotateKey({ ...key, version: 2, hash: hashOf('new'), overlapMs: HOUR });
-    expect(await redis.hgetall('ccr:{acme}:k')).toEqual({
-      ' ': '',
-      k1: `${hashOf('new')} - - - - - ${NOON - DAY} -`,
-      'k1:n': '"other"',
-      'k1:p': '{}',
-      'k1:s': `30 1 7 0 0 ${NOON} 0 ${NOON}`,
-      'k1:v': `3 - ${hash} ${NOON + HOUR}`,
-    });
-  });
 });
 
 describe('the record of a request in Redis', () => {

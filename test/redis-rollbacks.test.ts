@@ -261,7 +261,7 @@ function openGateway(
   const store = new ReliableStore({
     store: new RedisStore(url),
     tell: (event) => events.push(event),
-    ...(folder && { outbox: { files: folder, onError: 'refuse' as const } }),
+    ...(folder && { outbox: folder }),
     ...options,
   });
   onTestFinished(() => store.close());

@@ -11,7 +11,6 @@ import {
   settlement,
 } from './helpers/reliable-store.ts';
 import { rollbackStore } from './helpers/rollback-store.ts';
-import { requestId } from './contracts/ledger-fixture.ts';
 import { StoreUnavailable } from '../src/ledger/ledger.ts';
 import { OutboxFolder } from '../src/ledger/reliable/outbox-files.ts';
 import { mkdtempSync } from 'node:fs';
@@ -41,14 +40,14 @@ describe('a store made reliable, that rolls back', () => {
 
   it('tells of no rollback where a charge was left that the balance does not cover', async () => {
     const files = new OutboxFolder(mkdtempSync(join(tmpdir(), 'review-')));
-    const { primary, store } = await openAccount(10n, { outbox: { files, onError: 'memory' } });
+    const { primary, store } = await openAccount(10n, { outbox: files });
     await store.admit(admission(1, 5n));
     primary.fault = 'refuse';
     void store.settle(settlement(1, 60n)).catch(() => {});
     await pass(100);
     await store.close();
     primary.fault = undefined;
-    const next = reliable(primary, { outbox: { files, onError: 'memory' } });
+    const next = reliable(primary, { outbox: files });
     await next.store.balance('acme');
     await pass(1000);
     primary.sent.length = 0;
@@ -60,7 +59,7 @@ describe('a store made reliable, that rolls back', () => {
   it('has the whole of a charge of which a part waits when the gateway is closed', async () => {
     const primary = rollbackStore(clock);
     const files = new OutboxFolder(mkdtempSync(join(tmpdir(), 'review-')));
-    const one = reliable(primary, { outbox: { files, onError: 'memory' } });
+    const one = reliable(primary, { outbox: files });
     const other = reliable(primary);
     await one.store.grant({ account: 'acme', id: 'opening', amount: 30n });
     await other.store.grant({ account: 'zeta', id: 'opening', amount: 30n });
@@ -71,7 +70,7 @@ describe('a store made reliable, that rolls back', () => {
     await one.store.settle(settlement(1, 60n));
     await settled();
     await one.store.close();
-    const next = reliable(primary, { outbox: { files, onError: 'memory' } });
+    const next = reliable(primary, { outbox: files });
     await next.store.balance('acme');
     await pass(60_000);
     expect(await primary.balance('acme')).toMatchObject({ granted: 130n, spent: 60n, available: 70n });
@@ -109,25 +108,6 @@ describe('a store made reliable, that rolls back', () => {
     await store.admit(admission(2, 1n));
     await pass(1000);
     expect((await primary.snapshot('acme'))?.held).toBe(6n);
-  });
-
-  it('charges nothing to the offline allowance of which the admit was undone', async () => {
-    const offlineAllowance = { perKey: 100n, perProcess: 100n, forMs: 60_000 };
-    const { primary, store } = await openAccount(100n, { offlineAllowance });
-    const copied = primary.length;
-    await store.admit(admission(1, 5n));
-    const [admit, late] = [primary.admit.bind(primary), Promise.withResolvers<void>()];
-    primary.admit = async (command) => {
-      const reply = await admit(command);
-      if (command.requestId === requestId(2)) await late.promise;
-      return reply;
-    };
-    const overtaken = store.admit(admission(2, 5n));
-    await settled();
-    await primary.rollBackTo(copied);
-    await store.admit(admission(3, 5n));
-    late.resolve();
-    await expect(overtaken).rejects.toThrow(StoreUnavailable);
   });
 
   it('asks little for an admit, however many charges wait for credits', async () => {

@@ -53,7 +53,7 @@ describe('a charge that waits for a grant of another gateway', () => {
 
   it('is posted by no answer that the account is not there', async () => {
     const files = new OutboxFolder(mkdtempSync(join(tmpdir(), 'waits-')));
-    const outbox = { outbox: { files, onError: 'memory' as const } };
+    const outbox = { outbox: files };
     const { primary, store, events } = await openUnpaid(outbox);
     const { length } = primary;
     const settle = primary.settle.bind(primary);

@@ -46,8 +46,6 @@ export interface AuthenticatorOptions {
   readonly keyCacheMs: number;
   /** The store's clock, in ms. */
   readonly now: () => number;
-  /** While the store is away, its last word on a key counts, however old. */
-  readonly keepsWhileAway?: boolean;
 }
 
 /** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
@@ -61,8 +59,6 @@ export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #callers: LRUCache<string, Caller, Lookup>;
   readonly #strangers: LRUCache<string, AuthenticationError>;
-  /** What the store last said of its keys, where that counts while it is away. */
-  readonly #lastKnown = new LRUCache<string, Caller>({ max: MAX_CALLERS });
   /** What the host's `authenticate` made of a request's headers, and not of its key alone: for that request alone. */
   readonly #ofHeaders = new WeakSet<Caller | Error>();
   /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
@@ -127,9 +123,6 @@ export class Authenticator {
     this.#invalidated.set(subject(account, key), ++this.#generation);
     for (const [hash, caller] of this.#callers.entries()) {
       if (caller.account === account && caller.key === key) this.#callers.delete(hash);
-    }
-    for (const [hash, caller] of this.#lastKnown.entries()) {
-      if (caller.account === account && caller.key === key) this.#lastKnown.delete(hash);
     }
   }
 
@@ -202,18 +195,15 @@ export class Authenticator {
       record = await this.#options.store.findKey(hash);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      const lastKnown = this.#lastKnown.get(hash);
-      if (lastKnown && this.#isCurrent(lastKnown)) return lastKnown;
       throw new CreditStoreUnavailableError(error);
     }
-    this.#lastKnown.delete(hash);
     if (!record) return new AuthenticationError('invalid_api_key');
     if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
     const { expiresAt = Infinity, hashUntil = Infinity } = record;
     if (this.#options.now() >= expiresAt) return new AuthenticationError('expired_api_key');
     const until = Math.min(expiresAt, hashUntil);
     const { models, markup } = keptPolicy(record.policy);
-    const caller = {
+    return {
       account: record.account,
       key: record.key,
       externalKey: false,
@@ -223,8 +213,6 @@ export class Authenticator {
       ...(models && { models: new ModelPatterns(models) }),
       ...(markup && { markup }),
     };
-    if (this.#options.keepsWhileAway) this.#lastKnown.set(hash, caller);
-    return caller;
   }
 }
 

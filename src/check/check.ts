@@ -6,7 +6,7 @@ import { type Provider, resolveProvider } from '../models/providers.ts';
 import type { ProviderOptions } from '../options/provider-options.ts';
 import { createChatCompletionsRouter } from '../router.ts';
 import { resolveSettings } from '../settings.ts';
-import { askModels, type ModelsAnswer } from './ask-models.ts';
+import { askModels, type ListAnswer } from './ask-models.ts';
 import { storeProblem } from './ask-store.ts';
 import { type AskedTarget, askTargets, type TargetAnswer } from './ask-targets.ts';
 import { bodyLine } from './body-rules.ts';
@@ -215,7 +215,7 @@ function withSamples(
 
 function factsOf(
   { model, serves }: CheckedTarget,
-  models: ModelsAnswer,
+  models: ListAnswer,
   catalogs: PriceCatalogs,
 ): Pick<CheckRow, 'billed' | 'prices' | 'unpriced' | 'body' | 'warnings'> {
   const [first] = serves;
@@ -243,7 +243,7 @@ function factsOf(
 function targetRow(
   provider: string,
   model: string,
-  models: ModelsAnswer,
+  models: ListAnswer,
   answer: TargetAnswer | undefined,
 ): CheckRow {
   const listed = models.state === 'ok' ? isListed(models.ids, model) : undefined;

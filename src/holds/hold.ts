@@ -4,7 +4,7 @@ import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/ledger
 import { formatUsd, type NanoDollars } from '../ledger/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
-import type { Model, Target } from '../models/catalog.ts';
+import type { Target } from '../models/catalog.ts';
 import type { Settings } from '../settings.ts';
 import type { Outcome, RelayedAnswer } from '../outcome.ts';
 
@@ -12,7 +12,6 @@ import type { Outcome, RelayedAnswer } from '../outcome.ts';
 export interface HoldTerms {
   readonly requestId: string;
   readonly caller: Caller;
-  readonly model: Model;
   readonly quote: Quote;
   /** The output limit, a choice, that the hold covers, where it covers less than the request asked for. */
   readonly outputLimit: number | undefined;

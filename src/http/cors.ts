@@ -6,7 +6,6 @@ const EXPOSED = [
   'x-request-id',
   'x-upstream-request-id',
   'x-ccr-max-tokens',
-  'x-ccr-cost',
   'openai-processing-ms',
   'retry-after',
   'retry-after-ms',

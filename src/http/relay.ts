@@ -9,7 +9,6 @@ import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
-import { PieceCollector } from './pieces.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { Turns } from './turns.ts';
@@ -75,8 +74,6 @@ export interface RelayParts {
   readonly onBreak: 'error' | 'reset';
   /** How long an event stream may be silent, in ms; undefined for ever. */
   readonly heartbeatMs: number | undefined;
-  /** Headers that are known once all of an answer was metered: it is collected before its head goes out, unless it is a stream. */
-  readonly lateHeaders: (() => Readonly<Record<string, string>>) | undefined;
 }
 
 /** The router is closing and waits no longer. */
@@ -87,9 +84,6 @@ export class Closed extends Error {
     super('The router was closed');
   }
 }
-
-/** As much of an answer is collected for the sake of its late headers; of a longer one they aren't sent. */
-const MOST_COLLECTED = 1024 * 1024;
 
 /** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
 const LINGER_MS = 1000;
@@ -129,8 +123,6 @@ class Relay {
   /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
   #unread: 'lingering' | 'draining' | undefined;
   #leftBeforeOutput: boolean | undefined;
-  /** What came of an answer whose head waits for its late headers. */
-  #collected: PieceCollector | undefined;
   readonly #turns: Turns;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
@@ -145,13 +137,11 @@ class Relay {
     });
     const changes = parts.filter !== undefined || parts.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
-    if (parts.lateHeaders && !parts.filter && !parts.brake && !isEventStream(this.#head))
-      this.#collected = new PieceCollector();
   }
 
   run(): RelayEnd | Promise<RelayEnd> {
     const { body } = this.#answer;
-    if (!this.#collected) this.#writeHead();
+    this.#response.writeHead(this.#answer.status, this.#head);
     const whole = this.#client.gone ? undefined : takeWhole(body, this.#head['content-length']);
     if (whole) this.#passWhole(whole);
     if (this.#end) return this.#end;
@@ -161,19 +151,13 @@ class Relay {
     });
   }
 
-  #writeHead(late?: Readonly<Record<string, string>>): void {
-    this.#response.writeHead(this.#answer.status, late ? { ...this.#head, ...late } : this.#head);
-  }
-
   #listen(): void {
     const { body } = this.#answer;
     const { heartbeatMs } = this.#parts;
     // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
-    if (!this.#collected) {
-      this.#flushing = setImmediate(() => {
-        this.#response.flushHeaders();
-      });
-    }
+    this.#flushing = setImmediate(() => {
+      this.#response.flushHeaders();
+    });
     if (heartbeatMs !== undefined && isEventStream(this.#head)) {
       this.#heartbeat = new StreamHeartbeat(
         heartbeatMs,
@@ -225,12 +209,10 @@ class Relay {
     this.#parts.meter.write(bytes);
     try {
       if (!this.#wasCut()) {
-        if (this.#collected) this.#writeHead(this.#takeLateHeaders());
         this.#response.end(bytes);
         this.#finish({ ending: 'finished' });
         return;
       }
-      this.#release();
       this.#response.write(bytes);
     } catch (error) {
       this.#fail(asError(error));
@@ -289,37 +271,8 @@ class Relay {
     this.#turns.took(chunk.length);
     if (this.#unread) return;
     if (editor) passed = editor.write(passed);
-    if (this.#collected) this.#collect(passed, this.#collected);
-    else if (brake && !brake.mayPass()) this.#withhold(passed, brake);
+    if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
-  }
-
-  #collect(pieces: Buffer | readonly Buffer[], collected: PieceCollector): void {
-    for (const piece of [pieces].flat()) collected.add(piece);
-    if (collected.length > MOST_COLLECTED) this.#release();
-  }
-
-  /** Sends the head of what was collected without its late headers, and what came of it. */
-  #release(): void {
-    const collected = this.#collected;
-    if (!collected) return;
-    this.#collected = undefined;
-    this.#sendCollected(collected.take());
-  }
-
-  #sendCollected(collected: readonly Buffer[], late?: Readonly<Record<string, string>>): void {
-    try {
-      this.#writeHead(late);
-    } catch (error) {
-      this.#fail(asError(error));
-      return;
-    }
-    this.#sendAll(collected);
-  }
-
-  #takeLateHeaders(): Readonly<Record<string, string>> | undefined {
-    this.#parts.meter.end();
-    return this.#parts.lateHeaders?.();
   }
 
   #withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
@@ -352,17 +305,11 @@ class Relay {
       this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
       return;
     }
-    const rest = this.#takeRest();
-    if (this.#collected) this.#collect(rest, this.#collected);
-    else this.#sendAll(rest);
+    this.#sendAll(this.#takeRest());
     if (this.#isOver) return;
     if (this.#wasCut()) {
       this.#onBroken();
       return;
-    }
-    if (this.#collected) {
-      this.#sendCollected(this.#collected.take(), this.#takeLateHeaders());
-      if (this.#isOver) return;
     }
     this.#response.end();
     this.#finish({ ending: 'finished' });
@@ -389,8 +336,6 @@ class Relay {
       return;
     }
     const end = brokenEnd(error);
-    this.#release();
-    if (this.#isOver) return;
     this.#breakOff(end.shown, this.#parts.onBreak);
     this.#finish({ ending: end.ending, error: end.error });
   }

@@ -1,6 +1,6 @@
 import type { NanoDollars } from './money.ts';
 
-/** What was consumed, as the journal keeps it. Lines of earlier releases lack what is optional here. */
+/** What was consumed, as the journal keeps it. What is optional may not be known. */
 export interface SettledUsage {
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -61,7 +61,7 @@ export interface UsageRow extends UsageCounts {
   /** By the request's id, in the store's time: `2026-11-21`. */
   readonly day: string;
   readonly key: string;
-  /** Empty for what an earlier release had admitted, and never came to an end. */
+  /** Empty where no command said it. */
   readonly model: string;
 }
 

@@ -7,8 +7,8 @@ export interface Address {
   readonly origin: URL;
   /** Path and query of its chat completions for a model; the model's name stands in them where the base URL says so. */
   readonly chatPath: (model: string) => string;
-  /** Path and query of its list of models. */
-  readonly modelsPath: string;
+  /** Path and query of its list of models; undefined where each model has a path of its own. */
+  readonly modelsPath: string | undefined;
 }
 
 /** What an address is made of. */
@@ -35,7 +35,7 @@ export function resolveAddress({ baseURL, variables, query }: AddressOptions, op
   const [before = '', ...others] = path.split(MODEL_IN_PATH);
   return {
     origin: new URL(url.origin),
-    modelsPath: `${base}/models${search}`,
+    modelsPath: others.length === 0 ? `${base}/models${search}` : undefined,
     chatPath: (model) => (others.length === 0 ? path : [before, ...others].join(encodeURIComponent(model))),
   };
 }

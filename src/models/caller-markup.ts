@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 import { combineMarkups, type Markup, type MarkupTerms, NO_MARKUP, parseMarkup } from '../metering/markup.ts';
 import { withMarkup } from '../metering/price.ts';
 import type { MarkupCaller } from '../options/router-options.ts';
@@ -14,7 +16,7 @@ const KEPT_MARKUPS = 1000;
 /** What is added to prices for one caller: by its key or its host's word, and by its account. */
 export class CallerMarkups {
   readonly #markupOf: ((caller: MarkupCaller) => Markup | undefined) | undefined;
-  readonly #kept = new Map<string, MarkupTerms>();
+  readonly #kept = new LRUCache<string, MarkupTerms>({ max: KEPT_MARKUPS });
 
   constructor(markupOf: ((caller: MarkupCaller) => Markup | undefined) | undefined) {
     this.#markupOf = markupOf;
@@ -39,8 +41,6 @@ export class CallerMarkups {
   #same(terms: MarkupTerms): MarkupTerms {
     const kept = this.#kept.get(terms.name);
     if (kept) return kept;
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size === KEPT_MARKUPS && oldest !== undefined) this.#kept.delete(oldest);
     this.#kept.set(terms.name, terms);
     return terms;
   }

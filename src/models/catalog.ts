@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
@@ -96,7 +98,7 @@ export interface TargetOutput {
   readonly contextWindow: number | undefined;
 }
 
-/** Of lists with a caller's markup: each can be as large as the catalog. */
+/** Lists, one a markup: each can be as large as the catalog. */
 const KEPT_LISTS = 8;
 
 /** All that clients can ask for, and where. It never changes: another one takes its place. */
@@ -114,7 +116,7 @@ export class Catalog {
   /** Names of the providers that serve a model, in lower case. */
   readonly #serving: ReadonlySet<string>;
   /** `GET /models`, as it is until a model is shut down. */
-  readonly #lists = new Map<MarkupTerms, ModelList>();
+  readonly #lists = new LRUCache<MarkupTerms, ModelList>({ max: KEPT_LISTS });
   #listedUntil = 0;
 
   constructor(
@@ -159,8 +161,6 @@ export class Catalog {
     }
     let list = this.#lists.get(markup);
     if (!list) {
-      const oldest = [...this.#lists.keys()].find((each) => each !== NO_MARKUP);
-      if (this.#lists.size >= KEPT_LISTS && oldest) this.#lists.delete(oldest);
       const listed = this.#models.filter((model) => !isShutDown(model, now));
       list = new ModelList(listed.map((model) => withCallerMarkup(model, markup)));
       this.#lists.set(markup, list);

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Model } from './catalog.ts';
@@ -10,7 +12,7 @@ export class ModelList {
   /** The list from the first model on. */
   readonly all: Buffer;
   /** Patterns of models -> the list of those. */
-  readonly #lists = new Map<string, Buffer>();
+  readonly #lists = new LRUCache<string, Buffer>({ max: MOST_LISTS });
 
   constructor(models: Iterable<Model>) {
     this.#models = [...models].map((model) => {
@@ -24,8 +26,6 @@ export class ModelList {
     const known = this.#lists.get(patterns.name);
     if (known) return known;
     const list = listOf(this.#allowed(patterns));
-    const [oldest] = this.#lists.keys();
-    if (this.#lists.size === MOST_LISTS && oldest !== undefined) this.#lists.delete(oldest);
     this.#lists.set(patterns.name, list);
     return list;
   }

@@ -31,9 +31,22 @@ const LONGEST_NAME = 64;
  * @throws {Error} if it is neither
  */
 export function readListedModels(answer: Json): readonly ListedModel[] {
+  const list = listIn(answer);
+  if (!list) throw new Error('its answer is not a list of models');
+  return list.slice(0, MOST_MODELS).flatMap((entry) => (isRecord(entry) ? readListedModel(entry) : []));
+}
+
+/** The IDs of all its models, also of those that write no text; undefined if it is no list. */
+export function listedIds(answer: Json): ReadonlySet<string> | undefined {
+  const ids = listIn(answer)?.flatMap((entry) =>
+    isRecord(entry) && typeof entry['id'] === 'string' ? entry['id'] : [],
+  );
+  return ids && new Set(ids);
+}
+
+function listIn(answer: Json): readonly Json[] | undefined {
   const list = isRecord(answer) ? answer['data'] : answer;
-  if (!Array.isArray(list)) throw new Error('its answer is not a list of models');
-  return list.slice(0, MOST_MODELS).flatMap((entry: Json) => (isRecord(entry) ? readListedModel(entry) : []));
+  return Array.isArray(list) ? list : undefined;
 }
 
 function readListedModel(entry: Readonly<Record<string, Json>>): readonly ListedModel[] {

@@ -1,7 +1,7 @@
 /** How a tool's calls are counted: as searches, in the answer; or nowhere. */
 export type CountedAs = 'searches' | 'nothing';
 
-/** What a preset's server bills beside tokens, or gives of the operator's account, where a request asks for it. */
+/** What a preset's server bills beside tokens, where a request asks for it. */
 export interface PresetFees {
   /** Tools that it runs itself: by type, by how types begin (`openrouter:*`), or by a function's name (`$web_search`). */
   readonly tools: Readonly<Record<string, CountedAs>>;
@@ -9,20 +9,17 @@ export interface PresetFees {
   readonly fields: Readonly<Record<string, CountedAs>>;
   /** Parts of content that it bills by the page or by the call. */
   readonly parts: readonly string[];
-  /** How a request names a file, or a stored prompt, of the operator's account. */
-  readonly accountFiles: readonly string[];
   /** Where that was read, in November 2026. */
   readonly source: string;
 }
 
 /** Servers that run one model, and nothing beside it. */
-const NOTHING = { tools: {}, fields: {}, parts: [], accountFiles: [] } as const;
+const NOTHING = { tools: {}, fields: {}, parts: [] } as const;
 
 const AZURE: PresetFees = {
   tools: {},
   fields: { data_sources: 'nothing', enhancements: 'nothing', web_search_options: 'nothing' },
   parts: [],
-  accountFiles: ['file_id'],
   source: 'learn.microsoft.com: Azure OpenAI On Your Data; Priority processing',
 };
 
@@ -42,7 +39,6 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     },
     fields: { speed: 'nothing', inference_geo: 'nothing', container: 'nothing', mcp_servers: 'nothing' },
     parts: [],
-    accountFiles: [],
     source: 'platform.claude.com: OpenAI SDK compatibility; the tools and fields: its native API',
   },
   azure: AZURE,
@@ -51,7 +47,6 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     tools: {},
     fields: { 'amazon-bedrock-guardrailConfig': 'nothing', additionalModelRequestFields: 'nothing' },
     parts: [],
-    accountFiles: ['s3://'],
     source: 'docs.aws.amazon.com: Bedrock, Chat Completions and guardrails',
   },
   cerebras: { ...NOTHING, source: 'github.com/Cerebras/cerebras-cloud-sdk-node' },
@@ -67,14 +62,12 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     tools: { google_search: 'nothing' },
     fields: { 'google.tools': 'nothing', 'google.cached_content': 'nothing' },
     parts: [],
-    accountFiles: ['file_id', 'https://generativelanguage.googleapis.com/'],
     source: 'ai.google.dev: OpenAI compatibility',
   },
   groq: {
     tools: { browser_search: 'nothing', code_interpreter: 'nothing', mcp: 'nothing' },
     fields: {},
     parts: [],
-    accountFiles: [],
     source: 'console.groq.com: Compound, Browser search; github.com/groq/groq-typescript',
   },
   huggingface: {
@@ -95,14 +88,12 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     },
     fields: { guardrails: 'nothing', agent_id: 'nothing' },
     parts: ['document_url'],
-    accountFiles: ['file_id'],
     source: 'github.com/mistralai/platform-docs-public: openapi.yaml, agent-tools.md',
   },
   moonshot: {
     tools: { $web_search: 'searches', builtin_function: 'nothing' },
     fields: {},
     parts: [],
-    accountFiles: ['ms://', 'role cache'],
     source: 'platform.moonshot.ai: Pricing of tools, Web search',
   },
   nvidia: { ...NOTHING, source: 'docs.api.nvidia.com: NIM, LLM APIs' },
@@ -111,7 +102,6 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     tools: {},
     fields: { web_search_options: 'nothing' },
     parts: [],
-    accountFiles: ['file_id', 'audio.id'],
     source: 'github.com/openai/openai-node: resources/chat/completions',
   },
   openrouter: {
@@ -138,7 +128,6 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
       debug: 'nothing',
     },
     parts: ['file'],
-    accountFiles: ['file_id'],
     source: 'openrouter.ai/docs: Server tools, Web search, PDF inputs',
   },
   perplexity: {
@@ -157,14 +146,12 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
       _debug_pro_search: 'nothing',
     },
     parts: [],
-    accountFiles: [],
     source: 'docs.perplexity.ai: Pricing, Chat completions; github.com/perplexityai/perplexity-py',
   },
   qwen: {
     tools: {},
     fields: { enable_search: 'searches', search_options: 'searches', enable_code_interpreter: 'nothing' },
     parts: [],
-    accountFiles: ['fileid://', 'oss://'],
     source: 'alibabacloud.com/help/en/model-studio: Web search; help.aliyun.com: Qwen-Long',
   },
   sambanova: { ...NOTHING, source: 'docs.sambanova.ai; github.com/sambanova/sambanova-python' },
@@ -184,14 +171,12 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     },
     fields: { web_search_options: 'nothing' },
     parts: [],
-    accountFiles: [],
     source: 'vercel.com/docs/ai-gateway: OpenAI-compatible API; github.com/vercel/ai: AI Gateway',
   },
   vertex: {
     tools: {},
     fields: { web_search_options: 'nothing', 'google.tools': 'nothing', 'google.cached_content': 'nothing' },
     parts: [],
-    accountFiles: ['gs://'],
     source: 'docs.cloud.google.com: Vertex AI, OpenAI compatibility',
   },
   vllm: { ...NOTHING, source: 'docs.vllm.ai: OpenAI-compatible server' },
@@ -210,7 +195,6 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     },
     fields: { deferred: 'nothing' },
     parts: ['file'],
-    accountFiles: ['file_id'],
     source: 'docs.x.ai: Pricing, Tools, Cost tracking, REST reference',
   },
   zhipu: {
@@ -224,7 +208,6 @@ export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
     },
     fields: { agent_id: 'nothing', conversation_id: 'nothing', web_search: 'nothing' },
     parts: [],
-    accountFiles: ['file_id'],
     source: 'docs.bigmodel.cn: Chat completions, Web search; github.com/zai-org/z-ai-sdk-python',
   },
 };

@@ -121,24 +121,12 @@ export interface ChatCompletionsRouterOptions {
   readonly onOrphan?: OrphanPolicy;
   /**
    * A folder on a disk of this machine where charges wait until the store has them, so that they survive
-   * this process; the processes of a machine share it. Recommended with Redis.
+   * this process; the processes of a machine share it. While it can't be written, completions are answered 503.
+   * Recommended with Redis.
    *
    * @default none: charges wait in memory
    */
   readonly outboxDir?: string;
-  /**
-   * What happens when `outboxDir` can't be written: `refuse` answers 503 until it can, `memory` goes on,
-   * with charges that wait in memory alone.
-   *
-   * @default 'refuse'
-   */
-  readonly outboxOnError?: 'refuse' | 'memory';
-  /**
-   * Money that each process may spend on its own while the store is away.
-   *
-   * @default none: while the store is away, requests are refused
-   */
-  readonly offlineAllowance?: OfflineAllowanceOptions;
   /**
    * Full days, UTC, of which the lines of journals are kept: older ones fold into sums, and
    * `hooks.onLedgerEvent` is told. Export them before, or keep all with Infinity.
@@ -153,13 +141,6 @@ export interface ChatCompletionsRouterOptions {
    * @default 400
    */
   readonly usageDays?: number;
-  /**
-   * Tell clients in `x-ccr-cost` what an answer is charged, in USD. An answer that is no stream, up to 1 MiB of it, is
-   * collected before its head goes out; streams and longer answers don't have the header: `GET /generation` tells.
-   *
-   * @default false
-   */
-  readonly costHeader?: boolean;
   /**
    * What answers tell clients of the provider and of costs; a model can say otherwise.
    *
@@ -247,24 +228,6 @@ export interface DisconnectOptions {
    * @default 'input'
    */
   readonly beforeOutput?: 'input' | 'free';
-}
-
-/**
- * What may be admitted while the store is away, for keys that it admitted when this process asked last.
- *
- * No balance is looked at then, no limit of a key, and no revocation is heard of: all processes together can
- * overspend by the number of processes times `perProcess`. An amount is free again once the store has the
- * charge that was made of it. USD, as decimal strings.
- */
-export interface OfflineAllowanceOptions {
-  readonly perKey: string;
-  readonly perProcess: string;
-  /**
-   * How long the store may be away before nothing more is admitted, in ms.
-   *
-   * @default 300000 (5 minutes)
-   */
-  readonly forMs?: number;
 }
 
 /** What happens when a provider fails before anything of its answer has reached the client. */

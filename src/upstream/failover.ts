@@ -5,7 +5,7 @@ import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../models/catalog.ts';
 import type { Retries } from '../settings.ts';
-import { mayBeTooLong, saysTooLong } from './context-length.ts';
+import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
 import type { Asked, Health } from './health.ts';
 import { peek } from './peek.ts';

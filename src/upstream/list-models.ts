@@ -1,14 +1,58 @@
 import { Timeout } from '../async/timeout.ts';
+import { asError } from '../errors.ts';
 import { joined, PieceCollector } from '../http/pieces.ts';
-import type { Json } from '../models/json-value.ts';
+import { parseJson } from '../models/json-value.ts';
 import { type ListedModel, readListedModels } from '../models/listed-models.ts';
 import type { Provider } from '../models/providers.ts';
+import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
-import { saysKeyRefused } from './refused-key.ts';
+
+/** What a provider answered to `GET /models`. */
+export interface ModelsAnswer {
+  readonly status: number;
+  readonly body: string;
+}
 
 /** A list of models may be so long; OpenRouter's has less than one megabyte. */
 const MOST_BYTES = 16 * 1024 * 1024;
 const LONGEST_MS = 30_000;
+
+/**
+ * Asks a provider for its models with one of its keys. A redirect, which would take the key elsewhere, is an answer as others are.
+ *
+ * @throws {Error} that says why there is no answer, without anything of it
+ */
+export async function askForModels(
+  { origin, headers, authHeader, authPrefix }: Provider,
+  path: string,
+  apiKey: string | undefined,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+): Promise<ModelsAnswer> {
+  const late = new AbortController();
+  const timeout = new Timeout(timeoutMs, () => {
+    late.abort(new Error(`it gave no list of models in ${timeoutMs} ms`));
+  });
+  const request = {
+    headers: {
+      'user-agent': 'chat-completions-router',
+      ...headers,
+      accept: 'application/json',
+      ...(apiKey !== undefined && { [authHeader]: authPrefix + apiKey }),
+    },
+    redirect: 'manual' as const,
+    // A framework's fetch may keep answers.
+    cache: 'no-store',
+    signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+  };
+  try {
+    const response = await fetch(new URL(path, origin), request);
+    return { status: response.status, body: await readBounded(response) };
+  } catch (error) {
+    throw late.signal.aborted ? asError(late.signal.reason) : error;
+  } finally {
+    timeout.clear();
+  }
+}
 
 /**
  * Asks a provider for its models, with its keys in turn.
@@ -20,51 +64,30 @@ export async function listModels(
   keys: ProviderKeys,
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
-  const late = new AbortController();
-  const timeout = new Timeout(LONGEST_MS, () => {
-    late.abort(new Error(`it gave no list of models in ${LONGEST_MS} ms`));
-  });
-  try {
-    return await ask(provider, keys, AbortSignal.any([signal, late.signal]));
-  } finally {
-    timeout.clear();
-  }
-}
-
-async function ask(
-  provider: Provider,
-  keys: ProviderKeys,
-  signal: AbortSignal,
-): Promise<readonly ListedModel[]> {
+  const { modelsPath } = provider;
+  if (modelsPath === undefined) throw new Error('each of its models has an address of its own');
   const turn = keys.turn(provider);
   let failure = new Error('it was not asked');
   for (const key of turn.length > 0 ? turn : [undefined]) {
-    const apiKey = await key?.read();
-    const request = {
-      headers: {
-        ...provider.headers,
-        accept: 'application/json',
-        ...(apiKey !== undefined && { [provider.authHeader]: provider.authPrefix + apiKey }),
-      },
-      // A redirect would take the key elsewhere, and a framework's fetch may cache.
-      redirect: 'error' as const,
-      cache: 'no-store',
-      signal,
-    };
-    const response = await fetch(new URL(provider.modelsPath, provider.origin), request);
-    if (response.ok) return readListedModels(parse(await readBounded(response)));
-    failure = new Error(`it answered with status ${response.status}`);
-    if (!(await isKeysFault(response))) break;
+    const terms = { timeoutMs: LONGEST_MS, signal };
+    const { status, body } = await askForModels(provider, modelsPath, await key?.read(), terms);
+    if (status >= 200 && status < 300) return readList(body);
+    failure = new Error(`it answered with status ${status}`);
+    if (!isKeysFault(status, body)) break;
     key?.setAside();
   }
   throw failure;
 }
 
+function readList(body: string): readonly ListedModel[] {
+  const list = parseJson(body);
+  if (list === undefined) throw new Error('its answer is not JSON');
+  return readListedModels(list);
+}
+
 /** Whether another key may get an answer. */
-async function isKeysFault(response: Response): Promise<boolean> {
-  if (response.status === 400) return saysKeyRefused(await readBounded(response));
-  await response.body?.cancel();
-  return [401, 402, 403, 429].includes(response.status);
+function isKeysFault(status: number, body: string): boolean {
+  return status === 400 ? saysKeyRefused(body) : [401, 402, 403, 429].includes(status);
 }
 
 async function readBounded({ body }: Response): Promise<string> {
@@ -74,15 +97,4 @@ async function readBounded({ body }: Response): Promise<string> {
     if (pieces.length > MOST_BYTES) throw new Error(`its answer is longer than ${MOST_BYTES} bytes`);
   }
   return joined(pieces.take()).toString();
-}
-
-function parse(text: string): Json {
-  let json: Json;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    // The parser's own message would show a piece of it.
-  }
-  if (json === undefined) throw new Error('its answer is not JSON');
-  return json;
 }

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 import { withTimeout } from '../async/timeout.ts';
 import { UpstreamError } from '../errors.ts';
 import { Evidence } from '../evidence.ts';
@@ -29,7 +31,7 @@ const OPERATOR = '';
 
 /** How long a key that failed is not used while there are others. */
 const ASIDE_MS = 60_000;
-/** So many models have limits of their own at a key; of more, the oldest limit is forgotten. */
+/** So many models have limits of their own at a key; of more, the one asked for longest ago is forgotten. */
 const MAX_LIMITS = 256;
 
 /** The keys of all providers: whose turn it is, and which were refused or have reached a limit. */
@@ -120,7 +122,7 @@ class RingKey implements ProviderKey {
   readonly #refused = new Evidence();
   #asideUntil = -Infinity;
   /** By model, until when its limits leave nothing. */
-  readonly #limitedUntil = new Map<string, number>();
+  readonly #limitedUntil = new LRUCache<string, number>({ max: MAX_LIMITS });
 
   constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
     this.#provider = provider;
@@ -174,11 +176,7 @@ class RingKey implements ProviderKey {
   }
 
   limit(model: string, forMs: number): void {
-    const limits = this.#limitedUntil;
-    limits.delete(model);
-    const [oldest] = limits.keys();
-    if (limits.size >= MAX_LIMITS && oldest !== undefined) limits.delete(oldest);
-    limits.set(model, this.#now() + forMs);
+    this.#limitedUntil.set(model, this.#now() + forMs);
   }
 
   freeAt(model: string, account: string): number {

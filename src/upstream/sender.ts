@@ -10,10 +10,11 @@ import type { Observation } from '../observation.ts';
 import type { Agents } from './agents.ts';
 import { type Abortable, attempt } from './attempt.ts';
 import { peek } from './peek.ts';
+import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
-import { refusesUsageOption, UsageOption } from './usage-option.ts';
+import { UsageOption } from './usage-option.ts';
 
 /** A request that is to go to a target. */
 export interface Parcel {
@@ -52,10 +53,6 @@ export interface Sent {
 
 const NO_KEYS: ProviderKey[] = [];
 
-/** What a 429 says that is about an account's money, not about haste: OpenAI, Gemini, Moonshot, Zhipu, MiniMax. */
-const QUOTA =
-  /insufficient_?\s?(quota|balance|funds)|exceeded_?\s?(your_?\s?)?current_?\s?quota|billing|余额/i;
-
 /**
  * Sends requests to their providers, with a key that works and in a form that the provider takes.
  *
@@ -86,7 +83,7 @@ export class Sender {
     if (isSuccess(first.answer)) this.#usageOption.wasTakenBy(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
-    if (!refusesUsageOption(text)) return { answer, asksUsage: true };
+    if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(parcel, false);
@@ -114,7 +111,7 @@ export class Sender {
           return { answer, asksUsage };
         }
         const peeked = await peek(answer, parcel.client);
-        if (QUOTA.test(peeked.text)) setAside(key, 'its quota is spent', parcel);
+        if (saysQuotaSpent(peeked.text)) setAside(key, 'its quota is spent', parcel);
         else key.limit(target.model, limitedMs(answer.received));
         // One that was limited when this began may be free by now.
         if (i === keys.length - 1) keys.push(...this.#keys.freed(provider, model, parcel.account, keys));

@@ -51,7 +51,7 @@ describe('an answer in chunks of one byte', () => {
 
   beforeAll(async () => {
     provider = await startProvider();
-    const router = { costHeader: true };
+    const router = { answer: { cost: 'ours' as const } };
     victim = await startVictim({ kind: 'node', provider: provider.baseURL, router, twoTargets: true }, 96);
     bare = await startVictim({ kind: 'bare', provider: provider.baseURL }, 96);
   });
@@ -65,7 +65,7 @@ describe('an answer in chunks of one byte', () => {
   const LONG = 'x'.repeat(200_000);
   const ANSWERS: readonly (readonly [what: string, status: number, type: string, body: string])[] = [
     [
-      'JSON that waits for its cost',
+      'JSON that is told its cost',
       200,
       'application/json',
       completionBody({ choices: [{ index: 0, message: { content: LONG }, finish_reason: 'stop' }] }),

@@ -14,11 +14,11 @@ import { RequestIds } from '../../src/ledger/request-ids.ts';
 import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
 
 /**
- * A process of its own with an outbox: `node outbox-writer.ts TASK LEDGER OUTBOX ON_ERROR`.
+ * A process of its own with an outbox: `node outbox-writer.ts TASK LEDGER OUTBOX`.
  *
  * What it writes to stdout was true before it went on.
  */
-const [task = '', file = '', folder = '', onError = 'refuse'] = process.argv.slice(2);
+const [task = '', file = '', folder = ''] = process.argv.slice(2);
 const say = (...words: readonly (string | number | bigint)[]): void =>
   void writeSync(1, `${words.join(' ')}\n`);
 
@@ -40,7 +40,7 @@ const store = new ReliableStore({
     told.push(type);
     say('event', type);
   },
-  outbox: { files: new OutboxFolder(folder), onError: onError === 'memory' ? 'memory' : 'refuse' },
+  outbox: new OutboxFolder(folder),
 });
 const ids = new RequestIds();
 

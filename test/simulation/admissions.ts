@@ -120,7 +120,7 @@ function passedLimit(
     }
   }
   const running = uses.filter(({ request, record }) =>
-    record ? record.state === 'held' : request.state === 'running' && !request.isOffline,
+    record ? record.state === 'held' : request.state === 'running',
   );
   if (concurrentRequests !== undefined && running.length >= concurrentRequests) {
     return `I9: ${id} was admitted, though ${running.length} requests of key ${key} ran`;
@@ -145,8 +145,8 @@ function passedLimit(
 /** What a request uses of a budget. */
 function spentOf({ request, record }: Use): bigint {
   if (record) return record.state === 'voided' ? 0n : record.amount;
-  const { state, isOffline, held, intent, charged } = request;
-  if (state === 'running') return isOffline ? 0n : held.amount;
+  const { state, held, intent, charged } = request;
+  if (state === 'running') return held.amount;
   if (intent === undefined || intent === 'void') return 0n;
   return charged ?? (intent < held.amount ? intent : held.amount);
 }
@@ -158,8 +158,8 @@ function spentOf({ request, record }: Use): bigint {
  * and got nothing; a process that died applies nothing again.
  */
 function isCounted({ request }: Use, at: number): boolean {
-  const { admission, wasAdmitted, isOffline, lostBy, gateway, intent } = request;
-  if (!admission || !wasAdmitted || isOffline) return false;
+  const { admission, wasAdmitted, lostBy, gateway, intent } = request;
+  if (!admission || !wasAdmitted) return false;
   if (lostBy.size === 0) return true;
   return !gateway.died && intent !== 'void' && admission.at > at - MINUTE_MS;
 }

@@ -2,7 +2,6 @@ import { type Growth, growthOf } from '../../src/holds/growth.ts';
 import type { Hold } from '../../src/holds/hold.ts';
 import type { LedgerEvent } from '../../src/ledger/events.ts';
 import type { LedgerStore } from '../../src/ledger/ledger.ts';
-import type { OfflineAllowanceLimits } from '../../src/ledger/reliable/offline-allowance.ts';
 import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
 import { RequestIds } from '../../src/ledger/request-ids.ts';
 import { clockOf, type StoreClock } from '../../src/ledger/store-clock.ts';
@@ -28,8 +27,6 @@ export interface GatewayTerms {
   /** The store may roll back, and there is something that repairs it. */
   readonly isReliable: boolean;
   readonly hasOutbox: boolean;
-  readonly outboxOnError: 'refuse' | 'memory';
-  readonly offlineAllowance: OfflineAllowanceLimits | undefined;
   readonly durableAfterMs: number | undefined;
   /** The store says which server it is. */
   readonly tellsIdentity: boolean;
@@ -96,7 +93,6 @@ export class Gateway {
   /** When it first heard from its store what time it is, in its own life. */
   heardAt = Infinity;
   /** Requests that the store has admitted, as far as it was heard. */
-  readonly #admitted = new Set<string>();
   #closing = false;
   #running = 0;
 
@@ -146,18 +142,16 @@ export class Gateway {
       store: wire,
       clock: this.#clock,
       tell: (event) => witness.onEvent(this.incarnation, event),
-      ...(terms.hasOutbox && { outbox: { files, onError: terms.outboxOnError } }),
-      ...(terms.offlineAllowance && { offlineAllowance: terms.offlineAllowance }),
+      ...(terms.hasOutbox && { outbox: files }),
     });
   }
 
-  /** The way to the store, with what it has admitted remembered. */
+  /** The way to the store, with the time of its first answer remembered. */
   #listening(wire: LedgerStore): LedgerStore {
     return changed(wire, {
       admit: async (command) => {
         const result = await wire.admit(command);
         this.heardAt = Math.min(this.heardAt, this.#options.time.now);
-        if (result.code === 'ok' || result.code === 'exists') this.#admitted.add(command.requestId);
         return result;
       },
     });
@@ -236,7 +230,6 @@ export class Gateway {
       truth.state = 'running';
       truth.held = hold;
       truth.heldAtFirst = hold.amount;
-      truth.isOffline = !this.#admitted.has(truth.id);
       witness.onAdmitted(truth);
       const outcome = this.#said(await this.#run(plan, truth, hold, leaves));
       truth.state = 'ended';

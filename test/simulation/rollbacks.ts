@@ -287,8 +287,8 @@ export class Rollbacks {
       ({ by: who, event }) => who === by && event.type === 'rollback' && event.account === account,
     );
     for (const request of truth.requests.values()) {
-      const { id, gateway, account: of, state, lostAt, isForgiven, isOffline } = request;
-      if (gateway !== by || of !== account || state !== 'running' || isForgiven || isOffline) continue;
+      const { id, gateway, account: of, state, lostAt, isForgiven } = request;
+      if (gateway !== by || of !== account || state !== 'running' || isForgiven) continue;
       if (lostAt > (began?.at ?? 0)) continue;
       server
         .insideFor(by.name)

@@ -82,10 +82,6 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
       holdMode: random.pick(['clamp', 'strict', 'adaptive']),
       isReliable,
       hasOutbox: random.chance(0.7),
-      outboxOnError: random.pick(['refuse', 'memory']),
-      offlineAllowance: random.chance(0.2)
-        ? { perKey: 2_000_000n, perProcess: 5_000_000n, forMs: 60_000 }
-        : undefined,
       durableAfterMs: random.chance(0.5) ? Math.floor(random.skewed(1, 1500)) : undefined,
       tellsIdentity: random.chance(0.7),
       idleMs: 20_000,

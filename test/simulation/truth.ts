@@ -62,8 +62,6 @@ export class RequestTruth {
   isSucceeded = false;
   /** When the command was sent that its lease was taken or renewed by last. */
   renewedAt = -Infinity;
-  /** It took of the offline allowance. */
-  isOffline = false;
   /** Its provider has received it. */
   isSent = false;
   answerBegan = false;

@@ -84,8 +84,8 @@ export interface RequestRow {
   amount: NanoDollars;
   checkpoint: NanoDollars;
   due: number;
-  /** Undefined in rows that an earlier release wrote last, which counted nothing. */
-  model: string | undefined;
+  /** Empty where no command said it. */
+  model: string;
   /** Position of the line that it ended with, or expired with; of a charge in parts, of the first. */
   line: bigint | undefined;
   ending: Ending | undefined;

@@ -203,7 +203,6 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
 
 /** Whether a part of what a request costs was posted, and the rest was not written off. */
 function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cost: NanoDollars): boolean {
-  // Of a row of an earlier release it isn't known by which line it was posted: never in part.
   return amount < cost && line !== undefined && account.line(line)?.writtenOff === undefined;
 }
 
@@ -246,7 +245,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
 
   known.ending = ending;
   known.provider = provider;
-  const ended = { model: model ?? known.model ?? '', ending };
+  const ended = { model: model ?? known.model, ending };
   const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0, ...ended }, now);
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
   expireLots(account, now);
@@ -281,7 +280,7 @@ export function reap(account: AccountRows, budget: number, now: number): number 
     const request = account.firstDue(now);
     if (!request) return count;
     if (request.state === 'held') {
-      const { checkpoint: amount, tokens, model = '' } = request;
+      const { checkpoint: amount, tokens, model } = request;
       const expired = { state: 'expired', amount, tokens, model, ending: undefined } as const;
       const { hold, moved } = end(account, request, expired, now);
       writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
@@ -311,7 +310,7 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
     tokens: 0,
     idempotencyKey: undefined,
     due: now,
-    model: undefined,
+    model: command.model,
     line: undefined,
     ending: undefined,
     provider: undefined,
@@ -395,8 +394,9 @@ function end(
     countTokens(key, tokens - request.tokens, now);
     account.saveKey(key);
   }
-  const isCounted = request.state === 'expired' && request.model !== undefined;
-  if (isCounted) uncountExpiry(account, request, request.model ?? '', already);
+  // One that nobody admitted has no line yet, and nothing of it was counted.
+  const isCounted = request.state === 'expired' && request.line !== undefined;
+  if (isCounted) uncountExpiry(account, request, already);
   countEnd(account, request, ended, isCounted ? charged : moved);
   request.state = state;
   request.amount = charged;

@@ -50,8 +50,7 @@ export function countEnd(
 /** Takes back what the expiry of a request has counted, now that it is known how it ended. */
 export function uncountExpiry(
   account: AccountRows,
-  { id, key }: Pick<RequestRow, 'id' | 'key'>,
-  model: string,
+  { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
   charged: NanoDollars,
 ): void {
   const nothing = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, cost: 0n };
@@ -62,7 +61,7 @@ export function uncountExpiry(
 /** Adds to what a request was charged that was counted before. */
 export function countMore(
   account: AccountRows,
-  { id, key, model = '' }: Pick<RequestRow, 'id' | 'key' | 'model'>,
+  { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
   charged: NanoDollars,
 ): void {
   account.count({ day: dayOf(requestTime(id)), key, model, ...NO_COUNTS, charged });

@@ -13,7 +13,6 @@ import {
 } from '../ledger.ts';
 import type { Heard, Listener } from './listener.ts';
 import { formatUsd } from '../money.ts';
-import type { OfflineAllowance } from './offline-allowance.ts';
 import type { Outbox } from './outbox.ts';
 import type { Intent } from './outbox-lines.ts';
 import type { Redo } from './redo.ts';
@@ -30,7 +29,6 @@ export interface PostingsOptions {
   readonly unpaid: UnpaidCharges;
   readonly deliveries: Deliveries;
   readonly outbox: Outbox | undefined;
-  readonly allowance: OfflineAllowance | undefined;
   readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
   readonly now: () => number;
@@ -48,7 +46,6 @@ export class Postings {
   readonly #unpaid: UnpaidCharges;
   readonly #deliveries: Deliveries;
   readonly #outbox: Outbox | undefined;
-  readonly #allowance: OfflineAllowance | undefined;
   readonly #clock: StoreClock;
   readonly #tell: (event: LedgerEvent) => void;
   readonly #now: () => number;
@@ -65,7 +62,6 @@ export class Postings {
     this.#unpaid = options.unpaid;
     this.#deliveries = options.deliveries;
     this.#outbox = options.outbox;
-    this.#allowance = options.allowance;
     this.#clock = options.clock;
     this.#tell = options.tell;
     this.#now = options.now;
@@ -129,8 +125,7 @@ export class Postings {
       const wasSent = isRepeated;
       isRepeated = true;
       const inParts = this.#remembers && this.#redo.mayLackCredits(account);
-      // Of one that the allowance has admitted the store knows nothing.
-      const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers && !this.#allowance);
+      const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers);
       const asked = await this.#redo.ask(
         account,
         (sent) => this.#store.settle({ ...command, wasAdmitted, inParts, witnesses: sent }),
@@ -142,7 +137,6 @@ export class Postings {
       return { ...asked, wasSent };
     });
     this.#window.release(account, requestId);
-    this.#allowance?.giveBack(requestId);
     if (reply.code !== 'ok' && reply.code !== 'duplicate') {
       this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
       return reply;
@@ -199,7 +193,6 @@ export class Postings {
     const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
     if (this.#remembers && released) this.#redo.record(account, { type: 'void', command });
     this.#outbox?.done(requestId);
-    this.#allowance?.giveBack(requestId);
     if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq, era);
     return reply;
   }

@@ -37,7 +37,6 @@ import type {
   UpdateKeyResult,
 } from '../keys.ts';
 import type { NanoDollars } from '../money.ts';
-import { OfflineAllowance, type OfflineAllowanceLimits } from './offline-allowance.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
 import { type Heard, Listener } from './listener.ts';
@@ -56,8 +55,7 @@ export interface ReliableStoreOptions {
   readonly store: LedgerStore;
   readonly tell: (event: LedgerEvent) => void;
   /** Where settlements are kept until they are posted; without it they are in memory alone. */
-  readonly outbox?: { readonly files: OutboxFiles; readonly onError: 'refuse' | 'memory' };
-  readonly offlineAllowance?: OfflineAllowanceLimits;
+  readonly outbox?: OutboxFiles;
   /** @default Date.now */
   readonly now?: () => number;
   /** Learns from every reply. */
@@ -73,16 +71,13 @@ const MOST_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
 const MOST_WAITING = 100_000;
 
-/** An admit that the store had taken was given back, perhaps. */
-class Undone extends StoreUnavailable {}
-
 /**
  * A store that may be away, and may go back in time, as one that does neither for long.
  *
  * `settle` and `void` resolve once they were answered, however long that takes: before they
  * are sent they are in the outbox, where there is one, and they reject only when this is closed.
  * What was acknowledged in the last minute is remembered, and applied again to an account that
- * lost it. While the store is away nothing is admitted, save what the offline allowance covers.
+ * lost it. While the store is away, or the outbox can't be written, nothing is admitted.
  */
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
@@ -93,14 +88,12 @@ export class ReliableStore implements LedgerStore {
   readonly #redo: Redo;
   readonly #unpaid: UnpaidCharges;
   readonly #outbox: Outbox | undefined;
-  readonly #refusesWithoutOutbox: boolean;
-  readonly #allowance: OfflineAllowance | undefined;
   readonly #postings: Postings;
   readonly #clock: StoreClock;
   #started = false;
   #closed: Promise<void> | undefined;
 
-  constructor({ store, tell, outbox, offlineAllowance, now = Date.now, clock }: ReliableStoreOptions) {
+  constructor({ store, tell, outbox, now = Date.now, clock }: ReliableStoreOptions) {
     this.#store = store;
     this.#clock = clock ?? new StoreClock(now);
     this.#health = new StoreHealth({
@@ -145,9 +138,7 @@ export class ReliableStore implements LedgerStore {
       tell,
       now: steadyNow,
     });
-    this.#outbox = outbox && new Outbox({ files: outbox.files, now, tell });
-    this.#refusesWithoutOutbox = outbox?.onError === 'refuse';
-    this.#allowance = offlineAllowance && new OfflineAllowance(offlineAllowance);
+    this.#outbox = outbox && new Outbox({ files: outbox, now, tell });
     this.#postings = new Postings({
       store,
       window: this.#window,
@@ -156,7 +147,6 @@ export class ReliableStore implements LedgerStore {
       unpaid: this.#unpaid,
       deliveries: this.#deliveries,
       outbox: this.#outbox,
-      allowance: this.#allowance,
       clock: this.#clock,
       tell,
       now: steadyNow,
@@ -180,38 +170,23 @@ export class ReliableStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     this.#start();
-    const failure = this.#refusesWithoutOutbox ? this.#outbox?.failure : undefined;
+    const failure = this.#outbox?.failure;
     if (failure) throw new StoreUnavailable('no', { cause: failure });
     if (this.#deliveries.waiting >= MOST_WAITING) {
       throw new StoreUnavailable('no', { cause: new Error('too many charges wait to be posted') });
     }
     const account = this.#window.watch(command.account);
     try {
-      const result = await this.#admit(account, command);
-      this.#allowance?.answered(command, result.code === 'ok' || result.code === 'exists');
-      return result;
+      return await this.#admit(account, command);
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      // Whether an idempotency key was used before can't be said here; and what was undone can't be charged any more.
-      const mayTake = !account.lost && !command.idempotencyKey && !(error instanceof Undone);
-      const taken = mayTake ? this.#allowance?.take(command, this.#health.awayMs) : undefined;
-      if (taken) return { code: 'ok', ...taken, now: this.#clock.now(), seq: account.seq };
-      if (error.applied === 'unknown') {
-        this.#postings.mayHold(command);
-      }
+      if (error instanceof StoreUnavailable && error.applied === 'unknown') this.#postings.mayHold(command);
       throw error;
     }
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
-    const { account: id, requestId, hold } = command;
+    const { account: id, requestId } = command;
     const account = this.#window.watch(id);
-    const taken = this.#allowance?.taken(requestId);
-    if (taken !== undefined) {
-      const code = hold <= taken ? 'ok' : 'no_funds';
-      const now = this.#clock.now();
-      return { code, hold: taken, available: 0n, now, seq: account.seq };
-    }
     const first = await this.#extend(account, command);
     const live = account.holds.get(requestId);
     if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
@@ -272,7 +247,6 @@ export class ReliableStore implements LedgerStore {
   }
 
   async revokeKey(id: string, key: string): Promise<boolean> {
-    this.#allowance?.forbid(id, key);
     const account = this.#window.watch(id);
     const { era } = account;
     const revoke = (): Promise<boolean> => this.#listener.hear(() => this.#store.revokeKey(id, key));
@@ -287,7 +261,6 @@ export class ReliableStore implements LedgerStore {
   }
 
   async freeze(id: string, frozen: boolean): Promise<boolean> {
-    if (frozen) this.#allowance?.forbid(id);
     const account = this.#window.watch(id);
     const known = await this.#listener.hear(() => this.#store.freeze(id, frozen));
     // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
@@ -442,13 +415,13 @@ export class ReliableStore implements LedgerStore {
     });
   }
 
-  async #undo({ account, requestId }: Admit): Promise<Undone> {
+  async #undo({ account, requestId }: Admit): Promise<StoreUnavailable> {
     try {
       await this.#listener.hear(() => this.#store.void({ account, requestId }));
-      return new Undone('no', { cause: new Error('the account went back in time') });
+      return new StoreUnavailable('no', { cause: new Error('the account went back in time') });
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      return new Undone('unknown', { cause: error });
+      return new StoreUnavailable('unknown', { cause: error });
     }
   }
 

@@ -29,11 +29,6 @@ export class StoreHealth {
     return this.#failing;
   }
 
-  /** How long the store has been away, in ms; 0 while it answers. */
-  get awayMs(): number {
-    return this.#awaySince === undefined ? 0 : Math.max(0, this.#options.now() - this.#awaySince);
-  }
-
   failed(error: StoreUnavailable): void {
     const { now, tell } = this.#options;
     clearTimeout(this.#timer);

@@ -10,33 +10,9 @@ import type { AccountState, JournalLine, Lot, UsageRow } from '../ledger.ts';
 import type { FoundKey } from '../keys.ts';
 import { foundKey, keyState } from '../books/keys.ts';
 import { compareLots } from '../books/lots.ts';
-import { integer, text } from './sqlite-columns.ts';
-import {
-  BOOKS,
-  booksOf,
-  booksValues,
-  KEY,
-  KEY_STATE,
-  KEY_TERMS,
-  keyOf,
-  keyStateValues,
-  keyTermsValues,
-  keyValues,
-  LINE,
-  lineOf,
-  lineValues,
-  LOT,
-  lotOf,
-  lotValues,
-  REQUEST,
-  requestOf,
-  requestValues,
-  USAGE_COUNTS,
-  USAGE_KEY,
-  usageRowOf,
-  usageValues,
-} from './sqlite-rows.ts';
-import type { Row, Sql } from './sqlite-schema.ts';
+import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
+import { BOOKS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
+import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
 
 /**
  * The rows of one account as tables, for the length of one transaction.
@@ -49,6 +25,8 @@ export class SqliteAccount implements AccountRows {
   readonly books: Books;
   readonly #sql: Sql;
   readonly #row: Row;
+  /** As they are written. */
+  readonly #booksBefore: readonly SqlValue[];
   readonly #id: bigint;
   readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
   readonly #changedKeys = new Set<string>();
@@ -73,17 +51,18 @@ export class SqliteAccount implements AccountRows {
     this.#sql = sql;
     this.#row = row;
     this.#id = integer(row, 'id');
-    this.books = booksOf(row);
+    this.books = BOOKS.read(row);
+    this.#booksBefore = valuesOf(BOOKS, this.books);
   }
 
   request(id: string): RequestRow | undefined {
     const row = this.#sql(REQUEST_BY_ID).get(this.#id, id);
-    return row && requestOf(row);
+    return row && REQUEST.read(row);
   }
 
   requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
     const row = this.#sql(REQUEST_BY_IDEMPOTENCY_KEY).get(this.#id, apiKey, key);
-    return row && requestOf(row);
+    return row && REQUEST.read(row);
   }
 
   freeIdempotencyKey(row: RequestRow): void {
@@ -92,11 +71,11 @@ export class SqliteAccount implements AccountRows {
 
   firstDue(now: number): RequestRow | undefined {
     const row = this.#sql(FIRST_DUE).get(this.#id, now);
-    return row && requestOf(row);
+    return row && REQUEST.read(row);
   }
 
   saveRequest(row: RequestRow): void {
-    this.#sql(SAVE_REQUEST).run(this.#id, ...requestValues(row));
+    this.#sql(SAVE_REQUEST).run(this.#id, ...valuesOf(REQUEST, row));
   }
 
   forgetRequest(row: RequestRow): void {
@@ -108,7 +87,7 @@ export class SqliteAccount implements AccountRows {
     if (known) return known.row;
     const columns = this.#sql(KEY_BY_ID).get(this.#id, id);
     if (!columns) return undefined;
-    const row = keyOf(columns);
+    const row = KEY.read(columns);
     this.#keys.set(id, { row, stored: true });
     return row;
   }
@@ -124,7 +103,7 @@ export class SqliteAccount implements AccountRows {
   }
 
   openLots(): readonly LotRow[] {
-    this.#lots ??= this.#sql(LOTS).all(this.#id).map(lotOf).toSorted(compareLots);
+    this.#lots ??= this.#sql(LOTS).all(this.#id).map(LOT.read).toSorted(compareLots);
     return this.#lots;
   }
 
@@ -145,15 +124,15 @@ export class SqliteAccount implements AccountRows {
   }
 
   append(line: JournalLine): void {
-    this.#sql(INSERT_LINE).run(this.#id, ...lineValues(line));
+    this.#sql(INSERT_LINE).run(this.#id, ...valuesOf(LINE, line));
   }
 
   count(usage: UsageRow): void {
-    this.#sql(COUNT_USAGE).run(this.#id, ...usageValues(usage));
+    this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
   }
 
   usage(fromDay: string, toDay: string): UsageRow[] {
-    return this.#sql(USAGE).all(this.#id, fromDay, toDay).map(usageRowOf);
+    return this.#sql(USAGE_ROWS).all(this.#id, fromDay, toDay).map(USAGE.read);
   }
 
   foldUsage(beforeDay: string): void {
@@ -167,24 +146,24 @@ export class SqliteAccount implements AccountRows {
     for (const id of this.#changedKeys) {
       const known = this.#keys.get(id);
       if (known?.stored) {
-        this.#sql(UPDATE_KEY).run(...keyStateValues(known.row), this.#id, id);
+        this.#sql(UPDATE_KEY).run(...valuesOf(KEY_STATE, known.row), this.#id, id);
         if (this.#changedTerms.has(id)) {
-          this.#sql(UPDATE_KEY_TERMS).run(...keyTermsValues(known.row), this.#id, id);
+          this.#sql(UPDATE_KEY_TERMS).run(...valuesOf(KEY_TERMS, known.row), this.#id, id);
         }
-      } else if (known) this.#sql(INSERT_KEY).run(this.#id, ...keyValues(known.row));
+      } else if (known) this.#sql(INSERT_KEY).run(this.#id, ...valuesOf(KEY, known.row));
     }
     for (const lot of this.#changedLots) {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
-      else this.#sql(SAVE_LOT).run(this.#id, ...lotValues(lot));
+      else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
     }
-    const before = booksValues(booksOf(this.#row));
-    const after = booksValues(this.books);
-    if (after.some((value, n) => value !== before[n])) this.#sql(UPDATE_BOOKS).run(...after, this.#id);
+    const after = valuesOf(BOOKS, this.books);
+    if (after.some((value, n) => value !== this.#booksBefore[n]))
+      this.#sql(UPDATE_BOOKS).run(...after, this.#id);
   }
 
   /** Its keys, as saved. */
   keys(): KeyRow[] {
-    return this.#sql(KEYS).all(this.#id).map(keyOf);
+    return this.#sql(KEYS).all(this.#id).map(KEY.read);
   }
 
   line(seq: bigint): JournalLine | undefined {
@@ -193,7 +172,7 @@ export class SqliteAccount implements AccountRows {
   }
 
   lines(afterSeq: bigint, limit: number): JournalLine[] {
-    return this.#sql(LINES).all(this.#id, afterSeq, limit).map(lineOf);
+    return this.#sql(LINES).all(this.#id, afterSeq, limit).map(LINE.read);
   }
 
   /** Folds the oldest lines, at most `most` of them and none after `seq`; says whether more are left of those. */
@@ -221,7 +200,7 @@ export class SqliteAccount implements AccountRows {
       ...books,
       requests: this.#sql(REQUESTS)
         .all(this.#id)
-        .map((row) => requestRecord(requestOf(row))),
+        .map((row) => requestRecord(REQUEST.read(row))),
       lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
       trimmed: {
@@ -253,7 +232,7 @@ export function overdueAccounts(sql: Sql, after: string, now: number): string[] 
 
 export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefined {
   const row = sql(KEY_BY_HASH).get(hash, hash);
-  return row && foundKey(text(row, 'account_name'), keyOf(row), hash, now);
+  return row && foundKey(text(row, 'account_name'), KEY.read(row), hash, now);
 }
 
 /** Whether a secret has the hash, or had it last. */
@@ -273,7 +252,7 @@ const ACCOUNT = 'SELECT * FROM accounts WHERE name = ?';
 const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
 const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
 
-const REQUESTS = `SELECT ${REQUEST.join(', ')} FROM requests WHERE account = ?`;
+const REQUESTS = `SELECT ${REQUEST.names.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
 const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
 const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
@@ -284,23 +263,23 @@ const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET s
 const FREE_IDEMPOTENCY_KEY = `UPDATE requests SET idempotency_key = NULL, body_hash = NULL WHERE account = ? AND id = ?`;
 const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
 
-const KEYS = `SELECT ${KEY.join(', ')} FROM keys WHERE account = ?`;
+const KEYS = `SELECT ${KEY.names.join(', ')} FROM keys WHERE account = ?`;
 const KEY_BY_ID = `${KEYS} AND id = ?`;
 const KEY_BY_HASH = `
-  SELECT accounts.name AS account_name, ${KEY.map((column) => `keys.${column}`).join(', ')}
+  SELECT accounts.name AS account_name, ${KEY.names.map((column) => `keys.${column}`).join(', ')}
   FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ? OR previous_hash = ?`;
 const INSERT_KEY = insert('keys', KEY);
 const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
 const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
 
-const LOTS = `SELECT ${LOT.join(', ')} FROM lots WHERE account = ?`;
+const LOTS = `SELECT ${LOT.names.join(', ')} FROM lots WHERE account = ?`;
 const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;
 const DELETE_LOT = 'DELETE FROM lots WHERE account = ? AND id = ?';
 
 const FINGERPRINT = 'SELECT fingerprint FROM fingerprints WHERE account = ? AND id = ?';
-const INSERT_FINGERPRINT = insert('fingerprints', ['id', 'fingerprint']);
+const INSERT_FINGERPRINT = insert('fingerprints', { names: ['id', 'fingerprint'] });
 
-const LINES = `SELECT ${LINE.join(', ')} FROM journal WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?`;
+const LINES = `SELECT ${LINE.names.join(', ')} FROM journal WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?`;
 const INSERT_LINE = insert('journal', LINE);
 const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
 const FOLDED_LINES = `
@@ -317,9 +296,9 @@ const ADD_TRIMMED = `
     trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
   WHERE id = ?`;
 
-const SUMS = USAGE_COUNTS.map((column) => `${column} = ${column} + excluded.${column}`);
-const COUNT_USAGE = `${insert('usage', [...USAGE_KEY, ...USAGE_COUNTS])} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
-const USAGE = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
+const SUMS = USAGE_COUNTS.names.map((column) => `${column} = ${column} + excluded.${column}`);
+const COUNT_USAGE = `${insert('usage', USAGE)} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
+const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
 const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
 const ADD_FOLDED_USAGE = `
   UPDATE accounts SET usage_folded = usage_folded
@@ -327,12 +306,12 @@ const ADD_FOLDED_USAGE = `
   WHERE id = ?`;
 const DELETE_USAGE = 'DELETE FROM usage WHERE account = ? AND day < ?';
 
-function insert(table: string, columns: readonly string[]): string {
-  return `INSERT INTO ${table} (account, ${columns.join(', ')}) VALUES (?${', ?'.repeat(columns.length)})`;
+function insert(table: string, { names }: Pick<Columns<never>, 'names'>): string {
+  return `INSERT INTO ${table} (account, ${names.join(', ')}) VALUES (?${', ?'.repeat(names.length)})`;
 }
 
-function update(table: string, columns: readonly string[]): string {
-  return `UPDATE ${table} SET ${columns.map((column) => `${column} = ?`).join(', ')}`;
+function update(table: string, { names }: Pick<Columns<never>, 'names'>): string {
+  return `UPDATE ${table} SET ${names.map((name) => `${name} = ?`).join(', ')}`;
 }
 
 function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {

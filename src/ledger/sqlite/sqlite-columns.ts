@@ -1,4 +1,4 @@
-import type { Row } from './sqlite-schema.ts';
+import type { Row, SqlValue } from './sqlite-schema.ts';
 
 /**
  * Reads columns, and believes none: a file may have been damaged, or written by others.
@@ -21,16 +21,110 @@ export function text(row: Row, column: string): string {
   return typeof value === 'string' ? value : wrong(column, 'text');
 }
 
-export function oneOf<T extends string>(row: Row, column: string, values: readonly T[]): T {
-  const value = row[column];
-  return values.find((each) => each === value) ?? wrong(column, `one of ${values.join(', ')}`);
-}
-
-/** What `read` reads, or undefined where the column is unset. */
-export function unless<T>(row: Row, column: string, read: (row: Row, column: string) => T): T | undefined {
-  return row[column] === null ? undefined : read(row, column);
-}
-
 function wrong(column: string, wanted: string): never {
   throw new Error(`The ledger file is damaged: ${column} is not ${wanted}`);
+}
+
+/** How a value is kept: the names of its columns, what is written to each of them, and the value again. */
+export interface Columns<T> {
+  readonly names: readonly string[];
+  /** Adds as many values as there are names, in their order. */
+  readonly write: (value: T, to: SqlValue[]) => void;
+  readonly read: (row: Row) => T;
+}
+
+/** The columns of each member of an object. */
+export type Members<T> = { readonly [name in keyof T]-?: Columns<T[name]> };
+
+/** What is written of a value. */
+export function valuesOf<T>(columns: Columns<T>, value: T): SqlValue[] {
+  const values: SqlValue[] = [];
+  columns.write(value, values);
+  return values;
+}
+
+export function integerIn(name: string): Columns<bigint> {
+  return column(name, integer, (value) => value);
+}
+
+export function numberIn(name: string): Columns<number> {
+  return column(name, number, (value) => value);
+}
+
+export function textIn(name: string): Columns<string> {
+  return column(name, text, (value) => value);
+}
+
+export function flagIn(name: string): Columns<boolean> {
+  return column(
+    name,
+    (row) => integer(row, name) !== 0n,
+    (value) => (value ? 1n : 0n),
+  );
+}
+
+export function wordIn<T extends string>(name: string, words: readonly T[]): Columns<T> {
+  return column(
+    name,
+    (row) => words.find((each) => each === row[name]) ?? wrong(name, `one of ${words.join(', ')}`),
+    (value) => value,
+  );
+}
+
+/** A time that may be never: Infinity. */
+export function endIn(name: string): Columns<number> {
+  return column(
+    name,
+    (row) => (row[name] === null ? Infinity : number(row, name)),
+    (value) => (value === Infinity ? null : value),
+  );
+}
+
+/** What may be undefined: then all of its columns are unset. */
+export function optional<T>(
+  columns: Columns<T>,
+  sign: string = columns.names[0] ?? '',
+): Columns<T | undefined> {
+  const { names } = columns;
+  return {
+    names,
+    write: (value, to) => {
+      if (value === undefined) to.push(...names.map(() => null));
+      else columns.write(value, to);
+    },
+    read: (row) => (row[sign] === null ? undefined : columns.read(row)),
+  };
+}
+
+/** An object by its members; what is undefined isn't there. */
+export function columnsOf<T extends object>(members: Members<T>): Columns<T> {
+  const names: string[] = [];
+  for (const name in members) names.push(...members[name].names);
+  return {
+    names,
+    write: (value, to) => {
+      for (const name in members) members[name].write(value[name], to);
+    },
+    read: (row) => {
+      const value: Partial<T> = {};
+      for (const name in members) {
+        const member = members[name].read(row);
+        if (member !== undefined) value[name] = member;
+      }
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each member that isn't optional was read
+      return value as T;
+    },
+  };
+}
+
+function column<T>(
+  name: string,
+  read: (row: Row, column: string) => T,
+  written: (value: T) => SqlValue,
+): Columns<T> {
+  return {
+    names: [name],
+    write: (value, to) => void to.push(written(value)),
+    read: (row) => read(row, name),
+  };
 }

@@ -7,7 +7,6 @@ import { SqliteQueue } from './sqlite-queue.ts';
 import {
   APPLICATION_ID,
   type Database,
-  MIGRATIONS,
   SCHEMA,
   SCHEMA_VERSION,
   type Sql,
@@ -72,7 +71,7 @@ function openFile(path: string, open: (path: string) => Database): SqliteFile {
       throw new Error(`${path} can't have a write-ahead log: its disk must be a local one`);
     }
     database.exec('PRAGMA synchronous = NORMAL');
-    if (version !== SCHEMA_VERSION) bringUp({ database, sql }, path);
+    if (version === 0n) makeTables({ database, sql }, path);
     const line = new SqliteLine(path, open);
     return { path, database, sql, line, queue: new SqliteQueue({ database, sql }, line), users: 0 };
   } catch (error) {
@@ -87,28 +86,26 @@ function settledSize(path: string): number {
   return log?.size ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
 }
 
-/** Makes the tables of a file that has none, or has those of an earlier version. */
-function bringUp(handle: SqliteHandle, path: string): void {
+/** Makes the tables of a file that has none. */
+function makeTables(handle: SqliteHandle, path: string): void {
   transact(handle, 'durable', (sql) => {
     // Another process may have come first.
-    const version = versionOf(sql, path);
-    const missing = version === 0n ? [SCHEMA] : MIGRATIONS.slice(Number(version) - 1);
-    for (const statements of missing) handle.database.exec(statements);
+    if (versionOf(sql, path) === 0n) handle.database.exec(SCHEMA);
   });
 }
 
 /**
  * Of which version the ledger in a file is; 0 where there is nothing in it yet.
  *
- * @throws when there is something that isn't a ledger, or one of a later version
+ * @throws when there is something that isn't a ledger, or one of another version
  */
 function versionOf(sql: Sql, path: string): bigint {
   const application = integer(sql('PRAGMA application_id').get() ?? {}, 'application_id');
   const version = integer(sql('PRAGMA user_version').get() ?? {}, 'user_version');
   if (application === APPLICATION_ID) {
-    if (version > 0n && version <= SCHEMA_VERSION) return version;
+    if (version === SCHEMA_VERSION) return version;
     throw new Error(
-      `${path} is a ledger of version ${version}, and this release only knows those up to ${SCHEMA_VERSION}`,
+      `${path} is a ledger of version ${version}, and this release only knows version ${SCHEMA_VERSION}`,
     );
   }
   const tables = integer(sql('SELECT count(*) AS count FROM sqlite_schema').get() ?? {}, 'count');
@@ -161,4 +158,4 @@ function sharedFiles(): Map<string, SqliteFile> {
 }
 
 /** Ends with numbers, of which one changes with `SqliteFile` and one is the schema's: releases that differ share nothing. */
-const SHARED = Symbol.for(`chat-completions-router.sqlite.5.${SCHEMA_VERSION}`);
+const SHARED = Symbol.for(`chat-completions-router.sqlite.1.${SCHEMA_VERSION}`);

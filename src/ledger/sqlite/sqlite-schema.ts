@@ -18,8 +18,8 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Prepares a statement, or finds it prepared: once for each handle. */
 export type Sql = (text: string) => Statement;
 
-/** `user_version` of the files that this code writes. */
-export const SCHEMA_VERSION = 7n;
+/** `user_version` of the files that this code writes; raised when the tables change. */
+export const SCHEMA_VERSION = 1n;
 
 /** `application_id` that tells our files from others: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
@@ -44,14 +44,14 @@ CREATE TABLE accounts (
   frozen             INTEGER NOT NULL DEFAULT 0,
   seq                INTEGER NOT NULL DEFAULT 0,
   low_water          INTEGER NOT NULL DEFAULT 0,
+  free_low_water     INTEGER NOT NULL DEFAULT 0,
   next_expiry        INTEGER,
   trimmed_seq        INTEGER NOT NULL DEFAULT 0,
   trimmed_granted    INTEGER NOT NULL DEFAULT 0,
   trimmed_spent      INTEGER NOT NULL DEFAULT 0,
   trimmed_expired    INTEGER NOT NULL DEFAULT 0,
   trimmed_written_off INTEGER NOT NULL DEFAULT 0,
-  usage_folded       INTEGER NOT NULL DEFAULT 0,
-  free_low_water     INTEGER NOT NULL DEFAULT 0
+  usage_folded       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE requests (
@@ -66,7 +66,7 @@ CREATE TABLE requests (
   tokens             INTEGER NOT NULL,
   idempotency_key    TEXT,
   body_hash          TEXT,
-  model              TEXT,
+  model              TEXT    NOT NULL,
   line               INTEGER,
   ending             TEXT,
   provider           TEXT,
@@ -81,6 +81,8 @@ CREATE TABLE keys (
   account            INTEGER NOT NULL,
   id                 TEXT    NOT NULL,
   hash               TEXT    UNIQUE,
+  previous_hash      TEXT,
+  previous_until     INTEGER,
   name               TEXT    NOT NULL,
   created_at         INTEGER NOT NULL,
   budget_amount      INTEGER,
@@ -88,7 +90,10 @@ CREATE TABLE keys (
   requests_per_minute INTEGER,
   tokens_per_minute  INTEGER,
   concurrent_requests INTEGER,
+  expires_at         INTEGER,
+  policy             TEXT,
   revoked_at         INTEGER,
+  version            INTEGER NOT NULL,
   held               INTEGER NOT NULL,
   running            INTEGER NOT NULL,
   spent              INTEGER NOT NULL,
@@ -97,11 +102,6 @@ CREATE TABLE keys (
   request_level_at   INTEGER NOT NULL,
   token_level        INTEGER NOT NULL,
   token_level_at     INTEGER NOT NULL,
-  version            INTEGER NOT NULL DEFAULT 1,
-  expires_at         INTEGER,
-  policy             TEXT,
-  previous_hash      TEXT,
-  previous_until     INTEGER,
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
@@ -139,8 +139,10 @@ CREATE TABLE journal (
   model              TEXT,
   prompt_tokens      INTEGER,
   cached_tokens      INTEGER,
+  cache_write_tokens INTEGER,
   completion_tokens  INTEGER,
   reasoning_tokens   INTEGER,
+  web_searches       INTEGER,
   source             TEXT,
   cost               INTEGER,
   price              TEXT,
@@ -152,8 +154,6 @@ CREATE TABLE journal (
   duration_ms        INTEGER,
   finish_reason      TEXT,
   streamed           INTEGER,
-  cache_write_tokens INTEGER,
-  web_searches       INTEGER,
   own_key            INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
@@ -186,73 +186,3 @@ CREATE TABLE last_look (
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
-
-/** What makes a file of version 1 one of version 2, and so on. */
-export const MIGRATIONS: readonly string[] = [
-  `
-ALTER TABLE requests ADD COLUMN idempotency_key TEXT;
-ALTER TABLE requests ADD COLUMN body_hash TEXT;
-CREATE INDEX requests_idempotency ON requests (account, api_key, idempotency_key)
-  WHERE idempotency_key IS NOT NULL;
-PRAGMA user_version = 2;
-`,
-  `
-ALTER TABLE keys ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE keys ADD COLUMN expires_at INTEGER;
-ALTER TABLE keys ADD COLUMN policy TEXT;
-ALTER TABLE keys ADD COLUMN previous_hash TEXT;
-ALTER TABLE keys ADD COLUMN previous_until INTEGER;
-CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
-PRAGMA user_version = 3;
-`,
-  `
-ALTER TABLE accounts ADD COLUMN usage_folded INTEGER NOT NULL DEFAULT 0;
-UPDATE accounts SET usage_folded = spent;
-ALTER TABLE requests ADD COLUMN model TEXT;
-ALTER TABLE requests ADD COLUMN line INTEGER;
-ALTER TABLE requests ADD COLUMN ending TEXT;
-ALTER TABLE requests ADD COLUMN provider TEXT;
-ALTER TABLE journal ADD COLUMN provider TEXT;
-ALTER TABLE journal ADD COLUMN upstream_model TEXT;
-ALTER TABLE journal ADD COLUMN first_byte_ms INTEGER;
-ALTER TABLE journal ADD COLUMN duration_ms INTEGER;
-ALTER TABLE journal ADD COLUMN finish_reason TEXT;
-ALTER TABLE journal ADD COLUMN streamed INTEGER;
-CREATE TABLE usage (
-  account            INTEGER NOT NULL,
-  day                TEXT    NOT NULL,
-  api_key            TEXT    NOT NULL,
-  model              TEXT    NOT NULL,
-  requests           INTEGER NOT NULL,
-  errors             INTEGER NOT NULL,
-  aborted            INTEGER NOT NULL,
-  prompt_tokens      INTEGER NOT NULL,
-  cached_tokens      INTEGER NOT NULL,
-  completion_tokens  INTEGER NOT NULL,
-  reasoning_tokens   INTEGER NOT NULL,
-  charged            INTEGER NOT NULL,
-  cost               INTEGER NOT NULL,
-  PRIMARY KEY (account, day, api_key, model)
-) STRICT, WITHOUT ROWID;
-PRAGMA user_version = 4;
-`,
-  `
-ALTER TABLE journal ADD COLUMN cache_write_tokens INTEGER;
-ALTER TABLE journal ADD COLUMN web_searches INTEGER;
-ALTER TABLE journal ADD COLUMN own_key INTEGER;
-PRAGMA user_version = 5;
-`,
-  `
-CREATE INDEX requests_held ON requests (account) WHERE state = 'held';
-CREATE TABLE last_look (
-  id                 INTEGER PRIMARY KEY CHECK (id = 1),
-  wall               INTEGER NOT NULL,
-  steady             INTEGER NOT NULL
-) STRICT;
-PRAGMA user_version = 6;
-`,
-  `
-ALTER TABLE accounts ADD COLUMN free_low_water INTEGER NOT NULL DEFAULT 0;
-PRAGMA user_version = 7;
-`,
-];

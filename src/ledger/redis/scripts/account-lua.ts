@@ -14,7 +14,8 @@ export const SENTINEL = ' ';
 
 /** Documents the keys once, for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the books: av h g s x wo fl st q lw fw nx, and jq jg js jx jw of the lines trimmed away; ver
+-- KEYS[1] a  hash   the books: av h g s x wo fl st q lw fw nx, and jq jg js jx jw of the lines trimmed away; ver, the
+--                   version of this layout
 -- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, hashes of idempotency key and body
 --                   if it has one, =model and line; of a voided one also ending and provider. And
 --                   key:hash of idempotency key -> the last request admitted with it
@@ -27,7 +28,7 @@ const COLLECTIONS = /* lua */ `
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
 -- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
 --                   and reasoning tokens, charged, cost; the sentinel -> what is charged in no such row
--- Every collection has a sentinel, a space, from birth; in accounts of ver 1 usage has none yet.
+-- Every collection has a sentinel, a space, from birth.
 local BOOKS = KEYS[1]
 local REQUESTS = KEYS[2]
 local DUE = KEYS[3]
@@ -91,6 +92,8 @@ end
 const BOOKS = /* lua */ `
 local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw'}
 local NEVER = 9007199254740992
+-- Raised when the layout changes.
+local VERSION = '1'
 
 -- Before is what they were, in the order of the fields, and then the state.
 local books, before
@@ -103,12 +106,13 @@ local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
 local function load_books()
   local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'st', 'ver')
   if not values[1] then return nil end
+  if values[13] ~= VERSION then
+    error('the account is of version ' .. tostring(values[13]) .. ', and this release only knows version ' .. VERSION)
+  end
   -- Made with all of its fields, the table need not grow as they are set.
-  books = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '',
-    st = values[12], ver = values[13]}
+  books = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', st = values[12]}
   for i = 1, #FIELDS do
-    -- No account has the last from birth.
-    local n = tonumber(values[i] or '0')
+    local n = tonumber(values[i])
     if n < WIDE or FIELDS[i] == 'nx' then values[i] = n end
     books[FIELDS[i]] = values[i]
   end
@@ -119,8 +123,8 @@ end
 -- Makes the account. One that lost its books, but not all else, is not begun anew.
 local function birth()
   if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its books') end
-  redis.call('HSET', BOOKS, 'ver', '2', 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
-    'q', '0', 'lw', '0', 'nx', '9007199254740992', 'st', 'open',
+  redis.call('HSET', BOOKS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
+    'q', '0', 'lw', '0', 'fw', '0', 'nx', '9007199254740992', 'st', 'open',
     'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')
   redis.call('HSET', REQUESTS, SENTINEL, '')
   redis.call('ZADD', DUE, '+inf', SENTINEL)
@@ -162,11 +166,6 @@ end
 local function reply(now, code, ...)
   if not books then return {code, text(now), '0', '0'} end
   if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
-  -- An account that an earlier release has made: what it spent until now was not counted.
-  if books.ver == '1' then
-    redis.call('HSET', USAGE, SENTINEL, text(before[4]))
-    redis.call('HSET', BOOKS, 'ver', '2')
-  end
   save_books()
   if #saves.forgotten > 0 then
     redis.call('HDEL', REQUESTS, unpack(saves.forgotten))

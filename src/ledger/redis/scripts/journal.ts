@@ -84,16 +84,15 @@ type Details = [
   cost: string | null,
   price: string,
   ending: Ending,
-  // Not in lines of earlier releases:
-  provider?: string | null,
-  upstreamModel?: string | null,
-  firstByteMs?: number | null,
-  durationMs?: number | null,
-  finishReason?: string | null,
-  streamed?: 0 | 1 | null,
-  cacheWriteTokens?: number | null,
-  webSearches?: number | null,
-  ownKey?: 0 | 1 | null,
+  provider: string | null,
+  upstreamModel: string | null,
+  firstByteMs: number | null,
+  durationMs: number | null,
+  finishReason: string | null,
+  streamed: 0 | 1 | null,
+  cacheWriteTokens: number | null,
+  webSearches: number | null,
+  ownKey: 0 | 1 | null,
 ];
 
 function parseDetails(
@@ -105,10 +104,10 @@ function parseDetails(
     return { reason };
   }
   const details: Details = JSON.parse(rest);
-  const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending] =
+  const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ...last] =
     details;
-  const [, , , , , , , , , provider, upstreamModel, firstByteMs, durationMs, finishReason, ...last] = details;
-  const [streamed, cacheWriteTokens, webSearches, ownKey] = last;
+  const [ending, provider, upstreamModel, firstByteMs, durationMs, finishReason, ...flags] = last;
+  const [streamed, cacheWriteTokens, webSearches, ownKey] = flags;
   return {
     model,
     usage: {
@@ -120,15 +119,15 @@ function parseDetails(
       ...(cost !== null && { cost: BigInt(cost) }),
       price,
       ending,
-      ...(provider != null && { provider }),
-      ...(upstreamModel != null && { upstreamModel }),
-      ...(firstByteMs != null && { firstByteMs }),
-      ...(durationMs != null && { durationMs }),
-      ...(finishReason != null && { finishReason }),
-      ...(streamed != null && { streamed: streamed === 1 }),
-      ...(cacheWriteTokens != null && { cacheWriteTokens }),
-      ...(webSearches != null && { webSearches }),
-      ...(ownKey != null && { ownKey: ownKey === 1 }),
+      ...(provider !== null && { provider }),
+      ...(upstreamModel !== null && { upstreamModel }),
+      ...(firstByteMs !== null && { firstByteMs }),
+      ...(durationMs !== null && { durationMs }),
+      ...(finishReason !== null && { finishReason }),
+      ...(streamed !== null && { streamed: streamed === 1 }),
+      ...(cacheWriteTokens !== null && { cacheWriteTokens }),
+      ...(webSearches !== null && { webSearches }),
+      ...(ownKey !== null && { ownKey: ownKey === 1 }),
     },
   };
 }

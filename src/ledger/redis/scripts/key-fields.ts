@@ -71,7 +71,7 @@ export function keyState(account: string, fields: ReadonlyMap<string, string>, k
   };
 }
 
-/** What a key has of later releases; one that never changed, or was written before, has nothing of it. */
+/** One that never changed and doesn't expire has nothing of it. */
 function marksOf(fields: ReadonlyMap<string, string>, key: string): Marks {
   const [version = '1', expires = NONE, previous = NONE, until = NONE] =
     fields.get(`${key}:v`)?.split(' ') ?? [];

@@ -4,8 +4,8 @@ import { ENDINGS } from '../../usage.ts';
 /** What the row of a request says, as the scripts keep it. */
 export function requestRecord(id: string, row: string): RequestRecord {
   const [state = '', amount = '', checkpoint = '', due, , , apiKey = '', ...rest] = row.split(' ');
-  const [key, body] = rest[0]?.startsWith('=') === false ? rest.splice(0, 2) : [];
-  const [model = '=', line = NONE, ending = NONE, provider = NONE] = rest;
+  const [key, body] = rest[0]?.startsWith('=') ? [] : rest.splice(0, 2);
+  const [model = '', line = '', ending = NONE, provider = NONE] = rest;
   return {
     id,
     state: requestState(state),

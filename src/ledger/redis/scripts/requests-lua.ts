@@ -13,25 +13,23 @@ local FREE_RETENTION = 600000
 local changed_requests = {}
 
 -- The state of a request is H held, S settled, V voided or X expired; hashes is '' or two with a space before each.
--- A request that an earlier release has written last has no model, and nothing of it was counted.
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
-  local state, amount, checkpoint, due, window, tokens, key, rest =
-    string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
-  local hashes, model, line = string.match(rest, '^(.-) =(%S*) (%S+)')
+  local state, amount, checkpoint, due, window, tokens, key, hashes, model, line =
+    string.match(row, '^(%S) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.-) =(%S*) (%S+)')
   return {id = id, state = state, amount = tonumber(amount), checkpoint = tonumber(checkpoint), due = tonumber(due),
-    window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes or rest, model = model,
-    line = line or '-', ended = ''}
+    window = tonumber(window), tokens = tonumber(tokens), key = key, hashes = hashes, model = model,
+    line = line, ended = ''}
 end
 
 local function save_request(request)
   local due = text(request.due)
   local requests, dues = saves.requests, saves.due
   requests[#requests + 1] = request.id
-  local told = request.model and ' =' .. request.model .. ' ' .. request.line .. request.ended or ''
-  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s%s', request.state, request.amount,
-    request.checkpoint, due, request.window, request.tokens, request.key, request.hashes, told)
+  requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s =%s %s%s', request.state, request.amount,
+    request.checkpoint, due, request.window, request.tokens, request.key, request.hashes, request.model, request.line,
+    request.ended)
   dues[#dues + 1] = due
   dues[#dues + 1] = request.id
   changed_requests[request.id] = request
@@ -98,7 +96,8 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
     take(key.tokens, key.tpm, tokens - request.tokens, now)
     key.changed = true
   end
-  local is_counted = request.state == 'X' and request.model
+  -- One that nobody admitted has no line yet, and nothing of it was counted.
+  local is_counted = request.state == 'X' and request.line ~= '-'
   if is_counted then count_usage(request, request.model, {-1, -1, 0, 0, 0, 0, 0, 0 - already, 0}) end
   usage[1], usage[8] = 1, is_counted and charged or moved
   count_usage(request, model, usage)
@@ -113,8 +112,7 @@ end
 
 -- Whether a part of what a request costs was posted, and the rest was not written off.
 local function is_charged_in_part(request, amount)
-  -- Of a row of an earlier release it isn't known by which line it was posted: never in part.
-  if request.amount >= amount or request.line == '-' then return false end
+  if request.amount >= amount then return false end
   local posted = line_at(request.line)
   return not posted or string.match(posted, '^' .. string.rep('%S+ ', 7) .. '(%S+)') == '-'
 end
@@ -132,7 +130,7 @@ local function charge_more(request, amount, now)
     key.spent = plus(key.spent, moved)
     key.changed = true
   end
-  count_usage(request, request.model or '', {0, 0, 0, 0, 0, 0, 0, moved, 0})
+  count_usage(request, request.model, {0, 0, 0, 0, 0, 0, 0, moved, 0})
   -- One that had cost nothing until now is kept as others are.
   if request.amount == 0 then request.due = math.max(request.due, forget_at(request.id, now, false)) end
   request.amount = request.amount + moved
@@ -164,7 +162,7 @@ local function reap(budget, now)
       books[mark] = math.max(books[mark], time)
       count = count + 1
     elseif request.due <= lease_horizon then
-      local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model or '',
+      local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model,
         {1, 1, 0, 0, 0, 0, 0, 0, 0})
       write_line(now, 'e', id, moved, {hold = hold, key = request.key})
       count = count + 1

@@ -71,7 +71,7 @@ else
     if request_time(id) > now - MINUTE then take(key.requests, key.rpm, 1, now) end
   end
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
-    tokens = 0, key = ARGV[4], hashes = '', ended = ''}
+    tokens = 0, key = ARGV[4], hashes = '', model = ARGV[8], line = '-', ended = ''}
 end
 -- Its admission, or its hold, was lost.
 if ARGV[10] ~= '' and request.hashes == '' then

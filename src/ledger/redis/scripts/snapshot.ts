@@ -44,14 +44,13 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
         writtenOff: amount('jw'),
       },
       usage: usage.filter(isNoSentinel).map(usageRow),
-      usageFolded: usageFolded(books, usage),
+      usageFolded: usageFolded(usage),
     });
   },
 );
 
-/** In an account that an earlier release has made, and that nothing has changed since, all is uncounted. */
-function usageFolded(books: ReadonlyMap<string, string>, usage: readonly [string, string][]): bigint {
-  if (books.get('ver') === '1') return BigInt(books.get('s') ?? '');
+/** What is charged in no row of usage. */
+function usageFolded(usage: readonly [string, string][]): bigint {
   return BigInt(usage.find(([field]) => field === SENTINEL)?.[1] ?? '0');
 }
 

@@ -43,7 +43,7 @@ if request.state == 'S' then return reply(now, 'settled', text(request.amount)) 
 if request.state == 'V' then return reply(now, 'duplicate') end
 
 request.ended = ' ' .. ARGV[5]
-local model = ARGV[4] ~= '-' and ARGV[4] or request.model or ''
+local model = ARGV[4] ~= '-' and ARGV[4] or request.model
 local hold, _, moved = finish(request, 'V', 0, 0, now, model, usage_of(ARGV[6]))
 if moved ~= 0 then write_line(now, 'l', id, moved, {key = request.key}) end
 expire_lots(now)
