@@ -11,7 +11,7 @@ import { corsHeaders } from './http/cors.ts';
 import { Client, ClientGone, type Exchange } from './http/exchange.ts';
 import { sendError, sendJson, toRouterError } from './http/respond.ts';
 import { decodeOnce, isTooLong, pathOf, queryOf, trimSlashes } from './http/url.ts';
-import { Closed } from './http/relay.ts';
+import { Closed } from './http/relay-end.ts';
 import type { LedgerStore } from './ledger/ledger.ts';
 import type { LiveRequest } from './live-request.ts';
 import { withCallerMarkup } from './models/caller-markup.ts';

@@ -474,7 +474,7 @@ describe('a body that is whole', () => {
     expect(await scanWhole(body)).toEqual(scan(body));
   });
 
-  it('lets others run between its slices of 256 KiB', async () => {
+  it('lets others run after each 64 KiB at the latest', async () => {
     let turns = 0;
     let next = setImmediate(function count() {
       turns++;
@@ -482,7 +482,7 @@ describe('a body that is whole', () => {
     });
     await scanWhole(Buffer.from(request(`"x":"${'x'.repeat(4 * 256 * 1024)}"`)));
     clearImmediate(next);
-    expect(turns).toBe(4);
+    expect(turns).toBeGreaterThanOrEqual(16);
   });
 
   it('waits no turn when it is one slice', async () => {

@@ -1,4 +1,4 @@
-import { JsonError, JsonScanner } from '../json/scanner.ts';
+import { JsonScanner } from '../json/scanner.ts';
 import { EventStreamScanner } from '../metering/event-stream-scanner.ts';
 import { MemberEditor } from './member-editor.ts';
 import type { MemberPlan } from './member-plan.ts';
@@ -97,13 +97,8 @@ export class AnswerEditor {
     while (at < to && !this.#broken) {
       const before = this.#json.length;
       if (bytes === this.#chunk) this.#members.shift = this.#base + at - before;
-      try {
-        this.#json.write(bytes, at, to);
-        at = to;
-      } catch (error) {
-        if (!(error instanceof JsonError)) throw error;
-        at = this.#afterFault(bytes, at + error.offset - before, to);
-      }
+      if (this.#json.write(bytes, at, to)) at = to;
+      else at = this.#afterFault(bytes, at + this.#json.faultAt - before, to);
       if (bytes === this.#chunk) this.#members.readTo(this.#base + at);
     }
   }
@@ -140,5 +135,5 @@ const NOTHING = Buffer.alloc(0);
 const BRACE = 0x7b;
 const BRACKET = 0x5b;
 const BLANK_OR_BOM: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf, 0x20, 0x09, 0x0a, 0x0d]);
-/** Documents in one event, beyond which it is taken for broken: each is found by an exception. */
+/** Documents in one event, beyond which it is taken for broken. */
 const MOST_FAULTS = 100;

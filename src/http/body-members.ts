@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../errors.ts';
 import { KeyTable } from '../json/key-table.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import type { JsonKind, JsonToken } from '../json/token.ts';
-import { inSlices, type Pieces } from './pieces.ts';
+import { inTurns, type Pieces } from './pieces.ts';
 import type { MemberSpan } from './splice-request.ts';
 
 /** Where top-level members of a body are, by their names. */
@@ -22,8 +22,8 @@ export const NO_MEMBERS: BodyMembers = { found: new Map(), faults: new Map() };
 export async function findMembers(body: Pieces, names: Iterable<string>): Promise<BodyMembers> {
   const finder = new MemberFinder(names);
   const json = new JsonScanner<Place>('body', finder);
-  await inSlices(body, (slice) => {
-    json.write(slice);
+  await inTurns(body, (part) => {
+    json.write(part);
   });
   json.end();
   return finder;

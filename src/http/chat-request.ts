@@ -1,13 +1,13 @@
 import { InvalidRequestError } from '../errors.ts';
 import type { RequestControlFields } from '../settings.ts';
 import type { PromptSize } from '../metering/estimate.ts';
-import { JsonError, type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
+import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
 import { KeyTable } from '../json/key-table.ts';
 import type { AskedFeature } from '../metering/server-tools.ts';
 import { AskedFeatures, type ToolPlace } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
-import { inSlices } from './pieces.ts';
+import { inTurns } from './pieces.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
 import { REFUSED_FIELDS } from './refused-fields.ts';
 import type { ControlField } from './request-control.ts';
@@ -57,34 +57,35 @@ export class ChatRequestScanner {
 
   /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
   write(chunk: Uint8Array): void {
-    try {
-      this.#json.write(chunk);
-    } catch (error) {
-      throw explained(error);
-    }
+    if (!this.#json.write(chunk)) throw invalidJson(this.#json);
+  }
+
+  /**
+   * Scans much at once, a little in each turn of the event loop.
+   *
+   * @throws {InvalidRequestError} as `write` does
+   */
+  writeInTurns(bytes: Buffer): Promise<void> {
+    return inTurns([bytes], (part) => {
+      this.write(part);
+    });
   }
 
   /** @throws {InvalidRequestError} if the body is not a complete chat completion request */
   end(): ChatRequest {
-    try {
-      this.#json.end();
-    } catch (error) {
-      throw explained(error);
-    }
+    if (!this.#json.end()) throw invalidJson(this.#json);
     return this.#reader.request();
   }
 }
 
 /**
- * Scans a body that is already whole, in slices of 256 KiB with a turn of the event loop between.
+ * Scans a body that is already whole, a little in each turn of the event loop.
  *
  * @throws {InvalidRequestError} if it is not a chat completion request
  */
-export async function scanWhole(body: Uint8Array, controls?: RequestControlFields): Promise<ChatRequest> {
+export async function scanWhole(body: Buffer, controls?: RequestControlFields): Promise<ChatRequest> {
   const scanner = new ChatRequestScanner(controls);
-  await inSlices([body], (slice) => {
-    scanner.write(slice);
-  });
+  await scanner.writeInTurns(body);
   return scanner.end();
 }
 
@@ -393,10 +394,8 @@ class RequestReader implements JsonListener<Place> {
 const CUT_BYTES = 100_000;
 const CUT_BY_HOST = ' Something before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
 
-/** What is not JSON, as the client is told it; anything else as it is. */
-function explained(error: unknown): unknown {
-  if (!(error instanceof JsonError)) return error;
-  const { fault, offset } = error;
+/** What is not JSON, as the client is told it. */
+function invalidJson({ fault, faultAt: offset }: JsonScanner<Place>): InvalidRequestError {
   const why = {
     cut:
       offset === 0

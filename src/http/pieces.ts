@@ -1,5 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
+import { TurnSpent } from './turns.ts';
+
 /** The bytes of a body as they came, in order: a large one is never copied together only to be sent on. */
 export type Pieces = readonly Buffer[];
 
@@ -49,6 +51,18 @@ export class PieceCollector {
   }
 }
 
+/** Pieces with others behind them: parts of one buffer that follow upon each other become one again. */
+export function appended(pieces: Buffer | Pieces, others: Buffer | Pieces): Buffer | Pieces {
+  const all = [pieces].flat();
+  for (const piece of [others].flat()) {
+    const last = all.at(-1);
+    if (last && piece.buffer === last.buffer && piece.byteOffset === last.byteOffset + last.length)
+      all[all.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + piece.length);
+    else all.push(piece);
+  }
+  return all;
+}
+
 /** For those who have to see all bytes at once. */
 export function joined(pieces: Pieces): Buffer {
   const [only, second] = pieces;
@@ -73,24 +87,16 @@ export function lengthOf(pieces: Pieces): number {
   return length;
 }
 
-const SLICE_BYTES = 256 * 1024;
-
-/** Looks at all bytes, in slices of 256 KiB with a turn of the event loop between. */
-export async function inSlices(
-  pieces: readonly Uint8Array[],
-  look: (slice: Uint8Array) => void,
-): Promise<void> {
-  let sinceTurn = 0;
+/** Looks at all bytes, a little in each turn of the event loop. */
+export async function inTurns(pieces: Pieces, look: (part: Buffer) => void): Promise<void> {
+  const spent = new TurnSpent();
   for (const piece of pieces) {
     for (let at = 0; at < piece.length;) {
-      if (sinceTurn === SLICE_BYTES) {
+      if (spent.isAll) {
         await turn();
-        sinceTurn = 0;
+        spent.reset();
       }
-      const slice = piece.subarray(at, at + SLICE_BYTES - sinceTurn);
-      look(slice);
-      at += slice.length;
-      sinceTurn += slice.length;
+      at += spent.show(at === 0 ? piece : piece.subarray(at), look);
     }
   }
 }

@@ -13,6 +13,7 @@ import type { RequestControlFields } from '../settings.ts';
 import type { BodyBuffer } from './buffered-bytes.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
 import { joined, lengthOf, PieceCollector, type Pieces } from './pieces.ts';
+import { LARGEST_PART, Turns } from './turns.ts';
 import { takeWhole } from './whole-body.ts';
 
 export interface BodyLimits extends SizeLimits {
@@ -55,7 +56,8 @@ export async function readChatRequest(
   const whole = takeWhole(body.stream, headers['content-length']);
   if (whole) {
     buffer.hold(whole.length);
-    scanner.write(whole);
+    if (whole.length <= LARGEST_PART) scanner.write(whole);
+    else await scanner.writeInTurns(whole);
     return { body: [whole], request: scanner.end() };
   }
   const pieces = await collect(body.stream, limits, { scanner, buffer });
@@ -114,6 +116,15 @@ function collect(stream: Readable, limits: SizeLimits, { scanner, buffer }: Watc
   return new Promise((resolve, reject) => {
     const chunks = new PieceCollector();
     let length = 0;
+    let refusal: unknown;
+    let isEnded = false;
+    const turns = new Turns(stream, {
+      look: (part) => {
+        tried(() => scanner?.write(part));
+      },
+      pass: refuse,
+      mayGoOn: () => true,
+    });
     const timeout = new Timeout(limits.bodyTimeoutMs, () => {
       settle(() => {
         reject(new RequestTimeoutError(length, limits.bodyTimeoutMs));
@@ -122,33 +133,51 @@ function collect(stream: Readable, limits: SizeLimits, { scanner, buffer }: Watc
 
     function settle(outcome: () => void): void {
       timeout.clear();
+      turns.stop();
       stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
       // What is still to come is read and forgotten, so that the client gets to read our answer.
       if (!stream.readableEnded && !stream.destroyed) stream.on('error', ignore).resume();
       outcome();
     }
 
-    function onData(chunk: Buffer): void {
-      length += chunk.length;
+    function tried(act: () => void): void {
+      if (refusal !== undefined) return;
       try {
-        if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
-        buffer?.hold(chunk.length);
-        scanner?.write(chunk);
-        chunks.add(chunk);
+        act();
       } catch (error) {
-        settle(() => {
-          reject(asError(error));
-        });
+        refusal = error;
       }
     }
 
-    function onEnd(): void {
+    function refuse(): void {
+      if (refusal === undefined) return;
       settle(() => {
-        resolve(chunks.take());
+        reject(asError(refusal));
+      });
+    }
+
+    function onData(chunk: Buffer): void {
+      length += chunk.length;
+      tried(() => {
+        if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
+        buffer?.hold(chunk.length);
+        chunks.add(chunk);
+      });
+      turns.take(chunk);
+    }
+
+    function onEnd(): void {
+      isEnded = true;
+      turns.end(() => {
+        settle(() => {
+          resolve(chunks.take());
+        });
       });
     }
 
     function onCut(error?: unknown): void {
+      // What ended well is closed as well.
+      if (isEnded) return;
       settle(() => {
         reject(
           brokenByLimit(error) ??

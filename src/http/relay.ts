@@ -2,16 +2,18 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { asError, type RouterError, UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
+import { asError, type RouterError } from '../errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
 import type { Drain } from './drains.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
+import { appended } from './pieces.ts';
+import { brokenEnd, type RelayEnd } from './relay-end.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
-import { Turns } from './turns.ts';
+import { LARGEST_PART, Turns } from './turns.ts';
 import { takeWhole } from './whole-body.ts';
 
 /** A provider's answer on its way to the client. */
@@ -25,28 +27,6 @@ export interface Answer {
   readonly body: Readable;
   /** Tells the idle clock that bytes came, or that none are awaited while the client doesn't read. */
   readonly idleClock: { touch(): void; pause(): void };
-}
-
-/** How the relay of an answer ended. */
-export interface RelayEnd {
-  readonly ending:
-    | 'finished'
-    | 'client_gone'
-    | 'upstream_cut'
-    | 'timeout'
-    | 'closed'
-    | 'credits_exhausted'
-    | 'failed';
-  /** Why, where the provider or the router is to blame. */
-  readonly error?: Error;
-  /** The client left before output came, whatever was read since; undefined if it did not leave. */
-  readonly leftBeforeOutput?: boolean | undefined;
-  /** The meter saw a piece that did not go on. */
-  readonly withheld: boolean;
-  /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
-  readonly firstByteAt: number | undefined;
-  /** It waited for its client to read: as it ended, for ten seconds at a time, or for more than half of its time. */
-  readonly stalled: boolean;
 }
 
 /** What keeps delivery within what is paid for. */
@@ -74,15 +54,6 @@ export interface RelayParts {
   readonly onBreak: 'error' | 'reset';
   /** How long an event stream may be silent, in ms; undefined for ever. */
   readonly heartbeatMs: number | undefined;
-}
-
-/** The router is closing and waits no longer. */
-export class Closed extends Error {
-  override readonly name = 'Closed';
-
-  constructor() {
-    super('The router was closed');
-  }
 }
 
 /** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
@@ -124,6 +95,8 @@ class Relay {
   #unread: 'lingering' | 'draining' | undefined;
   #leftBeforeOutput: boolean | undefined;
   readonly #turns: Turns;
+  /** What may go on of what was looked at in this turn. */
+  #looked: Buffer | readonly Buffer[] | undefined;
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
@@ -132,8 +105,14 @@ class Relay {
     this.#client = client;
     this.#answer = answer;
     this.#parts = parts;
-    this.#turns = new Turns(answer.body, () => {
-      return this.#unread !== undefined || !(this.#stalls.isOne || this.#withheld);
+    this.#turns = new Turns(answer.body, {
+      look: (part) => {
+        this.#look(part);
+      },
+      pass: () => {
+        this.#pass();
+      },
+      mayGoOn: (isOver) => this.#mayGoOn(isOver),
     });
     const changes = parts.filter !== undefined || parts.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
@@ -142,7 +121,7 @@ class Relay {
   run(): RelayEnd | Promise<RelayEnd> {
     const { body } = this.#answer;
     this.#response.writeHead(this.#answer.status, this.#head);
-    const whole = this.#client.gone ? undefined : takeWhole(body, this.#head['content-length']);
+    const whole = this.#client.gone ? undefined : takeWhole(body, this.#head['content-length'], LARGEST_PART);
     if (whole) this.#passWhole(whole);
     if (this.#end) return this.#end;
     return new Promise((resolve) => {
@@ -168,13 +147,19 @@ class Relay {
       );
     }
     const onBroken = (error?: Error): void => {
-      this.#onBroken(error ?? body.errored ?? undefined);
+      const broken = (): void => {
+        this.#onBroken(error ?? body.errored ?? undefined);
+      };
+      if (this.#withheld) broken();
+      else this.#turns.end(broken);
     };
     body.on('data', (chunk: Buffer) => {
       this.#onData(chunk);
     });
     body.on('end', () => {
-      this.#onEnd();
+      this.#turns.end(() => {
+        this.#onEnd();
+      });
     });
     body.on('error', onBroken);
     body.on('close', onBroken);
@@ -228,7 +213,7 @@ class Relay {
         this.#stalls.end();
         this.#heartbeat?.touch();
         this.#answer.idleClock.touch();
-        this.#answer.body.resume();
+        this.#turns.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
@@ -262,17 +247,33 @@ class Relay {
 
   #onData(chunk: Buffer): void {
     if (this.#end) return;
-    const { filter, meter, editor, brake } = this.#parts;
     this.#firstByteAt ??= performance.now();
     this.#answer.idleClock.touch();
-    let passed: Buffer | readonly Buffer[] = chunk;
-    if (filter) passed = filter.write(chunk);
-    else meter.write(chunk);
-    this.#turns.took(chunk.length);
+    this.#turns.take(chunk);
+  }
+
+  #look(part: Buffer): void {
+    const { filter, meter, editor } = this.#parts;
+    let passed: Buffer | readonly Buffer[] = part;
+    if (filter) passed = filter.write(part);
+    else meter.write(part);
     if (this.#unread) return;
     if (editor) passed = editor.write(passed);
+    this.#looked = this.#looked ? appended(this.#looked, passed) : passed;
+  }
+
+  #pass(): void {
+    const { brake } = this.#parts;
+    const passed = this.#looked;
+    this.#looked = undefined;
+    if (!passed) return;
     if (brake && !brake.mayPass()) this.#withhold(passed, brake);
     else this.#sendAll(passed);
+  }
+
+  #mayGoOn(isOver: boolean): boolean {
+    if (this.#end) return false;
+    return this.#unread !== undefined || !(this.#withheld || (this.#stalls.isOne && !isOver));
   }
 
   #withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
@@ -290,8 +291,8 @@ class Relay {
       }
       this.#withheld = undefined;
       idleClock.touch();
-      body.resume();
       this.#sendAll(pieces);
+      if (!this.#stalls.isOne) this.#turns.resume();
     });
   }
 
@@ -405,7 +406,7 @@ class Relay {
     this.#heartbeat?.stop();
     const read = (): void => {
       idleClock.touch();
-      body.resume();
+      this.#turns.resume();
     };
     if (!queue) {
       read();
@@ -415,25 +416,4 @@ class Relay {
     body.pause();
     queue.whenItsTurn(read);
   }
-}
-
-function brokenEnd(error: Error | undefined): {
-  readonly ending: RelayEnd['ending'];
-  readonly error: Error;
-  readonly shown: Error;
-} {
-  if (error instanceof UpstreamTimeoutError) return { ending: 'timeout', error, shown: error };
-  if (error instanceof Closed) {
-    const shown = new UpstreamError(
-      'upstream_cut',
-      'This server was shut down before the answer was complete.',
-    );
-    return { ending: 'closed', error, shown };
-  }
-  const cut = new UpstreamError(
-    'upstream_cut',
-    'The provider closed the connection before its answer was complete.',
-  );
-  if (error) Object.assign(cut, { cause: withoutBytes(error) });
-  return { ending: 'upstream_cut', error: cut, shown: cut };
 }

@@ -1,33 +1,142 @@
 import type { Readable } from 'node:stream';
 
-/** How many bytes of an answer are looked at before others have their turn. */
-const MOST_OF_A_TURN = 32_768;
+/** How long one turn of the event loop may be spent on a body, in ms. */
+const MOST_MS = 0.25;
+/** How many bytes of it a turn gets at most, however fast they are looked at: what a socket gives at once. */
+const MOST_BYTES = 65_536;
+/** So much is looked at before the clock is read: a body may be made to be slow to read. */
+const FIRST_PART = 2048;
+/** And so much at most between two readings of it. */
+export const LARGEST_PART = 16_384;
+/** No clock is read for a chunk of at most a first part: it counts for so many times its bytes, 4 KiB of such for a turn. */
+const SMALL_WEIGHT = 16;
 
-/** Lets others have a turn: a socket gives megabytes in one, and an answer may be made to be slow to read. */
-export class Turns {
-  readonly #body: Readable;
-  readonly #mayGoOn: () => boolean;
+/** What is spent on a body before others have their turn. */
+export class TurnSpent {
+  #ms = 0;
   #bytes = 0;
-  #next: NodeJS.Immediate | undefined;
 
-  /** @param mayGoOn - whether the body may be read on, when its turn comes again */
-  constructor(body: Readable, mayGoOn: () => boolean) {
-    this.#body = body;
-    this.#mayGoOn = mayGoOn;
+  get isAll(): boolean {
+    return this.#ms >= MOST_MS || this.#bytes >= MOST_BYTES;
   }
 
-  /** This many bytes of the body were looked at. */
-  took(bytes: number): void {
-    this.#bytes += bytes;
-    if (this.#bytes < MOST_OF_A_TURN) return;
+  /** Another turn begins. */
+  reset(): void {
+    this.#ms = 0;
     this.#bytes = 0;
-    this.#body.pause();
-    this.#next = setImmediate(() => {
-      if (this.#mayGoOn()) this.#body.resume();
+  }
+
+  /**
+   * Shows bytes part by part, each at most as long as all before it, until the turn's time is over.
+   *
+   * @returns how many of them were shown: some of them in any case
+   */
+  show(bytes: Buffer, look: (part: Buffer) => void): number {
+    if (bytes.length <= FIRST_PART) {
+      look(bytes);
+      this.#bytes += SMALL_WEIGHT * bytes.length;
+      return bytes.length;
+    }
+    const began = performance.now();
+    const msBefore = this.#ms;
+    let to = 0;
+    do {
+      const length = Math.min(Math.max(to, FIRST_PART), LARGEST_PART);
+      const part = bytes.subarray(to, to + length);
+      look(part);
+      to += part.length;
+      this.#bytes += part.length;
+      this.#ms = msBefore + performance.now() - began;
+    } while (to < bytes.length && !this.isAll);
+    return to;
+  }
+}
+
+/** Reads a body as it comes. */
+export interface TurnReader {
+  /** Looks at the next bytes: a chunk, or a part of one that takes more than a turn. */
+  readonly look: (part: Buffer) => void;
+  /** All of a chunk was looked at, or as much of it as its turn had time for. */
+  readonly pass: () => void;
+  /**
+   * Whether the body may be read on, when its turn comes again. `isOver`: nothing more will come, and this is the
+   * rest of what did.
+   */
+  readonly mayGoOn: (isOver: boolean) => boolean;
+}
+
+/**
+ * Shows a body's chunks to its reader, a little in each turn of the event loop: a socket gives megabytes in one. What of a
+ * chunk has no time in its turn waits, and the body behind it.
+ */
+export class Turns {
+  readonly #body: Readable;
+  readonly #reader: TurnReader;
+  readonly #spent = new TurnSpent();
+  #rest: Buffer | undefined;
+  #isStopped = false;
+  #next: NodeJS.Immediate | undefined;
+  /** The body is over: what follows when all was looked at. */
+  #over: (() => void) | undefined;
+
+  constructor(body: Readable, reader: TurnReader) {
+    this.#body = body;
+    this.#reader = reader;
+  }
+
+  /** Part of a chunk waits for its turn. */
+  get isBehind(): boolean {
+    return this.#rest !== undefined;
+  }
+
+  /** The body's next chunk. */
+  take(chunk: Buffer): void {
+    const to = this.#spent.show(chunk, this.#reader.look);
+    this.#rest = to < chunk.length ? chunk.subarray(to) : undefined;
+    if (this.#rest || this.#spent.isAll) {
+      this.#body.pause();
+      this.#await();
+    }
+    this.#reader.pass();
+  }
+
+  /** Reads on, when it is its turn, after the reader had stopped the body. */
+  resume(): void {
+    this.#isStopped = false;
+    if (this.#rest || this.#over) this.#await();
+    else if (!this.#next) this.#body.resume();
+  }
+
+  /** The body is over: `then` follows when all that came of it was passed, mostly at once. Of two, the first counts. */
+  end(then: () => void): void {
+    if (!this.#rest && this.#reader.mayGoOn(true)) {
+      then();
+      return;
+    }
+    this.#over ??= then;
+    this.#await();
+  }
+
+  /** From now on the body is the reader's, up to `resume`. */
+  stop(): void {
+    this.#isStopped = true;
+    clearImmediate(this.#next);
+    this.#next = undefined;
+  }
+
+  #await(): void {
+    this.#next ??= setImmediate(() => {
+      this.#next = undefined;
+      this.#spent.reset();
+      if (this.#reader.mayGoOn(this.#over !== undefined)) this.#goOn();
     });
   }
 
-  stop(): void {
-    clearImmediate(this.#next);
+  #goOn(): void {
+    if (this.#rest) this.take(this.#rest);
+    const isOver = this.#over !== undefined;
+    if (this.#rest || this.#isStopped || !this.#reader.mayGoOn(isOver)) return;
+    if (isOver) this.#over?.();
+    else if (!this.#next) this.#body.resume();
   }
 }

@@ -4,13 +4,24 @@ import type { Readable } from 'node:stream';
  * Takes a body that has come whole, mostly in one packet with its head: nobody has to listen for it.
  *
  * @param length - what its head says that it has, in bytes
+ * @param most - how many bytes are taken at once
  * @returns undefined, with nothing taken, where some of it is still to come, or nobody knows
  */
-export function takeWhole(body: Readable, length: string | undefined): Buffer | undefined {
+export function takeWhole(
+  body: Readable,
+  length: string | undefined,
+  most: number = Infinity,
+): Buffer | undefined {
   if (length === undefined || body.readableLength === 0 || body.readableLength !== Number(length)) {
     return undefined;
   }
-  if (body.destroyed || body.readableObjectMode || body.readableEncoding !== null) return undefined;
+  if (
+    body.readableLength > most ||
+    body.destroyed ||
+    body.readableObjectMode ||
+    body.readableEncoding !== null
+  )
+    return undefined;
   const bytes: unknown = body.read();
   // Its connection is free again once its end was read, too.
   body.resume();

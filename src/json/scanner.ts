@@ -10,29 +10,8 @@ export interface JsonListener<Mark extends string> {
   close(mark: Mark, token: JsonToken): void;
 }
 
-/** Why a document is not JSON. */
-export class JsonError extends Error {
-  override readonly name = 'JsonError';
-  /** `cut`: it ends too early; `byte`: the byte at `offset` can't be; `depth`: it is nested deeper than 1,000. */
-  readonly fault: 'cut' | 'byte' | 'depth';
-  /** Bytes of the document before the fault. */
-  readonly offset: number;
-
-  constructor(fault: JsonError['fault'], offset: number) {
-    super(`Not JSON: ${fault} at ${offset}`);
-    this.fault = fault;
-    this.offset = offset;
-  }
-
-  /** Without a stack trace, which takes ten times as long: there may be a fault in every few bytes of an answer. */
-  static at(fault: JsonError['fault'], offset: number): JsonError {
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
-    const error = new JsonError(fault, offset);
-    Error.stackTraceLimit = stackTraceLimit;
-    return error;
-  }
-}
+/** Why a document is not JSON: it ends too early, a byte can't be, or it is nested deeper than 1,000. */
+export type JsonFault = 'cut' | 'byte' | 'depth';
 
 export const MAX_DEPTH = 1000;
 
@@ -55,10 +34,15 @@ const NOTHING: Uint8Array = new Uint8Array(0);
  * Keeps no bytes but the head of a token that a chunk's end cuts, and one mark
  * for each open container: memory and time don't depend on how the document
  * is cut. Nesting deeper than 1,000 is refused. `begin` makes it ready for
- * another document, also once it threw.
+ * another document, also once it found a fault. Faults are no exceptions: there may be one in every few bytes.
  */
 export class JsonScanner<Mark extends string> {
+  /** What was found last not to be JSON: nothing unless `write` or `end` has just said so. */
+  fault: JsonFault = 'byte';
+  /** Bytes of the document before it. */
+  faultAt = 0;
   readonly #listener: JsonListener<Mark>;
+  #isFaulty = false;
   #next = VALUE;
   /** Offset in the document of the current chunk. */
   #base = 0;
@@ -114,16 +98,19 @@ export class JsonScanner<Mark extends string> {
   /**
    * Scans the next bytes of the document: those of `chunk` from `from` to before `to`.
    *
-   * @throws {JsonError} at the first byte that can't be right
+   * @returns whether they can be right; no byte after the first that can't is looked at
    */
-  write(chunk: Uint8Array, from = 0, to: number = chunk.length): void {
+  write(chunk: Uint8Array, from = 0, to: number = chunk.length): boolean {
+    this.#isFaulty = false;
     this.#base -= from;
     this.#from = from; // of a token that the last chunk cut
     this.#string.open(chunk, from, to);
     const begin = this.#next >= IN_STRING ? this.#scanToken(chunk, from, to) : from;
-    this.#scanStructure(chunk, begin, to);
+    if (!this.#isFaulty) this.#scanStructure(chunk, begin, to);
+    if (this.#isFaulty) return false;
     if (this.#next >= IN_STRING) this.#carryOver(chunk, to);
     this.#base += to;
+    return true;
   }
 
   /** Bytes of the document that were written so far. */
@@ -143,13 +130,15 @@ export class JsonScanner<Mark extends string> {
     return { within: this.#mark, ascii, nonAscii };
   }
 
-  /** @throws {JsonError} if the document isn't complete */
-  end(): void {
+  /** Whether the document is complete. */
+  end(): boolean {
     if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');
-    if (!this.isClosed) throw JsonError.at('cut', this.#base);
+    if (!this.isClosed) this.#note('cut', this.#base);
+    return this.isClosed;
   }
 
   #scanStructure(bytes: Uint8Array, index: number, to: number): void {
+    // Where a fault is found, what looks at a byte says that `to` comes next.
     for (let i = index; i < to; i++) {
       const byte = bytes[i] ?? 0;
       switch (byte) {
@@ -161,37 +150,36 @@ export class JsonScanner<Mark extends string> {
           break;
         case 0x22: // "
           this.#isKey = this.#next === KEY || this.#next === FIRST_KEY;
-          if (!this.#isKey && this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
+          if (!this.#isKey && this.#next > FIRST_ELEMENT) return this.#unexpected(i);
           this.#begin(i, i + 1, IN_STRING);
           i = this.#scanString(bytes, i + 1, to) - 1;
           break;
         case 0x3a: // :
-          if (this.#next !== COLON) throw this.#unexpected(i);
+          if (this.#next !== COLON) return this.#unexpected(i);
           this.#next = VALUE;
           break;
         case 0x2c: // ,
-          if (this.#next !== COMMA || this.#marks.length === 0) throw this.#unexpected(i);
+          if (this.#next !== COMMA || this.#marks.length === 0) return this.#unexpected(i);
           this.#next = this.#inArray ? VALUE : KEY;
           break;
         case 0x7b: // {
-          this.#open(bytes, i, 'object');
+          i = this.#open(bytes, i, to, 'object') - 1;
           break;
         case 0x5b: // [
-          this.#open(bytes, i, 'array');
+          i = this.#open(bytes, i, to, 'array') - 1;
           break;
         case 0x7d: // }
-          if (this.#inArray || (this.#next !== COMMA && this.#next !== FIRST_KEY)) throw this.#unexpected(i);
+          if (this.#inArray || this.#marks.length === 0) return this.#unexpected(i);
+          if (this.#next !== COMMA && this.#next !== FIRST_KEY) return this.#unexpected(i);
           this.#close(i);
           break;
         case 0x5d: // ]
-          if (!this.#inArray || (this.#next !== COMMA && this.#next !== FIRST_ELEMENT)) {
-            throw this.#unexpected(i);
-          }
+          if (!this.#inArray) return this.#unexpected(i);
+          if (this.#next !== COMMA && this.#next !== FIRST_ELEMENT) return this.#unexpected(i);
           this.#close(i);
           break;
         default:
-          if (this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
-          this.#beginScalar(byte, i);
+          if (this.#next > FIRST_ELEMENT || !this.#beginScalar(byte, i)) return this.#unexpected(i);
           i = this.#scanToken(bytes, i, to) - 1;
       }
     }
@@ -203,9 +191,12 @@ export class JsonScanner<Mark extends string> {
     return this.#next === IN_NUMBER ? this.#scanNumber(bytes, index, to) : this.#scanWord(bytes, index, to);
   }
 
-  #open(bytes: Uint8Array, i: number, kind: 'object' | 'array'): void {
-    if (this.#next > FIRST_ELEMENT) throw this.#unexpected(i);
-    if (this.#marks.length === MAX_DEPTH) throw JsonError.at('depth', this.#base + i);
+  /** @returns the index after it; `to` if nothing may begin here */
+  #open(bytes: Uint8Array, i: number, to: number, kind: 'object' | 'array'): number {
+    if (this.#next > FIRST_ELEMENT || this.#marks.length === MAX_DEPTH) {
+      this.#note(this.#next > FIRST_ELEMENT ? 'byte' : 'depth', this.#base + i);
+      return to;
+    }
     this.#begin(i, i, this.#next);
     this.#endToken(bytes, i + 1, i + 1);
     const mark = this.#listener.value(this.#mark, kind, this.#token);
@@ -214,11 +205,11 @@ export class JsonScanner<Mark extends string> {
     this.#mark = mark;
     this.#inArray = kind === 'array';
     this.#next = this.#inArray ? FIRST_ELEMENT : FIRST_KEY;
+    return i + 1;
   }
 
   #close(i: number): void {
-    const mark = this.#marks.pop();
-    if (mark === undefined) throw this.#unexpected(i);
+    const mark = this.#marks.pop() ?? this.#root;
     this.#token.end = this.#base + i + 1;
     this.#listener.close(this.#mark, this.#token);
     this.#mark = mark;
@@ -226,23 +217,28 @@ export class JsonScanner<Mark extends string> {
     this.#next = COMMA;
   }
 
-  #beginScalar(byte: number, i: number): void {
+  /** @returns whether one can */
+  #beginScalar(byte: number, i: number): boolean {
     if (byte === 0x2d || (byte >= 0x30 && byte <= 0x39)) {
       this.#number = BEGIN;
       this.#begin(i, i, IN_NUMBER);
-      return;
+      return true;
     }
     const word = byte === 0x74 ? 'true' : byte === 0x66 ? 'false' : 'null';
-    if (byte !== word.charCodeAt(0)) throw this.#unexpected(i);
+    if (byte !== word.charCodeAt(0)) return false;
     this.#word = word;
     this.#begin(i, i, IN_WORD);
+    return true;
   }
 
   #scanNumber(bytes: Uint8Array, index: number, to: number): number {
     for (let i = index; i < to; i++) {
       const next = nextInNumber(this.#number, bytes[i] ?? 0);
       if (next === OVER) {
-        if (!mayEnd(this.#number)) throw this.#unexpected(i);
+        if (!mayEnd(this.#number)) {
+          this.#unexpected(i);
+          return to;
+        }
         this.#endValue(bytes, i, 'number');
         return i;
       }
@@ -255,7 +251,10 @@ export class JsonScanner<Mark extends string> {
     const word = this.#word;
     for (let i = index; i < to; i++) {
       const at = this.#base + i - this.#token.start;
-      if (bytes[i] !== word.charCodeAt(at)) throw this.#unexpected(i);
+      if (bytes[i] !== word.charCodeAt(at)) {
+        this.#unexpected(i);
+        return to;
+      }
       if (at === word.length - 1) {
         this.#endValue(bytes, i + 1, word);
         return i + 1;
@@ -267,7 +266,10 @@ export class JsonScanner<Mark extends string> {
   #scanString(bytes: Uint8Array, index: number, to: number): number {
     const i = this.#string.scan(bytes, index, to);
     if (i === to) return i;
-    if (bytes[i] !== 0x22 || this.#string.unfinished) throw this.#unexpected(i);
+    if (bytes[i] !== 0x22 || this.#string.unfinished) {
+      this.#unexpected(i);
+      return to;
+    }
     if (this.#isKey) this.#endKey(bytes, i);
     else this.#endValue(bytes, i, 'string');
     return i + 1;
@@ -319,7 +321,13 @@ export class JsonScanner<Mark extends string> {
     this.#carried += head.length;
   }
 
-  #unexpected(i: number): JsonError {
-    return JsonError.at('byte', this.#base + i);
+  #unexpected(i: number): void {
+    this.#note('byte', this.#base + i);
+  }
+
+  #note(fault: JsonFault, offset: number): void {
+    this.#isFaulty = true;
+    this.fault = fault;
+    this.faultAt = offset;
   }
 }

@@ -137,9 +137,8 @@ export class EventStreamScanner {
   /** In a line that is none of data. */
   #passLine(chunk: Uint8Array, i: number): number {
     const end = this.#lineEnd(chunk, i);
-    const head = chunk.subarray(i, Math.min(end, i + LONGEST_LINE_KEPT - this.#lineLength));
-    this.#line.set(head, this.#lineLength);
-    this.#lineLength += head.length;
+    for (let at = i; at < end && this.#lineLength < LONGEST_LINE_KEPT; at++)
+      this.#line[this.#lineLength++] = chunk[at] ?? 0;
     if (this.#line[0] === COLON) this.#listener.comment?.(i, end);
     return end;
   }
@@ -159,7 +158,7 @@ export class EventStreamScanner {
       this.#matched += 1;
       if (this.#matched === DATA_TEXT.length) this.#place = DATA_START;
     } else {
-      this.#line.set(DATA_TEXT.subarray(0, this.#matched));
+      if (this.#matched > 0) this.#line.set(DATA_TEXT);
       this.#lineLength = this.#matched;
       this.#line[this.#lineLength++] = byte;
       this.#place = OTHER;
@@ -231,13 +230,20 @@ export class EventStreamScanner {
   }
 
   #readLine(): void {
-    const line = String.fromCharCode(...this.#line.subarray(0, this.#lineLength));
-    if (/^(event: ?error$|error:)/.test(line)) this.saysError = true;
+    const length = this.#lineLength;
+    if (length < ERROR_FIELD.length || this.#line[0] !== ERROR_FIELD[0]) return;
+    const begins = (text: Uint8Array): boolean => text.every((byte, at) => byte === this.#line[at]);
+    const isError =
+      begins(ERROR_FIELD) || ERROR_EVENTS.some((event) => event.length === length && begins(event));
+    if (isError) this.saysError = true;
   }
 }
 
-const DATA_TEXT = Uint8Array.from('data:', (char) => char.charCodeAt(0));
-const DONE_TEXT = Uint8Array.from('[DONE]', (char) => char.charCodeAt(0));
+const bytesOf = (text: string): Uint8Array => Uint8Array.from(text, (char) => char.charCodeAt(0));
+const DATA_TEXT = bytesOf('data:');
+const DONE_TEXT = bytesOf('[DONE]');
+const ERROR_FIELD = bytesOf('error:');
+const ERROR_EVENTS = [bytesOf('event:error'), bytesOf('event: error')];
 
 function indexOrEnd(chunk: Uint8Array, byte: number, from: number): number {
   const index = chunk.indexOf(byte, from);

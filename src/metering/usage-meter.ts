@@ -1,4 +1,4 @@
-import { JsonError, JsonScanner } from '../json/scanner.ts';
+import { JsonScanner } from '../json/scanner.ts';
 import type { Place } from './answer-keys.ts';
 import { ChunkReader } from './chunk-reader.ts';
 import type { DeliveredText } from './estimate.ts';
@@ -172,13 +172,9 @@ export class UsageMeter {
     let at = this.#glue === NO_GLUE ? from : this.#skipGlue(bytes, from, to);
     while (at < to) {
       const before = this.#json.length;
-      try {
-        this.#json.write(bytes, at, to);
-        return;
-      } catch (error) {
-        if (!(error instanceof JsonError)) throw error;
-        at = this.#afterFault(bytes, at + error.offset - before, to, error.offset);
-      }
+      if (this.#json.write(bytes, at, to)) return;
+      const { faultAt } = this.#json;
+      at = this.#afterFault(bytes, at + faultAt - before, to, faultAt);
     }
   }
 
@@ -251,5 +247,5 @@ const MOST_CHOICES = 128;
 const GLUE = Uint8Array.from('data:', (char) => char.charCodeAt(0));
 /** In bytes: a document of fewer is no part of an answer. */
 const LEAST_GLUED = 32;
-/** Documents in one event, beyond which it is taken for broken: each is found by an exception. */
+/** Documents in one event, beyond which it is taken for broken. */
 const MOST_GLUED = 100;

@@ -20,7 +20,8 @@ import {
 import type { Drain } from '../http/drains.ts';
 import { InFlight, type Place } from '../in-flight.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
-import { type Answer, Closed } from '../http/relay.ts';
+import type { Answer } from '../http/relay.ts';
+import { Closed } from '../http/relay-end.ts';
 import { codeOf, type ObservedAttempt } from '../observation.ts';
 import type { Timeouts } from '../settings.ts';
 import { Clocks } from './clocks.ts';

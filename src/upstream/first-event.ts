@@ -6,7 +6,9 @@ import type { Drain } from '../http/drains.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { isEventStream } from '../http/answer-head.ts';
 import { joined, PieceCollector } from '../http/pieces.ts';
-import { type Answer, Closed } from '../http/relay.ts';
+import type { Answer } from '../http/relay.ts';
+import { Closed } from '../http/relay-end.ts';
+import { Turns } from '../http/turns.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
 /** More of an answer than this is not kept back. */
@@ -44,6 +46,14 @@ export function afterFirstEvent(
   };
 
   return new Promise((resolve, reject) => {
+    const turns = new Turns(body, {
+      look: (part) => {
+        meter.write(part);
+      },
+      pass: judge,
+      mayGoOn: () => true,
+    });
+    let isEnded = false;
     const tooLate = firstByteMs < waitMs;
     const timeout = new Timeout(Math.min(waitMs, firstByteMs), () => {
       if (tooLate) fail(new UpstreamTimeoutError('first_byte', firstByteMs));
@@ -52,6 +62,7 @@ export function afterFirstEvent(
 
     function stop(): void {
       timeout.clear();
+      turns.stop();
       body.off('data', onData);
       body.off('end', onEnd);
       body.off('error', onBroken);
@@ -60,10 +71,19 @@ export function afterFirstEvent(
     }
 
     function pass(): void {
+      if (isEnded) {
+        passWhole();
+        return;
+      }
       stop();
       body.pause();
       if (chunks.length > 0) body.unshift(joined(chunks.take()));
       resolve(answer);
+    }
+
+    function passWhole(): void {
+      stop();
+      resolve({ ...answer, body: Readable.from(chunks.take(), { objectMode: false }) });
     }
 
     function fail(error: Error): void {
@@ -77,12 +97,22 @@ export function afterFirstEvent(
     function onData(chunk: Buffer): void {
       idleClock.touch();
       chunks.add(chunk);
-      meter.write(chunk);
+      turns.take(chunk);
+    }
+
+    /** Once all that came was looked at: an error may stand behind an event. */
+    function judge(): void {
+      if (turns.isBehind || isEnded) return;
       if (meter.failed) fail(errorInside());
       else if (hasEvent || chunks.length > MOST_BYTES) pass();
     }
 
     function onEnd(): void {
+      isEnded = true;
+      turns.end(judgeWhole);
+    }
+
+    function judgeWhole(): void {
       meter.end();
       if (meter.failed) {
         fail(errorInside());
@@ -92,11 +122,12 @@ export function afterFirstEvent(
         fail(brokenBefore(undefined));
         return;
       }
-      stop();
-      resolve({ ...answer, body: Readable.from(chunks.take(), { objectMode: false }) });
+      passWhole();
     }
 
     function onBroken(error?: Error): void {
+      // What ended well is closed as well.
+      if (isEnded && error === undefined) return;
       fail(isReason(error) ? error : brokenBefore(error));
     }
 
