@@ -52,12 +52,19 @@ export type AnyGateway = Omit<Gateway, 'store' | 'settled' | 'errors'>;
 export const PRICING = { input: '1', output: '3', cachedInput: '0.1' };
 export const PROVIDER_KEY = 'sk-provider-secret';
 
+export interface GatewayOptions extends Partial<ChatCompletionsRouterOptions> {
+  readonly provider?: Partial<ProviderOptions>;
+  /** What becomes of answers that clients leave is learned, as is the router's default; else they are cut off. */
+  readonly learnsOfLeavers?: boolean;
+}
+
 export async function startGateway(
-  options: Partial<ChatCompletionsRouterOptions> & { readonly provider?: Partial<ProviderOptions> } = {},
+  options: GatewayOptions = {},
   mount: Mount = mountOnNode,
   credits = '5.00',
 ): Promise<Gateway> {
-  const { provider: providerOptions, hooks, ...routerOptions } = options;
+  const { provider: providerOptions, learnsOfLeavers, hooks, ...routerOptions } = options;
+  const abort = !learnsOfLeavers && providerOptions?.preset === undefined;
   const provider = await startProvider();
   const store = new MemoryStore();
   const settled: Settled[] = [];
@@ -72,7 +79,14 @@ export async function startGateway(
   };
   const router = createChatCompletionsRouter({
     store,
-    providers: { loopback: { baseURL: provider.baseURL, apiKey: PROVIDER_KEY, ...providerOptions } },
+    providers: {
+      loopback: {
+        baseURL: provider.baseURL,
+        apiKey: PROVIDER_KEY,
+        ...(abort && { onClientGone: 'abort' }),
+        ...providerOptions,
+      },
+    },
     models: {
       'acme/fast': {
         targets: ['loopback/upstream-model'],
