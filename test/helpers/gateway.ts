@@ -13,6 +13,7 @@ import {
   type ProviderOptions,
   type Settled,
 } from '../../src/index.ts';
+import { PRESETS } from '../../src/models/presets.ts';
 import { type Provider, startProvider } from './provider.ts';
 
 /** Puts a router behind a server of some framework, at `/v1`. */
@@ -64,7 +65,8 @@ export async function startGateway(
   credits = '5.00',
 ): Promise<Gateway> {
   const { provider: providerOptions, learnsOfLeavers, hooks, ...routerOptions } = options;
-  const abort = !learnsOfLeavers && providerOptions?.preset === undefined;
+  const ofPreset = PRESETS[providerOptions?.preset ?? '']?.onClientGone;
+  const abort = !learnsOfLeavers && ofPreset === undefined;
   const provider = await startProvider();
   const store = new MemoryStore();
   const settled: Settled[] = [];
