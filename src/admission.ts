@@ -47,6 +47,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     outputCap: Math.min(asked, most),
     modelOutputCap: Math.max(given, most),
     n: request.n,
+    ...(request.predictedBytes > 0 && { predictedTokens: request.predictedBytes }),
     webSearches: model.webSearches,
     webSearchesNeeded: asksSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
     ...(features.length > 0 && {

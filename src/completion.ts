@@ -124,7 +124,7 @@ export async function completion(
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
     drain = new Drain(services.drains, `${account} ${caller.key}`, () =>
-      isReadOn(target, account, services.corrections.of(target)),
+      isReadOn(target, account, hold.terms.quote, services.corrections.of(target)),
     );
     try {
       const sent = await services.sender.send({

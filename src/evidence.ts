@@ -29,3 +29,44 @@ export class Evidence {
     this.#accounts.clear();
   }
 }
+
+/**
+ * How often accounts have met with something of which several times are needed before it counts.
+ *
+ * For an account its own times count in full, those of each other one up to half of what is needed. For one that has not met with it
+ * at all it counts once three have: one account's requests alone decide nothing for others.
+ */
+export class Tally {
+  readonly #enough: number;
+  readonly #times = new Map<string, number>();
+
+  constructor(enough: number) {
+    this.#enough = enough;
+  }
+
+  add(account: string): void {
+    const own = this.#times.get(account) ?? 0;
+    // Of so many accounts no more have to be known.
+    if (own >= this.#enough || (own === 0 && this.countsForAll)) return;
+    this.#times.set(account, own + 1);
+  }
+
+  get countsForAll(): boolean {
+    return this.#times.size >= SEVERAL && this.#weightFor(undefined) >= this.#enough;
+  }
+
+  countsFor(account: string): boolean {
+    return this.countsForAll || (this.#times.has(account) && this.#weightFor(account) >= this.#enough);
+  }
+
+  clear(): void {
+    this.#times.clear();
+  }
+
+  #weightFor(account: string | undefined): number {
+    const share = Math.ceil(this.#enough / 2);
+    let weight = 0;
+    for (const [each, times] of this.#times) weight += each === account ? times : Math.min(times, share);
+    return weight;
+  }
+}

@@ -101,7 +101,8 @@ export function learnFrom(
   if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
   const { usage, delivered, finished } = answer.meter;
   if (ending !== 'finished' && !(ending === 'client_gone' && finished)) return;
-  if (usage && isPlausible(usage, quote)) correction.learn(account, quote, delivered, usage);
+  if (!usage) correction.learnUntold(account);
+  else if (isPlausible(usage, quote)) correction.learn(account, quote, delivered, usage);
 }
 
 function consumed(

@@ -522,26 +522,29 @@ describe('the price', () => {
 });
 
 describe('a client that leaves before its request went out', () => {
-  it('pays nothing: the provider was being connected to, and had none of it', async () => {
-    // A TLS handshake that is never answered: the connection doesn't come about.
-    const silent = net.createServer();
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as net.AddressInfo;
-    await start({ provider: { baseURL: `https://127.0.0.1:${port}/v1` } });
-    const controller = new AbortController();
-    const settled = gateway.nextSettled();
-    const connected = once(silent, 'connection') as Promise<[net.Socket]>;
-    const asked = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
-    const [socket] = await connected;
-    controller.abort();
-    expect(await asked).toBe('left');
-    const { told, line } = await posted(settled);
-    expect(told).toMatchObject({ ending: 'client_gone', voided: true, charged: '0.00' });
-    expect(line).toBeUndefined();
-    socket.destroy();
-    silent.close();
-  });
+  it.each(['abort', 'drain'] as const)(
+    'pays nothing: the provider was being connected to, %s',
+    async (onClientGone) => {
+      // A TLS handshake that is never answered: the connection doesn't come about.
+      const silent = net.createServer();
+      silent.listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const { port } = silent.address() as net.AddressInfo;
+      await start({ provider: { baseURL: `https://127.0.0.1:${port}/v1`, onClientGone } });
+      const controller = new AbortController();
+      const settled = gateway.nextSettled();
+      const connected = once(silent, 'connection') as Promise<[net.Socket]>;
+      const asked = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
+      const [socket] = await connected;
+      controller.abort();
+      expect(await asked).toBe('left');
+      const { told, line } = await posted(settled);
+      expect(told).toMatchObject({ ending: 'client_gone', voided: true, charged: '0.00' });
+      expect(line).toBeUndefined();
+      socket.destroy();
+      silent.close();
+    },
+  );
 
   it('pays for its prompt once the provider has its request, also on a connection that was kept', async () => {
     await start();

@@ -9,7 +9,7 @@ import { AskedFeatures, type ToolPlace } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
 import { inTurns } from './pieces.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
-import { REFUSED_FIELDS } from './refused-fields.ts';
+import { REFUSED_FIELDS, refusedByLook, SETTINGS_FIELDS } from './refused-fields.ts';
 import type { ControlField } from './request-control.ts';
 import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
@@ -32,6 +32,8 @@ export interface ChatRequest {
   /** It asks for what is written to a cache to be kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
+  /** Bytes of text that the client says the answer will have: providers bill what it hasn't as if it had. */
+  readonly predictedBytes: number;
   /** What its provider may bill beside tokens. */
   readonly features: readonly AskedFeature[];
   /** In the order of the body; they never go upstream. */
@@ -95,6 +97,7 @@ type Place =
   | ToolPlace
   | 'body'
   | 'request'
+  | 'prediction'
   | 'stream_options'
   | 'extra_body'
   | 'control'
@@ -117,6 +120,7 @@ type Role =
   | 'tool_choice'
   | 'schema'
   | 'google'
+  | 'prediction'
   | 'extra_body';
 
 const NONE: RequestControlFields = new Set();
@@ -136,7 +140,9 @@ const FIELDS = new KeyTable<Role>({
   tool_choice: 'tool_choice',
   response_format: 'schema',
   google: 'google',
+  prediction: 'prediction',
   extra_body: 'extra_body',
+  ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
   ...Object.fromEntries(Object.keys(REFUSED_FIELDS).map((name) => [name, 'refused' as const])),
 });
@@ -151,7 +157,10 @@ class RequestReader implements JsonListener<Place> {
   /** The last key at the top level, in `stream_options` or in `extra_body`, if it means something there. */
   #name: string | undefined;
   #role: Role | undefined;
+  /** The last of `extra_body` and the like. */
+  #settings = 'extra_body';
   #noOptions = true;
+  #predictedBytes = 0;
   readonly #controls: RequestControlFields;
   #key: Span = { start: 0, end: 0 };
   readonly #control: ControlField[] = [];
@@ -182,9 +191,13 @@ class RequestReader implements JsonListener<Place> {
       case 'tool function':
       case 'tool choice':
       case 'google':
+        if (within === 'google') this.#assertHarmless(within, token);
         this.#asked.key(within, token);
         this.#prompt.countText(token);
         this.#prompt.cacheKey(token);
+        break;
+      case 'prediction':
+        this.#prompt.key('elsewhere', token);
         break;
       default:
         this.#prompt.key(within, token);
@@ -201,12 +214,17 @@ class RequestReader implements JsonListener<Place> {
       case 'extra_body':
         if (this.#role === 'acted on' || this.#role === 'control') this.#keep(kind, token);
         if (this.#role === 'billed' && this.#name !== undefined) {
-          this.#asked.field(this.#name, kind, token, pathIn(within, this.#name));
+          this.#asked.field(this.#name, kind, token, this.#pathIn(within, this.#name));
+        }
+        if (this.#role === 'prediction' && kind === 'string') {
+          this.#predictedBytes += token.end - token.start - 2;
         }
         return this.#placeIn(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
       case 'control':
       case 'in control':
         return 'in control';
+      case 'prediction':
+        return this.#prompt.value('elsewhere', kind, token);
       case 'tools':
       case 'tool list':
       case 'tool':
@@ -225,6 +243,7 @@ class RequestReader implements JsonListener<Place> {
     if (place === 'schema' || place === 'tools') this.#prompt.endSchema(token);
     if (place === 'tool') this.#asked.endTool();
     if (place === 'control') this.#endControl(token.end);
+    if (place === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
   }
 
   /** @throws {InvalidRequestError} for the first fault in this order: not an object, `model`, `messages`, the others */
@@ -258,6 +277,7 @@ class RequestReader implements JsonListener<Place> {
       serviceTier: this.#serviceTier(),
       hourWrites: this.#prompt.hourWrites,
       size: this.#prompt.size,
+      predictedBytes: this.#predictedBytes,
       features: this.#asked.all,
       control: this.#control,
       edits: {
@@ -273,7 +293,8 @@ class RequestReader implements JsonListener<Place> {
     this.#prompt.cacheKey(token);
     this.#key = { start: token.start, end: token.end };
     this.#take(FIELDS, token);
-    if (this.#role === 'refused' && this.#name !== undefined) throw refused(this.#name, this.#name);
+    if (this.#role === 'refused' && this.#name !== undefined) throw refusedByName(this.#name, this.#name);
+    if (this.#role === undefined) this.#assertHarmless('request', token);
   }
 
   /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
@@ -283,8 +304,9 @@ class RequestReader implements JsonListener<Place> {
     this.#name = match?.name;
     this.#role = match?.role;
     if (match?.role === 'refused' || match?.role === 'acted on') {
-      throw refused(match.name, `extra_body.${match.name}`);
+      throw refusedByName(match.name, this.#pathIn('extra_body', match.name));
     }
+    if (!match) this.#assertHarmless('extra_body', token);
   }
 
   /** Notes a key, if it is one that we know, and that no other parser can see another value of it. */
@@ -303,6 +325,18 @@ class RequestReader implements JsonListener<Place> {
         : `A field differs from "${path}${name}" only in case; some providers take it for that.`,
       `${path}${name}`,
     );
+  }
+
+  /** A field that we don't know may look like one that must not pass. */
+  #assertHarmless(within: Place, token: JsonToken): void {
+    const nameOf = (): string | undefined => textOf(token);
+    const reason = refusedByLook(token.asciiChars + token.nonAsciiChars, nameOf);
+    if (reason !== undefined) throw refused(reason, this.#pathIn(within, nameOf() ?? ''));
+  }
+
+  #pathIn(within: Place, name: string): string {
+    if (within === 'google') return `google.${name}`;
+    return within === 'extra_body' ? `${this.#settings}.${name}` : name;
   }
 
   #keep(kind: JsonKind, token: JsonToken): void {
@@ -324,6 +358,10 @@ class RequestReader implements JsonListener<Place> {
     if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
     if (this.#role === 'control') return 'control';
     if (this.#role === 'schema') return this.#prompt.beginSchema(token);
+    if (this.#role === 'prediction') {
+      this.#predictedBytes -= this.#prompt.size.stringBytes;
+      return 'prediction';
+    }
     if (this.#role === 'google') return kind === 'object' ? 'google' : undefined;
     if (this.#role === 'tool_choice' || this.#role === 'tools') {
       const name = this.#name ?? '';
@@ -331,11 +369,13 @@ class RequestReader implements JsonListener<Place> {
         this.#prompt.size.toolLists++;
         this.#prompt.beginSchema(token);
       }
-      return this.#asked.begin(name, kind, pathIn(within, name));
+      return this.#asked.begin(name, kind, this.#pathIn(within, name));
     }
     if (this.#name === 'messages' && kind === 'array') return 'messages';
     if (this.#name === 'stream_options' && kind === 'object') return 'stream_options';
-    return this.#role === 'extra_body' && kind === 'object' ? 'extra_body' : undefined;
+    if (this.#role !== 'extra_body' || kind !== 'object') return undefined;
+    this.#settings = this.#name ?? 'extra_body';
+    return 'extra_body';
   }
 
   #required(name: string, kind: JsonKind, wanted: string): Value {
@@ -410,10 +450,6 @@ function invalidJson({ fault, faultAt: offset }: JsonScanner<Place>): InvalidReq
   return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
 
-function pathIn(within: Place, name: string): string {
-  return within === 'extra_body' ? `extra_body.${name}` : name;
-}
-
 function spanOf({ start, end }: Span): Span {
   return { start, end };
 }
@@ -422,8 +458,11 @@ function wrongType(name: string, wanted: string): InvalidRequestError {
   return new InvalidRequestError('invalid_type', `The field "${name}" must be ${wanted}.`, name);
 }
 
-function refused(name: string, path: string): InvalidRequestError {
-  const reason = REFUSED_FIELDS[name] ?? 'it belongs at the top level';
+function refusedByName(name: string, path: string): InvalidRequestError {
+  return refused(REFUSED_FIELDS[name] ?? 'it belongs at the top level', path);
+}
+
+function refused(reason: string, path: string): InvalidRequestError {
   return new InvalidRequestError(
     'unsupported_parameter',
     `The field "${path}" is not accepted here: ${reason}.`,

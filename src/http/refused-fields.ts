@@ -34,7 +34,10 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   num_return_sequences: MORE_ANSWERS,
   chat_template: LONGER_PROMPT, // vLLM: a loop in it repeats what it likes
   mm_processor_kwargs: LONGER_PROMPT, // vLLM: images of as many pixels as it says
+  media_io_kwargs: LONGER_PROMPT, // vLLM: as many frames of a video as it says
   dataSources: LONGER_PROMPT,
+  _inputs: LONGER_PROMPT, // Perplexity: a prompt as numbers, which are no text
+  _prompt_token_length: LONGER_PROMPT, // Perplexity
   plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
   provider_options: 'it chooses among providers and models', // Vercel, LiteLLM
@@ -54,3 +57,56 @@ export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   custom_llm_provider: 'it names another provider', // LiteLLM
   extra_headers: 'it sets headers of the request to the provider', // LiteLLM
 };
+
+/**
+ * Objects in which some server reads its settings, as in the request itself. They are looked into as `extra_body` is: what must not
+ * stand there, nor at the top level, is refused.
+ */
+export const SETTINGS_FIELDS = [
+  'generation_config', // Google
+  'generationConfig',
+  'inference_config', // Bedrock
+  'inferenceConfig',
+  'textGenerationConfig',
+  'options', // Ollama
+  'parameters', // text-generation-inference, Qwen
+  'sampling_params', // SGLang, TensorRT-LLM
+  'samplingParams',
+] as const;
+
+const SHORTEST_NAME = 6;
+const LONGEST_NAME = 64;
+/** Limits of something else than what is written to the client. */
+const OTHER_THAN_OUTPUT = /^min|input|prompt|context|history|page|reasoning|thinking/;
+const LIMIT_NAMES = [
+  /^max.*(?:tok|len)/,
+  /^max(?:imum)?(?:new|total)?(?:out|gen|compl|answer|resp)/,
+  /(?:output|completion|response|answer|generated|new)(?:tok|len|limit)/,
+  /^(?:tokens?|length)limit/,
+  /(?:num|n)(?:tok(?:en)?s?)?predict$/,
+] as const;
+/** `num_choices`, `completions_count`. */
+const NUMBER_NAMES = [
+  /^(?:n|num|number|numof|numberof)(?:answer|candidate|choice|cmpl|completion|generation|output|response|result|returnsequence|sample|sequence)s?$/,
+  /^(?:answer|candidate|choice|completion|generation|output|response|result|sample|sequence)s?(?:count|num|number)$/,
+  /^bestof$/,
+] as const;
+
+/**
+ * Why a field that is in no table of ours is refused by its name: it looks like an output limit or a number of answers, in whatever
+ * spelling. Some server may read it, and refusing costs little. Undefined for all others.
+ *
+ * @param length - of the name, in characters
+ */
+export function refusedByLook(length: number, nameOf: () => string | undefined): string | undefined {
+  if (length < SHORTEST_NAME || length > LONGEST_NAME) return undefined;
+  // Upper case first: it folds a long s to an s.
+  const name = nameOf()
+    ?.toUpperCase()
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '');
+  if (name === undefined) return undefined;
+  if (NUMBER_NAMES.some((pattern) => pattern.test(name))) return MORE_ANSWERS;
+  if (OTHER_THAN_OUTPUT.test(name)) return undefined;
+  return LIMIT_NAMES.some((pattern) => pattern.test(name)) ? OTHER_LIMIT : undefined;
+}

@@ -1,4 +1,4 @@
-import { Evidence } from '../evidence.ts';
+import { Evidence, Tally } from '../evidence.ts';
 import { type DeliveredText, outputTokensEstimate, type Quote } from './estimate.ts';
 import type { Usage } from './usage-dialects.ts';
 
@@ -14,9 +14,9 @@ const MOST_ACCOUNTS = 64;
 const SEVERAL = 3;
 /** Short texts are estimated badly, and tool calls have tokens around their text: only beyond this something is hidden. */
 const ESTIMATE_SLACK = 50;
-/** Of the answers that an account leaves, the one of this number is read on to see what it hides. */
-const FIRST_SAMPLE = 8;
-/** Then one of each so many is, at random: whoever knew which would have only that one hide nothing. */
+/** After so many answers that hid nothing it is believed that others don't either. */
+const ENOUGH_SHOWN = 8;
+/** Then one of so many that clients leave is read on all the same, at random: a client that knew which would have only that one hide nothing. */
 const SAMPLE_OF = 16;
 
 /** How estimates turned out, as a moving ratio from a half to two. */
@@ -63,10 +63,6 @@ class Answers {
   readonly hidden = new Hidden();
   /** It has learned something. */
   isKnown = false;
-  /** How many it left; which of them is read on next, and with which the draw of another begins. */
-  left = 0;
-  sampleAt = FIRST_SAMPLE;
-  drawAt = FIRST_SAMPLE;
 }
 
 /**
@@ -81,6 +77,8 @@ export class Correction {
   /** Accounts whose answers counted more than they showed. */
   readonly #hides = new Evidence();
   #surelyHides = false;
+  /** Answers that hid nothing, or did not tell. */
+  readonly #shown = new Tally(ENOUGH_SHOWN);
   readonly #random: () => number;
 
   /** @param random - from 0 to below 1 */
@@ -90,6 +88,8 @@ export class Correction {
 
   /** An answer ended with usage. */
   learn(account: string, quote: Quote, delivered: DeliveredText, usage: Usage): void {
+    // What a client predicted wrongly is output that no text shows, and says nothing of other requests.
+    if (quote.predictedTokens !== undefined) return;
     const answers = this.#of(account);
     answers.isKnown = true;
     const { images, audioBytes, files } = quote.size;
@@ -100,8 +100,14 @@ export class Correction {
     const text = Math.max(0, completionTokens - audioCompletionTokens - imageCompletionTokens);
     const isHidden = text > 2 * shown + ESTIMATE_SLACK;
     answers.hidden.learn(isHidden ? text - shown : 0, quote.n);
-    if (isHidden) this.#hides.add(account);
-    else if (shown > 0) answers.output.learn(shown, text);
+    if (isHidden) {
+      this.#hides.add(account);
+      this.#shown.clear();
+    } else if (shown > 0) {
+      answers.output.learn(shown, text);
+    }
+    // One without a word may have been cut off in its reasoning.
+    if (!isHidden && (shown > 0 || text === 0)) this.#shown.add(account);
     // No text has more tokens than bytes: that much reasoning can't have been in it, whatever a client asked for.
     if (reasoningTokens > delivered.ascii + 4 * delivered.nonAscii) this.#surelyHides = true;
   }
@@ -127,21 +133,18 @@ export class Correction {
     return this.shown(account, tokens) + Math.ceil(n * hidden);
   }
 
-  /** Whether this account's answers may well have tokens that no text shows. */
-  hides(account: string): boolean {
-    return this.#surelyHides || this.#hides.countsFor(account);
+  /** An answer ended without usage: by reading others on nothing would be learned either. */
+  learnUntold(account: string): void {
+    this.#shown.add(account);
   }
 
-  /** The account leaves an answer. Says whether this is one to read on: of who never stays, nothing else is ever learned. */
-  isSampled(account: string): boolean {
-    const answers = this.#of(account);
-    answers.left += 1;
-    const isSampled = answers.left === answers.sampleAt;
-    if (answers.left === answers.drawAt) {
-      answers.sampleAt = answers.drawAt + 1 + Math.floor(SAMPLE_OF * this.#random());
-      answers.drawAt += SAMPLE_OF;
-    }
-    return isSampled;
+  /**
+   * Whether an answer that this account leaves is to be read on: it may well have tokens that no text shows, or nothing is known yet, or it
+   * is a sample. What others pay by estimate is not changed by it.
+   */
+  mayHide(account: string): boolean {
+    if (this.#surelyHides || this.#hides.countsFor(account) || !this.#shown.countsFor(account)) return true;
+    return this.#random() * SAMPLE_OF < 1;
   }
 
   #valueFor(account: string, valueOf: (answers: Answers) => number, unknown: number): number {

@@ -85,6 +85,8 @@ export interface QuoteRequest {
   readonly n: number;
   /** The most searches of the Web that are held for. */
   readonly webSearches: number;
+  /** The most tokens of its `prediction`: those that the answer hasn't are billed as output, beside it. Default: none. */
+  readonly predictedTokens?: number;
   /** Searches that must be covered for it to be admitted. */
   readonly webSearchesNeeded: number;
   /** What it asks of its provider that may be billed beside tokens. Default: nothing. */
@@ -135,10 +137,10 @@ export function quoteFor(request: QuoteRequest): Quote {
 
 /** The most that the request can cost at one price. */
 export function worstCase(
-  { promptTokensAtMost: promptTokens, n, outputCap, webSearches, fees }: Quote,
+  { promptTokensAtMost: promptTokens, n, outputCap, predictedTokens = 0, webSearches, fees }: Quote,
   price: Price,
 ): NanoDollars {
-  return chargeAtMost(promptTokens, n * outputCap, webSearches, price, fees);
+  return chargeAtMost(promptTokens, n * outputCap + predictedTokens, webSearches, price, fees);
 }
 
 /** The largest output limit, an answer, that so much money covers beside a prompt of so many tokens; 0 if none does. */
@@ -147,12 +149,12 @@ export function affordableOutputTokens(
   promptTokens: number,
   request: QuoteRequest,
 ): number {
-  const { outputCap, n, webSearches, fees } = request;
+  const { outputCap, n, predictedTokens = 0, webSearches, fees } = request;
   let fewest = outputCap;
   for (const price of request.prices) {
     const covered = outputCovered(money, promptTokens, webSearches, price, fees);
-    if (covered === undefined) return 0;
-    fewest = Math.min(fewest, Math.floor(covered / n));
+    if (covered === undefined || covered < predictedTokens) return 0;
+    fewest = Math.min(fewest, Math.floor((covered - predictedTokens) / n));
   }
   return fewest;
 }
@@ -188,8 +190,9 @@ export function outputTokensCovered(money: NanoDollars, promptTokens: number, qu
 }
 
 /** The most output that a provider can be believed to have counted. */
-export function plausibleOutputTokens({ n, outputCap, modelOutputCap }: QuoteRequest): number {
-  return 4 * n * Math.max(outputCap, modelOutputCap) + TEMPLATE_TOKENS;
+export function plausibleOutputTokens(request: QuoteRequest): number {
+  const { n, outputCap, modelOutputCap, predictedTokens = 0 } = request;
+  return 4 * n * Math.max(outputCap, modelOutputCap) + predictedTokens + TEMPLATE_TOKENS;
 }
 
 /** What is likely: four ASCII characters a token, 1.3 of the others. */
@@ -266,11 +269,11 @@ export function withSearches<T extends QuoteRequest>(request: T, webSearches: nu
 function dearest(
   promptTokens: number,
   outputTokens: number,
-  { prices, webSearches, fees }: QuoteRequest,
+  { prices, predictedTokens = 0, webSearches, fees }: QuoteRequest,
 ): NanoDollars {
   let most = 0n;
   for (const price of prices) {
-    const nano = chargeAtMost(promptTokens, outputTokens, webSearches, price, fees);
+    const nano = chargeAtMost(promptTokens, outputTokens + predictedTokens, webSearches, price, fees);
     if (nano > most) most = nano;
   }
   return most;

@@ -7,7 +7,10 @@ export interface PresetFields {
   readonly limits: readonly [OutputLimitField, ...OutputLimitField[]];
   /** Its limit is one of the visible answer, and reasoning comes on top. */
   readonly limitsAnswerOnly?: true;
-  /** Other names that it reads for an output limit, or for a number of answers. Each is refused. */
+  /**
+   * Other names that it reads for an output limit, or for a number of answers. Each is refused, and so is what only looks like one:
+   * http/refused-fields.ts.
+   */
   readonly others?: readonly string[];
   /** The most tokens that one image of a prompt is, by how the model's name begins; `''` is every other model. */
   readonly imageTokens: Readonly<Record<string, number>>;
@@ -93,19 +96,20 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   cloudflare: {
     limits: ['max_tokens'],
     imageTokens: OPEN_IMAGES,
-    source: 'github.com/Portkey-AI/gateway: workers-ai',
+    source: 'github.com/cloudflare/cloudflare-docs: src/content/workers-ai-models, which all take max_tokens',
   },
   cohere: {
     limits: ['max_tokens'],
     others: ['num_generations'],
     imageTokens: OPEN_IMAGES,
-    source: 'docs.cohere.com: Compatibility API; the other name: its native API',
+    source:
+      'docs.cohere.com: Compatibility API, Image inputs (256 tokens a tile); the other name: its older native API',
   },
   deepseek: {
     limits: ['max_tokens'],
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['system_fingerprint'] },
-    source: 'api-docs.deepseek.com; github.com/earendil-works/pi/issues/8018',
+    source: 'api-docs.deepseek.com: Create chat completion, Vision; github.com/earendil-works/pi/issues/8018',
   },
   fireworks: {
     limits: ['max_tokens', 'max_completion_tokens'],
@@ -146,7 +150,8 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     others: ['max_new_tokens', 'best_of', 'num_return_sequences'],
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['system_fingerprint'] },
-    source: 'huggingface.co/docs/inference-providers; the other names: text-generation-inference',
+    source:
+      'huggingface.co/docs/inference-providers: Chat completion; github.com/huggingface/text-generation-inference: router/src/lib.rs',
   },
   llamacpp: {
     // Builds of 2025 ignore `max_completion_tokens`.
@@ -259,7 +264,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   together: {
     limits: ['max_tokens'],
     imageTokens: OPEN_IMAGES,
-    source: 'github.com/togethercomputer/together-typescript',
+    source: 'github.com/togethercomputer/openapi: openapi.yaml',
   },
   vercel: {
     limits: ['max_tokens', 'max_completion_tokens'],
@@ -303,6 +308,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens'],
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['request_id'] },
-    source: 'docs.bigmodel.cn: Chat completions',
+    source:
+      'docs.bigmodel.cn: Chat completions; github.com/zai-org/z-ai-sdk-python: api_resource/chat/completions.py',
   },
 };

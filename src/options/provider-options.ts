@@ -59,8 +59,9 @@ export interface ProviderOptions {
    * was delivered is charged, by estimate; `drain` reads on to learn its usage, and that is charged, as if the
    * client had stayed. Of one key 32 answers are read on at a time, others wait for their turn.
    *
-   * @default 'drain' for presets of providers that bill the whole answer all the same, and for models that reason without
-   * showing it, by their names or by what their answers have counted; 'abort' for the others
+   * @default 'drain' for presets of providers that bill the whole answer all the same, for models that reason without
+   * showing it, by their names or by what their answers have counted, and for those of which too little was seen; 'abort' for the
+   * others, but for one answer of sixteen
    */
   readonly onClientGone?: OnClientGone;
   /**

@@ -254,7 +254,10 @@ export interface RetryOptions {
   readonly firstEventWaitMs?: number;
 }
 
-/** When a target that keeps failing is set aside, to be asked after all others, for an account, or for all once three met with it. */
+/**
+ * When a target that keeps failing is set aside, to be asked after all others: for an account that met with it, where failures of
+ * others count as half of `failures` at most of each, and for all once three accounts met with it.
+ */
 export interface HealthCheckOptions {
   /**
    * So many failures in a row set it aside.

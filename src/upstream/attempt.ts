@@ -112,7 +112,9 @@ export async function attempt(
     // Assigned before any clock can run out.
     let sending: Sending | undefined = undefined as Sending | undefined;
     const clocks = new Clocks(timeouts, spentMs, (error) => sending?.abort(error));
+    let isSent = false;
     sending = send(request, () => {
+      isSent = true;
       clocks.connected();
       onSent();
     });
@@ -123,7 +125,8 @@ export async function attempt(
       const abort = (reason: Error): void => {
         running.abort(reason);
       };
-      if (!drain?.begin(abort)) abort(new ClientGone());
+      // What the provider has none of costs nothing.
+      if (!isSent || !drain?.begin(abort)) abort(new ClientGone());
     });
     try {
       const message = await running.answer;

@@ -1,4 +1,4 @@
-import { Evidence } from '../evidence.ts';
+import { Tally } from '../evidence.ts';
 import type { Target } from '../models/catalog.ts';
 import type { HealthChange, TargetStatus } from '../hooks.ts';
 import { PerTarget } from '../models/per-target.ts';
@@ -39,7 +39,8 @@ export class Health {
 /**
  * One target: how it did lately, and whether it is to be asked.
  *
- * Failures that few accounts have met with set it aside for those alone: a customer can make requests that fail.
+ * A customer can make requests that fail: those of one account set it aside for that account alone, and count for others up to half of
+ * what is needed.
  */
 export class TargetHealth {
   readonly #target: Target;
@@ -47,9 +48,11 @@ export class TargetHealth {
   readonly #latency = new PeakAverage();
   #failures = 0;
   /** Who met with them. */
-  readonly #failing = new Evidence();
+  readonly #failing: Tally;
   #ejections = 0;
   #retryAt = 0;
+  /** Who tried it last, in vain, and until when others come first. */
+  #lastProbe = { account: '', until: 0 };
   /** The one that tries whether the target is back. */
   #probe: Asked | undefined;
   #running = 0;
@@ -57,12 +60,13 @@ export class TargetHealth {
   constructor(target: Target, options: HealthOptions) {
     this.#target = target;
     this.#options = options;
+    this.#failing = new Tally(options.settings?.failures ?? Infinity);
   }
 
   /** Whether it may be asked before others: healthy for this account, or its cool-down is over and nobody is trying it. */
   isAvailable(now: number, account: string): boolean {
     if (this.#retryAt === 0 || !this.#failing.countsFor(account)) return true;
-    return now >= this.#retryAt && this.#probe === undefined;
+    return this.#mayProbe(now, account) && this.#probe === undefined;
   }
 
   /** When it is tried again, in ms since the epoch; 0 when it is healthy. */
@@ -78,7 +82,7 @@ export class TargetHealth {
   /** A request of this account goes to it now. What came of it is told to what this returns. */
   asked(now: number, account: string): Asked {
     const asked = new Asked(this, now, account);
-    if (this.#retryAt !== 0 && now >= this.#retryAt) this.#probe ??= asked;
+    if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= asked;
     this.#running += 1;
     return asked;
   }
@@ -99,20 +103,29 @@ export class TargetHealth {
     const wasProbe = this.#probe === asked;
     if (wasProbe) this.#probe = undefined;
     this.#failures += 1;
+    if (!settings) return;
     this.#failing.add(asked.account);
     // One that was asked before the ejection says nothing new.
-    if (!settings || (!wasProbe && (this.#retryAt !== 0 || this.#failures < settings.failures))) return;
+    if (!wasProbe && (this.#retryAt !== 0 || !this.#failing.countsFor(asked.account))) return;
     const { coolDownMs, maxCoolDownMs } = settings;
     const doubled = Math.min(maxCoolDownMs, coolDownMs * 2 ** this.#ejections);
     const jittered = doubled * (1 - JITTER * random());
     this.#ejections += 1;
-    this.#retryAt = now + Math.max(Math.round(jittered), Math.min(retryAfterMs, maxCoolDownMs));
+    const waitMs = Math.max(Math.round(jittered), Math.min(retryAfterMs, maxCoolDownMs));
+    this.#retryAt = now + waitMs;
+    if (wasProbe) this.#lastProbe = { account: asked.account, until: this.#retryAt + waitMs };
     this.#tell('target_ejected');
   }
 
   over(asked: Asked): void {
     this.#running -= 1;
     if (this.#probe === asked) this.#probe = undefined;
+  }
+
+  /** Whether its cool-down is over; where it counts for all, whose try has failed lets others try first. */
+  #mayProbe(now: number, account: string): boolean {
+    const { account: last, until } = this.#lastProbe;
+    return now >= this.#retryAt && (account !== last || now >= until || !this.#failing.countsForAll);
   }
 
   status(now: number): TargetStatus {

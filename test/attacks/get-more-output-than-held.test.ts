@@ -14,6 +14,42 @@ const MODEL: ModelOptions = {
 };
 const ASK = { model: 'acme/fast', messages: [{ role: 'user', content: 'Write for ever.' }] };
 
+/**
+ * Fields of chat completions that the presets' servers document and that pass: of OpenAI, Groq, Cerebras, Perplexity, SambaNova, Fireworks,
+ * Together, Mistral, OpenRouter, Ollama, vLLM, llama.cpp, Qwen, Zhipu and Cohere.
+ */
+const KNOWN = `
+  _debug_render_only adaptive_target add_generation_prompt add_special_tokens allowed_token_ids audio
+  backend_sampling bad_words cache_control cache_prompt cache_salt chat_format chat_template_kwargs
+  citation_options clear_thinking context_length_exceeded_behavior continue_final_message country cum_logprobs
+  disable_reasoning disable_search disable_tool_validation diverse_first_token do_sample documents
+  dry_allowed_length dry_penalty_last_n dynatemp_range echo echo_last enable_search_classifier enable_thinking
+  exclude_domains frequency_penalty function_call generation_prompt grammar grammar_lazy has_image_url
+  ignore_eos image_domain_filter image_format_filter include_domains include_reasoning
+  include_stop_str_in_output incremental_output json_schema language_preference last_updated_after_filter
+  last_updated_before_filter latitude length_penalty logit_bias logprob_token_ids logprobs longitude lora
+  maxInputTokens max_prompt_tokens max_thinking_tokens meta metadata min_completion_tokens min_keep min_p
+  min_tokens mirostat_lr mirostat_target modalities model_parameters moderation n_cache_reuse n_discard n_indent
+  n_keep n_probs num_images num_search_results nvext parallel_tool_calls parse_tool_calls
+  perf_metrics_in_response post_sampling_probs presence_penalty preserved_tokens priority
+  prompt_cache_isolation_key prompt_cache_key prompt_cache_options prompt_cache_retention prompt_logprobs
+  prompt_mode prompt_truncate_len random_seed raw_output reasoning reasoning_budget_message
+  reasoning_budget_tokens reasoning_effort reasoning_format reasoning_history repeat_last_n repeat_penalty
+  repetition_detection repetition_penalty request_id response_fields response_format response_formatting_locale
+  response_metadata result_format return_images return_progress return_prompt_text return_related_questions
+  return_token_ids return_token_offsets return_tokens return_tokens_as_token_ids safe_prompt safe_search
+  safe_tokenization safety_identifier safety_mode samplers search_after_date_filter search_before_date_filter
+  search_domain_filter search_language_filter search_mode search_recency_filter search_settings seed
+  sensitive_word_check session_id skip_special_tokens speculation sse_ping_interval stop stop_sequences
+  stop_token_ids store stream_interval strict_tools structured_outputs t_max_predict_ms temperature thinking
+  thinking_budget thinking_token_budget timings_per_token tool_stream top_a top_k top_logprobs top_n_sigma top_p
+  trace transforms truncate_prompt_tokens truncation_side type typical_p updated_after_timestamp
+  updated_before_timestamp use_beam_search user user_id user_original_query verbose verbosity
+  vl_high_resolution_images vllm_xargs watermark_enabled xtc_probability
+`
+  .trim()
+  .split(/\s+/);
+
 let gateway: Gateway;
 
 async function start(
@@ -182,6 +218,19 @@ describe('another name for a limit or a number of answers', () => {
     'best_of',
     'n_cmpl',
     'candidateCount',
+    'maxTokens',
+    'max-tokens',
+    'MAX_COMPLETION_TOKEN',
+    'maxCompletionTokens',
+    'max_length',
+    'max_gen_toks',
+    'max_output',
+    'output_tokens',
+    'n_tokens_predict',
+    'numResults',
+    'num_choices',
+    'completions_count',
+    'BestOf',
   ])('is refused by its name, anywhere: %s', async (field) => {
     await start();
     for (const body of [{ [field]: 128 }, { extra_body: { [field]: 128 } }]) {
@@ -192,5 +241,62 @@ describe('another name for a limit or a number of answers', () => {
       expect(error.param).toContain(field);
     }
     expect(gateway.provider.received).toEqual([]);
+  });
+
+  it.each([
+    ['options', 'num_predict'],
+    ['parameters', 'max_new_tokens'],
+    ['generation_config', 'max_output_tokens'],
+    ['generationConfig', 'candidateCount'],
+    ['inferenceConfig', 'maxTokens'],
+    ['sampling_params', 'n'],
+    ['google', 'maxOutputTokens'],
+  ])('is refused in an object of settings: %s.%s', async (object, field) => {
+    await start();
+    const response = await gateway.post({ ...ASK, [object]: { temperature: 0, [field]: 128 } });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      error: { code: 'unsupported_parameter', param: `${object}.${field}` },
+    });
+    expect(gateway.provider.received).toEqual([]);
+  });
+
+  it('is not what a field is that bounds the prompt, the reasoning or something else', async () => {
+    await start({}, { credits: '1.00' });
+    const fields = { ...Object.fromEntries(KNOWN.map((name) => [name, 1])), options: { num_ctx: 4096 } };
+    expect((await ask(fields)).sent).toMatchObject(fields);
+  });
+});
+
+describe('an answer that the client predicts', () => {
+  const WRONG = 'x'.repeat(4000);
+
+  it.each([
+    ['a text', { type: 'content', content: WRONG }],
+    ['parts', { type: 'content', content: [{ type: 'text', text: WRONG }] }],
+    ['no object', WRONG],
+  ])('is held for as output beside the answer’s own limit: %s', async (_what, prediction) => {
+    await start({}, { credits: '1.00' });
+    const most = async (fields: Fields): Promise<number> => {
+      let held = '';
+      gateway.provider.script = async (response, request) => {
+        ({ held } = await gateway.router.credits.balance('acct'));
+        // What was predicted and isn't in the answer is counted as if it were.
+        const usage = { prompt_tokens: 20, completion_tokens: 10 + (fields['prediction'] ? 4000 : 0) };
+        return answerJson(completionBody({ usage }))(response, request);
+      };
+      expect(await ask({ max_tokens: 10, ...fields })).toMatchObject({ writtenOff: '0.00' });
+      return Number(held);
+    };
+    const plain = await most({});
+    // 4,000 tokens at ten dollars a million.
+    expect((await most({ prediction })) - plain).toBeGreaterThanOrEqual(0.04);
+  });
+
+  it('leaves less of a small balance to the answer', async () => {
+    await start({}, { credits: '0.0449' });
+    gateway.provider.script = obeys('max_tokens');
+    const { sent } = await ask({ prediction: { type: 'content', content: WRONG } });
+    expect(sent['max_tokens']).toBeLessThan(100);
   });
 });

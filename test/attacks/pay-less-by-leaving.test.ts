@@ -26,6 +26,7 @@ async function start(model: string, options: Options = {}): Promise<void> {
   leavers = 0;
   gateway = await startGateway(
     {
+      learnsOfLeavers: true,
       models: {
         'acme/fast': { targets: [`loopback/${model}`], pricing: PRICING, maxOutputTokens: 20_000 },
       },
@@ -104,22 +105,29 @@ describe('a client that resets on a marker at the end of its answer', () => {
     expect(await leave(gateway, 6700)).toBe(bill(6700));
   });
 
-  it('pays for it where it never stays, but for seven answers', async () => {
+  it('pays for it where it never stays, from the first answer of a process on', async () => {
     await start('some-model');
-    let paid = 0;
-    for (let i = 0; i < 40; i++) paid += await leave(gateway, 6700);
-    expect(paid).toBeGreaterThanOrEqual(33 * bill(6700));
-    expect(paid).toBeLessThanOrEqual(40 * bill(6700));
+    for (let i = 0; i < 20; i++) expect(await leave(gateway, 6700)).toBe(bill(6700));
   });
 
-  it('pays for it where it lets only those hide nothing that it takes for samples', async () => {
+  it('pays for it after others have shown that the target hides nothing, but for a few answers', async () => {
     const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
     await start('some-model');
-    let paid = 0;
-    for (let i = 1; i <= 40; i++) paid += await leave(gateway, [8, 16, 32].includes(i) ? 0 : 6700);
+    // As a model that reasons only about what is hard.
+    for (const each of await Promise.all(['a', 'b', 'c'].map((name) => customer(name))))
+      for (let i = 0; i < 3; i++) await stay(each, 0);
+    const paid: number[] = [];
+    for (let i = 1; i <= 40; i++) {
+      // One of sixteen is read on, at random.
+      random.mockReturnValue(i === 16 ? 0.06 : 0.5);
+      paid.push(await leave(gateway, 6700));
+    }
     random.mockRestore();
-    // But for those before the 17th.
-    expect(paid).toBeGreaterThanOrEqual(23 * bill(6700));
+    expect(paid.slice(15)).toEqual(Array.from({ length: 25 }, () => bill(6700)));
+    // Those before have only what is seen, by estimate: what such a text is.
+    expect(Math.max(...paid.slice(0, 15))).toBeLessThan(bill(100));
+    // And so do all others from then on.
+    expect(await leave(await customer('d'), 6700)).toBe(bill(6700));
   });
 
   it('pays for it with a hundred streams at once', async () => {
@@ -208,6 +216,17 @@ describe('a population of leavers', () => {
     expect(sum(left) / left.length).toBeLessThan(1.05 * bill(2000));
   });
 
+  it('pays no less where each account leaves twice, in a process that knows nothing yet', async () => {
+    await start('some-model');
+    const left: number[] = [];
+    for (let i = 0; i < 10; i++) {
+      const who = await customer(`account_${i}`);
+      left.push(await leave(who, TOKENS[i % 4]!), await leave(who, TOKENS[(i + 1) % 4]!));
+    }
+    const bills = Array.from({ length: 10 }, (_, i) => bill(TOKENS[i % 4]!) + bill(TOKENS[(i + 1) % 4]!));
+    expect(sum(left)).toBe(sum(bills));
+  });
+
   it('pays for the reasoning of all the answers that it asked for', async () => {
     await start('some-model', { provider: { onClientGone: 'abort' } });
     for (const each of await Promise.all(['a', 'b', 'c'].map((name) => customer(name))))
@@ -216,5 +235,38 @@ describe('a population of leavers', () => {
     const settled = gateway.nextSettled();
     await leaveAtMarker(gateway, { n: 8 });
     expect(nanoOf(await settled)).toBeGreaterThanOrEqual(bill(8 * 2000));
+  });
+});
+
+describe('a client that says what the answer will be, and leaves before it turns out to be another', () => {
+  const PREDICTED = 'x'.repeat(40_000);
+
+  it('pays for the tokens that it predicted', async () => {
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    await start('some-model');
+    for (let i = 0; i < 8; i++) await stay(gateway, 0);
+    gateway.provider.script = stream(
+      chunk(`42 ${MARKER}`),
+      () => router.left(1),
+      chunk('.', 'stop'),
+      chunk({
+        choices: [],
+        usage: {
+          prompt_tokens: 9,
+          completion_tokens: 10_012,
+          completion_tokens_details: { rejected_prediction_tokens: 10_000 },
+        },
+      }),
+      DONE,
+    );
+    const settled = gateway.nextSettled();
+    await leaveAtMarker(gateway, { prediction: { type: 'content', content: PREDICTED } });
+    expect(nanoOf(await settled)).toBe(bill(10_000));
+    // It says nothing of what others' answers hide.
+    gateway.provider.script = reasons(0, 2);
+    const next = gateway.nextSettled();
+    await leaveAtMarker(gateway);
+    expect(await next).toMatchObject({ usageSource: 'estimated' });
+    random.mockRestore();
   });
 });

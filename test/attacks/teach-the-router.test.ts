@@ -12,6 +12,7 @@ import {
   stream,
 } from '../../src/testing.ts';
 import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from '../helpers/gateway.ts';
+import { type Noticing, noticing } from '../helpers/noticed.ts';
 
 type Customer = Pick<Gateway, 'post'>;
 
@@ -152,6 +153,60 @@ describe('a customer whose requests fail', () => {
     await Promise.all([cheap.close(), dear.close()]);
   });
 
+  it('counts for no more than half of what sets a target aside for another', async () => {
+    const [cheap, dear] = await Promise.all([startFakeProvider(), startFakeProvider()]);
+    cheap.answer(fragile(error(500)));
+    gateway = await startGateway({
+      providers: { cheap: { baseURL: cheap.baseURL }, dear: { baseURL: dear.baseURL } },
+      models: { m: { targets: ['cheap/m', 'dear/m'], pricing: PRICING, maxOutputTokens: 100 } },
+      retries: { perTarget: 0 },
+    });
+    const victim = await customer('victim');
+    const isFirst = async ({ post }: Customer, fields: object): Promise<boolean> => {
+      const before = cheap.requests.length;
+      await post({ ...QUESTION, ...fields, model: 'm' });
+      return cheap.requests.length > before;
+    };
+    for (let i = 0; i < 4; i++) expect(await isFirst(gateway, crash)).toBe(true);
+    expect(await isFirst(victim, crash)).toBe(true);
+    // Four failures of one account and one of its own are not five.
+    expect(gateway.router.health()[0]).toMatchObject({ provider: 'cheap', state: 'healthy' });
+    expect(await isFirst(victim, crash)).toBe(true);
+    // Two of its own and three of another are: where it is down, two accounts find that as soon as one.
+    expect(gateway.router.health()[0]).toMatchObject({ provider: 'cheap', state: 'ejected' });
+    expect(await isFirst(victim, {})).toBe(false);
+    expect(await isFirst(gateway, {})).toBe(false);
+    await Promise.all([cheap.close(), dear.close()]);
+  });
+
+  it('can not keep a target set aside for others by trying it first', async () => {
+    const [cheap, dear] = await Promise.all([startFakeProvider(), startFakeProvider()]);
+    cheap.answer(error(500));
+    gateway = await startGateway({
+      providers: { cheap: { baseURL: cheap.baseURL }, dear: { baseURL: dear.baseURL } },
+      models: { m: { targets: ['cheap/m', 'dear/m'], pricing: PRICING, maxOutputTokens: 100 } },
+      retries: { perTarget: 0 },
+    });
+    const [b, c] = [await customer('b'), await customer('c')];
+    const ask = async ({ post }: Customer, fields: object = {}): Promise<number> => {
+      const before = cheap.requests.length;
+      await post({ ...QUESTION, ...fields, model: 'm' });
+      return cheap.requests.length - before;
+    };
+    // It is down, and all find it.
+    for (const each of [gateway, b, c, gateway, b]) expect(await ask(each)).toBe(1);
+    const retryAt = (): number => gateway.router.health()[0]!.retryAt!.valueOf();
+    // It is back, and the attacker is the first to try.
+    cheap.answer(fragile(error(500)));
+    const now = vi.spyOn(Date, 'now').mockReturnValue(retryAt());
+    expect(await ask(gateway, crash)).toBe(1);
+    now.mockReturnValue(retryAt());
+    expect(await ask(gateway, crash)).toBe(0);
+    expect(await ask(b)).toBe(1);
+    expect(gateway.router.health()[0]).toMatchObject({ provider: 'cheap', state: 'healthy' });
+    await Promise.all([cheap.close(), dear.close()]);
+  });
+
   it.each([
     [
       'a 403 in words of its own',
@@ -220,6 +275,74 @@ describe('a customer whose answers count less than they show', () => {
     const { charged } = await ask(victim, ASKED);
     expect(Number(charged)).toBeGreaterThanOrEqual(Number(ESTIMATE));
     expect(Number(charged)).toBeLessThan(1.01 * Number(ESTIMATE));
+  });
+});
+
+describe('a customer whose answer counts more reasoning than its text can hold', () => {
+  const LEAVES = '###';
+  const tokens = (reasoning: number): object => ({
+    prompt_tokens: 9,
+    completion_tokens: reasoning + 100,
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  });
+  const answer = (usage: object, until?: () => Promise<void>): Script =>
+    stream(
+      chunk(`${'y'.repeat(397)}${LEAVES}`, until ? undefined : 'stop'),
+      ...(until ? [until, chunk('', 'stop')] : []),
+      chunk({ choices: [], usage }),
+      DONE,
+    );
+  const REASONED = answer(tokens(5000));
+
+  let router: Noticing;
+  let leavers: number;
+
+  async function start(provider: object = {}): Promise<void> {
+    router = noticing();
+    leavers = 0;
+    gateway = await startGateway({ learnsOfLeavers: true, provider }, router.mount);
+  }
+
+  /** Leaves an answer whose usage tells of 100 tokens, and no reasoning. */
+  async function leave({ post }: Customer): Promise<Settled> {
+    const settled = gateway.nextSettled();
+    const left = (leavers += 1);
+    gateway.provider.script = answer(tokens(0), () => router.left(left));
+    const controller = new AbortController();
+    const response = await post({ ...QUESTION, stream: true }, { signal: controller.signal });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    for (let seen = ''; !seen.includes(LEAVES);) seen += (await reader.read()).value;
+    controller.abort();
+    return settled;
+  }
+
+  it('raises no estimate of what others leave; three of them do', async () => {
+    await start({ onClientGone: 'abort' });
+    const [b, c, victim] = [await customer('b'), await customer('c'), await customer('victim')];
+    const { charged } = await leave(victim);
+    gateway.provider.script = REASONED;
+    for (let i = 0; i < 20; i++) await ask(gateway);
+    expect(await leave(victim)).toMatchObject({ charged, usageSource: 'estimated' });
+    gateway.provider.script = REASONED;
+    await ask(b);
+    expect(await leave(victim)).toMatchObject({ charged, usageSource: 'estimated' });
+    gateway.provider.script = REASONED;
+    await ask(c);
+    expect(Number((await leave(victim)).charged)).toBeGreaterThan(10 * Number(charged));
+  });
+
+  it('has others’ answers read on, and charged by their own usage', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    await start();
+    const victim = await customer('victim');
+    // Of the target is believed that it hides nothing.
+    gateway.provider.script = answer(tokens(0));
+    for (let i = 0; i < 8; i++) await ask(victim);
+    expect(await leave(victim)).toMatchObject({ usageSource: 'estimated' });
+    gateway.provider.script = REASONED;
+    await ask(gateway);
+    // 9 tokens of a prompt at 1,000 nano-dollars, 100 at 3,000.
+    expect(await leave(victim)).toMatchObject({ charged: '0.000309', usageSource: 'upstream' });
   });
 });
 

@@ -40,7 +40,10 @@ async function start(): Promise<{ server: http.Server; keys: string[] }> {
   if (kind === 'bare') return { server: http.createServer(bareProxy(provider)), keys: ['none', 'none'] };
   const router = createChatCompletionsRouter({
     store: 'memory:',
-    providers: { one: { baseURL: provider }, two: { baseURL: provider } },
+    providers: {
+      one: { baseURL: provider, onClientGone: 'abort' },
+      two: { baseURL: provider, onClientGone: 'abort' },
+    },
     models: {
       'acme/fast': {
         targets: twoTargets ? ['one/upstream-model', 'two/upstream-model'] : ['one/upstream-model'],

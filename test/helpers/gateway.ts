@@ -13,6 +13,7 @@ import {
   type ProviderOptions,
   type Settled,
 } from '../../src/index.ts';
+import { PRESETS } from '../../src/models/presets.ts';
 import { type Provider, startProvider } from './provider.ts';
 
 /** Puts a router behind a server of some framework, at `/v1`. */
@@ -52,12 +53,20 @@ export type AnyGateway = Omit<Gateway, 'store' | 'settled' | 'errors'>;
 export const PRICING = { input: '1', output: '3', cachedInput: '0.1' };
 export const PROVIDER_KEY = 'sk-provider-secret';
 
+export interface GatewayOptions extends Partial<ChatCompletionsRouterOptions> {
+  readonly provider?: Partial<ProviderOptions>;
+  /** What becomes of answers that clients leave is learned, as is the router's default; else they are cut off. */
+  readonly learnsOfLeavers?: boolean;
+}
+
 export async function startGateway(
-  options: Partial<ChatCompletionsRouterOptions> & { readonly provider?: Partial<ProviderOptions> } = {},
+  options: GatewayOptions = {},
   mount: Mount = mountOnNode,
   credits = '5.00',
 ): Promise<Gateway> {
-  const { provider: providerOptions, hooks, ...routerOptions } = options;
+  const { provider: providerOptions, learnsOfLeavers, hooks, ...routerOptions } = options;
+  const ofPreset = PRESETS[providerOptions?.preset ?? '']?.onClientGone;
+  const abort = !learnsOfLeavers && ofPreset === undefined;
   const provider = await startProvider();
   const store = new MemoryStore();
   const settled: Settled[] = [];
@@ -72,7 +81,14 @@ export async function startGateway(
   };
   const router = createChatCompletionsRouter({
     store,
-    providers: { loopback: { baseURL: provider.baseURL, apiKey: PROVIDER_KEY, ...providerOptions } },
+    providers: {
+      loopback: {
+        baseURL: provider.baseURL,
+        apiKey: PROVIDER_KEY,
+        ...(abort && { onClientGone: 'abort' }),
+        ...providerOptions,
+      },
+    },
     models: {
       'acme/fast': {
         targets: ['loopback/upstream-model'],
