@@ -10,7 +10,7 @@ import { PRESET_FEES } from './preset-fees.ts';
 /** More calls of one tool are no bound. */
 const MOST_CALLS = 1000;
 
-const TOOL_OPTIONS: Record<keyof ServerToolOptions, true> = { fee: true, atMost: true };
+const TOOL_OPTIONS: Record<keyof ServerToolOptions, true> = { fee: true, cost: true, atMost: true };
 
 /**
  * The prices of a model's tools, as they are counted at one of its targets.
@@ -34,7 +34,9 @@ export function resolveServerTools(
       if (tool.fee === undefined) throw new TypeError(`${place}.fee is missing: USD a call, as '0.005'`);
       const atMost = positiveInteger(tool.atMost, `${place}.atMost`);
       if (atMost > MOST_CALLS) throw wrong(`${place}.atMost`, `at most ${MOST_CALLS}`, atMost);
-      return [name, { fee: parseFee(tool.fee, `${place}.fee`), atMost, isCounted: isCounted(name, preset) }];
+      const fee = parseFee(tool.fee, `${place}.fee`);
+      const cost = tool.cost === undefined ? undefined : parseFee(tool.cost, `${place}.cost`);
+      return [name, { fee, cost, atMost, isCounted: isCounted(name, preset) }];
     }),
   );
 }
