@@ -114,7 +114,29 @@ describe('a tool that the provider runs', () => {
     ['a second list', '"tools":[],"tools":[{"type":"web_search"}]', 'tools[0].type'],
     ['a type that is no string', '"tools":[{"type":7}]', 'tools[0].type'],
     ['a type of a kilobyte', `"tools":[{"type":"${'x'.repeat(2000)}"}]`, 'tools[0].type'],
-    ['no type', '"tools":[{"google_search":{}}]', 'tools[0].type'],
+    ['no type', '"tools":[{"google_search":{}}]', 'tools[0].google_search'],
+    ['nothing', '"tools":[{}]', 'tools[0].type'],
+    [
+      'a member beside a function',
+      '"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"},"google_search":{}}]',
+      'tools[1].google_search',
+    ],
+    [
+      'a member before a function',
+      '"tools":[{"google_search":{},"function":{"name":"g"},"type":"function"}]',
+      'tools[0].google_search',
+    ],
+    [
+      'a member of a function',
+      '"tools":[{"type":"function","function":{"name":"g","code_execution":true}}]',
+      'tools[0].function.code_execution',
+    ],
+    ['a member of a function of old', '"functions":[{"name":"g","retrieval":{}}]', 'functions[0].retrieval'],
+    [
+      'a member of a kilobyte',
+      `"tools":[{"type":"function","function":{"name":"g"},"${'x'.repeat(2000)}":{}}]`,
+      `tools[0].${'x'.repeat(64)}`,
+    ],
     ['an object of tools', '"tools":{"0":{"type":"web_search"}}', 'tools'],
     [
       'a built-in function',
@@ -174,6 +196,29 @@ describe('a tool that the provider runs', () => {
     for (const tool_choice of ['auto', named, { type: 'allowed_tools', allowed_tools: { tools: [named] } }]) {
       expect(await charged({ tools, tool_choice })).toEqual({ charged: '0.0002', searches: 0 });
     }
+  });
+
+  it('is none of what describes a function, nor what says nothing', async () => {
+    await start();
+    const described = { name: 'a', description: 'b', strict: true, parameters: { type: 'object', mcp: {} } };
+    const tools = [
+      { type: 'function', function: described, cache_control: { type: 'ephemeral' }, google_search: null },
+      { type: 'custom', custom: { name: 'c', format: { type: 'text' } } },
+    ];
+    expect(await charged({ tools, functions: [described] })).toEqual({ charged: '0.0002', searches: 0 });
+  });
+
+  it('is priced by its member, of which each needs a price; a type of its own has any members', async () => {
+    const fee = { fee: '0.01', atMost: 2 };
+    await start({ serverTools: { google_search: fee, code_execution: fee, web_search_x: fee } });
+    const tool = { type: 'function', function: { name: 'f' }, google_search: {} };
+    expect(await charged({ tools: [tool] })).toMatchObject({ charged: '0.0202' });
+    expect(await charged({ tools: [{ ...tool, code_execution: {} }] })).toMatchObject({ charged: '0.0402' });
+    expect(await charged({ tools: [{ type: 'web_search_x', engine: 'a' }] })).toMatchObject({
+      charged: '0.0202',
+    });
+    const response = await gateway.post({ ...QUESTION, tools: [{ ...tool, url_context: {} }] });
+    expect(await response.json()).toMatchObject({ error: { param: 'tools[0].url_context' } });
   });
 
   it('is charged as often as the usage tells', async () => {
