@@ -362,9 +362,12 @@ describe('the size of a prompt', () => {
     '{"type":"audio_url","audio_url":{"url":"https://x.example/a.mp3"}}',
     '{"type":"document_url","document_url":"https://x.example/a.pdf"}',
     '{"type":"file_url","file_url":{"url":"https://x.example/a.pdf"}}',
-    '{"type":"what","what":"https://x.example/a.pdf"}',
-    '{"type":"what","what":{"source":[{"uri":"gs://bucket/a.pdf"}]}}',
-    String.raw`{"type":"what","what":"\u0068ttps:\/\/x.example/a.pdf"}`,
+    '{"what":"https://x.example/a.pdf"}',
+    '{"what":{"source":[{"uri":"gs://bucket/a.pdf"}]}}',
+    '{"type":"web_search","query":"a"}',
+    '{"type":"tool_reference","tool_name":"a"}',
+    '{"type":7}',
+    String.raw`{"what":"\u0068ttps:\/\/x.example/a.pdf"}`,
   ])('counts a file that is somewhere else: %s', (part) => {
     expect(scan(withPart(part)).size).toMatchObject({ files: 1, linkedFiles: 1 });
   });
@@ -373,6 +376,9 @@ describe('the size of a prompt', () => {
     '{"type":"text","text":"https://x.example is a link"}',
     '{"type":"thinking","thinking":[{"type":"text","text":"https://x.example"}]}',
     '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}',
+    '{"type":"tool_result","tool_use_id":"a","content":"b"}',
+    '{"type":null,"text":"a"}',
+    '{"text":"a"}',
   ])('takes no text for a file: %s', (part) => {
     expect(scan(withPart(part)).size).toMatchObject({ files: 0, linkedFiles: 0 });
   });

@@ -6,6 +6,8 @@ import type { ServerToolOptions } from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
 import type { Model, Target } from './catalog.ts';
 import { PRESET_FEES } from './preset-fees.ts';
+import { PRESETS } from './presets.ts';
+import type { Provider } from './providers.ts';
 
 /** More calls of one tool are no bound. */
 const MOST_CALLS = 1000;
@@ -66,12 +68,24 @@ function isPriced({ name, kind }: AskedFeature, target: Target): boolean {
   const { price, provider } = target;
   switch (kind) {
     case 'part':
-      return provider.preset === undefined || !PRESET_FEES[provider.preset]?.parts.includes(name);
+      return !billsPart(name, provider);
     default:
       if (name === 'web_search_options') return price.webSearch > 0n || price.request > 0n;
       return price.webSearch > 0n && isCounted(name, provider.preset);
   }
 }
+
+/** A provider without a preset is known by its host; of others it isn't known, and `document_url` is read by none that gives it away. */
+function billsPart(name: string, { preset, origin }: Provider): boolean {
+  const fees = PRESET_FEES[preset ?? PRESET_OF_HOST.get(origin.hostname) ?? ''];
+  return fees ? fees.parts.includes(name) : name === 'document_url';
+}
+
+const PRESET_OF_HOST: ReadonlyMap<string, string> = new Map(
+  Object.entries(PRESETS)
+    .filter(([, { baseURL, keyless }]) => !keyless && URL.canParse(baseURL))
+    .map(([name, { baseURL }]) => [new URL(baseURL).hostname, name]),
+);
 
 /** Whether a preset's usage tells how often it was called. */
 function isCounted(name: string, preset: string | undefined): boolean {
