@@ -181,8 +181,7 @@ function pricing(
 ): (counted: Usage, source: Consumption['source'], told?: Told) => Consumption {
   const { asked, provider, serverTools, usesOwnKey } = target;
   const fees = usesOwnKey ? 0n : feesOf(features, serverTools, searched, target.price);
-  const toolCosts =
-    usesOwnKey || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
+  const toolCosts = usesOwnKey || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, told) => {
     const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
     const reported = source === 'upstream' ? told?.reportedCost : undefined;

@@ -250,14 +250,46 @@ describe('an answer of a tier that has no price', () => {
         'give models["acme/fast"].pricing.serviceTiers',
     ]);
   });
+});
 
-  it('is charged beyond its hold where it is dearer, down to a balance of 0', async () => {
-    gateway = await startGateway({ models: { 'acme/fast': model() } }, undefined, '0.004');
-    const usage = { prompt_tokens: 100, completion_tokens: 1000 };
-    gateway.provider.script = answerJson(completionBody({ service_tier: 'priority', usage }));
+describe('an answer of a tier that nobody asked for', () => {
+  afterEach(() => gateway.close());
+
+  /** Of 100 tokens and 1,000: 0.0031 at the plain price, 0.0062 as priority. */
+  const PRIORITY_ANSWER = answerJson(
+    completionBody({ service_tier: 'priority', usage: { prompt_tokens: 100, completion_tokens: 1000 } }),
+  );
+
+  it.each([
+    ['at its price, where the hold covers that', 2100, '0.0062'],
+    ['as far as the hold goes', 1000, undefined],
+  ])('is charged %s', async (_, maxOutputTokens, charge) => {
+    await start({ models: { 'acme/fast': model({ maxOutputTokens }) } });
+    let held = '';
+    gateway.provider.script = async (response, request) => {
+      held = (await gateway.router.credits.balance('acct')).held;
+      PRIORITY_ANSWER(response, request);
+    };
     const settled = gateway.nextSettled();
     await gateway.post(QUESTION);
-    expect(await settled).toMatchObject({ charged: '0.004', writtenOff: '0.0022' });
+    expect(Number(held)).toBeGreaterThan(charge === undefined ? 0.0031 : 0.0062);
+    expect(await settled).toMatchObject({ charged: charge ?? held, writtenOff: '0.00' });
+  });
+
+  it('is charged no less than the plain price, which may be beyond the hold', async () => {
+    await start({ models: { 'acme/fast': model({ maxOutputTokens: 10 }) } });
+    gateway.provider.script = PRIORITY_ANSWER;
+    const settled = gateway.nextSettled();
+    await gateway.post(QUESTION);
+    expect(await settled).toMatchObject({ charged: '0.0031' });
+  });
+
+  it('is charged beyond the hold where it was asked for', async () => {
+    await start({ models: { 'acme/fast': model({ maxOutputTokens: 10 }) } });
+    gateway.provider.script = PRIORITY_ANSWER;
+    const settled = gateway.nextSettled();
+    await gateway.post({ ...QUESTION, service_tier: 'auto' });
+    expect(await settled).toMatchObject({ charged: '0.0062' });
   });
 });
 

@@ -116,9 +116,7 @@ class Ring {
     const free = others.filter((key) => key.freeAt(model, account) <= now);
     if (free.length > 0 || !orLimited) return free;
     const limited = others.filter((key) => key.limitedUntil(model) > now && key.asideUntil(account) <= now);
-    return limited
-      .toSorted((one, other) => one.limitedUntil(model) - other.limitedUntil(model))
-      .slice(0, 1);
+    return limited.toSorted((one, other) => one.limitedUntil(model) - other.limitedUntil(model)).slice(0, 1);
   }
 
   waitMs(model: string, account: string): number {
