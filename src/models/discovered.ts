@@ -139,7 +139,8 @@ function optionsOf(
     pricing,
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
-    ...(most !== undefined && { maxOutputTokens: most }),
+    // Some lists have more than fits.
+    ...(most !== undefined && { maxOutputTokens: Math.min(most, window ?? most) }),
     ...(enforceOutputLimit && { enforceOutputLimit }),
     ...(name !== undefined && { name }),
     ...(description !== undefined && { description }),

@@ -36,6 +36,16 @@ export function lacksPrices(names: readonly (string | undefined)[], pricing: Pri
   );
 }
 
+/** A server of its owner's, which bills nothing. */
+function isOwnServer({ preset }: Pick<Provider, 'preset'>): boolean {
+  return preset !== undefined && PRESETS[preset]?.keyless === true;
+}
+
+/** Whether a model searches at a fee, by its name at a provider. */
+export function searchesByName(model: string, provider: Pick<Provider, 'preset'>): boolean {
+  return SEARCHES.test(model) && !isOwnServer(provider);
+}
+
 /**
  * Whether the name of a model says that it costs what a price of the operator's own says nothing of: a fee for searches; or other prices
  * for tokens, unless what the provider reports is charged.
@@ -44,15 +54,15 @@ export function lacksPrices(names: readonly (string | undefined)[], pricing: Pri
  */
 export function costsMore(
   model: string,
-  { preset }: Provider,
+  provider: Pick<Provider, 'preset'>,
   pricing: Exclude<PricingOption, 'catalog'>,
   ceiling: Pricing | undefined,
 ): boolean {
-  // Who runs one model for its owner bills nothing.
-  if (preset !== undefined && PRESETS[preset]?.keyless) return false;
   const isReported = typeof pricing === 'object' && 'reported' in pricing;
   const given = isReported ? pricing.ceiling : pricing;
   const prices = given === 'catalog' ? ceiling : given === 'free' ? undefined : given;
-  if (SEARCHES.test(model) && prices?.webSearch === undefined && prices?.request === undefined) return true;
-  return !isReported && pricing !== 'free' && (VARIANTS_AT[preset ?? ''] ?? VARIANTS).test(model);
+  const isSearchPriced = prices?.webSearch !== undefined || prices?.request !== undefined;
+  if (searchesByName(model, provider) && !isSearchPriced) return true;
+  if (isReported || pricing === 'free' || isOwnServer(provider)) return false;
+  return (VARIANTS_AT[provider.preset ?? ''] ?? VARIANTS).test(model);
 }
