@@ -52,7 +52,7 @@ export interface ModelOptions {
   /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
   /**
-   * Most tokens that the model may write here; required unless the model is free, because holds are made of it.
+   * Most tokens that the model may write here, not above `contextWindow`; required unless the model is free, because holds are made of it.
    *
    * @default the catalog's, or its context window, with `pricing: 'catalog'`
    */
