@@ -3,8 +3,8 @@ import type { NanoDollars } from './ledger/money.ts';
 import type { Correction } from './metering/correction.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from './metering/estimate.ts';
 import { charge, chargeReported, FREE, type Price } from './metering/price.ts';
-import { feesOf } from './metering/server-tools.ts';
-import { dearestHeld, priceOfServed } from './metering/service-tiers.ts';
+import { costsOf, feesOf } from './metering/server-tools.ts';
+import { dearestHeld, priceOfServed, pricesOfTier } from './metering/service-tiers.ts';
 import { plainNamesOf } from './models/asked-apart.ts';
 import { textUsage, type Usage, usageAtMost } from './metering/usage-dialects.ts';
 import type { UsageMeter } from './metering/usage-meter.ts';
@@ -117,7 +117,7 @@ function consumed(
   };
   const told = answer?.meter.usage;
   const usage = told && plausiblePart(told, quote);
-  const priced = pricing(target, quote, usage);
+  const priced = pricing(target, quote, held, usage);
   if (!answer) return left ? atMost(held, priced(estimate(0), 'estimated')) : undefined;
 
   const { meter, delivered } = answer;
@@ -177,24 +177,32 @@ type Told = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
 function pricing(
   target: Target,
   { features = [] }: Quote,
+  held: NanoDollars,
   searched: Usage | undefined,
 ): (counted: Usage, source: Consumption['source'], told?: Told) => Consumption {
   const { asked, provider, serverTools, usesOwnKey } = target;
   const fees = usesOwnKey ? 0n : feesOf(features, serverTools, searched, target.price);
+  const toolCosts = usesOwnKey || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, told) => {
     const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
     const reported = source === 'upstream' ? told?.reportedCost : undefined;
     const served = (each: Price): Price | undefined =>
       priceOfServed(each, asked?.serviceTier, told?.serviceTier, plainNamesOf(provider));
     const found = served(target.price);
-    const price = found ?? dearestHeld(target.price, asked?.serviceTier, usage);
-    const cost = target.cost && servedCost(usage, served(target.cost));
+    const covered = dearestHeld(target.price, asked?.serviceTier, usage);
+    const price = found ?? covered;
     const isReported = price.reported && reported !== undefined;
+    const charged = isReported ? chargeReported(reported, price) : charge(usage, price, fees);
+    // A tier that wasn't asked for is charged as far as the hold goes, or what was asked for does.
+    const isAsked = isReported || pricesOfTier(target.price, asked?.serviceTier).includes(price);
     return {
       usage,
       source,
-      charge: isReported ? chargeReported(reported, price) : charge(usage, price, fees),
-      cost: target.reportsCost && reported !== undefined ? (reported + 999n) / 1000n : cost,
+      charge: isAsked ? charged : least(charged, most(held, charge(usage, covered, fees))),
+      cost:
+        target.reportsCost && reported !== undefined
+          ? (reported + 999n) / 1000n
+          : target.cost && servedCost(usage, served(target.cost), toolCosts),
       price,
       unpricedTier: found || isReported || price === FREE || usesOwnKey ? undefined : told?.serviceTier,
     };
@@ -202,10 +210,14 @@ function pricing(
 }
 
 /** Undefined where it has something in it of which the cost has no price. */
-function servedCost(usage: Usage, cost: Price | undefined): NanoDollars | undefined {
+function servedCost(
+  usage: Usage,
+  cost: Price | undefined,
+  toolCosts: NanoDollars | undefined,
+): NanoDollars | undefined {
   const hour = usage.cacheWriteHourTokens ?? 0;
   if (!cost || (hour > 0 && cost !== FREE && cost.cacheWriteHourInput === undefined)) return undefined;
-  return charge(usage, cost);
+  return toolCosts === undefined ? undefined : charge(usage, cost, toolCosts);
 }
 
 /** What the request asked to be kept for an hour is, where the usage doesn't tell how much of it. */
@@ -216,6 +228,14 @@ function writtenForAnHour(usage: Usage): Usage {
 
 function atMost(held: NanoDollars, consumption: Consumption): Consumption {
   return consumption.charge <= held ? consumption : { ...consumption, charge: held };
+}
+
+function least(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a < b ? a : b;
+}
+
+function most(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a > b ? a : b;
 }
 
 function shortened(usage: Usage, completionTokens: number): Usage {

@@ -332,6 +332,9 @@ function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChe
   if (given === false) return undefined;
   if (given !== undefined) checkRecord(given, 'health', DEFAULT_HEALTH);
   const { failures, coolDownMs, maxCoolDownMs } = { ...DEFAULT_HEALTH, ...given };
+  if (given?.maxCoolDownMs !== undefined && given.coolDownMs !== undefined && coolDownMs > maxCoolDownMs) {
+    throw wrong('health.maxCoolDownMs', `health.coolDownMs (${coolDownMs}) or more`, maxCoolDownMs);
+  }
   return {
     failures: positiveInteger(failures, 'health.failures'),
     coolDownMs: milliseconds(coolDownMs, 'health.coolDownMs'),

@@ -126,9 +126,9 @@ describe("pricing: 'catalog'", () => {
       targets: ['openai/gpt-4o-mini'],
       pricing: 'catalog' as const,
       maxOutputTokens: 16_384,
-      contextWindow: 1000,
+      contextWindow: 20_000,
     };
-    expect(model(given)).toMatchObject({ contextWindow: 1000, maxOutputTokens: 16_384 });
+    expect(model(given)).toMatchObject({ contextWindow: 20_000, maxOutputTokens: 16_384 });
   });
 
   it('has the markup of the model and the router', () => {

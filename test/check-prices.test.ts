@@ -96,6 +96,59 @@ describe('check of tools that providers run', () => {
   });
 });
 
+describe('check of fees', () => {
+  it('warns of those below their cost, and of those that have none beside a cost', async () => {
+    const openrouter = await start([{ id: 'm' }, { id: 'acme/m' }, { id: 'openai/gpt-4o-search' }]);
+    const cost = { input: '1', output: '2', webSearch: '0.01', request: '0.003' };
+    const model = { pricing: { input: '1', output: '2', request: '0.001' }, maxOutputTokens: 10 };
+    const { stdout } = await check(
+      {
+        providers: { openrouter: { baseURL: openrouter.baseURL, apiKey: 'k' } },
+        models: {
+          low: {
+            ...model,
+            targets: [{ provider: 'openrouter', model: 'm', cost: { reported: true, ceiling: cost } }],
+            markup: { factor: '1.5' },
+            serverTools: {
+              web_search: { fee: '0.006', atMost: 1 },
+              'openrouter:web_search': { fee: '0.007', atMost: 1 },
+              'openrouter:fusion': { fee: '0.5', cost: '0.8', atMost: 1 },
+              'openrouter:advisor': { fee: '0', cost: '0.8', atMost: 1 },
+            },
+          },
+          unknown: {
+            ...model,
+            targets: [{ provider: 'openrouter', model: 'm', cost: { ...cost, request: '0' } }],
+            serverTools: { speed: { fee: '0.1', atMost: 1 } },
+          },
+          searching: at('openrouter/openai/gpt-4o-search', '1', '2'),
+          'acme/*': at('openrouter/acme/*', '1', '2'),
+        },
+      },
+      '--no-completion',
+    );
+    const fees = endOf(stdout).filter((line) => / fee |no fee/.test(line));
+    expect(fees).toEqual([
+      'warning: low at openrouter/m has a fee for web_search below its cost: 0.006 and markup; costs 0.01 USD',
+      'warning: low at openrouter/m has a fee for openrouter:fusion below its cost: 0.50 and markup; costs 0.80 USD',
+      'warning: low at openrouter/m has a fee for a request below its cost: 0.001 and markup; costs 0.003 USD',
+      "warning: unknown at openrouter/m has a fee for speed and no cost of it: what its requests cost isn't known",
+      'warning: searching at openrouter/openai/gpt-4o-search searches, by its name, and its price has no fee for that (webSearch or request)',
+    ]);
+    const { stdout: json } = await check(
+      {
+        providers: { openrouter: { baseURL: openrouter.baseURL, apiKey: 'k' } },
+        models: { 'acme/*': at('openrouter/acme/*', '1', '2') },
+      },
+      '--no-completion',
+      '--json',
+    );
+    expect(targetsIn(json)).toMatchObject([
+      { model: 'acme/m', unpriced: expect.arrayContaining(['models that search']) as unknown },
+    ]);
+  });
+});
+
 describe('check of output limits', () => {
   const LISTED = { ...OPENROUTER, top_provider: { max_completion_tokens: 64_000 } };
 

@@ -48,6 +48,11 @@ describe('an option that can only be a mistake', () => {
       create({ timeouts: { idleMs: -1 } }),
       /^timeouts\.idleMs must be a number of milliseconds/,
     ],
+    [
+      'health.maxCoolDownMs, less than the first one',
+      create({ health: { coolDownMs: 5000, maxCoolDownMs: 4999 } }),
+      /^health\.maxCoolDownMs must be health\.coolDownMs \(5000\) or more, got 4999/,
+    ],
     ['timeouts.idle', create({ timeouts: { idle: 1 } }), /^timeouts has an unknown key "idle"/],
     [
       'holdMode',

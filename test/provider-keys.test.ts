@@ -235,7 +235,7 @@ describe('a provider with several keys', () => {
     expect(used()).toEqual(SECRETS);
   });
 
-  it('shows the client the last one’s 429 where all quotas are spent', async () => {
+  it('shows the client a 429 where all quotas are spent', async () => {
     const body = '{"error":{"code":"insufficient_quota"}}';
     for (const secret of SECRETS) refusals.set(secret, answerJson(body, 429, { 'retry-after': '60' }));
     const response = await gateway.post(QUESTION);
@@ -269,6 +269,39 @@ describe('a provider with several keys', () => {
     // Then the one that is free first is asked, and no other.
     expect((await gateway.post(QUESTION)).status).toBe(429);
     expect(used().slice(3)).toEqual(['sk-second-secret']);
+  });
+
+  const dead = answerJson('{"error":{"message":"Incorrect API key"}}', 401);
+  const spent = answerJson('{"error":{"code":"insufficient_quota"}}', 429);
+
+  it.each([
+    ['the limited one is first', 0],
+    ['the limited one is between', 1],
+    ['the limited one is last', 2],
+  ])('shows a 429 where one key is limited and the others are dead: %s', async (_, at) => {
+    for (const [i, secret] of SECRETS.entries()) {
+      refusals.set(secret, i === at ? hasty({ 'retry-after': '30' }) : i === (at + 1) % 3 ? dead : spent);
+    }
+    const response = await gateway.post(QUESTION);
+    expect([response.status, await response.text()]).toEqual([429, HASTE]);
+    expect(response.headers.get('retry-after')).toBe('30');
+    expect(used()).toEqual(SECRETS);
+  });
+
+  it('shows the 429 of a spent quota where the other keys are dead, also those that are asked later', async () => {
+    refusals.set('sk-first-secret', spent);
+    for (const secret of SECRETS.slice(1)) refusals.set(secret, dead);
+    expect((await gateway.post(QUESTION)).status).toBe(429);
+    expect(used()).toEqual(SECRETS);
+  });
+
+  it('shows the 429 of a key that was limited before, where all others turn out to be dead', async () => {
+    refusals.set('sk-first-secret', hasty({ 'retry-after': '30' }));
+    expect((await gateway.post(QUESTION)).status).toBe(200);
+    for (const secret of SECRETS.slice(1)) refusals.set(secret, dead);
+    const response = await gateway.post(QUESTION);
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '30']);
+    expect(used().slice(2)).toEqual(['sk-second-secret', 'sk-third-secret', 'sk-first-secret']);
   });
 
   it('shows no 429 while a key is free that was limited when the request began', async () => {

@@ -1,67 +1,23 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { createChatCompletionsRouter, type ModelOptions } from '../src/index.ts';
-import { BILLED_FIELDS } from '../src/http/billed-fields.ts';
-import { type Gateway, QUESTION, startGateway } from './helpers/gateway.ts';
-import { answerJson, answerStream, completionBody, type Script } from './helpers/provider.ts';
-
-/** USD 1 and 2 per million: 100 and 50 tokens are 0.0002. */
-const MODEL: ModelOptions = {
-  targets: ['loopback/upstream-model'],
-  pricing: { input: '1', output: '2' },
-  contextWindow: 8192,
-  maxOutputTokens: 1000,
-};
-const COUNTS = { prompt_tokens: 100, completion_tokens: 50 };
-const SEARCH = { type: 'openrouter:web_search' };
-const ADVISOR = { type: 'openrouter:advisor' };
-
-let gateway: Gateway;
+import { createChatCompletionsRouter } from '../src/index.ts';
+import { QUESTION } from './helpers/gateway.ts';
+import {
+  ADVISOR,
+  answering,
+  charged,
+  COUNTS,
+  gateway,
+  MODEL,
+  refusal,
+  SEARCH,
+  settled,
+  start,
+  startWith,
+} from './helpers/billed-apart.ts';
+import { answerJson, answerStream, completionBody } from './helpers/provider.ts';
 
 afterEach(() => gateway.close());
-
-async function start(
-  model: Partial<ModelOptions> = {},
-  preset = 'openrouter',
-  credits = '5.00',
-): Promise<void> {
-  gateway = await startGateway(
-    { models: { 'acme/fast': { ...MODEL, ...model } }, provider: { ...(preset !== '' && { preset }) } },
-    undefined,
-    credits,
-  );
-}
-
-/** What a request is charged, and what the journal has as searches. */
-async function charged(
-  fields: object,
-  script: Script = answering({}),
-): Promise<{ charged: string; searches: number | undefined }> {
-  gateway.provider.script = script;
-  const settled = gateway.nextSettled();
-  const response = await gateway.post({ ...QUESTION, ...fields });
-  expect(response.status).toBe(200);
-  await response.text();
-  const { charged, usage } = await settled;
-  return { charged, searches: usage?.webSearches };
-}
-
-function answering(usage: object): Script {
-  return answerJson(completionBody({ usage: { ...COUNTS, ...usage } }));
-}
-
-/** The error of a request of which nothing went upstream, and for which nothing was held. */
-async function refusal(
-  body: string | object,
-): Promise<{ code: string; param: string | null; message: string }> {
-  const response = await gateway.post(typeof body === 'string' ? body : { ...QUESTION, ...body });
-  const { error } = (await response.json()) as { error: { code: string; param: string; message: string } };
-  expect(response.status).toBe(error.code === 'insufficient_credits' ? 402 : 400);
-  expect(gateway.provider.received).toEqual([]);
-  const { balance, held } = await gateway.router.credits.balance('acct');
-  expect({ balance, held }).toEqual({ balance: '5.00', held: '0.00' });
-  return error;
-}
 
 describe('serverTools', () => {
   it.each([
@@ -73,6 +29,7 @@ describe('serverTools', () => {
     [{ x: { fee: '0.01', atMost: 1001 } }, 'models["m"].serverTools["x"].atMost must be at most 1000'],
     [{ x: { fee: 0.01, atMost: 5 } }, 'models["m"].serverTools["x"].fee must be'],
     [{ x: { fee: '-1', atMost: 5 } }, 'models["m"].serverTools["x"].fee must be'],
+    [{ x: { fee: '0.01', cost: '-1', atMost: 5 } }, 'models["m"].serverTools["x"].cost must be'],
     [{ x: { fee: '0.01', most: 5 } }, 'models["m"].serverTools["x"] has an unknown key "most"'],
     [{ 'openrouter:*': { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named by'],
     [{ function: { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named by'],
@@ -114,7 +71,29 @@ describe('a tool that the provider runs', () => {
     ['a second list', '"tools":[],"tools":[{"type":"web_search"}]', 'tools[0].type'],
     ['a type that is no string', '"tools":[{"type":7}]', 'tools[0].type'],
     ['a type of a kilobyte', `"tools":[{"type":"${'x'.repeat(2000)}"}]`, 'tools[0].type'],
-    ['no type', '"tools":[{"google_search":{}}]', 'tools[0].type'],
+    ['no type', '"tools":[{"google_search":{}}]', 'tools[0].google_search'],
+    ['nothing', '"tools":[{}]', 'tools[0].type'],
+    [
+      'a member beside a function',
+      '"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"},"google_search":{}}]',
+      'tools[1].google_search',
+    ],
+    [
+      'a member before a function',
+      '"tools":[{"google_search":{},"function":{"name":"g"},"type":"function"}]',
+      'tools[0].google_search',
+    ],
+    [
+      'a member of a function',
+      '"tools":[{"type":"function","function":{"name":"g","code_execution":true}}]',
+      'tools[0].function.code_execution',
+    ],
+    ['a member of a function of old', '"functions":[{"name":"g","retrieval":{}}]', 'functions[0].retrieval'],
+    [
+      'a member of a kilobyte',
+      `"tools":[{"type":"function","function":{"name":"g"},"${'x'.repeat(2000)}":{}}]`,
+      `tools[0].${'x'.repeat(64)}`,
+    ],
     ['an object of tools', '"tools":{"0":{"type":"web_search"}}', 'tools'],
     [
       'a built-in function',
@@ -176,6 +155,29 @@ describe('a tool that the provider runs', () => {
     }
   });
 
+  it('is none of what describes a function, nor what says nothing', async () => {
+    await start();
+    const described = { name: 'a', description: 'b', strict: true, parameters: { type: 'object', mcp: {} } };
+    const tools = [
+      { type: 'function', function: described, cache_control: { type: 'ephemeral' }, google_search: null },
+      { type: 'custom', custom: { name: 'c', format: { type: 'text' } } },
+    ];
+    expect(await charged({ tools, functions: [described] })).toEqual({ charged: '0.0002', searches: 0 });
+  });
+
+  it('is priced by its member, of which each needs a price; a type of its own has any members', async () => {
+    const fee = { fee: '0.01', atMost: 2 };
+    await start({ serverTools: { google_search: fee, code_execution: fee, web_search_x: fee } });
+    const tool = { type: 'function', function: { name: 'f' }, google_search: {} };
+    expect(await charged({ tools: [tool] })).toMatchObject({ charged: '0.0202' });
+    expect(await charged({ tools: [{ ...tool, code_execution: {} }] })).toMatchObject({ charged: '0.0402' });
+    expect(await charged({ tools: [{ type: 'web_search_x', engine: 'a' }] })).toMatchObject({
+      charged: '0.0202',
+    });
+    const response = await gateway.post({ ...QUESTION, tools: [{ ...tool, url_context: {} }] });
+    expect(await response.json()).toMatchObject({ error: { param: 'tools[0].url_context' } });
+  });
+
   it('is charged as often as the usage tells', async () => {
     await start({ serverTools: { 'openrouter:web_search': { fee: '0.007', atMost: 5 } } });
     for (const name of ['server_tool_use', 'server_tool_use_details']) {
@@ -197,6 +199,29 @@ describe('a tool that the provider runs', () => {
     const script = answering({ server_tool_use: { web_search_requests: 2 } });
     expect(await charged({ tools: [SEARCH] }, script)).toEqual({ charged: '0.0142', searches: 2 });
     expect(await charged({}, script)).toEqual({ charged: '0.0202', searches: 2 });
+  });
+
+  it.each<[string, object, object, string | undefined]>([
+    ['its own cost, as often as it is counted', { fee: '0.007', cost: '0.004' }, {}, '0.0121'],
+    ['that of a search, where it has none', { fee: '0.007' }, { webSearch: '0.005' }, '0.0151'],
+    ['its own before that of a search', { fee: '0.007', cost: '0.004' }, { webSearch: '1' }, '0.0121'],
+    ['nothing that is known, without both', { fee: '0.007' }, {}, undefined],
+  ])('costs its operator %s', async (_, fees, costs, cost) => {
+    const tokens = { input: '0.5', output: '1' };
+    await start({
+      targets: [{ provider: 'loopback', model: 'm', cost: { ...tokens, ...costs } }],
+      serverTools: { 'openrouter:web_search': { fee: '0', atMost: 5, ...fees } },
+    });
+    const script = answering({ server_tool_use: { web_search_requests: 3 } });
+    expect((await settled({ tools: [SEARCH] }, script)).cost).toBe(cost);
+  });
+
+  it('costs its operator its bound where no usage counts it', async () => {
+    await start({
+      targets: [{ provider: 'loopback', model: 'm', cost: { input: '0.5', output: '1' } }],
+      serverTools: { 'openrouter:advisor': { fee: '0.02', cost: '0.01', atMost: 3 } },
+    });
+    expect(await settled({ tools: [ADVISOR] })).toMatchObject({ charged: '0.0602', cost: '0.0301' });
   });
 
   it('is priced by a fee for searches, where it is counted as one', async () => {
@@ -232,7 +257,7 @@ describe('a tool that the provider runs', () => {
 
   it.each(['clamp', 'strict', 'adaptive'] as const)('is held for, by %s holds', async (holdMode) => {
     const serverTools = { 'openrouter:advisor': { fee: '2', atMost: 3 } };
-    gateway = await startGateway({
+    await startWith({
       holdMode,
       models: { 'acme/fast': { ...MODEL, serverTools } },
       provider: { preset: 'openrouter' },
@@ -261,7 +286,7 @@ describe('a tool that the provider runs', () => {
   it('must be priced at each target that may answer', async () => {
     const serverTools = { 'openrouter:advisor': { fee: '0.02', atMost: 1 } };
     const dearer = { 'openrouter:advisor': { fee: '0.03', atMost: 1 } };
-    gateway = await startGateway({
+    await startWith({
       models: {
         'acme/fast': { ...MODEL, serverTools },
         dearer: { ...MODEL, serverTools: dearer },
@@ -334,175 +359,5 @@ describe('calls that no usage counts', () => {
     await start({ serverTools: { enable_search: { fee: '0.01', atMost: 2 } } }, 'qwen');
     const script = answering({ plugins: { search: { count: 1, strategy: 'turbo' } } });
     expect(await charged({ enable_search: true }, script)).toEqual({ charged: '0.0102', searches: 1 });
-  });
-});
-
-describe('a field that a provider bills', () => {
-  it.each(Object.keys(BILLED_FIELDS))('is refused without a price, in any case: %s', async (name) => {
-    await start();
-    for (const key of [name, name.toUpperCase()]) {
-      expect(await refusal({ [key]: {} })).toMatchObject({ code: 'unpriced_feature', param: name });
-    }
-    const param = `extra_body.${name}`;
-    expect(await refusal({ extra_body: { [name]: true } })).toMatchObject({
-      code: 'unpriced_feature',
-      param,
-    });
-    const inner = { extra_body: { [name]: 'x' } };
-    expect(await refusal({ extra_body: inner })).toMatchObject({ code: 'unpriced_feature', param });
-  });
-
-  it.each([
-    ['enable_search', false],
-    ['enable_search', null],
-    ['speed', 'standard'],
-    ['search_type', 'fast'],
-    ['stream_mode', 'full'],
-  ])('passes where it asks for nothing: %s %s', async (name, value) => {
-    await start();
-    expect(await charged({ [name]: value })).toMatchObject({ charged: '0.0002' });
-    expect(gateway.provider.received.at(-1)?.json).toMatchObject({ [name]: value });
-  });
-
-  it.each([
-    [{ google: { cached_content: 'cachedContents/x' } }, 'google.cached_content'],
-    [{ google: { cachedContent: 'cachedContents/x' } }, 'google.cached_content'],
-    [{ extra_body: { google: { tools: [{ googleSearch: {} }] } } }, 'google.tools'],
-  ])("is refused among Google's own: %j", async (fields, param) => {
-    await start();
-    expect(await refusal(fields)).toMatchObject({ code: 'unpriced_feature', param });
-  });
-
-  it("passes among Google's own where it costs tokens alone", async () => {
-    await start();
-    expect(
-      await charged({ extra_body: { google: { thinking_config: { thinking_budget: 9 } } } }),
-    ).toMatchObject({
-      charged: '0.0002',
-    });
-  });
-
-  it('is charged at its bound', async () => {
-    await start({ serverTools: { speed: { fee: '0.03', atMost: 1 } } });
-    expect(await charged({ speed: 'fast' })).toEqual({ charged: '0.0302', searches: 0 });
-  });
-
-  it.each([
-    [{ webSearch: '0.01' }, 200],
-    [{ request: '0.01' }, 200],
-    [{ request: '0' }, 400],
-  ])('is priced by these fees, where it is web_search_options: %j', async (fees, status) => {
-    await start({ pricing: { input: '1', output: '2', ...fees } }, 'openai');
-    expect((await gateway.post({ ...QUESTION, web_search_options: {} })).status).toBe(status);
-  });
-});
-
-describe('a search of a model that a list prices', () => {
-  it('must be covered where a request asks for it', async () => {
-    const pricing = { prompt: '0.000001', completion: '0.000002', web_search: '0.01' };
-    const list = {
-      data: [{ id: 'm', pricing, context_length: 1000, top_provider: { max_completion_tokens: 16 } }],
-    };
-    gateway = await startGateway(
-      { provider: { preset: 'openrouter', models: { prefix: '' } }, models: {} },
-      undefined,
-      '0.02',
-    );
-    gateway.provider.script = (response, request) =>
-      (request.method === 'GET' ? answerJson(JSON.stringify(list)) : answering({}))(response, request);
-    expect((await gateway.post({ ...QUESTION, model: 'm' })).status).toBe(200);
-    const response = await gateway.post({ ...QUESTION, model: 'm', tools: [SEARCH] });
-    expect(response.status).toBe(402);
-    expect(await response.json()).toMatchObject({ error: { required: '0.051032' } });
-  });
-});
-
-describe('a part of content that a provider bills', () => {
-  const PDF = {
-    type: 'file',
-    file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0x' },
-  };
-  const body = (...parts: object[]): object => ({ messages: [{ role: 'user', content: parts }] });
-
-  it('is refused without a price there, and served elsewhere', async () => {
-    await start();
-    expect(await refusal(body(PDF))).toMatchObject({
-      code: 'unpriced_feature',
-      param: 'messages[0].content',
-    });
-    await gateway.close();
-    await start({}, 'openai');
-    expect(await charged(body(PDF))).toMatchObject({ charged: '0.0002' });
-  });
-
-  it('is charged for each of them', async () => {
-    await start({ serverTools: { file: { fee: '0.002', atMost: 10 } } });
-    expect(await charged(body(PDF, PDF))).toMatchObject({ charged: '0.0402' });
-  });
-});
-
-describe("a file of the operator's account", () => {
-  const part = (fields: object): object => ({ messages: [{ role: 'user', content: [fields] }] });
-  const FILES: readonly (readonly [string, object])[] = [
-    ['a file_id', part({ type: 'file', file: { file_id: 'file-1' } })],
-    ['a file_id beside its type', part({ type: 'file', file_id: 'file-1' })],
-    ['an image by file_id', part({ type: 'image_url', image_url: { file_id: 'file-1' } })],
-    ['a file_id in another part', part({ type: 'input_image', source: { file_id: 'file-1' } })],
-    ['ms://', part({ type: 'image_url', image_url: { url: 'ms://cf1' } })],
-    ['ms:// without an object', part({ type: 'video_url', video_url: 'MS://cf1' })],
-    ['gs://', part({ type: 'image_url', image_url: { url: 'gs://bucket/a.png' } })],
-    ['gs:// as a file', part({ type: 'file', file: { file_data: 'gs://bucket/a.pdf' } })],
-    [
-      'gs:// as sound',
-      part({ type: 'input_audio', input_audio: { data: 'gs://bucket/a.wav', format: 'wav' } }),
-    ],
-    ['oss:// in a list of frames', part({ type: 'video', video: ['oss://a.png'] })],
-    [
-      "a file of Gemini's",
-      part({
-        type: 'image_url',
-        image_url: { url: 'https://generativelanguage.googleapis.com/v1beta/files/x' },
-      }),
-    ],
-    ['fileid:// in a message', { messages: [{ role: 'system', content: 'fileid://a,fileid://b' }] }],
-    [
-      'fileid:// in a part',
-      { messages: [{ role: 'system', content: [{ type: 'text', text: ' fileid://a' }] }] },
-    ],
-    ['a cached prompt', { messages: [{ role: 'cache', content: 'tag=x' }] }],
-    ['sound that was made before', { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] }],
-  ];
-
-  it.each(FILES)('is refused: %s', async (_, fields) => {
-    await start({}, 'openai');
-    const { code, param, message } = await refusal({ ...fields });
-    expect({ code, param }).toEqual({ code: 'unpriced_feature', param: 'messages[0]' });
-    expect(message).toMatch(/^Nothing was sent: files that are stored at a provider/);
-  });
-
-  it.each(FILES)('is served with accountFiles: %s', async (_, fields) => {
-    await start({ accountFiles: true, contextWindow: 8192 }, 'openai');
-    expect(await charged(fields)).toMatchObject({ charged: '0.0002' });
-  });
-
-  it('is none where a text only mentions one', async () => {
-    await start();
-    const content = ['What is fileid://a?', { file_id: null }].map((text) =>
-      typeof text === 'string'
-        ? { type: 'text', text }
-        : { type: 'image_url', image_url: { url: 'https://x.example/a', ...text } },
-    );
-    expect(await charged({ messages: [{ role: 'user', content }] })).toMatchObject({ charged: '0.0002' });
-  });
-});
-
-describe("a client's own key", () => {
-  it('lets all pass without a fee: its provider bills the client', async () => {
-    gateway = await startGateway({
-      authenticate: () => ({ account: 'acct', upstreamKeys: { loopback: 'sk-own' } }),
-      models: { 'acme/fast': MODEL },
-      provider: { preset: 'openrouter' },
-    });
-    expect(await charged({ tools: [ADVISOR] })).toMatchObject({ charged: '0.0002' });
   });
 });

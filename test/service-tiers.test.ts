@@ -1,13 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { ChatRequestScanner } from '../src/http/chat-request.ts';
-import {
-  createChatCompletionsRouter,
-  type ModelOptions,
-  type Pricing,
-  type PricingOption,
-  type TargetOptions,
-} from '../src/index.ts';
+import { type ModelOptions, type Pricing, type PricingOption, type TargetOptions } from '../src/index.ts';
 import { catalogPrices } from '../src/prices.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from './helpers/gateway.ts';
 import { answerJson, answerStream, completionBody, DONE, startProvider, text } from './helpers/provider.ts';
@@ -250,14 +244,46 @@ describe('an answer of a tier that has no price', () => {
         'give models["acme/fast"].pricing.serviceTiers',
     ]);
   });
+});
 
-  it('is charged beyond its hold where it is dearer, down to a balance of 0', async () => {
-    gateway = await startGateway({ models: { 'acme/fast': model() } }, undefined, '0.004');
-    const usage = { prompt_tokens: 100, completion_tokens: 1000 };
-    gateway.provider.script = answerJson(completionBody({ service_tier: 'priority', usage }));
+describe('an answer of a tier that nobody asked for', () => {
+  afterEach(() => gateway.close());
+
+  /** Of 100 tokens and 1,000: 0.0031 at the plain price, 0.0062 as priority. */
+  const PRIORITY_ANSWER = answerJson(
+    completionBody({ service_tier: 'priority', usage: { prompt_tokens: 100, completion_tokens: 1000 } }),
+  );
+
+  it.each([
+    ['at its price, where the hold covers that', 2100, '0.0062'],
+    ['as far as the hold goes', 1000, undefined],
+  ])('is charged %s', async (_, maxOutputTokens, charge) => {
+    await start({ models: { 'acme/fast': model({ maxOutputTokens }) } });
+    let held = '';
+    gateway.provider.script = async (response, request) => {
+      held = (await gateway.router.credits.balance('acct')).held;
+      PRIORITY_ANSWER(response, request);
+    };
     const settled = gateway.nextSettled();
     await gateway.post(QUESTION);
-    expect(await settled).toMatchObject({ charged: '0.004', writtenOff: '0.0022' });
+    expect(Number(held)).toBeGreaterThan(charge === undefined ? 0.0031 : 0.0062);
+    expect(await settled).toMatchObject({ charged: charge ?? held, writtenOff: '0.00' });
+  });
+
+  it('is charged no less than the plain price, which may be beyond the hold', async () => {
+    await start({ models: { 'acme/fast': model({ maxOutputTokens: 10 }) } });
+    gateway.provider.script = PRIORITY_ANSWER;
+    const settled = gateway.nextSettled();
+    await gateway.post(QUESTION);
+    expect(await settled).toMatchObject({ charged: '0.0031' });
+  });
+
+  it('is charged beyond the hold where it was asked for', async () => {
+    await start({ models: { 'acme/fast': model({ maxOutputTokens: 10 }) } });
+    gateway.provider.script = PRIORITY_ANSWER;
+    const settled = gateway.nextSettled();
+    await gateway.post({ ...QUESTION, service_tier: 'auto' });
+    expect(await settled).toMatchObject({ charged: '0.0062' });
   });
 });
 
@@ -322,99 +348,5 @@ describe('what is asked to be cached for an hour', () => {
     const scanner = new ChatRequestScanner();
     scanner.write(Buffer.from(text));
     expect(scanner.end().hourWrites).toBe(found);
-  });
-});
-
-describe('prices of tiers that can’t be right', () => {
-  const refused = (fields: object): (() => unknown) => {
-    return () =>
-      createChatCompletionsRouter({
-        store: 'memory:',
-        providers: { loopback: { baseURL: 'http://127.0.0.1:1/v1' }, groq: { apiKey: 'k' } },
-        models: { m: model(fields) },
-      });
-  };
-  const M = 'models["m"]';
-
-  it.each<[string, string, object]>([
-    ['no price', `${M}.pricing.serviceTiers["flex"].input must be a decimal string`, { flex: {} }],
-    [
-      'half a price',
-      `${M}.pricing.serviceTiers["flex"].output must be a decimal string`,
-      { flex: { input: '1' } },
-    ],
-    [
-      'a factor of 0',
-      `${M}.pricing.serviceTiers["flex"].factor must be a decimal string above 0`,
-      { flex: { factor: '0' } },
-    ],
-    ['a factor below 0', `${M}.pricing.serviceTiers["flex"].factor must be`, { flex: { factor: '-1' } }],
-    ['a number', `${M}.pricing.serviceTiers["flex"].factor must be`, { flex: { factor: 2 } }],
-    [
-      'both',
-      `${M}.pricing.serviceTiers["flex"] has an unknown key "input"`,
-      { flex: { factor: '2', input: '1' } },
-    ],
-    [
-      'a fee',
-      `${M}.pricing.serviceTiers["flex"] has an unknown key "request"`,
-      { flex: { input: '1', output: '1', request: '1' } },
-    ],
-    ['text', `${M}.pricing.serviceTiers["flex"] must be { factor } or { input, output, … }`, { flex: '2' }],
-    [
-      'the plain one',
-      `${M}.pricing.serviceTiers["default"]: this tier has the plain price`,
-      { default: { factor: '2' } },
-    ],
-    ['auto', `${M}.pricing.serviceTiers["auto"]: this tier has the plain price`, { auto: { factor: '2' } }],
-    [
-      'another name',
-      `${M}.pricing.serviceTiers["fast"]: "fast" is another name of "priority"`,
-      { fast: { factor: '2' } },
-    ],
-    [
-      'a blank',
-      `${M}.pricing.serviceTiers["a b"] isn't the name of a service tier`,
-      { 'a b': { factor: '2' } },
-    ],
-  ])('name the option: %s', (_, message, serviceTiers) => {
-    expect(refused({ pricing: { ...PRICING, serviceTiers } })).toThrow(message);
-  });
-
-  const groq = [{ provider: 'groq', model: 'm', cost: 'reported' }];
-  it.each<[string, object]>([
-    [
-      `${M}.serviceTiers["flex"].factor must be`,
-      { pricing: PRICING, serviceTiers: { flex: { factor: '0' } } },
-    ],
-    [`${M}.serviceTiers must be { priority: { factor }`, { pricing: PRICING, serviceTiers: null }],
-    [
-      `${M}.pricing.ceiling must be { input, output, … }, got "free"`,
-      { pricing: { reported: true, ceiling: 'free' } },
-    ],
-    [`${M}.serviceTiers: what is 'free' has no tiers`, { pricing: 'free', serviceTiers: PRIORITY }],
-    [`${M}.pricing.serviceTiers and ${M}.serviceTiers are both there`, { serviceTiers: PRIORITY }],
-    [
-      `${M}.pricing.tiers[0].cacheWriteHourInput is missing`,
-      { pricing: { ...PRICING, cacheWriteHourInput: '2', tiers: [{ above: 10, input: '1', output: '1' }] } },
-    ],
-    [`${M}.pricing is 'reported': give { reported: true, ceiling`, { pricing: 'reported' }],
-    [`${M}.pricing.ceiling is missing`, { pricing: { reported: true } }],
-    [
-      `${M}.pricing.ceiling must have prices above 0`,
-      { pricing: { reported: true, ceiling: { input: '0', output: '0' } } },
-    ],
-    [`${M}.pricing.reported must be true`, { pricing: { reported: false, ceiling: PRICING } }],
-    [`${M}.pricing.ceiling.output must be`, { pricing: { reported: true, ceiling: { input: '1' } } }],
-    [
-      `${M}.pricing has an unknown key "input"`,
-      { pricing: { reported: true, ceiling: PRICING, input: '1' } },
-    ],
-    [
-      `${M}.targets[0].cost is what the provider reports, and "groq" (groq) reports no cost`,
-      { targets: groq },
-    ],
-  ])('name the option: %s', (message, fields) => {
-    expect(refused(fields)).toThrow(message);
   });
 });

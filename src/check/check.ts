@@ -22,7 +22,7 @@ import {
 } from './compare-prices.ts';
 import { mostOutput, outputWarning } from './compare-limits.ts';
 import { type Key, readKey, withEachKey } from './keys.ts';
-import { tierWarnings, unpricedAt } from './unpriced.ts';
+import { feeWarnings, tierWarnings, unpricedAt } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
@@ -228,6 +228,7 @@ function factsOf(
     ...compared.flatMap((each) => each.warnings),
     ...serves.flatMap((target) => outputWarning(target, ownMost)),
     ...serves.flatMap(tierWarnings),
+    ...serves.flatMap(feeWarnings),
   ];
   const body = serves.flatMap((target) => bodyLine(target) ?? []);
   const unpriced = [...new Set(serves.flatMap(unpricedAt))];

@@ -7,16 +7,23 @@ import { BILLED_FIELDS, GOOGLE_MEMBERS } from './billed-fields.ts';
 /** What of a request's tools a value is directly in. */
 export type ToolPlace = 'tools' | 'tool list' | 'tool' | 'tool function' | 'tool choice' | 'google';
 
-type Member = 'type' | 'name' | 'function' | 'tools' | 'allowed_tools' | 'google';
+type Member = 'type' | 'name' | 'function' | 'tools' | 'allowed_tools' | 'google' | 'plain';
 
 const FUNCTION = { name: 'name' } as const;
 const TOOL = { type: 'type', ...FUNCTION, function: 'function', custom: 'function' } as const;
+/** What tools that a client runs have beside that: it describes them. Anything else may be a tool of the provider's, as Google's are. */
+const PLAIN_OF_FUNCTION = plain(
+  'arguments,cache_control,defer_loading,description,examples,format,input_examples,parameters,required,response,return,returns,strict,title,type',
+);
+const PLAIN_OF_TOOL = plain(
+  'cache_control,defer_loading,description,eager_input_streaming,id,input_examples,parameters,strict,title',
+);
 const NO_KEYS = new KeyTable<Member>({});
 const KEYS: Readonly<Record<ToolPlace, KeyTable<Member>>> = {
   tools: NO_KEYS,
   'tool list': NO_KEYS,
-  tool: new KeyTable<Member>(TOOL),
-  'tool function': new KeyTable<Member>(FUNCTION),
+  tool: new KeyTable<Member>({ ...PLAIN_OF_TOOL, ...TOOL }),
+  'tool function': new KeyTable<Member>({ ...PLAIN_OF_FUNCTION, ...FUNCTION }),
   'tool choice': new KeyTable<Member>({ ...TOOL, tools: 'tools', allowed_tools: 'allowed_tools' }),
   google: new KeyTable<Member>(
     Object.fromEntries(Object.keys(GOOGLE_MEMBERS).map((name) => [name, 'google' as const])),
@@ -49,7 +56,11 @@ export class AskedFeatures {
   #google = '';
   #list = '';
   #index = -1;
+  /** The last key in a tool, where it is none that describes one. */
+  #otherKey: string | undefined;
   /** Of the current tool: */
+  #others: { readonly name: string; readonly path: string }[] = [];
+  #isOwn = false;
   #isTyped = false;
   #isBuiltIn = false;
   #isNamed = false;
@@ -90,6 +101,8 @@ export class AskedFeatures {
     const match = KEYS[within].find(token);
     this.#member = match?.role;
     if (within === 'google' && match) this.#google = match.name;
+    const isOther = match === undefined && (within === 'tool' || within === 'tool function');
+    this.#otherKey = isOther ? (textOf(token) ?? headOf(token, LONGEST_NAME + 1)) : undefined;
   }
 
   /** Where the members of the value are; undefined where they don't matter. */
@@ -99,6 +112,8 @@ export class AskedFeatures {
       case 'tools':
       case 'tool list':
         this.#index += 1;
+        if (this.#others.length > 0) this.#others = [];
+        this.#isOwn = false;
         this.#isTyped = false;
         this.#isBuiltIn = false;
         this.#isNamed = false;
@@ -111,10 +126,14 @@ export class AskedFeatures {
         return undefined;
       default:
     }
+    if (this.#otherKey !== undefined && kind !== 'null' && kind !== 'false') {
+      this.#other(this.#otherKey, within === 'tool function' ? 'function.' : '');
+    }
     if (member === 'type') this.#type(within, kind, token);
     else if (member === 'name' && kind === 'string') this.#name(token);
     else if (member === 'function' && kind === 'object') {
       this.#isTyped = true;
+      this.#isOwn = true;
       return 'tool function';
     } else if (member === 'allowed_tools' && kind === 'object') return 'tool choice';
     else if (member === 'tools' && kind === 'array') {
@@ -126,12 +145,21 @@ export class AskedFeatures {
 
   /** A tool ends. */
   endTool(): void {
+    const isOfTools = this.#list.endsWith('tools');
+    const hasNoType = !this.#isTyped && !this.#isBuiltIn;
+    // Those of a provider's own type are how that is used.
+    const others = this.#isOwn || hasNoType ? this.#others : [];
+    for (const { name, path } of others) this.add(name, 'tool', path);
     // A built-in function is known by its name.
     if (this.#isBuiltIn && !this.#isNamed) this.add(BUILT_IN, 'tool', this.#path('type'));
     // Google's own tools have no type.
-    else if (!this.#isTyped && !this.#isBuiltIn && this.#list.endsWith('tools')) {
-      this.add('tools', 'tool', this.#path('type'));
-    }
+    else if (hasNoType && isOfTools && others.length === 0) this.add('tools', 'tool', this.#path('type'));
+  }
+
+  #other(name: string, within: string): void {
+    const path = this.#path(`${within}${name.slice(0, LONGEST_NAME)}`);
+    if (this.#others.length === MOST_FEATURES) throw unpriced(name, path);
+    this.#others.push({ name, path });
   }
 
   #type(within: ToolPlace, kind: JsonKind, token: JsonToken): void {
@@ -143,6 +171,7 @@ export class AskedFeatures {
       return;
     }
     this.#isTyped = true;
+    if (type !== undefined && OWN_TOOLS.has(type)) this.#isOwn = true;
     if (type === undefined || !known.has(type)) this.add(type ?? 'type', 'tool', this.#path('type'));
   }
 
@@ -163,6 +192,10 @@ export class AskedFeatures {
 }
 
 const NONE: readonly AskedFeature[] = [];
+
+function plain(names: string): Readonly<Record<string, 'plain'>> {
+  return Object.fromEntries(names.split(',').map((name) => [name, 'plain' as const]));
+}
 
 /** Nothing of it is sent: no model has a price for that, or this one hasn't. */
 export function unpriced(name: string, path: string): InvalidRequestError {

@@ -20,6 +20,7 @@ export type PromptPlace =
   | 'elsewhere';
 
 type Member =
+  | 'type'
   | 'content'
   | 'text'
   | 'link'
@@ -38,6 +39,7 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
   message: new KeyTable<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
   'message audio': new KeyTable<Member>({ id: 'file_id' }),
   part: new KeyTable<Member>({
+    type: 'type',
     image_url: 'link',
     input_audio: 'audio',
     file: 'file',
@@ -57,6 +59,19 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
   audio: new KeyTable<Member>({ data: 'data' }),
   file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
+
+/** Types of parts that are text, or media that are found by their members. What else a provider makes of one isn't known. */
+const PART_TYPES = new KeyTable(
+  Object.fromEntries(
+    (
+      'text,refusal,input_text,output_text,summary_text,reasoning_text,reasoning,thinking,redacted_thinking,search_result,' +
+      'tool_use,tool_call,tool-call,tool_result,tool-result,image,image_url,input_image,audio,audio_url,input_audio,' +
+      'video,video_url,input_video,document,document_url,pdf_url,file,file_url,input_file'
+    )
+      .split(',')
+      .map((name) => [name, true]),
+  ),
+);
 
 /** Where it says what is to be written to a cache, in a message, a part, a tool or the request, and for how long. */
 const CACHE_CONTROL = new KeyTable({ cache_control: true });
@@ -214,6 +229,12 @@ export class PromptReader {
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
   #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPlace {
     if (member === 'frames' && kind === 'array') return 'frames';
+    if (member === 'type') {
+      // It is held for as what may be fetched, or searched for.
+      if (kind !== 'null' && !(kind === 'string' && PART_TYPES.find(token))) this.#link();
+      if (kind === 'string') this.countText(token);
+      return 'elsewhere';
+    }
     if (kind === 'string') {
       if (member === 'file_id') this.#isOfAccount();
       else if (member === 'text') this.#lookAtText(token);

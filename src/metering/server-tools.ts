@@ -16,6 +16,8 @@ export interface AskedFeature {
 /** What a call of a tool costs that the provider runs. */
 export interface ServerTool {
   readonly fee: NanoDollars;
+  /** What the provider bills for a call; undefined where that isn't said. */
+  readonly cost: NanoDollars | undefined;
   readonly atMost: number;
   /** The provider's usage counts its calls as searches; of any other tool `atMost` calls are charged. */
   readonly isCounted: boolean;
@@ -37,7 +39,7 @@ export function feesOf(
   asked: readonly AskedFeature[],
   tools: ServerTools,
   usage: Usage | undefined,
-  { webSearch }: Price,
+  { webSearch }: Pick<Price, 'webSearch'>,
 ): NanoDollars {
   let fees = 0n;
   let search: NanoDollars | undefined;
@@ -49,6 +51,28 @@ export function feesOf(
   }
   // In place of the price's own fee for a search.
   return usage && search !== undefined ? fees + BigInt(usage.webSearches) * (search - webSearch) : fees;
+}
+
+/**
+ * What the provider bills for them, beside what the price of its cost says of searches; undefined where that isn't known of one.
+ *
+ * @param usage - as the provider told it; undefined where it told none
+ */
+export function costsOf(
+  asked: readonly AskedFeature[],
+  tools: ServerTools,
+  usage: Usage | undefined,
+  { webSearch }: Pick<Price, 'webSearch'>,
+): NanoDollars | undefined {
+  const known = new Map<string, ServerTool>();
+  for (const { name } of asked) {
+    const tool = tools.get(name);
+    if (!tool) continue;
+    const cost = tool.cost ?? (tool.isCounted && webSearch > 0n ? webSearch : undefined);
+    if (cost === undefined) return undefined;
+    known.set(name, { ...tool, fee: cost });
+  }
+  return feesOf(asked, known, usage, { webSearch });
 }
 
 function feeAtMost({ times }: AskedFeature, tool: ServerTool | undefined): NanoDollars {

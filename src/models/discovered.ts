@@ -6,7 +6,7 @@ import { parsePricing, type Pricing, type ReportedPricing } from '../metering/pr
 import type { Model } from './catalog.ts';
 import type { ListedModel } from './listed-models.ts';
 import type { Provider } from './providers.ts';
-import { lacksPrices } from './priced-apart.ts';
+import { costsMore, lacksPrices } from './priced-apart.ts';
 import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** How the models of a provider's own list are served. */
@@ -76,6 +76,7 @@ export function discoveredModels(
     if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
     for (const pricing of pricingsOf(discovery, each, surroundings)) {
       if (pricing === 'catalog' && isPricedAsText(provider, each, surroundings)) continue;
+      if (pricing === discovery.pricing && isUnderpriced(provider, each, pricing, surroundings)) continue;
       try {
         const options = optionsOf(provider, discovery, each, pricing);
         const model = resolveModel(discovery.prefix + each.id, options, surroundings);
@@ -94,6 +95,17 @@ export function discoveredModels(
 function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ModelSurroundings): boolean {
   const entry = prices?.find(priceQuestion(provider, id));
   return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
+}
+
+/** Its name says that it costs more than the price says that stands for all of the list. */
+function isUnderpriced(
+  provider: Provider,
+  { id }: ListedModel,
+  pricing: ModelOptions['pricing'],
+  { prices }: ModelSurroundings,
+): boolean {
+  if (pricing === 'catalog') return false;
+  return costsMore(id, provider, pricing, prices?.find(priceQuestion(provider, id))?.pricing);
 }
 
 /** The prices to try, in this order. */
@@ -127,7 +139,8 @@ function optionsOf(
     pricing,
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
-    ...(most !== undefined && { maxOutputTokens: most }),
+    // Some lists have more than fits.
+    ...(most !== undefined && { maxOutputTokens: Math.min(most, window ?? most) }),
     ...(enforceOutputLimit && { enforceOutputLimit }),
     ...(name !== undefined && { name }),
     ...(description !== undefined && { description }),

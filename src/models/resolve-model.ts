@@ -16,6 +16,7 @@ import { type AnswerTerms, checkRecord, positiveInteger, resolveAnswer, wrong } 
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './body-rules.ts';
 import type { Model, Target, TargetOutput } from './catalog.ts';
+import { assertCovers } from './ceilings.ts';
 import { resolveLifecycle } from './lifecycle.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './providers.ts';
@@ -112,11 +113,21 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
     isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
   };
+  if (given.maxOutputTokens !== undefined && given.maxOutputTokens > (given.contextWindow ?? Infinity)) {
+    throw new TypeError(
+      `${option}.maxOutputTokens (${given.maxOutputTokens}) is above ${option}.contextWindow (${given.contextWindow}), which has the output in it`,
+    );
+  }
   const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
   const { accountFiles = false, serverTools } = given;
   if (typeof accountFiles !== 'boolean') throw wrong(`${option}.accountFiles`, 'a boolean', accountFiles);
   const targetOf = (each: Place): Target => ({
-    ...resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer }),
+    ...withCeiling(
+      each,
+      given.pricing,
+      option,
+      resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer }),
+    ),
     serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
     accountFiles,
   });
@@ -206,6 +217,22 @@ function resolveTarget(
   };
 }
 
+/** A target whose ceiling, where it has one, isn't below its cost; what a catalog says of either is nobody's mistake here. */
+function withCeiling<T extends Pick<Target, 'price' | 'cost'>>(
+  { given, option }: Place,
+  ofModel: PricingOption,
+  modelOption: string,
+  target: T,
+): T {
+  const pricing = given.pricing ?? ofModel;
+  if (!isReported(pricing) || pricing.ceiling === 'catalog' || !target.cost) return target;
+  if (given.cost === 'catalog' || (isReported(given.cost) && given.cost.ceiling === 'catalog')) return target;
+  const place = given.pricing === undefined ? modelOption : option;
+  const costOption = isReported(given.cost) ? `${option}.cost.ceiling` : `${option}.cost`;
+  assertCovers(target.price, target.cost, `${place}.pricing.ceiling`, costOption);
+  return target;
+}
+
 /** The prices of one model: as they are given, or from a catalog, with its markup. */
 class Pricer {
   readonly #catalog: PriceCatalog | undefined;
@@ -279,7 +306,7 @@ class Pricer {
 }
 
 function isReported(
-  given: PricingOption,
+  given: PricingOption | 'reported' | undefined,
 ): given is Omit<ReportedPricing, 'ceiling'> & { readonly ceiling: Pricing | 'catalog' } {
   return typeof given === 'object' && given !== null && 'reported' in given;
 }

@@ -6,11 +6,13 @@ import type { ServerToolOptions } from '../options/model-options.ts';
 import { checkRecord, positiveInteger, wrong } from '../settings.ts';
 import type { Model, Target } from './catalog.ts';
 import { PRESET_FEES } from './preset-fees.ts';
+import { PRESETS } from './presets.ts';
+import type { Provider } from './providers.ts';
 
 /** More calls of one tool are no bound. */
 const MOST_CALLS = 1000;
 
-const TOOL_OPTIONS: Record<keyof ServerToolOptions, true> = { fee: true, atMost: true };
+const TOOL_OPTIONS: Record<keyof ServerToolOptions, true> = { fee: true, cost: true, atMost: true };
 
 /**
  * The prices of a model's tools, as they are counted at one of its targets.
@@ -34,7 +36,9 @@ export function resolveServerTools(
       if (tool.fee === undefined) throw new TypeError(`${place}.fee is missing: USD a call, as '0.005'`);
       const atMost = positiveInteger(tool.atMost, `${place}.atMost`);
       if (atMost > MOST_CALLS) throw wrong(`${place}.atMost`, `at most ${MOST_CALLS}`, atMost);
-      return [name, { fee: parseFee(tool.fee, `${place}.fee`), atMost, isCounted: isCounted(name, preset) }];
+      const fee = parseFee(tool.fee, `${place}.fee`);
+      const cost = tool.cost === undefined ? undefined : parseFee(tool.cost, `${place}.cost`);
+      return [name, { fee, cost, atMost, isCounted: isCounted(name, preset) }];
     }),
   );
 }
@@ -64,12 +68,24 @@ function isPriced({ name, kind }: AskedFeature, target: Target): boolean {
   const { price, provider } = target;
   switch (kind) {
     case 'part':
-      return provider.preset === undefined || !PRESET_FEES[provider.preset]?.parts.includes(name);
+      return !billsPart(name, provider);
     default:
       if (name === 'web_search_options') return price.webSearch > 0n || price.request > 0n;
       return price.webSearch > 0n && isCounted(name, provider.preset);
   }
 }
+
+/** A provider without a preset is known by its host; of others it isn't known, and `document_url` is read by none that gives it away. */
+function billsPart(name: string, { preset, origin }: Provider): boolean {
+  const fees = PRESET_FEES[preset ?? PRESET_OF_HOST.get(origin.hostname) ?? ''];
+  return fees ? fees.parts.includes(name) : name === 'document_url';
+}
+
+const PRESET_OF_HOST: ReadonlyMap<string, string> = new Map(
+  Object.entries(PRESETS)
+    .filter(([, { baseURL, keyless }]) => !keyless && URL.canParse(baseURL))
+    .map(([name, { baseURL }]) => [new URL(baseURL).hostname, name]),
+);
 
 /** Whether a preset's usage tells how often it was called. */
 function isCounted(name: string, preset: string | undefined): boolean {

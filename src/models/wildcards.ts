@@ -4,7 +4,7 @@ import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model
 import { type ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import type { Model, Target } from './catalog.ts';
 import { isModelId } from './model-id.ts';
-import { lacksPrices } from './priced-apart.ts';
+import { costsMore, lacksPrices } from './priced-apart.ts';
 import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
@@ -99,12 +99,12 @@ export class Wildcard {
     }
   }
 
-  /** Clients choose the name: what a catalog prices as text alone isn't served under one that says more. */
+  /** Clients choose the name: nothing is served under one that says more than its price does. */
   #lacksPrices(id: string, { provider, model }: Target, i: number): boolean {
     const given: string | TargetOptions | undefined = this.#given.targets[i];
-    const own = typeof given === 'object' ? given.pricing : undefined;
-    if ((own ?? this.#given.pricing) !== 'catalog') return false;
+    const pricing = (typeof given === 'object' ? given.pricing : undefined) ?? this.#given.pricing;
     const entry = this.#surroundings.prices?.find(priceQuestion(provider, model));
+    if (pricing !== 'catalog') return costsMore(model, provider, pricing, entry?.pricing);
     return entry !== undefined && lacksPrices([id, model, entry.name], entry.pricing);
   }
 }

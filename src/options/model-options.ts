@@ -52,7 +52,7 @@ export interface ModelOptions {
   /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
   /**
-   * Most tokens that the model may write here; required unless the model is free, because holds are made of it.
+   * Most tokens that the model may write here, not above `contextWindow`; required unless the model is free, because holds are made of it.
    *
    * @default the catalog's, or its context window, with `pricing: 'catalog'`
    */
@@ -147,6 +147,8 @@ export interface ModelOptions {
 export interface ServerToolOptions {
   /** USD a call, before markup, as a decimal string. */
   readonly fee: string;
+  /** What the provider bills you for a call, in USD, for `cost` of the journal. @default not known, nor is then what such a request costs */
+  readonly cost?: string;
   /**
    * So many calls a request are held for. Searches that the provider counts are charged by its count, also beyond that; of
    * all else so many are charged whenever it was asked for. 1 to 1000.

@@ -272,7 +272,7 @@ export interface HealthCheckOptions {
    */
   readonly coolDownMs?: number;
   /**
-   * For how long at most, in ms.
+   * For how long at most, in ms; not less than `coolDownMs`.
    *
    * @default 300000
    */

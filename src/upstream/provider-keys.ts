@@ -55,14 +55,19 @@ export class ProviderKeys {
     return this.#ringOf(provider).turn(model, account);
   }
 
-  /** Those that are free by now, and were not among these when their turn was. */
-  freed(
+  /**
+   * Those to go on with that are not among these: all that are free by now.
+   *
+   * @param orLimited - where there are none, of those that are limited the one that is free first
+   */
+  untried(
     provider: Provider,
     model: string,
     account: string,
     tried: readonly ProviderKey[],
+    orLimited: boolean,
   ): readonly ProviderKey[] {
-    return this.#ringOf(provider).freed(model, account, tried);
+    return this.#ringOf(provider).untried(model, account, tried, orLimited);
   }
 
   /** How long until one of its keys is free for this model, in ms; 0 if one is. */
@@ -102,9 +107,18 @@ class Ring {
     return [inTurn.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
   }
 
-  freed(model: string, account: string, tried: readonly ProviderKey[]): readonly ProviderKey[] {
+  untried(
+    model: string,
+    account: string,
+    tried: readonly ProviderKey[],
+    orLimited: boolean,
+  ): readonly ProviderKey[] {
     const now = this.#now();
-    return this.#keys.filter((key) => !tried.includes(key) && key.freeAt(model, account) <= now);
+    const others = this.#keys.filter((key) => !tried.includes(key));
+    const free = others.filter((key) => key.freeAt(model, account) <= now);
+    if (free.length > 0 || !orLimited) return free;
+    const limited = others.filter((key) => key.limitedUntil(model) > now && key.asideUntil(account) <= now);
+    return limited.toSorted((one, other) => one.limitedUntil(model) - other.limitedUntil(model)).slice(0, 1);
   }
 
   waitMs(model: string, account: string): number {
@@ -180,8 +194,15 @@ class RingKey implements ProviderKey {
   }
 
   freeAt(model: string, account: string): number {
-    const asideUntil = this.#refused.countsFor(account) ? this.#asideUntil : -Infinity;
-    return Math.max(asideUntil, this.#limitedUntil.get(model) ?? -Infinity);
+    return Math.max(this.asideUntil(account), this.limitedUntil(model));
+  }
+
+  asideUntil(account: string): number {
+    return this.#refused.countsFor(account) ? this.#asideUntil : -Infinity;
+  }
+
+  limitedUntil(model: string): number {
+    return this.#limitedUntil.get(model) ?? -Infinity;
   }
 }
 

@@ -53,6 +53,20 @@ export interface Sent {
 
 const NO_KEYS: ProviderKey[] = [];
 
+/** A 429 of one key, while others are asked. */
+interface KeptAnswer {
+  readonly answer: Answer;
+  /** It is about the account's money. */
+  readonly isSpent: boolean;
+}
+
+/** Of two 429s the one that says how long to wait, the first of the same kind; the other one is let go. */
+function theBetter(kept: KeptAnswer | undefined, next: KeptAnswer): KeptAnswer {
+  const [better, other] = kept && (next.isSpent || !kept.isSpent) ? [kept, next] : [next, kept];
+  other?.answer.body.destroy();
+  return better;
+}
+
 /**
  * Sends requests to their providers, with a key that works and in a form that the provider takes.
  *
@@ -92,37 +106,53 @@ export class Sender {
     return second;
   }
 
-  /** Tries one of the provider's keys after another, until one is neither refused nor limited. */
+  /**
+   * Tries one of the provider's keys after another, until one is neither refused nor limited.
+   *
+   * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
+   * quota, before a refusal.
+   */
   async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
     const { ownKey, target } = parcel;
     const { provider, model } = target;
     const keys = ownKey === undefined ? [...this.#keys.turn(provider, model, parcel.account)] : NO_KEYS;
-    for (let i = 0; ; i++) {
-      const key = keys[i];
-      try {
-        const apiKey = ownKey ?? key?.read();
-        const known = apiKey instanceof Promise ? await apiKey : apiKey;
-        const answer = await this.#attempt(parcel, known, asksUsage);
-        if (isSuccess(answer)) key?.worked();
-        if (!key?.isOneOfSeveral) return { answer, asksUsage };
-        if (answer.status !== 429) {
-          const forMs = exhaustedMs(answer.received);
-          if (forMs > 0) key.limit(target.model, forMs);
-          return { answer, asksUsage };
+    let kept: KeptAnswer | undefined;
+    try {
+      for (let i = 0; ; i++) {
+        const key = keys[i];
+        let refusal: UpstreamError | undefined;
+        try {
+          const apiKey = ownKey ?? key?.read();
+          const known = apiKey instanceof Promise ? await apiKey : apiKey;
+          const answer = await this.#attempt(parcel, known, asksUsage);
+          if (isSuccess(answer)) key?.worked();
+          if (!key?.isOneOfSeveral) return { answer, asksUsage };
+          if (answer.status !== 429) {
+            const forMs = exhaustedMs(answer.received);
+            if (forMs > 0) key.limit(target.model, forMs);
+            return { answer, asksUsage };
+          }
+          const peeked = await peek(answer, parcel.client);
+          const isSpent = saysQuotaSpent(peeked.text);
+          if (isSpent) setAside(key, 'its quota is spent', parcel);
+          else key.limit(target.model, limitedMs(answer.received));
+          kept = theBetter(kept, { answer: peeked.answer, isSpent });
+        } catch (error) {
+          if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
+          setAside(key, error.message, parcel);
+          refusal = error;
         }
-        const peeked = await peek(answer, parcel.client);
-        if (saysQuotaSpent(peeked.text)) setAside(key, 'its quota is spent', parcel);
-        else key.limit(target.model, limitedMs(answer.received));
-        // One that was limited when this began may be free by now.
-        if (i === keys.length - 1) keys.push(...this.#keys.freed(provider, model, parcel.account, keys));
-        if (i === keys.length - 1)
-          return { answer: this.#withShortestWait(peeked.answer, parcel), asksUsage };
-        peeked.answer.body.destroy();
-      } catch (error) {
-        if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
-        setAside(key, error.message, parcel);
-        if (i === keys.length - 1) throw error;
+        if (i < keys.length - 1) continue;
+        // One that was limited when this began may be free by now; or its 429 is the answer.
+        keys.push(...this.#keys.untried(provider, model, parcel.account, keys, kept === undefined));
+        if (i < keys.length - 1) continue;
+        if (!kept) throw refusal ?? new Error('no key was asked');
+        const answer = this.#withShortestWait(kept.answer, parcel);
+        kept = undefined;
+        return { answer, asksUsage };
       }
+    } finally {
+      kept?.answer.body.destroy();
     }
   }
 

@@ -104,6 +104,68 @@ describe('a wildcard at the prices of a catalog', () => {
   });
 });
 
+describe('a wildcard at a price of its own', () => {
+  const FLAT = { pricing: TEXT, maxOutputTokens: 1000 };
+  const CEILING = { ...FLAT, pricing: { reported: true as const, ceiling: TEXT } };
+  const SEARCHES = [
+    'gpt-4o-search-preview',
+    'openai/gpt-5:online',
+    'o4-mini-deep-research',
+    'perplexity/sonar-pro',
+    'groq/compound-mini',
+    'glm-4-alltools',
+  ];
+  const VARIANTS = ['openai/gpt-5:nitro', 'kimi-k2:exacto', 'qwen-plus:thinking', 'gpt-oss-120b:fastest'];
+
+  /** At a provider that is known by its preset. */
+  async function startAt(preset: string, entry: Partial<ModelOptions>): Promise<void> {
+    const models = { 'any/*': { targets: ['loopback/*'], ...FLAT, ...entry } };
+    gateway = await startGateway({ models, provider: { preset } });
+  }
+
+  it.each([...SEARCHES, ...VARIANTS])('does not serve %s, which costs more', async (model) => {
+    await start(catalog(), FLAT);
+    expect(await asked(`any/${model}`)).toBe(404);
+    expect(gateway.provider.received).toEqual([]);
+  });
+
+  it.each(SEARCHES)('does not give %s away, nor serve it by a report without a fee', async (model) => {
+    await start(catalog(), { ...FLAT, pricing: 'free' });
+    expect(await asked(`any/${model}`)).toBe(404);
+    gateway.router.reload({ models: { 'any/*': { targets: ['loopback/*'], ...CEILING } } });
+    expect(await asked(`any/${model}`)).toBe(404);
+  });
+
+  it.each(SEARCHES)('serves %s with a fee for searches, or for each request', async (model) => {
+    await start(catalog(), { ...FLAT, pricing: { ...TEXT, webSearch: '0.01' } });
+    expect(await asked(`any/${model}`)).toBe(200);
+    gateway.router.reload({
+      models: { 'any/*': { targets: ['loopback/*'], ...FLAT, pricing: { ...TEXT, request: '0' } } },
+    });
+    expect(await asked(`any/${model}`)).toBe(200);
+  });
+
+  it.each(VARIANTS)('serves %s for nothing, or as its provider reports it', async (model) => {
+    await start(catalog(), { ...FLAT, pricing: 'free' });
+    expect(await asked(`any/${model}`)).toBe(200);
+    gateway.router.reload({ models: { 'any/*': { targets: ['loopback/*'], ...CEILING } } });
+    expect(await asked(`any/${model}`)).toBe(200);
+  });
+
+  it.each([
+    ['openrouter', 'deepseek/r1:free', 200],
+    ['openrouter', 'deepseek/r1:floor', 200],
+    ['openrouter', 'deepseek/r1:new-variant', 404],
+    ['huggingface', 'openai/gpt-oss-120b:groq', 404],
+    ['huggingface', 'openai/gpt-oss-120b:cheapest', 200],
+    ['openai', 'ft:gpt-5:acme::1', 200],
+    ['ollama', 'research-search:thinking', 200],
+  ])('knows the variants of a preset: %s, %s', async (preset, model, status) => {
+    await startAt(preset, {});
+    expect(await asked(`any/${model}`)).toBe(status);
+  });
+});
+
 describe('except', () => {
   const create = (id: string, except: unknown): unknown => {
     const entry = { targets: ['p/*'], pricing: 'free', except };
