@@ -24,15 +24,15 @@ const MODEL_MS = 45_000;
 const SUITE_MS = 180_000;
 const SUITE: Readonly<Record<Kind, readonly string[]>> = {
   redis: [
-    'redis-store',
-    'redis-records',
-    'redis-usage',
-    'redis-sweep',
-    'redis-due',
-    'redis-durability',
-    'floor',
+    'integration/redis/redis-store',
+    'integration/redis/redis-records',
+    'integration/redis/redis-usage',
+    'integration/redis/redis-sweep',
+    'integration/redis/redis-due',
+    'integration/redis/redis-durability',
+    'integration/ledger/floor',
   ],
-  memory: ['memory-store', 'sqlite-store', 'floor'],
+  memory: ['unit/ledger/memory-store', 'integration/sqlite/sqlite-store', 'integration/ledger/floor'],
 };
 
 const { values, positionals } = parseArgs({

@@ -1,7 +1,7 @@
 /**
  * `npm run test:node -- 22.15.0`: the tests on another Node, of npm's own package `node`; `22` is the newest of that major.
  *
- * Kept in `.cache/`. Further arguments go to vitest: `npm run test:node -- 22 test/leaks.test.ts`.
+ * Kept in `.cache/`. Further arguments go to vitest: `npm run test:node -- 22 test/integration/http/leaks.test.ts`.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
  * `npm test`: provides a redis-server, runs vitest, ends with its closing line.
  *
- * Further arguments go to vitest: `npm test -- test/leaks.test.ts`.
+ * Further arguments go to vitest: `npm test -- test/integration/http/leaks.test.ts`.
  */
 import { spawnSync } from 'node:child_process';
 
