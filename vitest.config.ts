@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 
 import { defineConfig } from 'vitest/config';
 
@@ -23,6 +24,11 @@ export default defineConfig({
       },
       {
         // Half of their time they wait, for sockets and child processes.
+        resolve: {
+          alias: {
+            'next/server.js': fileURLToPath(new URL('test/fixtures/next-server.ts', import.meta.url)),
+          },
+        },
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts', 'test/attacks/*.test.ts'],

@@ -34,7 +34,9 @@ if (reads.stdout.trim() === 'false') {
   const options = '--experimental-strip-types --disable-warning=ExperimentalWarning';
   env['NODE_OPTIONS'] = [process.env['NODE_OPTIONS'], options].filter(Boolean).join(' ');
 }
-run('node', ['scripts/test.ts', ...args], env);
+// The ecosystem tier has runtimes of its own.
+const tiers = ['unit', 'integration', 'e2e', 'chaos'].map((tier) => `--project=${tier}`);
+run('node', ['scripts/test-all.ts', ...tiers, ...args], env);
 
 function run(command: string, options: readonly string[], environment = process.env): void {
   const { status } = spawnSync(command, options, { stdio: 'inherit', env: environment });

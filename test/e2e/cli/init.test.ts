@@ -213,7 +213,8 @@ describe('init for an app', () => {
     ]) {
       const link = join(folder, 'node_modules', each);
       mkdirSync(dirname(link), { recursive: true });
-      symlinkSync(join(ROOT, 'node_modules', each), link);
+      const packages = each.startsWith('@nestjs/') ? 'test/e2e/node_modules' : 'node_modules';
+      symlinkSync(join(ROOT, packages, each), link);
     }
     symlinkSync(ROOT, join(folder, 'node_modules/chat-completions-router'));
     const { stdout } = await run('init', '--app', name);

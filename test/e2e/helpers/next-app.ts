@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
@@ -35,6 +35,9 @@ export async function buildNextApp(flags: readonly string[] = []): Promise<strin
   cpSync(`${ROOT}dist`, `${installed}/dist`, { recursive: true });
   cpSync(`${ROOT}package.json`, `${installed}/package.json`);
   writeFileSync(`${folder}/package.json`, '{"private":true,"type":"module"}');
+  for (const name of ['next', 'react', 'react-dom']) {
+    symlinkSync(`${ROOT}test/e2e/node_modules/${name}`, `${folder}/node_modules/${name}`);
+  }
   const build = run(folder, ['build', ...flags], {});
   const output = collect(build);
   const [status] = (await once(build, 'exit')) as [number | null];

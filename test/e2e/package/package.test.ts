@@ -25,6 +25,7 @@ beforeAll(() => {
   mkdirSync(installed, { recursive: true });
   execFileSync('tar', ['-xzf', join(folder, tarball), '-C', installed, '--strip-components=1']);
   symlinkSync(join(ROOT, 'node_modules'), join(installed, 'node_modules'));
+  symlinkSync(join(ROOT, 'test/e2e/node_modules/next'), join(folder, 'node_modules/next'));
 });
 
 afterAll(() => {
@@ -220,7 +221,7 @@ describe('the packed package', () => {
     const specifier = posix.join('chat-completions-router', name);
     const source = `${LEFT}
       // What Next.js and zod leave behind is their own.
-      if ('${name}' === 'next') await import('${ROOT}node_modules/next/server.js');
+      if ('${name}' === 'next') await import('${ROOT}test/e2e/node_modules/next/server.js');
       if ('${name}' === 'admin') await import('${ROOT}node_modules/zod/index.js');
       await import('node:http').then(({ METHODS }) => METHODS);
       const before = seen();

@@ -9,7 +9,7 @@ import { startParrotGateway } from '../../helpers/parrot-gateway.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const PAGE = readFileSync(`${ROOT}docs/clients.md`, 'utf8');
-const FOLDER = `${ROOT}.cache/clients`;
+const FOLDER = new URL('../.cache/clients', import.meta.url).pathname;
 
 /** What stands in the page after a heading: TypeScript, or a command and its output. */
 const PROGRAMS = [...PAGE.matchAll(/^## (.+?)\n[^#]*?^```ts\n(.*?)^```/gms)];
