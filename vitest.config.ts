@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config';
 
 const CORES = availableParallelism();
 
+const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
 /** The tiers run one after the other, in the order of their groups: `npm test` is the first two, `npm run test:all` every one. */
 export default defineConfig({
   test: {
@@ -26,7 +28,7 @@ export default defineConfig({
         // Half of their time they wait, for sockets and child processes.
         resolve: {
           alias: {
-            'next/server.js': fileURLToPath(new URL('test/fixtures/next-server.ts', import.meta.url)),
+            'next/server.js': path('test/fixtures/next-server.ts'),
           },
         },
         test: {
@@ -41,6 +43,7 @@ export default defineConfig({
         },
       },
       {
+        resolve: { alias: { 'next/server.js': path('test/e2e/node_modules/next/server.js') } },
         test: {
           name: 'e2e',
           include: ['test/e2e/{admin-page,cli,examples,nest,next,package,sdks}/*.test.ts'],

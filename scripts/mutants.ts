@@ -154,7 +154,8 @@ async function meetsSuite(kind: Kind, mutant: Mutant): Promise<boolean> {
       "export default defineConfig({ test: { include: ['test/**/*.test.ts'], pool: 'forks', testTimeout: 30_000 } });\n",
   );
   const args = ['run', '--bail', '1', ...SUITE[kind].map((name) => `test/${name}.test.ts`)];
-  const child = spawn('vitest', args, { cwd: tree, stdio: 'ignore', detached: true });
+  const env = { ...process.env, CCR_FULL: '1' };
+  const child = spawn('vitest', args, { cwd: tree, env, stdio: 'ignore', detached: true });
   const timer = setTimeout(end, SUITE_MS, child);
   await once(child, 'close');
   clearTimeout(timer);

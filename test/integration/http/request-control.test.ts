@@ -5,6 +5,7 @@ import { createChatCompletionsRouter } from '../../../src/index.ts';
 import { scanWhole, spliceRequest } from '../../../src/http/chat-request.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody, type Provider, startProvider } from '../../helpers/provider.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const NAMES = ['first', 'second', 'third'] as const;
 const BUSY = answerJson('{"error":{"message":"busy"}}', 503);
@@ -266,7 +267,7 @@ describe('what goes to the provider', () => {
           });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });

@@ -15,6 +15,7 @@ import { MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.t
 import { findingsOf } from '../../helpers/audit.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
 const folder = mkdtempSync(join(tmpdir(), 'ccr-audit-'));
@@ -581,7 +582,7 @@ describe('an audit of a healthy store', () => {
           },
         });
       },
-      { sequences },
+      { sequences: runs(sequences) },
     );
     expect(audited).toBe(compared);
   });

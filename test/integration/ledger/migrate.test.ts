@@ -17,6 +17,7 @@ import { DAY, hashOf, MINUTE, NOON, requestId } from '../../contracts/ledger-fix
 import { findingsOf } from '../../helpers/audit.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'ccr-migrate-'));
 let files = 0;
@@ -286,7 +287,7 @@ describe('migrate', () => {
         };
         return from;
       },
-      { sequences: 200 },
+      { sequences: runs(200) },
     );
     expect(moved).toBe(compared);
   });

@@ -1,3 +1,4 @@
+import { runs } from '../../helpers/runs.ts';
 import { Random } from '../../simulation/random.ts';
 
 const { FUZZ_SEED: replayed, FUZZ_TIMES: times = '1' } = process.env;
@@ -8,14 +9,14 @@ export const FUZZ_TIMEOUT = { timeout: 60_000 * Number(times) };
 export const isReplay = replayed !== undefined;
 
 /**
- * Runs a case for each of so many seeds, other ones each time.
+ * Runs a case for each of so many seeds, other ones each time; a tenth of them in `npm test`.
  *
  * What fails names its seed: `FUZZ_SEED=n vitest run test/unit/fuzz` is that case alone. `FUZZ_TIMES=50` runs
  * fifty times as many.
  */
 export function fuzz(cases: number, run: (random: Random) => void): void {
   const first = replayed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(replayed);
-  const count = isReplay ? 1 : cases * Number(times);
+  const count = isReplay ? 1 : runs(cases * Number(times));
   for (let i = 0; i < count; i++) {
     const seed = (first + i) % 2 ** 31;
     try {

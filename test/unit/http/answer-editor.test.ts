@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { AnswerEditor } from '../../../src/http/answer-editor.ts';
 import { type MemberEdits, MemberPlan } from '../../../src/http/member-plan.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const NAMES = ['provider', 'a', 'model', 'usage', 'cost', 'choices', 'message', 'meta', 'error', 'é"'];
 const EDITS: MemberEdits = {
@@ -91,7 +92,7 @@ describe('an edited answer', () => {
           `data: ${wanted}\n\n:\n\ndata: [DONE]\n\n`,
         );
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
   });
 
@@ -105,7 +106,7 @@ describe('an edited answer', () => {
         const data = edit(pieces(event, cuts)).replaceAll(/^data: /gm, '');
         expect(JSON.parse(data)).toEqual(wanted);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 

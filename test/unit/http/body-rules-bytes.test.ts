@@ -8,6 +8,7 @@ import type { OutputLimitEdit } from '../../../src/http/splice-request.ts';
 import { resolveTargetRules, type TargetRules } from '../../../src/models/body-rules.ts';
 import { resolveProvider } from '../../../src/models/providers.ts';
 import type { BodyRules } from '../../../src/index.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const CALLER = { account: 'acct', key: 'k1', model: 'm' };
 const TIMEOUTS = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 };
@@ -80,7 +81,7 @@ describe('the rules of a target', () => {
         expect(JSON.parse(after)).toEqual(meaningOf(JSON.parse(body), rules, limit));
         expect(after).toBe(rewritten(members, rules, limit));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

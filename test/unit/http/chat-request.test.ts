@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidRequestError } from '../../../src/errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from '../../../src/http/chat-request.ts';
 import { REFUSED_FIELDS } from '../../../src/http/refused-fields.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const MESSAGES = '"messages":[{"role":"user","content":"hi"}]';
 
@@ -263,7 +264,7 @@ describe('a body that is not JSON', () => {
         const body = request(`"x":${document}`);
         expect(isJson(body, at)).toBe(parses(body));
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -274,7 +275,7 @@ describe('a body that is not JSON', () => {
         const body = Buffer.concat([Buffer.from('{"x":"'), Buffer.from(bytes), Buffer.from('"}')]);
         expect(isJson(body, at)).toBe(isUtf8(body));
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

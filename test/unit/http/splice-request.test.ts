@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
 import { type RequestEdits, spliceRequest } from '../../../src/http/splice-request.ts';
+import { runs } from '../../helpers/runs.ts';
 
 describe('a request without edits', () => {
   it('is the same Buffer', () => {
@@ -129,7 +130,7 @@ describe('all edits together', () => {
         const meant: Meaning = JSON.parse(body);
         expect(JSON.parse(splice(body, asked))).toEqual(edited(meant, asked));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -138,7 +139,7 @@ describe('all edits together', () => {
       fc.property(requests(), edits(), (members, asked) => {
         expect(splice(textOf(members), asked)).toBe(textOf(rewritten(members, asked)));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

@@ -18,6 +18,7 @@ import {
   settlement,
 } from '../../helpers/reliable-store.ts';
 import { rollbackStore } from '../../helpers/rollback-store.ts';
+import { runs } from '../../helpers/runs.ts';
 
 describeLedgerStore(
   'ReliableStore',
@@ -77,7 +78,7 @@ describe('a store made reliable', () => {
             lost += events.filter(({ type }) => type === 'rollback').length;
             await store.close();
           }),
-          { numRuns: 1000 },
+          { numRuns: runs(1000) },
         );
         expect(lost).toBeGreaterThan(100);
       },

@@ -13,6 +13,7 @@ import type { ChatRequest } from '../../../src/http/chat-request.ts';
 import type { Model } from '../../../src/models/catalog.ts';
 import { consumptionOf } from '../../../src/outcome.ts';
 import { resolveSettings } from '../../../src/settings.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const USD = fc.constantFrom('0', '0.000001', '0.15', '1', '2.5', '7.333333', '60');
 const FACTOR = fc.constantFrom('0.5', '1', '1.75', '2', '2.5', '0.000001');
@@ -204,7 +205,7 @@ describe('a charge', () => {
         known += 1;
         expect(charge).toBeGreaterThanOrEqual(cost + parseUsd(config.fee, 'fee'));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
     // Most of them are of a known cost: the property isn't empty.
     expect(known).toBeGreaterThan(200);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { UsageEventFilter } from '../../../src/metering/usage-event-filter.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const TEXT = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n';
 /** As providers write it where they were asked for usage. */
@@ -236,7 +237,7 @@ describe('the filter leaves', () => {
         });
         expect(filtered(inPieces(Buffer.from(sent!), lengths))).toBe(kept);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });

@@ -5,6 +5,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
+import { runs } from '../../helpers/runs.ts';
 
 const HI = 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi é😀"}}],"usage":null}\n\n';
 const STOP = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}\n\n';
@@ -133,7 +134,7 @@ describe('any stream', () => {
         const bytes = Buffer.from(parts.join(''));
         expect(toldBy(metered(inPieces(bytes, lengths)))).toEqual(toldBy(metered([bytes])));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
