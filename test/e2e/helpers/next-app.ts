@@ -35,7 +35,8 @@ export async function buildNextApp(flags: readonly string[] = []): Promise<strin
   cpSync(`${ROOT}dist`, `${installed}/dist`, { recursive: true });
   cpSync(`${ROOT}package.json`, `${installed}/package.json`);
   writeFileSync(`${folder}/package.json`, '{"private":true,"type":"module"}');
-  for (const name of ['next', 'react', 'react-dom']) {
+  mkdirSync(`${folder}/node_modules/@types`);
+  for (const name of ['next', 'react', 'react-dom', '@types/react', '@types/react-dom']) {
     symlinkSync(`${ROOT}test/e2e/node_modules/${name}`, `${folder}/node_modules/${name}`);
   }
   const build = run(folder, ['build', ...flags], {});
