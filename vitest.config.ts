@@ -7,6 +7,14 @@ const CORES = availableParallelism();
 
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
+/** Attacks on a process of its own, the built command or an example. */
+const ATTACKS_ON_PROCESSES = [
+  'test/attacks/exhaust-memory-by-*.test.ts',
+  'test/attacks/reach-it-from-the-network.test.ts',
+  'test/attacks/read-the-ledger-file.test.ts',
+  'test/attacks/rebind-a-name.test.ts',
+];
+
 /** The tiers run one after the other, in the order of their groups: `npm test` is the first two, `npm run test:all` every one. */
 export default defineConfig({
   test: {
@@ -34,6 +42,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts', 'test/attacks/*.test.ts'],
+          exclude: ATTACKS_ON_PROCESSES,
           // A process for each file: nock, once active, changes every request of its process.
           pool: 'forks',
           maxWorkers: 2 * CORES,
@@ -46,7 +55,10 @@ export default defineConfig({
         resolve: { alias: { 'next/server.js': path('test/e2e/node_modules/next/server.js') } },
         test: {
           name: 'e2e',
-          include: ['test/e2e/{admin-page,cli,examples,nest,next,package,sdks}/*.test.ts'],
+          include: [
+            'test/e2e/{admin-page,cli,docs,examples,nest,next,package,redis,sdks}/*.test.ts',
+            ...ATTACKS_ON_PROCESSES,
+          ],
           pool: 'forks',
           maxWorkers: CORES,
           sequence: { groupOrder: 2 },

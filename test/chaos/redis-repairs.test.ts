@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { LedgerEvent } from '../../../src/ledger/events.ts';
-import type { Admit, LedgerStore, Settle } from '../../../src/ledger/ledger.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { ReliableStore } from '../../../src/ledger/reliable/reliable-store.ts';
-import { RequestIds } from '../../../src/ledger/request-ids.ts';
-import { USAGE } from '../../contracts/ledger-fixture.ts';
-import { startRolledBackRedis } from '../../helpers/rolled-back-redis.ts';
+import type { LedgerEvent } from '../../src/ledger/events.ts';
+import type { Admit, LedgerStore, Settle } from '../../src/ledger/ledger.ts';
+import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
+import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { USAGE } from '../contracts/ledger-fixture.ts';
+import { startRolledBackRedis } from '../helpers/rolled-back-redis.ts';
 
 describe('a Redis that was rolled back', { timeout: 60_000 }, () => {
   it('is repaired though a hold can not be taken again in full', async () => {

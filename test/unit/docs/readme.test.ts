@@ -1,5 +1,4 @@
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
@@ -12,37 +11,6 @@ const DOCS = readdirSync(`${ROOT}docs`)
   .map((name) => `docs/${name}`);
 
 describe('the README', () => {
-  it('has programs that compile, as has each page of docs', { timeout: 60_000 }, () => {
-    const folder = `${ROOT}.cache/readme`;
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true });
-    const programs = ['README.md', ...DOCS].flatMap((page) => {
-      const source = readFileSync(`${ROOT}${page}`, 'utf8');
-      return blocks(source, 'ts').filter((block) => block.includes('import '));
-    });
-    expect(programs.length).toBeGreaterThanOrEqual(6);
-    programs.forEach((program, i) => {
-      // One that begins with its name is imported by others of its page.
-      const [, name = `${i}.ts`] = /^\/\/ ([a-z]+\.ts)\n/.exec(program) ?? [];
-      writeFileSync(`${folder}/${name}`, program);
-    });
-    const paths = {
-      'chat-completions-router': ['../../src/index.ts'],
-      'chat-completions-router/*': ['../../src/*.ts'],
-      'next/server.js': ['../../src/adapters/next-server.d.ts'],
-      '@/router': ['./router.ts'],
-    };
-    const config = {
-      extends: '../../tsconfig.json',
-      compilerOptions: { paths, noPropertyAccessFromIndexSignature: false },
-      include: ['*.ts'],
-    };
-    writeFileSync(`${folder}/tsconfig.json`, JSON.stringify(config));
-    const { stdout, status } = spawnSync('tsc', ['-p', folder], { encoding: 'utf8' });
-    expect(stdout).toBe('');
-    expect(status).toBe(0);
-  });
-
   it('names every code that an error can have, and no other', () => {
     const files = ['errors.ts', 'errors/key-errors.ts'];
     const source = files.map((file) => readFileSync(`${ROOT}src/${file}`, 'utf8')).join('\n');
@@ -71,12 +39,6 @@ describe('the README', () => {
     }
   });
 });
-
-function blocks(page: string, language: string): string[] {
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
-    ([, code = '']) => code,
-  );
-}
 
 describe('the docs', () => {
   const operating = readFileSync(`${ROOT}docs/operating.md`, 'utf8');
