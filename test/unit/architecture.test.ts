@@ -232,7 +232,7 @@ describe('the rule of imports', () => {
     ['http/relay.ts', "const late = await import('../upstream/send.ts');"],
     ['http/relay.ts', 'const late = await import(`../upstream/send.ts`);'],
     ['http/relay.ts', "export type * from '../ledger/ledger.ts';"],
-    ['routes.ts', "import '../../src/index.ts';"],
+    ['routes.ts', "import '../src/index.ts';"],
     ['router.ts', "import { x } from './index.ts';"],
     ['upstream/attempt.ts', "import { createProxyMiddleware } from 'http-proxy-middleware';"],
     ['models/list.ts', "import type { LRUCache } from 'lru-cache';"],

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { toNextHandlers, toNextPagesHandler } from '../../../src/next.ts';
 import { type Gateway, listen, type Mount, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { beginStream, sleep, text } from '../../helpers/provider.ts';
+import { beginStream, text } from '../../helpers/provider.ts';
 
 /** An API route of the Pages Router. */
 function mountPages(returned: () => void): Mount {
@@ -45,7 +45,6 @@ describe('the handler of the Pages Router', () => {
     gateway.provider.script = async (response) => {
       beginStream(response);
       response.write(text('Hello'));
-      await sleep(5000);
     };
     const response = await gateway.post({ ...QUESTION, stream: true });
     await response.body?.cancel();

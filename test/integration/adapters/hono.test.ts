@@ -107,7 +107,6 @@ describe('the Hono handler', () => {
     gateway.provider.script = async (response) => {
       beginStream(response);
       response.write(text('Hello'));
-      await sleep(5000);
     };
     const settled = gateway.nextSettled();
     const response = await gateway.post({ ...QUESTION, stream: true });

@@ -68,14 +68,12 @@ describe('the Node door over HTTP/2', () => {
     gateway.provider.script = async (response) => {
       beginStream(response);
       response.write(text('Hello there, dear reader.'));
-      await sleep(5000);
     };
     const settled = gateway.nextSettled();
     const stream = post(STREAMED);
     await once(stream, 'data');
-    const leftAt = Date.now();
     stream.close(http2.constants.NGHTTP2_CANCEL);
-    expect((await gateway.provider.received[0]!.aborted) - leftAt).toBeLessThan(250);
+    await gateway.provider.received[0]!.aborted;
     expect((await settled).ending).toBe('client_gone');
   });
 

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import type { ChatCompletionsRouter, NodeHandler } from '../../../src/index.ts';
 import { describeRouter } from '../../contracts/router.ts';
 import { listen, type Mount, mountOnNode, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerStream, beginStream, sleep, STREAM, text } from '../../helpers/provider.ts';
+import { answerStream, beginStream, STREAM, text } from '../../helpers/provider.ts';
 import { createWebServer } from '../../helpers/web-server.ts';
 
 describeRouter('node:http', mountOnNode);
@@ -96,7 +96,6 @@ describe('the promise of a door', () => {
     gateway.provider.script = async (response) => {
       beginStream(response);
       response.write(text('Hello'));
-      await sleep(5000);
     };
     await (await gateway.post(stream)).body?.cancel();
     gateway.provider.script = (response) => {
@@ -134,7 +133,6 @@ describe('Express around the router', () => {
     gateway.provider.script = async (answer) => {
       beginStream(answer);
       answer.write(text('Hello'));
-      await sleep(5000);
     };
     const left = await gateway.post({ ...QUESTION, stream: true });
     const over = new Promise<void>((resolve) => (logged = resolve));

@@ -114,9 +114,8 @@ describe("a host that brings Node's response beside the request, and whose signa
     const left = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
     const request = await arrived;
     await sleep(20);
-    const leftAt = Date.now();
     controller.abort();
-    expect((await request.aborted) - leftAt).toBeLessThan(250);
+    await request.aborted;
     expect(await left).toBe('left');
     expect((await settled).ending).toBe('client_gone');
   });
@@ -130,9 +129,8 @@ describe("a host that brings Node's response beside the request, and whose signa
     const controller = new AbortController();
     const response = await gateway.post({ ...QUESTION, stream: true }, { signal: controller.signal });
     await response.body!.getReader().read();
-    const leftAt = Date.now();
     controller.abort();
-    expect((await gateway.provider.received[0]!.aborted) - leftAt).toBeLessThan(250);
+    await gateway.provider.received[0]!.aborted;
     expect((await settled).ending).toBe('client_gone');
     expect(gateway.errors).toEqual([]);
   });

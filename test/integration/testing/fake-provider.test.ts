@@ -140,9 +140,8 @@ describe('a fake provider', () => {
       { signal: leaving.signal },
     );
     await answer[Symbol.asyncIterator]().next();
-    const leftAt = Date.now();
     leaving.abort();
-    expect((await provider.requests[0]!.aborted) - leftAt).toBeLessThan(250);
+    await provider.requests[0]!.aborted;
   });
 
   it('tells at its end what a script has thrown', async () => {

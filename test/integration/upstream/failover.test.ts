@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
 import OpenAI from 'openai';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, HealthChange, ModelOptions } from '../../../src/index.ts';
 import { type Gateway, PRICING, PROVIDER_KEY, QUESTION, startGateway } from '../../helpers/gateway.ts';
@@ -231,13 +231,17 @@ describe('when the first target fails before its answer began', () => {
 
   it('all attempts share one total time', async () => {
     const first = await start({ timeouts: { totalMs: 400 } });
-    first.script = (response) => sleep(250).then(() => response.writeHead(500).end());
-    second.script = () => {};
-    const startedAt = Date.now();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    first.script = (response) => {
+      vi.advanceTimersByTime(250);
+      response.writeHead(500).end();
+    };
+    // With a time of its own the second would be waited for without an end.
+    second.script = () => void vi.advanceTimersByTime(150);
     const response = await post();
     expect(response.status).toBe(504);
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_total_timeout' } });
-    expect(Date.now() - startedAt).toBeLessThan(600);
   });
 });
 
@@ -300,12 +304,14 @@ describe('an error in place of the first event', () => {
 
   it('comes too late once the head is out', async () => {
     const first = await start({ retries: { firstEventWaitMs: 50 } });
+    const { promise: isOut, resolve: tell } = Promise.withResolvers<void>();
     first.script = async (response) => {
       beginStream(response);
-      await sleep(200);
+      await isOut;
       response.end('data: {"error":{"message":"overloaded"}}\n\n');
     };
     const response = await post(STREAMED);
+    tell();
     expect(await response.text()).toBe('data: {"error":{"message":"overloaded"}}\n\n');
     expect(second.received).toHaveLength(0);
   });

@@ -60,16 +60,19 @@ describe('connections to a provider', () => {
   });
 
   it('have no limit of their own: 300 streams run at once', async () => {
-    gateway.provider.script = (response) => {
+    const { promise: allRun, resolve: tell } = Promise.withResolvers<void>();
+    gateway.provider.script = async (response) => {
       beginStream(response);
       response.write(text('Hello'));
-      void sleep(1500).then(() => response.end(DONE));
+      await allRun;
+      response.end(DONE);
     };
     const streams = await Promise.all(
       Array.from({ length: 300 }, () => gateway.post({ ...QUESTION, stream: true, max_tokens: 10 })),
     );
     expect(streams.every(({ status }) => status === 200)).toBe(true);
     expect(gateway.provider.received).toHaveLength(300);
+    tell();
     await Promise.all(streams.map((stream) => stream.text()));
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { UsageEventFilter } from '../../../src/metering/usage-event-filter.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import type { Random } from '../../simulation/random.ts';
+import { runs } from '../../helpers/runs.ts';
 import { cut, fuzz, FUZZ_TIMEOUT, isReplay, mutated, someText } from './fuzz.ts';
 
 /** What may be held back of an event that has begun. */
@@ -67,8 +68,8 @@ describe('any stream, cut anywhere', FUZZ_TIMEOUT, () => {
     });
   });
 
-  it('was cut a million times', () => {
-    if (!isReplay) expect(splits).toBeGreaterThan(1_000_000);
+  it('was cut a million times, or a tenth of that', () => {
+    if (!isReplay) expect(splits).toBeGreaterThan(runs(1_000_000));
   });
 });
 
