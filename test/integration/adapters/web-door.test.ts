@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { type Gateway, QUESTION, startGateway, untilStill } from '../../helpers/gateway.ts';
 import {
   answerJson,
   answerStream,
@@ -400,11 +400,7 @@ describe('the Web door', () => {
       const response = await gateway.router.fetch(post(STREAMED));
       const reader = response.body!.getReader();
       const before = process.memoryUsage();
-      let stalledAt: number;
-      do {
-        stalledAt = sent;
-        await sleep(500);
-      } while (sent > stalledAt);
+      const stalledAt = await untilStill(gateway, () => sent);
       const after = process.memoryUsage();
       expect(stalledAt).toBeLessThan(16e6);
       expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8e6);

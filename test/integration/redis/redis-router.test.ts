@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { RedisStore } from '../../../src/index.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
-import { answerStream, completionBody, sleep, STREAM } from '../../helpers/provider.ts';
+import { answerStream, completionBody, STREAM } from '../../helpers/provider.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
 describe('routers that share a Redis', () => {
@@ -30,15 +30,21 @@ describe('routers that share a Redis', () => {
     const first = await startGateway(options, undefined, '0.0099');
     const second = await startGateway({ ...options, store: openStore() }, undefined, '0.0099');
     const gateways: readonly Gateway[] = [first, second];
+    const { promise: allRefused, resolve: tell } = Promise.withResolvers<void>();
     for (const gateway of gateways) {
       gateway.provider.script = async (response) => {
-        await sleep(200);
+        await allRefused;
         response.writeHead(200, { 'content-type': 'application/json' }).end(completionBody());
       };
     }
     // Each holds about 0.00306 USD: three fit. The second `welcome` granted nothing.
+    let refused = 0;
     const statuses = await Promise.all(
-      Array.from({ length: 60 }, async (_, i) => (await gateways[i % 2]!.post(QUESTION)).status),
+      Array.from({ length: 60 }, async (_, i) => {
+        const { status } = await gateways[i % 2]!.post(QUESTION);
+        if (status === 402 && ++refused === 57) tell();
+        return status;
+      }),
     );
     expect(statuses.filter((status) => status === 200)).toHaveLength(3);
     expect(statuses.filter((status) => status === 402)).toHaveLength(57);
