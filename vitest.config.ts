@@ -1,14 +1,95 @@
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+
 import { defineConfig } from 'vitest/config';
 
+const CORES = availableParallelism();
+
+const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
+/** Attacks on a process of its own, the built command or an example. */
+const ATTACKS_ON_PROCESSES = [
+  'test/attacks/exhaust-memory-by-*.test.ts',
+  'test/attacks/reach-it-from-the-network.test.ts',
+  'test/attacks/read-the-ledger-file.test.ts',
+  'test/attacks/rebind-a-name.test.ts',
+];
+
+/** The tiers run one after the other, in the order of their groups: `npm test` is the first two, `npm run test:all` every one. */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // `npm run test:e2e`
-    exclude: ['**/node_modules/**', 'test/e2e/**'],
     globalSetup: ['test/helpers/build.ts'],
-    // A process for each file: nock, once active, changes every request of its process.
-    pool: 'forks',
-    testTimeout: 15_000,
-    hookTimeout: 60_000,
+    projects: [
+      {
+        // No socket, no process, nothing global: the files of a worker share its modules.
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          pool: 'threads',
+          isolate: false,
+          maxWorkers: CORES,
+          sequence: { groupOrder: 0 },
+          testTimeout: 30_000,
+        },
+      },
+      {
+        // Half of their time they wait, for sockets and child processes.
+        resolve: {
+          alias: {
+            'next/server.js': path('test/fixtures/next-server.ts'),
+          },
+        },
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts', 'test/attacks/*.test.ts'],
+          exclude: ATTACKS_ON_PROCESSES,
+          // Loading all modules again for each file would take a third of the time.
+          isolate: false,
+          pool: 'forks',
+          maxWorkers: 2 * CORES,
+          sequence: { groupOrder: 1 },
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        resolve: { alias: { 'next/server.js': path('test/e2e/node_modules/next/server.js') } },
+        test: {
+          name: 'e2e',
+          include: [
+            'test/e2e/{admin-page,cli,docs,examples,nest,next,package,redis,sdks}/*.test.ts',
+            ...ATTACKS_ON_PROCESSES,
+          ],
+          pool: 'forks',
+          maxWorkers: CORES,
+          sequence: { groupOrder: 2 },
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'chaos',
+          include: ['test/chaos/*.test.ts'],
+          pool: 'forks',
+          maxWorkers: CORES,
+          sequence: { groupOrder: 3 },
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // The packed library beside software of others, which has packages of its own in each folder.
+        test: {
+          name: 'ecosystem',
+          include: ['test/e2e/{clients,frameworks,languages,packaging,runtimes}/*.test.ts'],
+          pool: 'forks',
+          maxWorkers: CORES,
+          sequence: { groupOrder: 4 },
+          testTimeout: 120_000,
+          hookTimeout: 600_000,
+        },
+      },
+    ],
   },
 });

@@ -24,7 +24,7 @@ if (step('pack', 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destinat
   // `require()` of an ES module works on each Node that the package supports: what it ignores is an older TypeScript's rule.
   step('its types', 'attw', '--ignore-rules', 'cjs-resolves-to-esm', '--', tarball);
 }
-step('architecture', 'vitest', 'run', 'test/architecture.test.ts');
+step('architecture', 'vitest', 'run', 'test/unit/architecture.test.ts');
 
 rmSync(packed, { recursive: true });
 const outcome = failures === 0 ? 'All checks passed' : `${failures} of the checks failed`;

@@ -24,15 +24,15 @@ const MODEL_MS = 45_000;
 const SUITE_MS = 180_000;
 const SUITE: Readonly<Record<Kind, readonly string[]>> = {
   redis: [
-    'redis-store',
-    'redis-records',
-    'redis-usage',
-    'redis-sweep',
-    'redis-due',
-    'redis-durability',
-    'floor',
+    'integration/redis/redis-store',
+    'integration/redis/redis-records',
+    'integration/redis/redis-usage',
+    'integration/redis/redis-sweep',
+    'integration/redis/redis-due',
+    'integration/redis/redis-durability',
+    'integration/ledger/floor',
   ],
-  memory: ['memory-store', 'sqlite-store', 'floor'],
+  memory: ['unit/ledger/memory-store', 'integration/sqlite/sqlite-store', 'integration/ledger/floor'],
 };
 
 const { values, positionals } = parseArgs({
@@ -154,7 +154,8 @@ async function meetsSuite(kind: Kind, mutant: Mutant): Promise<boolean> {
       "export default defineConfig({ test: { include: ['test/**/*.test.ts'], pool: 'forks', testTimeout: 30_000 } });\n",
   );
   const args = ['run', '--bail', '1', ...SUITE[kind].map((name) => `test/${name}.test.ts`)];
-  const child = spawn('vitest', args, { cwd: tree, stdio: 'ignore', detached: true });
+  const env = { ...process.env, CCR_FULL: '1' };
+  const child = spawn('vitest', args, { cwd: tree, env, stdio: 'ignore', detached: true });
   const timer = setTimeout(end, SUITE_MS, child);
   await once(child, 'close');
   clearTimeout(timer);

@@ -1,7 +1,7 @@
 /**
  * `npm run test:node -- 22.15.0`: the tests on another Node, of npm's own package `node`; `22` is the newest of that major.
  *
- * Kept in `.cache/`. Further arguments go to vitest: `npm run test:node -- 22 test/leaks.test.ts`.
+ * Kept in `.cache/`. Further arguments go to vitest: `npm run test:node -- 22 test/integration/http/leaks.test.ts`.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,9 @@ if (reads.stdout.trim() === 'false') {
   const options = '--experimental-strip-types --disable-warning=ExperimentalWarning';
   env['NODE_OPTIONS'] = [process.env['NODE_OPTIONS'], options].filter(Boolean).join(' ');
 }
-run('node', ['scripts/test.ts', ...args], env);
+// The ecosystem tier has runtimes of its own.
+const tiers = ['unit', 'integration', 'e2e', 'chaos'].map((tier) => `--project=${tier}`);
+run('node', ['scripts/test-all.ts', ...tiers, ...args], env);
 
 function run(command: string, options: readonly string[], environment = process.env): void {
   const { status } = spawnSync(command, options, { stdio: 'inherit', env: environment });

@@ -1,13 +1,10 @@
 /**
- * `npm test`: provides a redis-server, runs vitest, ends with its closing line.
+ * `npm test`: the tiers `unit` and `integration`. Provides a redis-server, runs vitest, ends with its closing line.
  *
- * Further arguments go to vitest: `npm test -- test/leaks.test.ts`.
+ * Further arguments go to vitest: `npm test -- test/integration/http/leaks.test.ts`.
  */
-import { spawnSync } from 'node:child_process';
-
 import { provideRedis } from './redis.ts';
+import { runTests } from './vitest.ts';
 
 if (!provideRedis()) process.exit(1);
-const reporters = ['--reporter=default', '--reporter=./test/helpers/closing-line.ts'];
-const { status } = spawnSync('vitest', ['run', ...reporters, ...process.argv.slice(2)], { stdio: 'inherit' });
-process.exit(status ?? 1);
+process.exit(runTests(['--project=unit', '--project=integration', ...process.argv.slice(2)]));

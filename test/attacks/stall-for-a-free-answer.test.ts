@@ -5,12 +5,13 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions } from '../../src/index.ts';
 import { findingsOf } from '../helpers/audit.ts';
-import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
-import { beginStream, sleep, text } from '../helpers/provider.ts';
+import { type Gateway, QUESTION, startGateway, untilStill } from '../helpers/gateway.ts';
+import { beginStream, text } from '../helpers/provider.ts';
 
 let gateway: Gateway;
 
 afterEach(async () => {
+  vi.useRealTimers();
   expect(await findingsOf(gateway.store)).toEqual([]);
   await gateway.close();
 });
@@ -31,22 +32,26 @@ async function stalledClient(): Promise<http.IncomingMessage> {
   return response;
 }
 
+/** Writes as much as is taken. */
+async function writeUntilHeld(response: http.ServerResponse): Promise<void> {
+  let written = 0;
+  const writing = async (): Promise<void> => {
+    for (; written < TIMES && !response.destroyed; written++) {
+      if (!response.write(LONG)) await once(response, 'drain');
+    }
+  };
+  void writing();
+  await untilStill(gateway, () => written);
+}
+
 /** Begins an answer, and says when nothing of it goes on any more. */
 function answerUntilHeld(): { readonly held: Promise<void>; readonly cut: () => void } {
   const held = Promise.withResolvers<void>();
   let cut = (): void => {};
   gateway.provider.script = async (response) => {
-    const beganAt = performance.now();
     beginStream(response);
     cut = () => response.destroy();
-    for (let i = 0; i < TIMES; i++) response.write(LONG);
-    let before = -1;
-    while (before !== response.writableLength) {
-      before = response.writableLength;
-      await sleep(400);
-    }
-    // It is held back for more than half of its time, however long it took until then.
-    await sleep(performance.now() - beganAt);
+    await writeUntilHeld(response);
     held.resolve();
   };
   return { held: held.promise, cut: () => cut() };
@@ -79,10 +84,13 @@ describe('an answer that its client does not read', () => {
 
   it('is paid for as far as it came, when its provider gave up meanwhile, though the client reads on then', async () => {
     await start();
+    vi.useFakeTimers({ toFake: ['performance'] });
     const { held, cut } = answerUntilHeld();
     const settled = gateway.nextSettled();
     const client = await stalledClient();
     await held;
+    // It was held back for all of its time.
+    vi.advanceTimersByTime(1000);
     cut();
     client.resume();
     const { charged, ending } = await settled;
@@ -101,9 +109,7 @@ describe('an answer that its client does not read', () => {
       cut = () => response.destroy();
       response.write(LONG);
       await reading.promise;
-      for (let i = 0; i < TIMES; i++) response.write(LONG);
-      for (let before = -1; before !== response.writableLength; await sleep(400))
-        before = response.writableLength;
+      await writeUntilHeld(response);
       held.resolve();
     };
     const settled = gateway.nextSettled();

@@ -149,6 +149,16 @@ export function clientsOf(
 }
 
 /** `http.createServer(router)`, nothing else. */
+/** What a number is once it stands still while the gateway goes on serving other requests. */
+export async function untilStill(gateway: AnyGateway, read: () => number): Promise<number> {
+  for (let before = NaN; ;) {
+    const now = read();
+    if (now === before) return now;
+    before = now;
+    for (let n = 0; n < 20; n++) await (await gateway.fetch('/models')).text();
+  }
+}
+
 export const mountOnNode: Mount = (router) => listen(http.createServer(router), '/v1');
 
 export async function listen(server: http.Server, path: string): Promise<Mounted> {

@@ -12,7 +12,7 @@ import { type Provider, startProvider } from '../../helpers/provider.ts';
 const AREA = import.meta.dirname;
 const TARBALL = join(AREA, '../../../.cache/e2e/chat-completions-router.tgz');
 
-/** Majors before the one that `test/next-build.test.ts` builds. */
+/** Majors before the one that `test/e2e/next/next-build.test.ts` builds. */
 const VERSIONS: readonly [string, string][] = [
   ['14.2.35', '18.3.1'],
   ['15.5.28', '19.3.1'],

@@ -1,0 +1,457 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { SqliteStore } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import { type Ended, runCli } from '../../helpers/cli.ts';
+import { admission } from '../../helpers/redis-ledger.ts';
+import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+
+const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
+const CLI = new URL('../../../dist/cli.js', import.meta.url).pathname;
+const folder = mkdtempSync(join(tmpdir(), 'ccr-cli-'));
+let redis: RedisServer;
+let file: string;
+let store: string;
+let files = 0;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+
+afterAll(async () => {
+  await redis.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** A file with 5 USD of account `acme`. */
+beforeEach(async () => {
+  file = join(folder, `${(files += 1)}.db`);
+  store = `sqlite:${file}`;
+  const ledger = new SqliteStore(file);
+  await ledger.grant({ account: 'acme', id: 'g1', amount: 5_000_000_000n });
+  await ledger.close();
+});
+
+const run = (args: readonly string[], env: Record<string, string> = {}): Promise<Ended> =>
+  runCli(args, { env });
+const on = (...args: string[]): Promise<Ended> => run([...args, '--store', store]);
+const ok = (...lines: string[]): Ended => ({
+  code: 0,
+  stdout: lines.map((line) => `${line}\n`).join(''),
+  stderr: '',
+});
+
+function damage(): void {
+  const database = new DatabaseSync(file);
+  database.exec('UPDATE accounts SET available = available + 1');
+  database.close();
+}
+
+describe('the command', () => {
+  it('says what it can do', async () => {
+    const { code, stdout } = await run(['--help']);
+    expect(code).toBe(0);
+    for (const name of ['audit', 'credits grant', 'journal', 'trim', 'freeze', 'unfreeze', 'migrate']) {
+      expect(stdout).toContain(`\n  ${name} `);
+    }
+  });
+
+  it('says which version it is', async () => {
+    expect(await run(['--version'])).toEqual(ok('0.1.0'));
+  });
+
+  it('is in color where that is asked for, and only there', async () => {
+    const colored = await run(['--help'], { FORCE_COLOR: '1' });
+    expect(colored.stdout).toContain('\u001b[1maudit');
+    expect((await run(['--help'])).stdout).not.toContain('\u001b');
+  });
+
+  it('says of each command how it is called', async () => {
+    const { code, stdout } = await run(['credits', 'grant', '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: chat-completions-router credits grant ACCOUNT AMOUNT --id ID/);
+    expect(stdout).toContain('--store URL');
+    expect((await run(['help', 'credits', 'grant'])).stdout).toBe(stdout);
+  });
+
+  it.each([
+    ['keys', '--help'],
+    ['keys', '-h'],
+    ['help', 'keys'],
+  ])('says which commands begin with one word: %s %s', async (...args) => {
+    const { code, stdout } = await run(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: chat-completions-router keys COMMAND …\n\n  keys create  Make/);
+    expect(stdout).not.toContain('credits');
+  });
+
+  it('says that Node is too old, before anything of it is missed', async () => {
+    const version = "Object.defineProperty(process, 'versions', { value: { node: '20.19.0' } })";
+    const flags = ['--import', `data:text/javascript,${encodeURIComponent(version)}`];
+    expect(await runCli(['--version'], { flags })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'chat-completions-router: Node 22.15 or later is needed, and this is 20.19.0\n',
+    });
+  });
+
+  it.each<[string, string[], string]>([
+    ['no command', [], ''],
+    ['an unknown command', ['fly'], 'there is no command "fly"'],
+    ['half a command', ['credits'], 'credits is followed by one of balance, grant, adjust'],
+    ['an unknown option', ['audit', '--fast'], "Unknown option '--fast'"],
+    ['no store', ['audit'], '--store URL is required, or --config FILE, or CREDITS_STORE in the environment'],
+    ['two stores', ['audit', '--store', 'x', '--config', 'y'], '--store and --config both say where'],
+    ['a word that is nearly one', ['audti'], 'there is no command "audti"; did you mean audit?'],
+    ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
+    [
+      'an option that is nearly one',
+      ['audit', '--stroe', 'x'],
+      "Unknown option '--stroe'; did you mean --store?",
+    ],
+    ['an option without its value', ['audit', '--store'], '--store wants a value: --store URL'],
+    ['a value to an option that has none', ['audit', '--json=1'], '--json takes no value'],
+    ['a store of its own', ['audit', '--store', 'memory:'], "memory: is a process's own"],
+    ['a store that is none', ['audit', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
+    ['too little', ['freeze'], 'it is chat-completions-router freeze ACCOUNT'],
+    ['too much', ['freeze', 'acme', 'zeta'], 'it is chat-completions-router freeze ACCOUNT'],
+  ])('ends with 2 when it is given %s', async (_what, args, message) => {
+    const { code, stderr } = await run(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('ends with 1 and the reason when the store is away', async () => {
+    const { code, stderr } = await run(['audit', '--store', 'redis://127.0.0.1:1']);
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      'chat-completions-router: The credit store refused the command: connect ECONNREFUSED 127.0.0.1:1\n',
+    );
+  });
+
+  it('makes no file of a mistyped path', async () => {
+    const missing = join(folder, 'missing.db');
+    const { code, stderr } = await run(['audit', '--store', `sqlite:${missing}`]);
+    expect(code).toBe(1);
+    expect(stderr).toBe(`chat-completions-router: there is no file ${missing}\n`);
+    expect(existsSync(missing)).toBe(false);
+  });
+
+  it("shows no store's password", async () => {
+    const { stderr } = await run(['audit', '--store', 'redis://:hunter2@[']);
+    expect(stderr).toContain('store must name hosts');
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  it('finds its store in the environment', async () => {
+    expect(await run(['credits', 'balance'], { CREDITS_STORE: store })).toEqual(
+      ok('acme: 5.00 to spend, 0.00 held, 0.00 used of 5.00 granted'),
+    );
+  });
+});
+
+describe('audit', () => {
+  it('ends with 0 when nothing is wrong', async () => {
+    expect(await on('audit')).toEqual(ok('1 account, 1 line of journal: nothing is wrong'));
+  });
+
+  it('ends with 1 when something is, and says what', async () => {
+    damage();
+    const { code, stdout } = await on('audit', 'acme');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
+    expect(stdout).toMatch(/\n1 account, 1 line of journal: 1 finding\n$/);
+  });
+
+  it('finds a name that has changed on the disk, which no sum shows', async () => {
+    const bytes = readFileSync(file);
+    // The name is in the table and in its index: one of them.
+    bytes.write('b', bytes.indexOf('acme'));
+    writeFileSync(file, bytes);
+    const { code, stdout } = await on('audit');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^the store is damaged: /);
+  });
+
+  it('says it in JSON', async () => {
+    damage();
+    const lines = (await on('audit', '--json')).stdout.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { account: 'acme', invariant: 'I1' },
+      { accounts: 1, lines: 1, findings: 1 },
+    ]);
+  });
+});
+
+describe('credits', () => {
+  it('grants, once', async () => {
+    const grant = [
+      'credits',
+      'grant',
+      'acme',
+      '2.50',
+      '--id',
+      'p1',
+      '--expires',
+      '2999-01-01',
+      '--priority',
+      '3',
+    ];
+    expect(await on(...grant)).toEqual(ok('acme: 7.50 to spend'));
+    expect(await on(...grant)).toEqual(ok('acme: 7.50 to spend (it was made before)'));
+  });
+
+  it('adjusts down', async () => {
+    expect(await on('credits', 'adjust', 'acme', '-1.50', '--id', 'a1', '--reason', 'oops')).toEqual(
+      ok('acme: 3.50 to spend'),
+    );
+  });
+
+  it('ends with 1 when there is less than is to be taken', async () => {
+    const { code, stderr } = await on('credits', 'adjust', 'acme', '-9', '--id', 'a1', '--reason', 'oops');
+    expect(code).toBe(1);
+    expect(stderr).toContain('the account has less than that available');
+  });
+
+  it.each<[string, string[], string]>([
+    ['no amount', ['acme', 'much', '--id', 'p1'], 'amount must be a decimal string of USD'],
+    ['no id', ['acme', '1'], '--id is required'],
+    ['no date', ['acme', '1', '--id', 'p1', '--expires', 'soon'], '--expires must be a date'],
+    [
+      'a date that is past',
+      ['acme', '1', '--id', 'p1', '--expires', '2020-01-01'],
+      'expiresAt must be in the future',
+    ],
+    ['no priority', ['acme', '1', '--id', 'p1', '--priority', '-1'], '--priority must be a whole number'],
+  ])('refuses a grant with %s', async (_what, args, message) => {
+    const { code, stderr } = await on('credits', 'grant', ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('says that there is no such account', async () => {
+    expect(await on('credits', 'balance', 'nobody')).toMatchObject({
+      code: 1,
+      stdout: 'There is no account nobody\n',
+    });
+  });
+});
+
+describe('journal', () => {
+  it('prints JSON lines, from a position on, which trim folds', async () => {
+    await on('credits', 'grant', 'acme', '1', '--id', 'p1');
+    const after = await on('journal', 'acme', '--after', '1');
+    expect(JSON.parse(after.stdout)).toMatchObject({
+      account: 'acme',
+      position: 2,
+      id: 'p1',
+      amount: '1.00',
+    });
+    expect(await on('trim', 'acme', '1')).toEqual(ok('acme: folded up to 1'));
+    const all = (await on('journal')).stdout.trimEnd().split('\n');
+    expect(all.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { account: 'acme', type: 'folded', position: 1, granted: '5.00' },
+      { account: 'acme', type: 'grant', position: 2 },
+    ]);
+  });
+
+  it('ends well when its reader has read enough', async () => {
+    const ledger = new SqliteStore(file);
+    const reason = 'x'.repeat(500);
+    for (let n = 0; n < 400; n++) await ledger.adjust({ account: 'acme', id: `a${n}`, delta: 1n, reason });
+    await ledger.close();
+    const child = spawn(process.execPath, [CLI, 'journal', '--store', store], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const errors = text(child.stderr);
+    await once(child.stdout, 'data');
+    child.stdout.destroy();
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(await errors).toBe('');
+  });
+});
+
+describe('keys', () => {
+  const POLICY = [
+    '--name=prod',
+    '--budget=5.00/month',
+    '--models=openai/*,acme/fast',
+    '--requests-per-minute=60',
+    '--tokens-per-minute=90000',
+    '--concurrent-requests=4',
+    '--markup=1.2',
+    '--metadata=plan=pro,team=search',
+    '--expires=2999-01-01T00:00Z',
+  ];
+
+  it('are made, and shown once', async () => {
+    const created = await on('keys', 'create', 'acme', '--id', 'k1', '--name', 'prod');
+    expect(created).toMatchObject({ code: 0, stderr: '' });
+    const [key, said] = created.stdout.split('\n');
+    expect(key).toMatch(/^sk-ccr-[0-9A-Za-z_-]{40,}$/);
+    expect(said).toBe('acme: key k1 is made; what stands above is shown only now');
+    const list = await on('keys', 'list', 'acme');
+    expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED +POLICY\nk1 +prod +active +20\S+Z\n$/);
+  });
+
+  it('are made once with one id', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1');
+    const { code, stdout, stderr } = await on('keys', 'create', 'acme', '--id', 'k1');
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('key k1 of account acme exists already');
+  });
+
+  it('get all that limits them, which shows', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', ...POLICY);
+    const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      id: 'k1',
+      name: 'prod',
+      budget: { amount: '5.00', per: 'month' },
+      models: ['openai/*', 'acme/fast'],
+      requestsPerMinute: 60,
+      tokensPerMinute: 90_000,
+      concurrentRequests: 4,
+      markup: { factor: '1.2' },
+      metadata: { plan: 'pro', team: 'search' },
+      expiresAt: '2999-01-01T00:00:00.000Z',
+      spent: '0.00',
+      budgetLeft: '5.00',
+    });
+    const text = await on('keys', 'get', 'acme', 'k1');
+    expect(text.stdout).toContain('\nmetadata       plan=pro,team=search\n');
+    expect(text.stdout).toContain(
+      '\npolicy         5.00/month · models openai/*,acme/fast · 60 requests/min · 90000 tokens/min · 4 at a time · × 1.2 · expires 2999-01-01T00:00Z\n',
+    );
+    expect(text.stdout).toMatch(/^budget left {4}5\.00, until \d{4}-\d\d-01T00:00Z$/m);
+  });
+
+  it('have names that steer no terminal, and end no line', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', '--name', 'a\n\u001b[31mb\u009bm\u202e');
+    const shown = String.raw`a\u000a\u001b[31mb\u009bm\u202e`;
+    expect((await on('keys', 'list', 'acme')).stdout).toContain(`k1  ${shown}  active`);
+    expect((await on('keys', 'get', 'acme', 'k1')).stdout).toContain(`\nname           ${shown}\n`);
+  });
+
+  it('are changed in what is said, and keep the rest', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1', ...POLICY);
+    const gone = 'models,requests-per-minute,tokens-per-minute,concurrent-requests,markup,expires';
+    expect(await on('keys', 'update', 'acme', 'k1', '--budget', '1/day', '--remove', gone)).toEqual(
+      ok('acme: key k1: 1.00/day'),
+    );
+    const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ name: 'prod', metadata: { plan: 'pro' } });
+    expect(await on('keys', 'update', 'acme', 'k1', '--remove', 'budget')).toEqual(
+      ok('acme: key k1: without limits'),
+    );
+  });
+
+  it('get another secret, and the one before it an end', async () => {
+    const [before] = (await on('keys', 'create', 'acme', '--id', 'k1')).stdout.split('\n');
+    const now = await on('keys', 'rotate', 'acme', 'k1');
+    expect(now.stdout).toContain(
+      '\nacme: key k1 has another secret, shown only now; the one before ends now\n',
+    );
+    expect(now.stdout.split('\n')[0]).not.toBe(before);
+    const later = await on('keys', 'rotate', 'acme', 'k1', '--overlap', '3600');
+    expect(later.stdout).toMatch(/the one before works until 20\S+Z\n$/);
+  });
+
+  it('are revoked for good', async () => {
+    await on('keys', 'create', 'acme', '--id', 'k1');
+    expect(await on('keys', 'revoke', 'acme', 'k1')).toEqual(ok('acme: key k1 is revoked'));
+    expect((await on('keys', 'list', 'acme')).stdout).toMatch(/^k1 +revoked /m);
+    const { code, stderr } = await on('keys', 'rotate', 'acme', 'k1');
+    expect(code).toBe(1);
+    expect(stderr).toContain('is revoked, which is for good');
+  });
+
+  it.each(['get', 'rotate', 'revoke'])('that are not there end %s with 1', async (command) => {
+    const ended = await on('keys', command, 'acme', 'nope');
+    expect(ended).toMatchObject({ code: 1, stdout: 'There is no key nope of acme\n' });
+  });
+
+  it.each<[string, string[], string]>([
+    ['a budget without its period', ['--budget', '5.00'], '--budget must be as 5.00/month'],
+    ['a budget of no money', ['--budget', '5.0.0/day'], 'budget.amount must be a decimal string of USD'],
+    ['a limit of nothing', ['--requests-per-minute', '0'], 'requestsPerMinute must be an integer from 1'],
+    ['no date', ['--expires', 'soon'], '--expires must be a date'],
+    ['no pairs', ['--metadata', 'pro'], '--metadata must be as plan=pro'],
+    ['a pair twice', ['--metadata', 'plan=pro,plan=free'], '--metadata must name each note once'],
+    ['no factor', ['--markup', 'much'], 'markup.factor must be'],
+  ])('are refused with %s, and nothing is made', async (_what, args, message) => {
+    const { code, stderr } = await on('keys', 'create', 'acme', ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect((await on('keys', 'list', 'acme')).stdout).toBe('acme: no keys\n');
+  });
+
+  it.each<[string, string[], string]>([
+    ['no change', [], 'nothing is to be changed: give an option'],
+    ['an option that it has not', ['--remove', 'price'], '--remove takes name, budget, models, expires'],
+    [
+      'an option both ways',
+      ['--budget', '1/day', '--remove', 'budget'],
+      '--budget is given, and to be removed',
+    ],
+  ])('are not changed with %s', async (_what, args, message) => {
+    const { code, stderr } = await on('keys', 'update', 'acme', 'k1', ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('freeze', () => {
+  it('stops an account, which unfreeze undoes', async () => {
+    const ledger = new SqliteStore(file);
+    expect(await on('freeze', 'acme')).toEqual(ok('acme: frozen'));
+    expect((await ledger.snapshot('acme'))?.frozen).toBe(true);
+    expect(await on('unfreeze', 'acme', '--json')).toEqual(ok('{"account":"acme","frozen":false}'));
+    expect((await ledger.snapshot('acme'))?.frozen).toBe(false);
+    await ledger.close();
+  });
+
+  it('ends with 1 when there is no such account', async () => {
+    expect(await on('freeze', 'nobody')).toMatchObject({ code: 1, stdout: 'There is no account nobody\n' });
+  });
+});
+
+describe('migrate', () => {
+  it('moves a file into Redis, and again without a change', async () => {
+    const to = `${redis.url}?prefix=moved:`;
+    const moved = ok('Moved 1 account with 5.00 to spend, and 0 keys: all is as it was');
+    expect(await on('migrate', '--to', to)).toEqual(moved);
+    expect(await on('migrate', '--to', to)).toEqual(moved);
+    expect(await run(['credits', 'balance', 'acme', '--store', to])).toEqual(
+      ok('acme: 5.00 to spend, 0.00 held, 0.00 used of 5.00 granted'),
+    );
+    const ledger = new RedisStore(to);
+    expect((await ledger.snapshot('acme'))?.lots).toMatchObject([{ id: 'import:lot:g1' }]);
+    await ledger.close();
+    expect((await run(['audit', '--store', to])).code).toBe(0);
+  });
+
+  it('refuses a store that would be gone with it', async () => {
+    const { code, stderr } = await on('migrate', '--to', 'memory:');
+    expect(code).toBe(2);
+    expect(stderr).toContain('--to memory: would be gone');
+  });
+
+  it('refuses while requests run, and says which', async () => {
+    const ledger = new SqliteStore(file);
+    const { now } = await ledger.grant({ account: 'acme', id: 'g1', amount: 5_000_000_000n });
+    const requestId = `${now.toString(36).padStart(9, '0')}gate000001`;
+    await ledger.admit({ ...admission(1, 1n), requestId, leaseMs: 60_000 });
+    await ledger.close();
+    const { code, stderr } = await on('migrate', '--to', `sqlite:${join(folder, 'refused.db')}`);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`account acme can't be moved: request ${requestId} holds 0.000000001`);
+  });
+});

@@ -1,0 +1,112 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+
+import OpenAI from 'openai';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
+import { ENV } from '../../helpers/example.ts';
+
+const ROOT = new URL('../../..', import.meta.url).pathname;
+const NEXT = createRequire(import.meta.url).resolve('next/dist/bin/next');
+
+let server: ChildProcess;
+let origin: string;
+let apiKey: string;
+
+beforeAll(async () => {
+  const env = { ...ENV, NEXT_TELEMETRY_DISABLED: '1' };
+  await promisify(execFile)(process.execPath, [NEXT, 'build', `${ROOT}examples/next`], { env });
+  server = spawn(process.execPath, ['examples/next/server.ts', 'start'], {
+    env: { ...ENV, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  for (const output of [server.stdout!, server.stderr!]) {
+    output.on('data', (chunk) => (printed += String(chunk)));
+  }
+  await vi.waitUntil(() => /sk-ccr-.*Ready in/s.test(printed), { timeout: 30_000 });
+  [origin = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(printed) ?? [];
+  [apiKey = ''] = /sk-ccr-\w+/.exec(printed) ?? [];
+}, 240_000);
+
+afterAll(async () => {
+  server.kill('SIGTERM');
+  await once(server, 'exit');
+});
+
+describe('examples/next', () => {
+  it('serves the API at /v1 to the official client', async () => {
+    const openai = new OpenAI({ baseURL: `${origin}/v1`, apiKey, maxRetries: 0 });
+    const models = (await openai.models.list()).data.map(({ id }) => id);
+    expect(models).toEqual(['demo/parrot', 'openai/gpt-4o-mini']);
+    const stream = await openai.chat.completions.create({
+      model: 'demo/parrot',
+      messages: [{ role: 'user', content: 'Good morning' }],
+      stream: true,
+    });
+    const times: number[] = [];
+    for await (const _ of stream) times.push(performance.now());
+    expect(times.at(-1)! - times[0]!).toBeGreaterThan(500);
+  });
+});
+
+if (!CHROMIUM) {
+  console.log('Skipped for want of a Chromium in /usr/bin: the page of examples/next.');
+}
+
+describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
+  let browser: Browser;
+  let page: Page;
+
+  beforeAll(async () => {
+    browser = await launchChromium();
+    page = await browser.newPage();
+    await page.goto(origin);
+  }, 60_000);
+
+  afterAll(() => browser.close());
+
+  const text = (selector: string): Promise<string> => page.locator(selector).last().innerText();
+  const balance = async (): Promise<number> => Number((await text('output')).slice(1));
+
+  async function ask(question: string): Promise<void> {
+    await page.getByLabel('Message').fill(question);
+    await page.keyboard.press('Enter');
+  }
+
+  it('shows the first words before the last, then what they cost, and less credits', async () => {
+    const before = await balance();
+    await ask('Good morning, Polly');
+    await page.locator('.assistant .bubble', { hasText: '“Good' }).waitFor();
+    const first = await text('.assistant .bubble');
+    expect(first).not.toContain('kept every one');
+    expect(await balance()).toBe(before);
+
+    await page.locator('.paid').waitFor();
+    expect((await text('.assistant .bubble')).startsWith(first)).toBe(true);
+    expect(await text('.assistant .bubble')).toContain('kept every one');
+    const paid = Number((await text('.paid')).replace('paid $', ''));
+    expect(paid).toBeGreaterThan(0);
+    expect(await balance()).toBeCloseTo(before - paid, 3);
+  });
+
+  it('pays for what was said before Stop, and no more', async () => {
+    const before = await balance();
+    await ask('Tell me a story about a ship');
+    await page.locator('.assistant .bubble', { hasText: '“Tell me' }).waitFor();
+    await page.getByLabel('Stop').click();
+    await page.locator('.paid').nth(1).waitFor();
+    expect(await text('.assistant .bubble')).not.toContain('from the sea');
+    expect(before - (await balance())).toBeGreaterThan(0.001);
+    expect(before - (await balance())).toBeLessThan(0.008);
+  });
+
+  it('shows why the router refuses', async () => {
+    await ask('all my words '.repeat(9000));
+    expect(await text('.error')).toMatch(/^This request needs \$0\.\d+ of credits/);
+  });
+});

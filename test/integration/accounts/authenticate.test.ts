@@ -1,0 +1,259 @@
+import { inspect } from 'node:util';
+
+import { describe, expect, it } from 'vitest';
+
+import { createApiKeys, type KeyCache } from '../../../src/accounts/api-keys.ts';
+import { hashApiKey, isApiKey } from '../../../src/accounts/key-secret.ts';
+import { Authenticator } from '../../../src/accounts/authenticate.ts';
+import { type Authenticate, type FoundKey, MemoryStore } from '../../../src/index.ts';
+import { QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { sleep } from '../../helpers/provider.ts';
+
+/** A store that counts look-ups, and can be made to take its time. */
+class WatchedStore extends MemoryStore {
+  lookUps = 0;
+  delayMs = 0;
+
+  override async findKey(hash: string): Promise<FoundKey | undefined> {
+    this.lookUps += 1;
+    const found = await super.findKey(hash);
+    if (this.delayMs > 0) await sleep(this.delayMs);
+    return found;
+  }
+}
+
+function createAuthenticator(
+  store: MemoryStore,
+  authenticate?: Authenticate,
+  keyCacheMs = 30_000,
+): Authenticator {
+  return new Authenticator({ store, authenticate, cacheKey: undefined, keyCacheMs, now: Date.now });
+}
+
+/** Keys without anything that remembers them. */
+const NO_CACHE: KeyCache = { invalidate: () => {}, forget: () => {} };
+
+const bearer = (key: string): { authorization: string } => ({ authorization: `Bearer ${key}` });
+
+describe('an API key', () => {
+  it('looks like one, and is known by its checksum', async () => {
+    const { key, id } = await createApiKeys(new MemoryStore(), NO_CACHE).create({ account: 'acct' });
+    expect(key).toMatch(/^sk-ccr-[\dA-Za-z]{48}$/);
+    expect(key).toContain(id);
+    expect(isApiKey(key)).toBe(true);
+    for (let i = 7; i < key.length; i++) {
+      const typo = key.slice(0, i) + (key[i] === 'x' ? 'y' : 'x') + key.slice(i + 1);
+      expect(isApiKey(typo), typo).toBe(false);
+    }
+  });
+
+  it('is not in the store, only its hash is', async () => {
+    const store = new MemoryStore();
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct', name: 'prod' });
+    expect(await store.findKey(hashApiKey(key))).toMatchObject({
+      account: 'acct',
+      name: 'prod',
+      state: 'active',
+    });
+    expect(inspect(await store.snapshot('acct'), { depth: null })).not.toContain(key);
+  });
+
+  it('is listed without what it was made of', async () => {
+    const keys = createApiKeys(new MemoryStore(), NO_CACHE);
+    const { id } = await keys.create({ account: 'acct', name: 'prod' });
+    await keys.revoke('acct', id);
+    expect(await keys.list('acct')).toEqual([
+      {
+        id,
+        account: 'acct',
+        name: 'prod',
+        state: 'revoked',
+        createdAt: expect.any(Date),
+        revokedAt: expect.any(Date),
+      },
+    ]);
+  });
+
+  it('that does not exist can not be revoked', async () => {
+    expect(await createApiKeys(new MemoryStore(), NO_CACHE).revoke('acct', 'nobody')).toBe(false);
+  });
+});
+
+describe('looking up a key', () => {
+  it('happens once for many requests, also when they come at once', async () => {
+    const store = new WatchedStore();
+    store.delayMs = 20;
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
+    const authenticator = createAuthenticator(store);
+    await Promise.all(Array.from({ length: 50 }, () => authenticator.authenticate(bearer(key))));
+    await authenticator.authenticate(bearer(key));
+    expect(store.lookUps).toBe(1);
+  });
+
+  it('happens again once its time is over, however much the key was used', async () => {
+    const store = new WatchedStore();
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
+    const authenticator = createAuthenticator(store, undefined, 100);
+    const until = Date.now() + 250;
+    while (Date.now() < until) {
+      await authenticator.authenticate(bearer(key));
+      await sleep(5);
+    }
+    expect(store.lookUps).toBeGreaterThanOrEqual(2);
+    expect(store.lookUps).toBeLessThanOrEqual(4);
+  });
+
+  it('does not bring back a key that is revoked while it runs', async () => {
+    const store = new WatchedStore();
+    store.delayMs = 50;
+    const authenticator = createAuthenticator(store);
+    const keys = createApiKeys(store, authenticator);
+    const { key, id } = await keys.create({ account: 'acct' });
+    const lookingUp = authenticator.authenticate(bearer(key)).catch((error: unknown) => error);
+    await sleep(10);
+    await keys.revoke('acct', id);
+    expect(await lookingUp).toMatchObject({ code: 'revoked_api_key' });
+    await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({ code: 'revoked_api_key' });
+  });
+
+  it('never happens for what can not be a key', async () => {
+    const store = new WatchedStore();
+    const authenticator = createAuthenticator(store);
+    for (const key of ['sk-nobody', `sk-ccr-${'x'.repeat(48)}`]) {
+      await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({
+        code: 'invalid_api_key',
+      });
+    }
+    expect(store.lookUps).toBe(0);
+  });
+
+  it.each([undefined, '', 'Basic dXNlcjpwYXNz', 'Bearer', 'Bearer ', 'Bearer a b', 'Token abc'])(
+    'needs a bearer key, not %s',
+    async (authorization) => {
+      const headers = authorization === undefined ? {} : { authorization };
+      const asked = createAuthenticator(new MemoryStore()).authenticate(headers);
+      await expect(asked).rejects.toMatchObject({ code: 'missing_api_key', status: 401 });
+    },
+  );
+
+  it('takes the scheme in any case', async () => {
+    const store = new MemoryStore();
+    const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
+    const caller = await createAuthenticator(store).authenticate({ authorization: `bearer ${key}` });
+    expect(caller.account).toBe('acct');
+  });
+});
+
+describe('keys of the host’s own', () => {
+  it('say who pays, and are labels in the journal', async () => {
+    const gateway = await startGateway({
+      authenticate: (apiKey) => (apiKey === 'jwt' ? { account: 'acct', key: 'session_1' } : undefined),
+    });
+    const settled = gateway.nextSettled();
+    const response = await gateway.post(QUESTION, { headers: { authorization: 'Bearer jwt' } });
+    expect(response.status).toBe(200);
+    expect(await settled).toMatchObject({ account: 'acct', key: 'session_1', charged: '0.000045' });
+    const stranger = await gateway.post(QUESTION, { headers: { authorization: 'Bearer other' } });
+    expect(stranger.status).toBe(401);
+    expect(stranger.headers.get('www-authenticate')).toBe('Bearer');
+    await gateway.close();
+  });
+
+  it('are asked for once in the cache’s time, strangers too', async () => {
+    let asked = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
+      asked += 1;
+      return apiKey === 'known' ? { account: 'acct' } : undefined;
+    });
+    for (let i = 0; i < 3; i++) {
+      await authenticator.authenticate(bearer('known'));
+      await expect(authenticator.authenticate(bearer('unknown'))).rejects.toMatchObject({ status: 401 });
+    }
+    expect(asked).toBe(2);
+  });
+
+  it('can be forgotten, in either direction', async () => {
+    let customers = ['ann'];
+    const authenticator = createAuthenticator(new MemoryStore(), (apiKey) =>
+      customers.includes(apiKey) ? { account: 'acct' } : undefined,
+    );
+    await authenticator.authenticate(bearer('ann'));
+    await expect(authenticator.authenticate(bearer('bob'))).rejects.toMatchObject({ status: 401 });
+    customers = ['bob'];
+    authenticator.forget('ann');
+    authenticator.forget('bob');
+    await expect(authenticator.authenticate(bearer('ann'))).rejects.toMatchObject({ status: 401 });
+    expect(await authenticator.authenticate(bearer('bob'))).toMatchObject({ account: 'acct' });
+  });
+
+  it('are not looked up again because another one is revoked', async () => {
+    let asked = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), async () => {
+      asked += 1;
+      authenticator.invalidate('other', 'key');
+      await sleep(10);
+      authenticator.invalidate('other', 'key');
+      return { account: 'acct' };
+    });
+    await authenticator.authenticate(bearer('ann'));
+    expect(asked).toBe(1);
+  });
+
+  it('that throw are a 503 to ask again, told to the host and not to the client', async () => {
+    const gateway = await startGateway({
+      authenticate: () => {
+        throw new Error('database password wrong');
+      },
+    });
+    const response = await gateway.post(QUESTION);
+    expect(response.status).toBe(503);
+    expect(response.headers.get('x-should-retry')).toBe('true');
+    expect(response.headers.get('retry-after')).toBe('1');
+    const text = await response.text();
+    expect(JSON.parse(text).error.code).toBe('authentication_unavailable');
+    expect(text).not.toContain('password');
+    expect(gateway.errors[0]?.cause).toMatchObject({ message: 'database password wrong' });
+    await gateway.close();
+  });
+
+  it('are not evicted by a flood of strangers', async () => {
+    let asked = 0;
+    const authenticator = createAuthenticator(new MemoryStore(), (apiKey) => {
+      asked += apiKey === 'known' ? 1 : 0;
+      return apiKey === 'known' ? { account: 'acct' } : undefined;
+    });
+    await authenticator.authenticate(bearer('known'));
+    for (let i = 0; i < 100_000; i++)
+      await authenticator.authenticate(bearer(`stranger-${i}`)).catch(() => {});
+    await authenticator.authenticate(bearer('known'));
+    expect(asked).toBe(1);
+  });
+});
+
+describe('a key that is revoked at another router', () => {
+  it('has no more completions, and GET only for the cache’s time, however much it is used', async () => {
+    const one = await startGateway({ keyCacheMs: 300 });
+    const other = await startGateway({ store: one.store, keyCacheMs: 300 });
+    const authorization = `Bearer ${one.key}`;
+    const get = async (): Promise<number> => {
+      const response = await other.fetch('/models', { headers: { authorization } });
+      await response.text();
+      return response.status;
+    };
+    expect(await get()).toBe(200);
+    const [key] = await one.router.keys.list('acct');
+    await one.router.keys.revoke('acct', String(key?.id));
+    const revokedAt = Date.now();
+    let lastGetAt = revokedAt;
+    while (Date.now() < revokedAt + 600) {
+      const askedAt = Date.now();
+      if ((await get()) === 200) lastGetAt = askedAt;
+      const response = await other.post(QUESTION, { headers: { authorization } });
+      expect(response.status).toBe(401);
+    }
+    expect(lastGetAt - revokedAt).toBeLessThan(400);
+    expect(other.provider.received).toHaveLength(0);
+    await other.close();
+    await one.close();
+  });
+});

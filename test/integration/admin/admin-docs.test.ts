@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+
+import { describe, expect, it } from 'vitest';
+
+import { endpoints } from '../../../src/admin/endpoints.ts';
+import { OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
+
+const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const page = read('docs/admin.md');
+
+/** Of each operation, its heading and its command. */
+const sections = [...page.matchAll(/^### ((?:GET|POST|PATCH|DELETE) \S+)\n(.*?)(?=^##)/gms)].map(
+  ([, heading = '', text = '']) => ({ heading, commands: /^```sh\n(.*?)^```/ms.exec(text)?.[1] ?? '' }),
+);
+
+describe('the page of the admin API', () => {
+  it('has every operation, and no other', () => {
+    const served = endpoints.map(({ method, path }) => `${method} ${path}`);
+    expect(sections.map(({ heading }) => heading).toSorted()).toEqual(
+      [...served, 'GET /openapi.json'].toSorted(),
+    );
+  });
+
+  it('has a command for each that runs as it stands there', { timeout: 30_000 }, async () => {
+    const door = await startAdmin();
+    const env: NodeJS.ProcessEnv = { PATH: process.env['PATH'], ADMIN: door.baseURL, TOKEN: OPERATOR_TOKEN };
+    for (const { heading, commands } of sections) {
+      const command = commands.replace(/^curl/m, 'curl -sS --fail-with-body');
+      const { stdout } = await promisify(execFile)('sh', ['-c', command], { env }).catch(
+        (failed: { stdout: string }) => {
+          throw new Error(`${heading}: ${failed.stdout}`);
+        },
+      );
+      const { key, id }: { key?: unknown; id?: string } = JSON.parse(stdout);
+      if (key !== undefined) env['KEY'] = id;
+    }
+    expect(env['KEY']).toBeDefined();
+    const done = door.audits.map(({ action, outcome }) => `${action} ${outcome}`);
+    const actions = endpoints.flatMap(({ change }) => (change ? [change.action] : []));
+    expect(new Set(done.map((line) => line.split(' ')[0]))).toEqual(new Set(actions));
+    expect(done.filter((line) => !/ (done|repeated)$/.test(line))).toEqual([]);
+    await door.close();
+  });
+
+  it('names every code that its errors can have', () => {
+    const source = read('src/admin/errors.ts');
+    const declared = [...source.matchAll(/readonly code\b(?: = |:)([^;]*);/g)]
+      .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
+      .map(([, code]) => code);
+    expect(declared.length).toBeGreaterThan(12);
+    const table = page.slice(page.indexOf('## Errors'));
+    for (const code of declared) expect(table).toContain(`\`${code}\``);
+  });
+
+  it('says what each option is', () => {
+    const source = read('src/admin/options.ts');
+    const body = source.slice(
+      source.indexOf('interface AdminRouterOptions'),
+      source.indexOf('interface AdminRequest'),
+    );
+    const options = [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
+    const rows = [...page.matchAll(/^\| `(\w+)` +\|/gm)].map(([, name]) => name);
+    expect(rows).toEqual(expect.arrayContaining(options));
+    expect(options).toHaveLength(4);
+  });
+});

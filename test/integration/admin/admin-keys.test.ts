@@ -1,0 +1,267 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import {
+  type KeyStatus,
+  MemoryStore,
+  type RotateKey,
+  type RotateKeyResult,
+  StoreUnavailable,
+} from '../../../src/index.ts';
+import { type AdminDoor, type Asked, startAdmin } from '../../helpers/admin.ts';
+import { startRedis } from '../../helpers/redis-server.ts';
+
+const KEYS = '/accounts/acme/keys';
+const POLICY = {
+  name: 'prod',
+  metadata: { plan: 'pro' },
+  expires_at: '2099-01-01T00:00:00Z',
+  models: ['openai/*'],
+  budget: { amount: '5', per: 'month' },
+  requests_per_minute: 60,
+  markup: { factor: '1.2' },
+};
+const ON_THE_WIRE = {
+  ...POLICY,
+  expires_at: '2099-01-01T00:00:00.000Z',
+  budget: { amount: '5.00', per: 'month' },
+};
+
+describe('the keys of the admin door', () => {
+  let door: AdminDoor;
+
+  beforeEach(async () => {
+    door = await startAdmin();
+  });
+
+  afterEach(async () => {
+    await door.close();
+  });
+
+  it('are made with all that they may do, and say how they stand', async () => {
+    const made = await door.ask('POST', KEYS, POLICY);
+    expect(made).toMatchObject({ status: 201, body: { ...ON_THE_WIRE, state: 'active', duplicate: false } });
+    const { id } = made.body;
+    expect((await door.ask('GET', `${KEYS}/${id}`)).body).toEqual({
+      id,
+      account: 'acme',
+      state: 'active',
+      created_at: made.body.created_at,
+      ...ON_THE_WIRE,
+      spent: '0.00',
+      held: '0.00',
+      running: 0,
+      budget_left: '5.00',
+      budget_resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/),
+      requests_left: 60,
+    });
+    expect((await door.ask('GET', KEYS)).body.data).toMatchObject([{ id, ...ON_THE_WIRE }]);
+  });
+
+  it('change in what is given, lose what is null, and keep the rest', async () => {
+    const { id } = (await door.ask('POST', KEYS, POLICY)).body;
+    const changed = await door.ask('PATCH', `${KEYS}/${id}`, { name: 'live', budget: null, models: null });
+    expect(changed.status).toBe(200);
+    const { budget: _budget, models: _models, ...rest } = ON_THE_WIRE;
+    expect(changed.body).toEqual({
+      id,
+      account: 'acme',
+      state: 'active',
+      created_at: expect.any(String),
+      ...rest,
+      name: 'live',
+    });
+    expect(door.audits.at(-1)).toMatchObject({
+      action: 'keys.update',
+      target: id,
+      before: { name: 'prod', budget: { amount: '5.00' } },
+      after: { name: 'live' },
+    });
+    expect(door.audits.at(-1)?.after).not.toHaveProperty('budget');
+  });
+
+  it.each<[unknown, string, string]>([
+    [{ budget: { amount: 5, per: 'day' } }, 'budget.amount', 'got 5.'],
+    [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "day" or "week"'],
+    [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'not known here. Known are amount, per.'],
+    [{ budget: [] }, 'budget', 'an object of amount and per, got [].'],
+    [{ metadata: [] }, 'metadata', 'an object of at most 16 strings'],
+    [{ name: '😀'.repeat(101) }, 'name', 'a string of 0 to 200 characters'],
+    [{ models: [] }, 'models', '1 to 100 model IDs'],
+    [{ models: ['a b'] }, 'models.0', 'without blanks, in which * stands for any characters, got "a b".'],
+    [{ metadata: { plan: 7 } }, 'metadata.plan', 'a string of 0 to 512 characters, got 7.'],
+    [{ expires_at: '2001-01-01T00:00:00Z' }, 'expires_at', 'expires_at must be in the future'],
+    [{ markup: { factor: '0' } }, 'markup.factor', 'above 0'],
+    [{ requests_per_minute: 0 }, 'requests_per_minute', 'an integer from 1 to 1000000000, got 0.'],
+  ])('are not made of %j', async (body, param, message) => {
+    const refused = await door.ask('POST', KEYS, body);
+    expect([refused.status, refused.body.error.param]).toEqual([400, param]);
+    expect(refused.body.error.message).toContain(message);
+    expect(await door.router.keys.list('acme')).toEqual([]);
+  });
+
+  it('that are revoked are not rotated', async () => {
+    const { id } = (await door.ask('POST', KEYS, {})).body;
+    await door.ask('DELETE', `${KEYS}/${id}`);
+    const refused = await door.ask('POST', `${KEYS}/${id}/rotate`);
+    expect(refused.status).toBe(415);
+    const asked = await door.ask('POST', `${KEYS}/${id}/rotate`, {});
+    expect([asked.status, asked.body.error.code]).toEqual([409, 'key_revoked']);
+  });
+
+  it.each([
+    ['GET', '', undefined],
+    ['PATCH', '', { name: 'x' }],
+    ['DELETE', '', undefined],
+    ['POST', '/rotate', {}],
+  ])('that there are not are a 404 to %s %s', async (method, action, body) => {
+    const asked = await door.ask(method, `${KEYS}/nobody${action}`, body);
+    expect([asked.status, asked.body.error.code]).toEqual([404, 'key_not_found']);
+  });
+});
+
+describe('an Idempotency-Key of a key', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ccr-admin-keys-'));
+  const NAMED = { 'idempotency-key': 'signup-7' };
+
+  afterEach(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('makes it once, in whatever process it comes, and shows its secret once', async () => {
+    const store = `sqlite:${join(folder, 'credits.db')}`;
+    const doors = [await startAdmin({ store }), await startAdmin({ store })] as const;
+    const asked = await Promise.all(doors.map((door) => door.ask('POST', KEYS, POLICY, NAMED)));
+    const [made, again] = asked.toSorted((a, b) => b.status - a.status) as [Asked, Asked];
+    expect([made.status, made.body.duplicate, typeof made.body.key]).toEqual([201, false, 'string']);
+    const { key: _key, ...shown } = made.body;
+    expect([again.status, again.body]).toEqual([200, { ...shown, duplicate: true }]);
+    const other = await doors[1].ask('POST', KEYS, { ...POLICY, name: 'test' }, NAMED);
+    expect([other.status, other.body.error.code]).toEqual([409, 'idempotency_key_reused']);
+    expect(other.body.error.message).toContain(made.body.id);
+    expect(await doors[0].router.keys.list('acme')).toHaveLength(1);
+    for (const door of doors) await door.close();
+  });
+
+  it('makes it once where two look for it before either makes it', async () => {
+    class SlowStore extends MemoryStore {
+      #looked: (() => void)[] = [];
+      override async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+        const state = await super.keyState(account, key);
+        if (state) return state;
+        const both = new Promise<void>((resolve) => this.#looked.push(resolve));
+        if (this.#looked.length === 2) for (const resolve of this.#looked) resolve();
+        await both;
+        return state;
+      }
+    }
+    const door = await startAdmin({ store: new SlowStore() });
+    const asked = await Promise.all([1, 2].map(() => door.ask('POST', KEYS, POLICY, NAMED)));
+    expect(asked.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 201]);
+    expect(await door.router.keys.list('acme')).toHaveLength(1);
+    await door.close();
+  });
+
+  it('finds it also once it has expired', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2026, 10, 21) });
+    const door = await startAdmin();
+    const body = { expires_at: '2026-11-22T00:00:00Z' };
+    const made = await door.ask('POST', KEYS, body, NAMED);
+    vi.setSystemTime(Date.UTC(2026, 10, 23));
+    const again = await door.ask('POST', KEYS, body, NAMED);
+    expect([again.status, again.body.id, again.body.state]).toEqual([200, made.body.id, 'expired']);
+    await door.close();
+    vi.useRealTimers();
+  });
+
+  it('is the account’s own, and without one each is another key', async () => {
+    const door = await startAdmin();
+    const ids = [];
+    for (const account of ['acme', 'zeta']) {
+      ids.push((await door.ask('POST', `/accounts/${account}/keys`, {}, NAMED)).body.id);
+      ids.push((await door.ask('POST', `/accounts/${account}/keys`, {})).body.id);
+    }
+    expect(new Set(ids).size).toBe(4);
+    const both = await door.ask('POST', KEYS, { id: 'prod' }, NAMED);
+    expect([both.status, both.body.error.code]).toEqual([400, 'ambiguous_parameter']);
+    await door.close();
+  });
+
+  it('finds a key again by an id of its own, which belongs to no other', async () => {
+    const door = await startAdmin();
+    await door.ask('POST', KEYS, { id: 'prod', name: 'a' });
+    expect((await door.ask('POST', KEYS, { id: 'prod', name: 'a' })).body).toMatchObject({ duplicate: true });
+    const other = await door.ask('POST', KEYS, { id: 'prod', name: 'b' });
+    expect([other.status, other.body.error.code, other.body.error.param]).toEqual([
+      409,
+      'id_already_used',
+      'id',
+    ]);
+    await door.close();
+  });
+});
+
+describe.each(['memory', 'sqlite', 'redis'])('a rotation on %s', (kind) => {
+  it('is made once for its Idempotency-Key, also when two processes are asked at once', async ({
+    onTestFinished,
+  }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'ccr-admin-rotate-'));
+    const redis = kind === 'redis' ? await startRedis() : undefined;
+    const store = redis?.url ?? (kind === 'sqlite' ? `sqlite:${join(folder, 'credits.db')}` : 'memory:');
+    const first = await startAdmin({ store });
+    const second = kind === 'memory' ? first : await startAdmin({ store });
+    onTestFinished(async () => {
+      for (const door of new Set([first, second])) await door.close();
+      await redis?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    const { id } = (await first.ask('POST', KEYS, POLICY)).body;
+    const rotate = (door: AdminDoor, name: string, overlap = 1000): Promise<Asked> =>
+      door.ask('POST', `${KEYS}/${id}/rotate`, { overlap_ms: overlap }, { 'idempotency-key': name });
+
+    const answers = await Promise.all([rotate(first, 'r1'), rotate(second, 'r1'), rotate(first, 'r1')]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const made = answers.filter(({ body }) => body.key !== undefined);
+    expect(made).toHaveLength(1);
+    expect(made[0]!.body.duplicate).toBe(false);
+    // A change of the key between is none of the rotation's.
+    await second.ask('PATCH', `${KEYS}/${id}`, { name: 'live' });
+    const again = await rotate(second, 'r1');
+    expect([again.status, again.body.key, again.body.duplicate]).toEqual([200, undefined, true]);
+    expect(again.body).toMatchObject({ ...ON_THE_WIRE, name: 'live' });
+    expect(second.audits.at(-1)).toMatchObject({ action: 'keys.rotate', outcome: 'repeated', target: id });
+
+    const other = await rotate(first, 'r1', 2000);
+    expect([other.status, other.body.error.code]).toEqual([409, 'idempotency_key_reused']);
+    expect((await rotate(first, 'r2')).body.key).toMatch(/^sk-ccr-/);
+  });
+});
+
+describe('a rotation that broke off', () => {
+  class FailingStore extends MemoryStore {
+    fails = true;
+    override rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+      if (this.fails) return Promise.reject(new StoreUnavailable('unknown'));
+      return super.rotateKey(command);
+    }
+  }
+
+  it('is made when it is asked for again, also where the key was changed between', async () => {
+    const store = new FailingStore();
+    const door = await startAdmin({ store });
+    const { id, key: first } = (await door.ask('POST', KEYS, POLICY)).body;
+    const rotate = (): Promise<Asked> =>
+      door.ask('POST', `${KEYS}/${id}/rotate`, {}, { 'idempotency-key': 'r1' });
+    expect((await rotate()).status).toBe(503);
+    store.fails = false;
+    await door.ask('PATCH', `${KEYS}/${id}`, { name: 'live' });
+    const made = await rotate();
+    expect([made.status, made.body.duplicate, made.body.name]).toEqual([200, false, 'live']);
+    expect(made.body.key).not.toBe(first);
+    expect((await rotate()).body).toMatchObject({ duplicate: true });
+    await door.close();
+  });
+});

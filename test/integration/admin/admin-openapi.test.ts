@@ -1,0 +1,244 @@
+import { describe, expect, it } from 'vitest';
+import * as z from 'zod';
+
+import { endpoints } from '../../../src/admin/endpoints.ts';
+import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';
+import { QUESTION, startGateway } from '../../helpers/gateway.ts';
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly content?: Content; readonly $ref?: string }>>;
+}
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema: object;
+}
+type Content = Readonly<Record<string, { readonly schema: object }>>;
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+}
+
+async function readDocument(door: AdminDoor): Promise<Document> {
+  const { status, body } = await door.ask('GET', '/openapi.json');
+  expect(status).toBe(200);
+  return body;
+}
+
+async function openDocument(): Promise<Document> {
+  const door = await startAdmin();
+  const document = await readDocument(door);
+  await door.close();
+  return document;
+}
+
+interface Described {
+  readonly properties: Readonly<Record<string, { readonly description?: string }>>;
+}
+
+/** Everything in a document that is an object, with where it is. */
+function* nodes(value: unknown, place = '#'): Generator<[string, Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return;
+  yield [place, value as Record<string, unknown>];
+  for (const [name, inside] of Object.entries(value)) yield* nodes(inside, `${place}/${name}`);
+}
+
+function resolve(document: Document, reference: string): unknown {
+  return reference
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((inside, name) => (inside as Record<string, unknown> | undefined)?.[name], document);
+}
+
+/** What a schema of the document says of a value, made anew from the document, and strict about what it doesn't name. */
+function problems(document: Document, schema: object, value: unknown): unknown[] {
+  const closed = JSON.parse(
+    JSON.stringify({ ...schema, $defs: document.components.schemas })
+      .replaceAll('#/components/schemas/', '#/$defs/')
+      .replaceAll('"type":"object"', '"type":"object","additionalProperties":false'),
+  );
+  const { error } = z.fromJSONSchema(closed).safeParse(value);
+  return error?.issues ?? [];
+}
+
+describe('the description of the admin API', () => {
+  it('is OpenAPI 3.1, in which every reference leads to something', async () => {
+    const document = await openDocument();
+    expect(document.openapi).toBe('3.1.0');
+    expect(document.info.title).toContain('chat-completions-router');
+    const references = [...nodes(document)].filter(([, { $ref }]) => $ref !== undefined);
+    expect(references.length).toBeGreaterThan(30);
+    for (const [place, { $ref }] of references) expect(resolve(document, String($ref)), place).toBeDefined();
+    for (const [place, node] of nodes(document.components.schemas)) {
+      for (const name of ['$id', '$schema', '$defs']) expect(node, place).not.toHaveProperty(name);
+    }
+  });
+
+  it('has what the router serves, and nothing else', async () => {
+    const { paths } = await openDocument();
+    const described = Object.entries(paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const served = endpoints.map(({ method, path }) => `${method} ${path}`);
+    expect(described.toSorted()).toEqual([...served, 'GET /openapi.json', 'GET /'].toSorted());
+    expect(new Set(served).size).toBe(served.length);
+  });
+
+  it('has a name, path parameters and a body for each operation that takes them', async () => {
+    const { paths } = await openDocument();
+    const names: string[] = [];
+    for (const [path, operations] of Object.entries(paths)) {
+      for (const [method, operation] of Object.entries(operations)) {
+        names.push(operation.operationId);
+        const inPath = (operation.parameters ?? []).filter((each) => each.in === 'path' && each.required);
+        const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+        expect(
+          inPath.map(({ name }) => name),
+          path,
+        ).toEqual(named);
+        expect(operation.requestBody !== undefined, `${method} ${path}`).toBe(/post|patch/.test(method));
+        expect(operation.responses).toHaveProperty('default');
+      }
+    }
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('says of each change what its repetition answers', async () => {
+    const { paths } = await openDocument();
+    for (const operations of Object.values(paths)) {
+      for (const [method, { operationId, parameters = [] }] of Object.entries(operations)) {
+        const key = parameters.find(({ name }) => name === 'Idempotency-Key');
+        expect(key?.description ?? '', operationId).toMatch(
+          method === 'get' ? /^$/ : /^Names the request.*\. Then: .+\.$/,
+        );
+      }
+    }
+  });
+
+  it('describes what is answered, to the last member', async () => {
+    const gateway = await startGateway();
+    const door = await startAdmin({ router: gateway.router });
+    const document = await readDocument(door);
+    const seen = new Set<string>();
+    async function check(method: string, path: string, url: string, body?: unknown): Promise<unknown> {
+      const asked = await door.ask(method, url, body);
+      const response = document.paths[path]?.[method.toLowerCase()]?.responses[asked.status];
+      const described = response?.$ref ? (resolve(document, response.$ref) as typeof response) : response;
+      const schema = described?.content?.['application/json']?.schema;
+      expect(schema, `${method} ${path} ${asked.status}`).toBeDefined();
+      expect(
+        problems(document, schema!, asked.body),
+        `${method} ${url}: ${JSON.stringify(asked.body)}`,
+      ).toEqual([]);
+      seen.add(`${method} ${path}`);
+      return asked.body;
+    }
+
+    const settled = gateway.nextSettled();
+    await (await gateway.post(QUESTION)).text();
+    await settled;
+    const account = '/accounts/{account}';
+    await check('POST', `${account}/grants`, '/accounts/acct/grants', {
+      id: 'g',
+      amount: '1.00',
+      priority: 3,
+    });
+    await check('POST', `${account}/grants`, '/accounts/acct/grants', {
+      id: 'g',
+      amount: '1.00',
+      priority: 3,
+    });
+    await check('POST', `${account}/grants`, '/accounts/acct/grants', { id: 'g', amount: '2.00' });
+    await check('POST', `${account}/grants`, '/accounts/acct/grants', {});
+    const adjustment = { id: 'a', delta: '-1.00', reason: 'goodwill' };
+    await check('POST', `${account}/adjustments`, '/accounts/acct/adjustments', adjustment);
+    const policy = {
+      name: 'prod',
+      metadata: { plan: 'pro' },
+      expires_at: '2099-01-01T00:00:00Z',
+      models: ['acme/*'],
+      budget: { amount: '5', per: 'month' },
+      requests_per_minute: 60,
+      tokens_per_minute: 1000,
+      concurrent_requests: 2,
+      markup: { factor: '1.2', fee: '0.001' },
+    };
+    const made = (await check('POST', `${account}/keys`, '/accounts/acct/keys', policy)) as { id: string };
+    const { id } = made;
+    await check('POST', `${account}/keys`, '/accounts/acct/keys', { ...policy, id });
+    await check('GET', `${account}/keys`, '/accounts/acct/keys');
+    await check('GET', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`);
+    await check('PATCH', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`, { markup: null });
+    await check('POST', `${account}/keys/{id}/rotate`, `/accounts/acct/keys/${id}/rotate`, {
+      overlap_ms: 1000,
+    });
+    await check('DELETE', `${account}/keys/{id}`, `/accounts/acct/keys/${id}`);
+    await check('PATCH', account, '/accounts/acct', { frozen: false });
+    await check('GET', account, '/accounts/acct');
+    await check('GET', account, '/accounts/nobody');
+    await check('GET', '/accounts', '/accounts?limit=1');
+    await check('GET', `${account}/journal`, '/accounts/acct/journal');
+    await check('GET', '/usage', '/usage?group_by=day,account,key,model');
+    await check('GET', '/health', '/health');
+    gateway.provider.script = () => {};
+    const arrived = gateway.provider.next();
+    const controller = new AbortController();
+    void gateway.post(QUESTION, { signal: controller.signal }).catch(() => {});
+    await arrived;
+    await check('GET', '/requests', '/requests');
+    controller.abort();
+
+    expect(seen).toEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)));
+    await door.close();
+    await gateway.close();
+  });
+
+  it('says of a member what it is, however others describe the same type', async () => {
+    const { components } = await openDocument();
+    const { Account: account, UsageRow: row } = components.schemas as Record<string, Described>;
+    expect(account?.properties['balance']?.description).toBe('USD, as a decimal string');
+    expect(row?.properties['charged']?.description).toBe('what accounts paid, in USD');
+    expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where that is known');
+  });
+
+  it('would not describe an answer that has another member, or a number for a string', async () => {
+    const document = await openDocument();
+    const { Account: account = {} } = document.components.schemas;
+    const usd = '1.00';
+    const right = {
+      id: 'acme',
+      balance: usd,
+      held: usd,
+      spent: usd,
+      granted: usd,
+      expired: usd,
+      written_off: usd,
+      frozen: false,
+    };
+    expect(problems(document, account, right)).toEqual([]);
+    expect(problems(document, account, { ...right, balance: 1 })).toHaveLength(1);
+    expect(problems(document, account, { ...right, secret: 'x' })).toHaveLength(1);
+  });
+
+  it('takes by its schemas what the door takes, and refuses what it refuses', async () => {
+    const document = await openDocument();
+    const { NewGrant: grant = {} } = document.components.schemas;
+    expect(problems(document, grant, { amount: '25.00', expires_at: '2027-01-31T00:00:00Z' })).toEqual([]);
+    for (const wrong of [
+      {},
+      { amount: 25 },
+      { amount: '-1' },
+      { amount: '1', priority: 101 },
+      { amount: '1', x: 1 },
+    ]) {
+      expect(problems(document, grant, wrong), JSON.stringify(wrong)).not.toEqual([]);
+    }
+  });
+});

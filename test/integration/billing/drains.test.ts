@@ -1,0 +1,182 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { Drain, Drains } from '../../../src/http/drains.ts';
+import { ClientGone } from '../../../src/http/exchange.ts';
+import { PRESETS } from '../../../src/models/presets.ts';
+import { resolveProvider } from '../../../src/models/providers.ts';
+import { reasonsSilently } from '../../../src/models/silent-reasoning.ts';
+import { resolveSettings } from '../../../src/settings.ts';
+import { chunk, DONE, hang, reset, type Script, stream } from '../../../src/testing.ts';
+import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
+import { noticing } from '../../helpers/noticed.ts';
+import { event } from '../../helpers/provider.ts';
+
+describe('answers that are read on for nobody', () => {
+  const wanted = (): boolean => true;
+  const drainOf = (drains: Drains, key = 'a'): Drain => new Drain(drains, key, wanted);
+  const reader = (): ReturnType<typeof vi.fn<() => void>> => vi.fn<() => void>();
+
+  it('are 32 at a time of one key: others of its own wait for their turn, and none is refused', () => {
+    const drains = new Drains();
+    const running = Array.from({ length: 34 }, () => drainOf(drains));
+    const reads = running.map(() => reader());
+    for (const [i, drain] of running.entries()) {
+      expect(drain.begin(() => {})).toBe(true);
+      drain.whenItsTurn(reads[i]!);
+    }
+    const read = (): number => reads.filter(({ mock }) => mock.calls.length === 1).length;
+    expect(read()).toBe(32);
+    // One that waits takes nobody's turn with it.
+    running[33]!.end();
+    expect(read()).toBe(32);
+    running[7]!.end();
+    expect(read()).toBe(33);
+    expect(reads[32]).toHaveBeenCalledOnce();
+    expect(reads[33]).not.toHaveBeenCalled();
+  });
+
+  it('of one key keep none of another waiting', () => {
+    const drains = new Drains();
+    for (let i = 0; i < 100; i++) {
+      const drain = drainOf(drains);
+      drain.begin(() => {});
+      drain.whenItsTurn(() => {});
+    }
+    const other = drainOf(drains, 'b');
+    const read = reader();
+    other.begin(() => {});
+    other.whenItsTurn(read);
+    expect(read).toHaveBeenCalledOnce();
+  });
+
+  it('are those that are wanted, which is asked once of each', () => {
+    const drains = new Drains();
+    const isWanted = vi.fn<() => boolean>().mockReturnValueOnce(true);
+    const drain = new Drain(drains, 'a', isWanted);
+    expect([drain.begin(() => {}), drain.begin(() => {})]).toEqual([true, true]);
+    expect(isWanted).toHaveBeenCalledOnce();
+    expect(new Drain(drains, 'a', () => false).begin(() => {})).toBe(false);
+  });
+
+  it('are left alone once they are over', () => {
+    const drains = new Drains();
+    const drain = drainOf(drains);
+    const abort = vi.fn<(reason: Error) => void>();
+    drain.begin(abort);
+    drain.end();
+    drains.close();
+    expect(abort).not.toHaveBeenCalled();
+  });
+
+  it('end when the router is closed, and none begins then', () => {
+    const drains = new Drains();
+    const abort = vi.fn<(reason: Error) => void>();
+    drainOf(drains).begin(abort);
+    drains.close();
+    expect(abort).toHaveBeenCalledExactlyOnceWith(expect.any(ClientGone));
+    expect(drainOf(drains).begin(abort)).toBe(false);
+  });
+});
+
+describe('a provider', () => {
+  const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
+  const resolved = (name: string, options: object = {}): string | undefined =>
+    resolveProvider(name, { apiKey: 'sk', ...options }, timeouts).onClientGone;
+
+  it('that bills on when its connection is closed is drained, by its preset; of the others it depends on the model', () => {
+    const drained = Object.keys(PRESETS).filter((name) => PRESETS[name]?.onClientGone === 'drain');
+    expect(drained).toEqual(
+      'bedrock gemini groq huggingface mistral perplexity qwen sambanova vertex'.split(' '),
+    );
+    expect(resolved('groq')).toBe('drain');
+    expect(resolved('deepseek')).toBeUndefined();
+    expect(resolved('mine', { baseURL: 'https://example.com/v1' })).toBeUndefined();
+  });
+
+  it('can be said to be otherwise than its preset', () => {
+    expect(resolved('groq', { onClientGone: 'abort' })).toBe('abort');
+    expect(resolved('openai', { onClientGone: 'drain' })).toBe('drain');
+  });
+});
+
+describe('a model', () => {
+  it.each(
+    (
+      'o1 o3-mini o4-mini-2025-04-16 gpt-5 openai/gpt-5.1 GPT-5-nano codex-mini-latest gemini-2.5-pro ' +
+      'google/gemini-3-flash grok-4 xai/grok-4.1-fast-reasoning'
+    ).split(' '),
+  )('is known to reason silently: %s', (name) => {
+    expect(reasonsSilently(name)).toBe(true);
+  });
+
+  it.each(
+    (
+      'gpt-4o gpt-oss-120b gpt-5-chat-latest openai/gpt-5.1-chat o o3x ollama o1/other gemini-2.0-flash grok-3-mini ' +
+      'grok-4-fast-non-reasoning deepseek-reasoner claude-opus-4'
+    ).split(' '),
+  )('is not: %s', (name) => {
+    expect(reasonsSilently(name)).toBe(false);
+  });
+});
+
+describe('clients that leave in mid-answer', () => {
+  let left = Promise.withResolvers<void>();
+  const USAGE = { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 };
+  let gateway: Gateway;
+
+  afterEach(async () => {
+    expect((await gateway.router.credits.balance('acct')).held).toBe('0.00');
+    await gateway.close();
+  });
+
+  /** Asks, reads the first piece, and leaves. */
+  async function leave(): Promise<void> {
+    const controller = new AbortController();
+    const response = await gateway.post(
+      { ...QUESTION, stream: true, max_tokens: 20 },
+      { signal: controller.signal },
+    );
+    await response.body?.getReader().read();
+    controller.abort();
+  }
+
+  it('have all their answers read to the end, though 32 at a time', async () => {
+    const router = noticing();
+    gateway = await startGateway({ provider: { onClientGone: 'drain' } }, router.mount);
+    gateway.provider.script = stream(
+      chunk('Hello'),
+      () => router.left(40),
+      chunk('.', 'stop'),
+      event({ choices: [], usage: USAGE }),
+      DONE,
+    );
+    const all = Array.from({ length: 40 }, () => gateway.nextSettled());
+    await Promise.all(all.map(() => leave()));
+    const settled = await Promise.all(all);
+    // 9 x 1,000 + 12 x 3,000 nano-dollars each.
+    expect(new Set(settled.map(({ charged }) => charged))).toEqual(new Set(['0.000045']));
+    expect(new Set(settled.map(({ ending }) => ending))).toEqual(new Set(['client_gone']));
+  });
+
+  it.each<[string, Script]>([
+    ['is reset', stream(chunk('Hello'), () => left.promise, chunk(' there'), reset)],
+    ['goes silent', stream(chunk('Hello'), () => left.promise, chunk(' there'), hang)],
+  ])('pay the estimate of what was read where the rest %s', async (_, script) => {
+    left = Promise.withResolvers<void>();
+    gateway = await startGateway({ provider: { onClientGone: 'drain' }, timeouts: { idleMs: 200 } });
+    gateway.provider.script = script;
+    const settled = gateway.nextSettled();
+    await leave();
+    left.resolve();
+    expect(await settled).toMatchObject({ ending: 'client_gone', usageSource: 'estimated', voided: false });
+  });
+
+  it('are not drained by a provider that is told to abort', async () => {
+    gateway = await startGateway({ provider: { onClientGone: 'abort' } });
+    gateway.provider.script = stream(chunk('Hello'), hang);
+    const settled = gateway.nextSettled();
+    await leave();
+    expect(await settled).toMatchObject({ ending: 'client_gone', charged: '0.000019' });
+    expect(await gateway.provider.received[0]?.aborted).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,116 @@
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { StoreUnavailable } from '../../../src/ledger/ledger.ts';
+import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { DAY, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
+import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+const clock = { now: NOON };
+let store: RedisStore;
+
+beforeEach(async () => {
+  clock.now = NOON;
+  await redis.flushall();
+  store = new RedisStore({ client: redis, now: () => clock.now });
+  await store.grant({ account: 'acme', id: 'opening', amount: 100n });
+});
+
+afterEach(async () => {
+  await store.close();
+});
+
+const REQUEST = {
+  account: 'acme',
+  key: 'k1',
+  externalKey: true,
+  want: 1n,
+  min: 1n,
+  leaseMs: MINUTE,
+  tokens: 0,
+  notAfter: Infinity,
+};
+
+const SETTLEMENT = { account: 'acme', key: 'k1', model: 'some/model', usage: USAGE, force: true };
+
+describe('an account in Redis', () => {
+  it('has all its keys from birth, so that they can move together', async () => {
+    const collections = ['d', 'g', 'j', 'k', 'l', 'r', 'u', 'x'];
+    expect((await redis.keys('ccr:{acme}:*')).toSorted()).toEqual(
+      ['a', ...collections].map((key) => `ccr:{acme}:${key}`),
+    );
+    await store.void({ account: 'acme', requestId: requestId(1) });
+    await store.settle({ ...SETTLEMENT, requestId: requestId(2), amount: 100n });
+    clock.now += 2 * DAY;
+    await store.sweep(10);
+    await store.trim('acme', 99n);
+    expect(await redis.keys('ccr:{acme}:*')).toHaveLength(9);
+  });
+
+  it('is refused, and left as it is, when it is of a version that this release does not know', async () => {
+    await redis.hset('ccr:{acme}:a', 'ver', '2');
+    const before = await redis.hgetall('ccr:{acme}:a');
+    const refused = store.grant({ account: 'acme', id: 'g2', amount: 1n });
+    await expect(refused).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('version 2, and this release only knows version 1') },
+    });
+    expect(await redis.hgetall('ccr:{acme}:a')).toEqual(before);
+  });
+
+  it.each(['d', 'g', 'j', 'k', 'l', 'r', 'u', 'x'])(
+    'that lost all but one of its keys is not begun anew: %s',
+    async (left) => {
+      const keys = await redis.keys('ccr:{acme}:*');
+      await redis.del(keys.filter((key) => !key.endsWith(`:${left}`)));
+      await expect(store.grant({ account: 'acme', id: 'g2', amount: 1n })).rejects.toThrow(StoreUnavailable);
+      expect(await redis.keys('ccr:{acme}:*')).toEqual([`ccr:{acme}:${left}`]);
+    },
+  );
+});
+
+describe('the record of a request in Redis', () => {
+  it('leaves nothing of its idempotency key behind, whoever had that', async () => {
+    const idempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
+    const named = { ...REQUEST, idempotencyKey };
+    await store.admit({ ...named, requestId: requestId(1) });
+    await store.void({ account: 'acme', requestId: requestId(1) });
+    clock.now += MINUTE;
+    await store.admit({ ...named, requestId: requestId(2, clock.now) });
+    expect(await redis.hkeys('ccr:{acme}:r')).toHaveLength(4);
+
+    clock.now += 9 * MINUTE;
+    await store.sweep(10);
+    const left = [' ', requestId(2, NOON + MINUTE), `k1:${idempotencyKey.key}`];
+    expect((await redis.hkeys('ccr:{acme}:r')).toSorted()).toEqual(left);
+    clock.now += DAY;
+    await store.sweep(10);
+    expect(await redis.hkeys('ccr:{acme}:r')).toEqual([' ']);
+    expect(await redis.zrange('ccr:{acme}:d', '0', '-1')).toEqual([' ']);
+  });
+
+  it('freezes the account when it is lost, once those that came before it have ended', async () => {
+    for (const n of [1, 2, 3]) {
+      await store.admit({ ...REQUEST, requestId: requestId(n) });
+      clock.now += 1;
+    }
+    await redis.hdel('ccr:{acme}:r', requestId(2));
+    clock.now += MINUTE;
+    expect(await store.sweep(10)).toBe(1);
+    expect(await store.snapshot('acme')).toMatchObject({ frozen: true, held: 2n, available: 98n });
+    expect(await store.request('acme', requestId(1))).toMatchObject({ state: 'expired' });
+    expect(await store.request('acme', requestId(3))).toMatchObject({ state: 'held' });
+  });
+});

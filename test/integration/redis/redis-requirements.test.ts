@@ -1,0 +1,261 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+
+import { createChatCompletionsRouter } from '../../../src/index.ts';
+import { readServerFacts } from '../../../src/ledger/redis/redis-requirements.ts';
+import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { admission } from '../../helpers/redis-ledger.ts';
+import { freePort, type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+beforeEach(async () => {
+  await redis.flushall();
+});
+
+afterEach(async () => {
+  await redis.config('SET', 'maxmemory-policy', 'noeviction');
+});
+
+/** A store by URL that is closed when its test ends. */
+function openStore(url: string = server.url): RedisStore {
+  const store = new RedisStore(url);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+function routerWith(store: string) {
+  const router = createChatCompletionsRouter({ store, providers: {}, models: {} });
+  onTestFinished(() => router.close());
+  return router;
+}
+
+/** How often the server ran a command. */
+async function calls(command: string): Promise<number> {
+  const stats = await redis.info('commandstats');
+  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+}
+
+describe('router.ready', () => {
+  it('resolves once Redis answers', async () => {
+    await expect(routerWith(server.url).ready()).resolves.toBeUndefined();
+  });
+
+  it('resolves at once in memory, and opens the file of SQLite', async () => {
+    await expect(routerWith('memory:').ready()).resolves.toBeUndefined();
+    const folder = mkdtempSync(join(tmpdir(), 'ccr-ready-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    await expect(routerWith(`sqlite:${join(folder, 'credits.db')}`).ready()).resolves.toBeUndefined();
+    await expect(routerWith(`sqlite:${join(folder, 'no-such', 'credits.db')}`).ready()).rejects.toMatchObject(
+      {
+        name: 'StoreUnavailable',
+      },
+    );
+  });
+
+  it('says why Redis can not be reached', async () => {
+    const port = await freePort();
+    await expect(routerWith(`redis://127.0.0.1:${port}`).ready()).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+      cause: { code: 'ECONNREFUSED' },
+    });
+  });
+
+  it('rejects in time where Redis never answers', async () => {
+    const frozen = await startRedis();
+    onTestFinished(() => frozen.kill());
+    frozen.freeze();
+    const began = performance.now();
+    await expect(routerWith(frozen.url).ready()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    expect(performance.now() - began).toBeLessThan(3000);
+  });
+
+  it.each(['allkeys-lru', 'volatile-ttl'])(
+    'says what to change where %s may evict credits',
+    async (policy) => {
+      await redis.config('SET', 'maxmemory-policy', policy);
+      await expect(routerWith(server.url).ready()).rejects.toThrow(
+        `Redis may evict credits: its maxmemory-policy is ${policy}. Set it to noeviction`,
+      );
+    },
+  );
+
+  it('says that a password is wrong', async () => {
+    await redis.call('ACL', 'SETUSER', 'ada', 'on', '>right', '~*', '+@all');
+    await expect(routerWith(`redis://ada:right@127.0.0.1:${server.port}`).ready()).resolves.toBeUndefined();
+    await expect(routerWith(`redis://ada:wrong@127.0.0.1:${server.port}`).ready()).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/^WRONGPASS/) },
+    });
+  });
+});
+
+describe('ready() of a RedisStore', () => {
+  it('rejects where Redis has no memory left, as an admit would', async () => {
+    const store = openStore();
+    await redis.config('SET', 'maxmemory', '1');
+    await expect(store.ready()).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+      cause: { message: expect.stringMatching(/^OOM/) },
+    });
+    await redis.config('SET', 'maxmemory', '0');
+    await expect(store.ready()).resolves.toBeUndefined();
+  });
+
+  it('rejects where its user may run no scripts', async () => {
+    await redis.call('ACL', 'SETUSER', 'bob', 'on', '>right', '~*', '+@all', '-@scripting');
+    const store = new RedisStore(`redis://bob:right@127.0.0.1:${server.port}`);
+    onTestFinished(() => store.close());
+    await expect(store.ready()).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/^NOPERM/) },
+    });
+  });
+
+  it('leaves nothing behind, also where there are accounts', async () => {
+    const store = openStore();
+    for (const account of ['acme', 'missing']) await store.grant({ account, id: 'g1', amount: 5n });
+    const before = [await redis.dbsize(), await store.snapshot('acme'), await store.snapshot('missing')];
+    await store.ready();
+    await store.ready();
+    expect([await redis.dbsize(), await store.snapshot('acme'), await store.snapshot('missing')]).toEqual(
+      before,
+    );
+  });
+});
+
+describe('RedisStore', () => {
+  it('gives no command to a Redis that may evict credits, and does once it may not', async () => {
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const store = openStore();
+    const refusal = {
+      name: 'StoreUnavailable',
+      applied: 'no',
+      cause: { message: expect.stringContaining('maxmemory-policy') },
+    };
+    await expect(store.grant({ account: 'acme', id: 'g1', amount: 9n })).rejects.toMatchObject(refusal);
+    await expect(store.admit(admission(1, 9n))).rejects.toMatchObject(refusal);
+    expect(await redis.dbsize()).toBe(0);
+    await redis.config('SET', 'maxmemory-policy', 'noeviction');
+    await expect
+      .poll(() => store.grant({ account: 'acme', id: 'g1', amount: 9n }).catch(() => undefined), {
+        timeout: 3000,
+      })
+      .toMatchObject({ code: 'ok' });
+  });
+
+  it('judges anew whom it is connected to anew', async () => {
+    const store = openStore();
+    await store.grant({ account: 'acme', id: 'g1', amount: 9n });
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await expect
+      .poll(() => store.balance('acme').catch(({ cause }: Error) => cause), { timeout: 3000 })
+      .toMatchObject({ message: expect.stringContaining('maxmemory-policy') });
+  });
+
+  it('asks what the server is once a connection, not once a command', async () => {
+    const store = openStore();
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    const before = await calls('info');
+    for (let n = 1; n <= 20; n++) await store.admit(admission(n, 1n));
+    // One of them is the question before.
+    expect((await calls('info')) - before).toBe(1);
+  });
+
+  it('trusts a Redis that bars it from asking', async () => {
+    await redis.call('ACL', 'SETUSER', 'bob', 'on', '>secret', '~*', '+@all', '-info');
+    const client = new Redis(server.port, { username: 'bob', password: 'secret', enableReadyCheck: false });
+    onTestFinished(() => client.disconnect());
+    const store = new RedisStore(client);
+    onTestFinished(() => store.close());
+    expect(await store.grant({ account: 'acme', id: 'g1', amount: 9n })).toMatchObject({ code: 'ok' });
+  });
+
+  it('puts its keys where the URL says', async () => {
+    const store = openStore(`${server.url}/3?prefix=app:`);
+    await store.grant({ account: 'acme', id: 'g1', amount: 9n });
+    const other = new Redis(server.port, { db: 3 });
+    onTestFinished(() => other.disconnect());
+    expect(await other.keys('app:ccr:{acme}:*')).toHaveLength(9);
+    expect(await redis.dbsize()).toBe(0);
+  });
+
+  it('closes the connections that it made', async () => {
+    const store = new RedisStore(server.url);
+    await store.grant({ account: 'acme', id: 'g1', amount: 9n });
+    const connections = async () =>
+      String(await redis.call('CLIENT', 'LIST'))
+        .trim()
+        .split('\n').length;
+    const before = await connections();
+    await store.close();
+    await expect.poll(connections).toBe(before - 1);
+  });
+
+  it('lets what was sent come to its end when it is closed', async () => {
+    const store = new RedisStore(server.url);
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    const admitted = Promise.all([1, 2, 3].map((n) => store.admit(admission(n, 1n))));
+    await store.close();
+    expect((await admitted).map(({ code }) => code)).toEqual(['ok', 'ok', 'ok']);
+  });
+
+  it('is back within a second after Redis is', async () => {
+    const own = await startRedis(['--appendonly', 'yes']);
+    onTestFinished(() => own.kill());
+    const store = openStore(own.url);
+    await store.grant({ account: 'acme', id: 'g1', amount: 100n });
+    await own.restart();
+    const began = performance.now();
+    await expect
+      .poll(() => store.balance('acme').catch(() => undefined), { interval: 10, timeout: 5000 })
+      .toMatchObject({ available: 100n });
+    expect(performance.now() - began).toBeLessThan(1000);
+  });
+});
+
+describe('what INFO says', () => {
+  const info = (fields: Record<string, string>): string =>
+    Object.entries({ maxmemory_policy: 'noeviction', ...fields })
+      .map(([name, value]) => `${name}:${value}\r\n`)
+      .join('');
+
+  it.each([
+    ['Redis 7.0', { redis_version: '7.0.0' }],
+    ['Redis 8.2', { redis_version: '8.2.1' }],
+    ['Valkey, which calls itself Redis 7.2', { redis_version: '7.2.4', valkey_version: '8.1.0' }],
+    ['a Valkey that would call itself nothing', { valkey_version: '8.1.0' }],
+  ])('lets %s keep money', (_, fields) => {
+    expect(readServerFacts(info(fields)).fault).toBeUndefined();
+  });
+
+  it.each(['6.2.14', '5.0.7', '2.8.24'])('refuses Redis %s', (version) => {
+    expect(readServerFacts(info({ redis_version: version })).fault).toBe(
+      `Redis 7.0 or later, or Valkey, is needed; this is Redis ${version}`,
+    );
+  });
+
+  it.each([
+    ['7.0.15', '1', false],
+    ['7.2.0', '1', true],
+    ['7.2.0', '0', false],
+    ['8.0.3', '1', true],
+  ])('of Redis %s with appendonly %s: its disk can be waited for, %s', (version, aof, expected) => {
+    const facts = readServerFacts(info({ redis_version: version, aof_enabled: aof }));
+    expect(facts.tellsOfDisk).toBe(expected);
+  });
+});

@@ -1,0 +1,58 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+
+import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { DAY, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
+import { namespace, settlement } from '../../helpers/redis-ledger.ts';
+import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
+
+let server: RedisServer;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+function openStore(keyPrefix: string, now: () => number = () => NOON): RedisStore {
+  const store = new RedisStore({ client: redis, keyPrefix, now });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+describe('usage in Redis', () => {
+  it('is exact beyond 2^53', async () => {
+    const store = openStore(namespace());
+    await store.grant({ account: 'acme', id: 'g1', amount: MAX });
+    await store.settle({ ...settlement(1, MAX), usage: { ...USAGE, cost: 2n ** 60n + 1n } });
+    await store.grant({ account: 'acme', id: 'g2', amount: MAX });
+    await store.settle({ ...settlement(2, MAX - 6n), usage: { ...USAGE, cost: MAX } });
+    expect(await store.usage('acme', '2026-03-04', '2026-03-04')).toMatchObject([
+      { requests: 2, charged: 2n * MAX - 6n, cost: 2n ** 60n + 2n ** 53n },
+    ]);
+    await store.foldUsage('acme', '2026-03-05');
+    expect(await store.snapshot('acme')).toMatchObject({ usage: [], usageFolded: 2n * MAX - 6n });
+  });
+
+  it('is read and folded a page at a time', async () => {
+    const store = openStore(namespace());
+    await store.grant({ account: 'acme', id: 'g1', amount: 10_000n });
+    const models = Array.from({ length: 1300 }, (_, n) => `model-${n}`);
+    await Promise.all(
+      models.map((model, n) =>
+        store.settle({ ...settlement(n, 1n), requestId: requestId(n, NOON + (n % 2) * DAY), model }),
+      ),
+    );
+    const rows = await store.usage('acme', '2026-03-04', '2026-03-05');
+    expect(rows.map(({ model }) => model).toSorted()).toEqual(models.toSorted());
+    await store.foldUsage('acme', '2026-03-05');
+    const left = await store.usage('acme', '2026-03-04', '2026-03-05');
+    expect(left.map(({ day }) => day)).toEqual(Array.from({ length: 650 }, () => '2026-03-05'));
+    expect(await store.snapshot('acme')).toMatchObject({ spent: 1300n, usageFolded: 650n });
+  });
+});

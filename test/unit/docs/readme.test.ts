@@ -1,0 +1,110 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+import { describe, expect, it } from 'vitest';
+
+import { PRESETS } from '../../../src/models/presets.ts';
+
+const ROOT = new URL('../../..', import.meta.url).pathname;
+const README = readFileSync(`${ROOT}README.md`, 'utf8');
+const DOCS = readdirSync(`${ROOT}docs`)
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
+
+describe('the README', () => {
+  it('names every code that an error can have, and no other', () => {
+    const files = ['errors.ts', 'errors/key-errors.ts'];
+    const source = files.map((file) => readFileSync(`${ROOT}src/${file}`, 'utf8')).join('\n');
+    const declared = [...source.matchAll(/readonly code\b(?: = |:)([^;]*);/g)]
+      .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
+      .map(([, code = '']) => code);
+    expect(declared.length).toBeGreaterThan(25);
+    const table = readFileSync(`${ROOT}docs/errors.md`, 'utf8');
+    const rows = table.split('\n').filter((line) => /^\| \d{3}/.test(line));
+    const documented = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([a-z_]+)`/g)]);
+    expect(new Set(documented.map(([, code]) => code))).toEqual(new Set(declared));
+  });
+
+  it('says how many presets there are', () => {
+    expect(README).toContain(`one of ${Object.keys(PRESETS).length} presets`);
+  });
+
+  it('names only commands and files that exist', () => {
+    const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    for (const [, script = ''] of README.matchAll(/npm run ([a-z]+)/g))
+      expect(scripts).toHaveProperty(script);
+    for (const [, path = ''] of README.matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
+      expect(() => readdirOrFile(`${ROOT}${path}`), path).not.toThrow();
+    }
+  });
+});
+
+describe('the docs', () => {
+  const operating = readFileSync(`${ROOT}docs/operating.md`, 'utf8');
+  const commandLine = readFileSync(`${ROOT}docs/command-line.md`, 'utf8');
+
+  it('lead to files that exist', () => {
+    for (const page of DOCS) {
+      const source = readFileSync(`${ROOT}${page}`, 'utf8');
+      for (const [, path = ''] of source.matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
+        expect(() => readdirOrFile(`${ROOT}docs/${path}`), `${page}: ${path}`).not.toThrow();
+      }
+    }
+  });
+
+  it('tell of every event, and of no other', () => {
+    const source = readFileSync(`${ROOT}src/ledger/events.ts`, 'utf8');
+    const declared = [...source.matchAll(/readonly type: '([a-z_]+)'/g)].map(([, type]) => type);
+    const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## Moving'));
+    const told = [...table.matchAll(/^\| `([a-z_]+)`/gm)].map(([, type]) => type);
+    expect(new Set(told)).toEqual(new Set(declared));
+    expect(declared.length).toBeGreaterThan(10);
+  });
+
+  it('mark the events that go to stderr', () => {
+    const source = readFileSync(`${ROOT}src/guarded-hooks.ts`, 'utf8');
+    const [, alarms = ''] = /const ALARMS[^=]*= \[([^\]]*)\]/.exec(source) ?? [];
+    const logged = [...alarms.matchAll(/'([a-z_]+)'/g)].map(([, type]) => type);
+    const marked = [...operating.matchAll(/^\| `([a-z_]+)` ●/gm)].map(([, type]) => type);
+    expect(new Set(marked)).toEqual(new Set(logged));
+    expect(logged.length).toBeGreaterThan(0);
+  });
+
+  it('tell of every hook and of every field of a response and of content, and of no other', () => {
+    const source = readFileSync(`${ROOT}src/hooks.ts`, 'utf8');
+    const observability = readFileSync(`${ROOT}docs/observability.md`, 'utf8');
+    const declaredIn = (...names: string[]): string[] =>
+      names.flatMap((name) => {
+        const [, body = ''] = new RegExp(`interface ${name} [^{]*\\{(.*?)^\\}`, 'ms').exec(source) ?? [];
+        return [...body.matchAll(/^  readonly (\w+)/gm)].map(([, member = '']) => member);
+      });
+    const toldBelow = (heading: string): string[] => {
+      const rows = observability.slice(observability.indexOf(heading)).split('\n\n', 1)[0] ?? '';
+      return rows
+        .split('\n')
+        .slice(2)
+        .flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name = '']) => name));
+    };
+    expect(toldBelow('| hook ').sort()).toEqual(declaredIn('Hooks').sort());
+    expect(toldBelow('| field ').sort()).toEqual(declaredIn('RequestStarted', 'ResponseEnded').sort());
+    expect(toldBelow('| of `RecordedContent`').sort()).toEqual(declaredIn('RecordedContent').sort());
+  });
+
+  it('show every command of the CLI, and no other', () => {
+    const cli = readdirSync(`${ROOT}src/commands`).map((name) =>
+      readFileSync(`${ROOT}src/commands/${name}`, 'utf8'),
+    );
+    const names = cli.flatMap((source) =>
+      [...source.matchAll(/^\s*name: '([a-z ]+)',\n\s*summary:/gm)].map(([, name]) => name),
+    );
+    const shown = [
+      ...commandLine.matchAll(/^\$ npx chat-completions-router ((?:credits|keys) \w+|\w+)/gm),
+    ].map(([, name]) => name);
+    expect(new Set(shown)).toEqual(new Set(names));
+  });
+});
+
+function readdirOrFile(path: string): unknown {
+  return path.endsWith('/') || !/\.\w+$/.test(path) ? readdirSync(path) : readFileSync(path);
+}

@@ -1,0 +1,119 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { settle } from '../../../src/ledger/books/account.ts';
+import type { RequestRow } from '../../../src/ledger/books/account-rows.ts';
+import { DueQueue, type Queued } from '../../../src/ledger/memory/due-queue.ts';
+import type { Settle } from '../../../src/ledger/ledger.ts';
+import { grant } from '../../../src/ledger/books/lots.ts';
+import { MemoryAccount } from '../../../src/ledger/memory/memory-account.ts';
+import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
+import { describeLedgerStore } from '../../contracts/ledger-store.ts';
+
+describeLedgerStore('MemoryStore', async (clock) => new MemoryStore({ now: () => clock.now }));
+
+describe('MemoryStore', () => {
+  it('reads the wall clock unless it is given another', async () => {
+    const before = Date.now();
+    const { now } = await new MemoryStore().grant({ account: 'acme', id: 'g1', amount: 1n });
+    expect(now).toBeGreaterThanOrEqual(before);
+    expect(now).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('folds the oldest lines of a journal longer than 50,000', async () => {
+    const store = new MemoryStore({ now: () => NOW });
+    await store.grant({ account: 'acme', id: 'g1', amount: 60_000n });
+    for (let n = 0; n < 55_000; n++) await store.settle(orphan(n, 1n));
+    const state = await store.snapshot('acme');
+    expect(state?.trimmed).toEqual({
+      seq: 5001n,
+      granted: 60_000n,
+      spent: 5000n,
+      expired: 0n,
+      writtenOff: 0n,
+    });
+    expect(await store.journal('acme', 0n, 100_000)).toHaveLength(50_000);
+  });
+});
+
+describe('DueQueue', () => {
+  it('keeps the order of what remains, whatever is removed', () => {
+    const entries = fc.array(fc.record({ due: fc.nat(50), removed: fc.boolean() }), {
+      maxLength: 90,
+      size: 'max',
+    });
+    fc.assert(
+      fc.property(entries, (all) => {
+        const queue = new DueQueue();
+        const queued = all.map(({ due }, n): Queued => {
+          return { row: row(n + 10, due), queue: undefined, due: 0, position: -1 };
+        });
+        for (const entry of queued) queue.add(entry);
+        for (const [n, entry] of queued.entries()) if (all[n]?.removed) queue.remove(entry);
+        const left = queued.filter((_, n) => !all[n]?.removed);
+        for (const entry of left.toSorted((a, b) => a.due - b.due || a.row.id.localeCompare(b.row.id))) {
+          expect(queue.first).toBe(entry);
+          queue.remove(entry);
+        }
+        expect(queue.first).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('an account whose books do not add up', () => {
+  it('is frozen by the next command, and not repaired', () => {
+    const account = new MemoryAccount();
+    grant(account, { account: 'acme', id: 'g1', amount: 100n }, NOW);
+    account.books.available += 1n;
+    settle(account, orphan(1, 10n), NOW);
+    expect(account.books).toMatchObject({ frozen: true, available: 91n, granted: 100n, spent: 10n });
+  });
+
+  it('is frozen by a command that changes nothing, too', async () => {
+    const account = new MemoryAccount();
+    grant(account, { account: 'acme', id: 'g1', amount: 100n }, NOW);
+    account.books.spent += 1n;
+    grant(account, { account: 'acme', id: 'g1', amount: 100n }, NOW);
+    expect(account.books.frozen).toBe(true);
+  });
+});
+
+const NOW = Date.parse('2026-03-04T12:00Z');
+
+function row(id: number, due: number): RequestRow {
+  return {
+    id: String(id),
+    key: 'k1',
+    window: 0,
+    tokens: 0,
+    state: 'held',
+    amount: 0n,
+    checkpoint: 0n,
+    idempotencyKey: undefined,
+    due,
+    model: '',
+    line: undefined,
+    ending: undefined,
+    provider: undefined,
+  };
+}
+
+function orphan(n: number, amount: bigint): Settle {
+  return {
+    account: 'acme',
+    requestId: `${NOW.toString(36).padStart(9, '0')}gate${String(n).padStart(6, '0')}`,
+    amount,
+    key: 'k1',
+    model: 'some/model',
+    usage: {
+      promptTokens: 1,
+      cachedTokens: 0,
+      completionTokens: 1,
+      reasoningTokens: 0,
+      source: 'upstream',
+      price: 'v1',
+      ending: 'finished',
+    },
+    force: true,
+  };
+}

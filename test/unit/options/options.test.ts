@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest';
+
+import { type ChatCompletionsRouterOptions, createChatCompletionsRouter } from '../../../src/index.ts';
+
+const GOOD = {
+  store: 'memory:',
+  providers: { local: { baseURL: 'http://127.0.0.1:1/v1' }, openai: { apiKey: () => undefined } },
+  models: {
+    m: { targets: ['local/a/b', 'openai/gpt'], pricing: { input: '1', output: '2' }, maxOutputTokens: 100 },
+  },
+} satisfies ChatCompletionsRouterOptions;
+
+function create(changes: Record<string, unknown>): () => unknown {
+  return () => createChatCompletionsRouter({ ...GOOD, ...changes });
+}
+
+function withModel(changes: Record<string, unknown>): () => unknown {
+  return create({ models: { m: { ...GOOD.models.m, ...changes } } });
+}
+
+function withProvider(changes: Record<string, unknown>): () => unknown {
+  return create({ providers: { ...GOOD.providers, local: { ...GOOD.providers.local, ...changes } } });
+}
+
+describe('an option that can only be a mistake', () => {
+  it.each([
+    [
+      'store',
+      create({ store: 'memory' }),
+      /^store must be 'memory:', 'sqlite:FILE', a redis:\/\/ URL or a store object, got "memory"/,
+    ],
+    ['an unknown one', create({ provider: {} }), /^options has an unknown key "provider"/],
+    ['providers', create({ providers: [] }), /^providers must be an object/],
+    ['models', create({ models: undefined }), /^models must be an object/],
+    ['maxBodyBytes', create({ maxBodyBytes: 0 }), /^maxBodyBytes must be a positive integer, got 0/],
+    [
+      'maxBufferedBytes',
+      create({ maxBufferedBytes: 0.5 }),
+      /^maxBufferedBytes must be a positive integer, got 0.5/,
+    ],
+    [
+      'maxBufferedBytes, less than one body',
+      create({ maxBodyBytes: 1000, maxBufferedBytes: 999 }),
+      /^maxBufferedBytes must be maxBodyBytes \(1000\) or more, got 999/,
+    ],
+    [
+      'timeouts.idleMs',
+      create({ timeouts: { idleMs: -1 } }),
+      /^timeouts\.idleMs must be a number of milliseconds/,
+    ],
+    [
+      'health.maxCoolDownMs, less than the first one',
+      create({ health: { coolDownMs: 5000, maxCoolDownMs: 4999 } }),
+      /^health\.maxCoolDownMs must be health\.coolDownMs \(5000\) or more, got 4999/,
+    ],
+    ['timeouts.idle', create({ timeouts: { idle: 1 } }), /^timeouts has an unknown key "idle"/],
+    [
+      'holdMode',
+      create({ holdMode: 'loose' }),
+      /^holdMode must be 'clamp', 'strict' or 'adaptive', got "loose"/,
+    ],
+    [
+      'disconnect.beforeOutput',
+      create({ disconnect: { beforeOutput: 'all' } }),
+      /^disconnect\.beforeOutput must be 'input' or 'free', got "all"/,
+    ],
+    ['disconnect', create({ disconnect: { after: 'free' } }), /^disconnect has an unknown key "after"/],
+    [
+      'emptyAnswerIsFree',
+      create({ emptyAnswerIsFree: 'yes' }),
+      /^emptyAnswerIsFree must be a boolean, got "yes"/,
+    ],
+    ['onBreak', create({ onBreak: 'end' }), /^onBreak must be 'error' or 'reset', got "end"/],
+    ['heartbeatMs', create({ heartbeatMs: 0 }), /^heartbeatMs must be a number of milliseconds/],
+    [
+      'onOrphan',
+      create({ onOrphan: 'void' }),
+      /^onOrphan must be 'checkpoint', 'release' or 'capture', got "void"/,
+    ],
+    ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
+    ['outboxDir', create({ outboxDir: '' }), /^outboxDir must be the path of a folder, got ""/],
+    ['authenticate', create({ authenticate: 'jwt' }), /^authenticate must be a function/],
+    ['pricing', withModel({ pricing: undefined }), /^models\["m"\]\.pricing is missing/],
+    [
+      'pricing.input',
+      withModel({ pricing: { input: 1, output: '1' } }),
+      /^models\["m"\]\.pricing\.input must be/,
+    ],
+    [
+      'pricing.output',
+      withModel({ pricing: { input: '1', output: '1e5' } }),
+      /^models\["m"\]\.pricing\.output must be/,
+    ],
+    [
+      'maxOutputTokens',
+      withModel({ maxOutputTokens: undefined }),
+      /^models\["m"\]\.maxOutputTokens is missing/,
+    ],
+    [
+      'enforceOutputLimit',
+      withModel({ enforceOutputLimit: 'cut' }),
+      /^models\["m"\]\.enforceOutputLimit must be 'lower' or 'insert', got "cut"/,
+    ],
+    [
+      'tokenBudgets',
+      withModel({ tokenBudgets: { file: 0 } }),
+      /^models\["m"\]\.tokenBudgets\.file must be a positive integer/,
+    ],
+    ['targets', withModel({ targets: [] }), /^models\["m"\]\.targets must name at least one/],
+    [
+      'a target',
+      withModel({ targets: ['gpt'] }),
+      /^models\["m"\]\.targets\[0\] must be 'provider\/upstream-model'/,
+    ],
+    [
+      'its provider',
+      withModel({ targets: ['groq/llama'] }),
+      /^models\["m"\]\.targets\[0\]\.provider must be one of/,
+    ],
+    [
+      'baseURL',
+      withProvider({ baseURL: 'api.groq.com' }),
+      /^providers\["local"\]\.baseURL must be an absolute/,
+    ],
+    ['credentials in it', withProvider({ baseURL: 'http://u:p@x' }), /must not hold credentials/],
+    ['preset', withProvider({ preset: 'nobody' }), /^providers\["local"\]\.preset must be one of/],
+    ['streamUsage', withProvider({ streamUsage: true }), /^providers\["local"\]\.streamUsage must be/],
+    [
+      'onClientGone',
+      withProvider({ onClientGone: 'wait' }),
+      /^providers\["local"\]\.onClientGone must be 'abort' or 'drain'/,
+    ],
+    ['a header of the transport', withProvider({ headers: { Host: 'x' } }), /must not hold host/],
+    [
+      'a header with a line break',
+      withProvider({ headers: { 'x-a': 'b\r\nc: d' } }),
+      /must be a string of printable/,
+    ],
+    [
+      'a missing key',
+      create({ providers: { openai: {} }, models: {} }),
+      /^providers\["openai"\]\.apiKey is missing/,
+    ],
+    [
+      'no baseURL',
+      create({ providers: { acme: {} }, models: {} }),
+      /^providers\["acme"\]\.baseURL is missing/,
+    ],
+  ])('fails at construction, by its name: %s', (_name, construct, message) => {
+    expect(construct).toThrow(TypeError);
+    expect(construct).toThrow(message);
+  });
+
+  it('never shows what was given for a key', () => {
+    expect(withProvider({ apiKey: 12345 })).toThrow(/apiKey must be a non-empty string or a function$/);
+  });
+});
+
+describe('construction', () => {
+  it('asks nobody for a key', () => {
+    let asked = 0;
+    const apiKey = (): string => {
+      asked += 1;
+      return 'sk';
+    };
+    createChatCompletionsRouter({ ...GOOD, providers: { ...GOOD.providers, openai: { apiKey } } });
+    expect(asked).toBe(0);
+  });
+
+  it('takes an empty catalog', () => {
+    expect(() => createChatCompletionsRouter({ store: 'memory:', providers: {}, models: {} })).not.toThrow();
+  });
+});

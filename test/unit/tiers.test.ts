@@ -1,0 +1,21 @@
+import { globSync } from 'node:fs';
+
+import { expect, it } from 'vitest';
+
+import config from '../../vitest.config.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+
+interface Tier {
+  readonly test: { readonly name: string; readonly include: string[]; readonly exclude?: string[] };
+}
+
+it('has each test in one tier', () => {
+  const filesOf = (patterns: string[], exclude: string[] = []): string[] =>
+    globSync(patterns, { cwd: ROOT, exclude: ['**/node_modules/**', ...exclude] });
+  const { projects = [] } = config.test ?? {};
+  const inTiers = (projects as Tier[]).flatMap(({ test }) => filesOf(test.include, test.exclude));
+  const all = filesOf(['test/**/*.test.ts']);
+  expect(all.length).toBeGreaterThan(200);
+  expect(inTiers.toSorted()).toEqual(all.toSorted());
+});

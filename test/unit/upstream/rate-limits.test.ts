@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+
+import { exhaustedMs, limitedMs, retryAfterMs } from '../../../src/upstream/rate-limits.ts';
+
+const NOW = Date.parse('2026-11-22T10:00:00Z');
+
+describe('what a provider says of its limits', () => {
+  it.each<[string, Record<string, string>, number]>([
+    [
+      'OpenAI, requests',
+      { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': '6m0s' },
+      360_000,
+    ],
+    ['OpenAI, tokens', { 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '120ms' }, 120],
+    ['Groq', { 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '2m59.56s' }, 179_560],
+    [
+      'Anthropic',
+      {
+        'anthropic-ratelimit-requests-remaining': '0',
+        'anthropic-ratelimit-requests-reset': '2026-11-22T10:00:12Z',
+      },
+      12_000,
+    ],
+    [
+      'Cerebras',
+      { 'x-ratelimit-remaining-requests-day': '0', 'x-ratelimit-reset-requests-day': '33.5' },
+      33_500,
+    ],
+    ['OpenRouter', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(NOW + 9000) }, 9000],
+    ['SambaNova', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(NOW / 1000 + 9) }, 9000],
+    ['the draft', { 'ratelimit-remaining': '0', 'ratelimit-reset': '4' }, 4000],
+    ['Azure, which says no time', { 'x-ratelimit-remaining-tokens': '0' }, 1000],
+    [
+      'one of several limits',
+      { 'x-ratelimit-remaining-tokens': '5', 'ratelimit-remaining': '-1', 'ratelimit-reset': '2' },
+      2000,
+    ],
+    [
+      'a day that is longer than an hour',
+      { 'ratelimit-remaining': '0', 'ratelimit-reset': '86400' },
+      3_600_000,
+    ],
+    ['nonsense', { 'ratelimit-remaining': '0', 'ratelimit-reset': 'soon'.repeat(1000) }, 1000],
+    ['something left', { 'x-ratelimit-remaining-requests': '1', 'x-ratelimit-reset-requests': '6m0s' }, 0],
+    ['nothing of it', { 'x-ratelimit-remaining-requests': '', 'content-type': 'text/plain' }, 0],
+  ])('is read as %s writes it', (_who, headers, ms) => {
+    expect(exhaustedMs(headers, NOW)).toBe(ms);
+  });
+
+  it.each<[Record<string, string>, number | undefined]>([
+    [{ 'retry-after': '3' }, 3000],
+    [{ 'retry-after': '3', 'retry-after-ms': '2500' }, 2500],
+    [{ 'retry-after': 'Sun, 22 Nov 2026 10:00:07 GMT' }, 7000],
+    [{ 'retry-after': 'Sun, 22 Nov 2026 09:00:07 GMT' }, 0],
+    [{ 'retry-after': 'later' }, undefined],
+    [{}, undefined],
+  ])('asks to be left alone by %j', (headers, ms) => {
+    expect(retryAfterMs(headers, NOW)).toBe(ms);
+  });
+
+  it('limits a key for a while, and not for ever', () => {
+    expect(limitedMs({})).toBe(1000);
+    expect(limitedMs({ 'retry-after': '0' })).toBe(1);
+    expect(limitedMs({ 'retry-after': '1e30' })).toBe(3_600_000);
+    expect(limitedMs({ 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '3s' })).toBe(3000);
+  });
+});
