@@ -11,11 +11,11 @@ import { createInterface } from 'node:readline';
 
 import { Redis } from 'ioredis';
 
-import type { LedgerStore } from '../src/ledger/ledger.ts';
-import { MemoryStore } from '../src/ledger/memory/memory-store.ts';
-import { RedisStore } from '../src/ledger/redis/redis-store.ts';
-import { RequestIds } from '../src/ledger/request-ids.ts';
-import { SqliteStore } from '../src/ledger/sqlite/sqlite-store.ts';
+import type { LedgerStore } from '../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../src/ledger/stores/memory/memory-store.ts';
+import { RedisStore } from '../src/ledger/stores/redis/redis-store.ts';
+import { RequestIds } from '../src/ledger/contract/request-ids.ts';
+import { SqliteStore } from '../src/ledger/stores/sqlite/sqlite-store.ts';
 import { startRedis } from '../test/helpers/redis-server.ts';
 
 const MEASURED_MS = 6000;

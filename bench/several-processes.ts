@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
-import { audit } from '../src/ledger/operations/audit.ts';
-import { openStore } from '../src/ledger/open-store.ts';
+import { audit } from '../src/ledger/operations/verify.ts';
+import { openStore } from '../src/ledger/stores/open-store.ts';
 import { type Child, startChild } from './child.ts';
 import { type Bench, doorOf, type Figure, median } from './figures.ts';
 import type { Requests } from './processes/load.ts';

@@ -3,15 +3,15 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { parseArguments } from './commands/arguments.ts';
-import { auditCommand } from './commands/audit.ts';
-import { checkCommand } from './commands/check.ts';
-import { type Command, type Invocation, type StoreCommand, UsageError } from './commands/command.ts';
-import { adjustCommand, balanceCommand, grantCommand } from './commands/credits.ts';
-import { findStore } from './commands/find-store.ts';
-import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
-import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
-import { initCommand } from './commands/init.ts';
+import { parseArguments } from './cli/commands/arguments.ts';
+import { auditCommand } from './cli/commands/audit.ts';
+import { checkCommand } from './cli/commands/check.ts';
+import { type Command, type Invocation, type StoreCommand, UsageError } from './cli/commands/command.ts';
+import { adjustCommand, balanceCommand, grantCommand } from './cli/commands/credits.ts';
+import { findStore } from './cli/commands/find-store.ts';
+import { freezeCommand, unfreezeCommand } from './cli/commands/freeze.ts';
+import { familyHelp, help, NAME, overview, synopsis } from './cli/commands/help.ts';
+import { initCommand } from './cli/commands/init.ts';
 import {
   createKeyCommand,
   getKeyCommand,
@@ -19,17 +19,17 @@ import {
   revokeKeyCommand,
   rotateKeyCommand,
   updateKeyCommand,
-} from './commands/keys.ts';
-import { journalCommand, trimCommand } from './commands/journal.ts';
-import { migrateCommand } from './commands/migrate.ts';
-import { nearest } from './commands/nearest.ts';
-import { Progress } from './commands/progress.ts';
-import { requireNode } from './commands/require-node.ts';
-import { serveCommand } from './commands/serve.ts';
-import { usageCommand } from './commands/usage.ts';
-import { ConfigError } from './config/config-error.ts';
-import type { LedgerStore } from './ledger/ledger.ts';
-import { openStore } from './ledger/open-store.ts';
+} from './cli/commands/keys.ts';
+import { journalCommand, trimCommand } from './cli/commands/journal.ts';
+import { migrateCommand } from './cli/commands/migrate.ts';
+import { nearest } from './cli/commands/did-you-mean.ts';
+import { Progress } from './cli/commands/progress.ts';
+import { requireNode } from './cli/commands/require-node.ts';
+import { serveCommand } from './cli/commands/serve.ts';
+import { usageCommand } from './cli/commands/usage.ts';
+import { ConfigError } from './cli/config/config-error.ts';
+import type { LedgerStore } from './ledger/contract/ledger-store.ts';
+import { openStore } from './ledger/stores/open-store.ts';
 
 const COMMANDS: readonly Command[] = [
   initCommand,

@@ -6,12 +6,12 @@ export {
   type CreateApiKey,
   type CreatedApiKey,
   type RotateOptions,
-} from './accounts/api-keys.ts';
-export type { KeyPolicy, KeyPolicyChanges } from './accounts/key-policy.ts';
-export { isApiKey } from './accounts/key-secret.ts';
+} from './keys/api-keys.ts';
+export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
+export { isApiKey } from './keys/key-secret.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
-export * from './errors.ts';
+export * from './errors/errors.ts';
 export type {
   AttemptEnded,
   AttemptStarted,
@@ -24,14 +24,14 @@ export type {
   RouterGauges,
   Settled,
   TargetStatus,
-} from './hooks.ts';
+} from './observability/hooks.ts';
 export type {
   AccountInfo,
   AccountPage,
   Accounts,
   ListAccountsOptions,
 } from './ledger/operations/accounts.ts';
-export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/operations/audit.ts';
+export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/operations/verify.ts';
 export {
   type AdjustOptions,
   type Credits,
@@ -42,13 +42,13 @@ export {
   type GrantOptions,
   type JournalOptions,
 } from './ledger/operations/credits.ts';
-export type { LedgerEvent } from './ledger/events.ts';
+export type { LedgerEvent } from './ledger/contract/events.ts';
 export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
-export type * from './ledger/keys.ts';
-export type * from './ledger/ledger.ts';
-export type { UsageCounts } from './ledger/usage.ts';
-export { AccountLost, StoreUnavailable } from './ledger/ledger.ts';
-export { MemoryStore } from './ledger/memory/memory-store.ts';
+export type * from './ledger/contract/key-records.ts';
+export type * from './ledger/contract/ledger-store.ts';
+export type { UsageCounts } from './ledger/contract/usage.ts';
+export { AccountLost, StoreUnavailable } from './ledger/contract/ledger-store.ts';
+export { MemoryStore } from './ledger/stores/memory/memory-store.ts';
 export {
   type MigrateOptions,
   migrate,
@@ -62,10 +62,10 @@ export type {
   UsageSummary,
 } from './ledger/operations/usage-queries.ts';
 export type { Generation } from './ledger/operations/generation.ts';
-export { SqliteStore, type SqliteStoreOptions } from './ledger/sqlite/sqlite-store.ts';
-export type { RedisClient } from './ledger/redis/redis-client.ts';
-export type { Durability } from './ledger/redis/redis-durability.ts';
-export { RedisStore, type RedisStoreOptions } from './ledger/redis/redis-store.ts';
+export { SqliteStore, type SqliteStoreOptions } from './ledger/stores/sqlite/sqlite-store.ts';
+export type { RedisClient } from './ledger/stores/redis/redis-client.ts';
+export type { Durability } from './ledger/stores/redis/redis-durability.ts';
+export { RedisStore, type RedisStoreOptions } from './ledger/stores/redis/redis-store.ts';
 export type { Markup } from './metering/markup.ts';
 export type {
   Pricing,
@@ -107,5 +107,9 @@ export type {
   RetryOptions,
 } from './options/router-options.ts';
 export type { ServerConfig, ServerOptions } from './options/server-options.ts';
-export { type ChatCompletionsRouter, createChatCompletionsRouter, type ReloadOptions } from './router.ts';
-export type { RunningRequest } from './live-request.ts';
+export {
+  type ChatCompletionsRouter,
+  createChatCompletionsRouter,
+  type ReloadOptions,
+} from './router/router.ts';
+export type { RunningRequest } from './observability/active-request.ts';

@@ -1,8 +1,8 @@
 import { type Meter, metrics, trace, type Tracer } from '@opentelemetry/api';
 
-import type { Hooks } from './hooks.ts';
-import { instruments } from './opentelemetry/instruments.ts';
-import { spans } from './opentelemetry/spans.ts';
+import type { Hooks } from './observability/hooks.ts';
+import { instruments } from './observability/opentelemetry/instruments.ts';
+import { spans } from './observability/opentelemetry/spans.ts';
 
 export interface OpenTelemetryOptions {
   /** @default that of the global provider */

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 
-import type { Hooks } from './hooks.ts';
-import { Registry } from './prometheus/registry.ts';
-import { type CustomerLabel, routerMetrics } from './prometheus/router-metrics.ts';
+import type { Hooks } from './observability/hooks.ts';
+import { Registry } from './observability/prometheus/registry.ts';
+import { type CustomerLabel, routerMetrics } from './observability/prometheus/router-metrics.ts';
 
-export type { CustomerLabel } from './prometheus/router-metrics.ts';
+export type { CustomerLabel } from './observability/prometheus/router-metrics.ts';
 
 export interface PrometheusOptions {
   /**

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { AccountInfo } from '../ledger/operations/accounts.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import { noAccount } from './errors.ts';
-import { accountId, component, flag, integerInQuery, object, usd } from './fields.ts';
+import { accountId, component, flag, integerInQuery, object, usd } from './schema.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const account = component(

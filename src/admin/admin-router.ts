@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
-import { asError, InternalError, RouterError } from '../errors.ts';
+import { asError, InternalError, RouterError } from '../errors/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
-import { type AuditEvent, logAudit } from './audit.ts';
-import { serve } from './door.ts';
+import { type AuditEvent, logAudit } from './audit-log.ts';
+import { serve } from './handle-request.ts';
 import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
 import { type AdministeredRouter, type AdminRouterOptions, checkOptions } from './options.ts';
-import { Places } from './places.ts';
+import { Places } from './admin-routes.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
 export interface AdminRouter extends NodeHandler {

@@ -20,7 +20,7 @@ import {
   time,
   usd,
   whole,
-} from './fields.ts';
+} from './schema.ts';
 import { type ChangeId, changeId } from './idempotency.ts';
 
 const newGrant = component(

@@ -1,6 +1,6 @@
 import type * as v from 'valibot';
 
-import { object, type Schema } from './fields.ts';
+import { object, type Schema } from './schema.ts';
 import type { AdministeredRouter } from './options.ts';
 import { validate } from './validation.ts';
 

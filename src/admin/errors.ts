@@ -1,4 +1,4 @@
-import { InvalidRequestError, RouterError } from '../errors.ts';
+import { InvalidRequestError, RouterError } from '../errors/errors.ts';
 
 /** Refusals of the admin door, in the same shape as the router's: one class per cause, a stable `code`. */
 

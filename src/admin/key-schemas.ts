@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 
-import type { ApiKeyDetails, ApiKeyInfo } from '../accounts/api-keys.ts';
-import type { KeyPolicy, KeyPolicyChanges } from '../accounts/key-policy.ts';
+import type { ApiKeyDetails, ApiKeyInfo } from '../keys/api-keys.ts';
+import type { KeyPolicy, KeyPolicyChanges } from '../keys/key-policy.ts';
 import {
   at,
   component,
@@ -19,7 +19,7 @@ import {
   unlessArray,
   usd,
   whole,
-} from './fields.ts';
+} from './schema.ts';
 
 /** An API key on the wire, in what is asked for and what is told. */
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import type { ApiKeyInfo } from '../accounts/api-keys.ts';
-import { formatUsd, parseUsd } from '../ledger/money.ts';
+import type { ApiKeyInfo } from '../keys/api-keys.ts';
+import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
 import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
 import { ConflictError, noAccount, noKey } from './errors.ts';
-import { accountId, keyId, object } from './fields.ts';
+import { accountId, keyId, object } from './schema.ts';
 import { keyIdOf, rotationIdOf } from './idempotency.ts';
 import {
   apiKey,

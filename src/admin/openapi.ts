@@ -7,7 +7,7 @@ import {
 import * as v from 'valibot';
 
 import { type Endpoint, nothing } from './endpoint.ts';
-import { component, components, type Schema } from './fields.ts';
+import { component, components, type Schema } from './schema.ts';
 
 /** The document of OpenAPI 3.1 that says what the admin door serves, as JSON. */
 export function openApi(endpoints: readonly Endpoint[]): Buffer {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import type { ChatCompletionsRouter } from '../router.ts';
-import type { AuditEvent } from './audit.ts';
+import type { ChatCompletionsRouter } from '../router/router.ts';
+import type { AuditEvent } from './audit-log.ts';
 
 /** What the admin door uses of a router: nothing but what its host could use itself. */
 export type AdministeredRouter = Pick<

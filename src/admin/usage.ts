@@ -13,7 +13,7 @@ import {
   text,
   usd,
   whole,
-} from './fields.ts';
+} from './schema.ts';
 
 const usageRow = component(
   'UsageRow',

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 
-import { InvalidRequestError } from '../errors.ts';
+import { InvalidRequestError } from '../errors/errors.ts';
 import { InvalidValueError, missing } from './errors.ts';
-import type { Schema } from './fields.ts';
+import type { Schema } from './schema.ts';
 
 /**
  * A value as its schema wants it.

@@ -1,7 +1,7 @@
-import { InvalidRequestError } from '../errors.ts';
-import { KeyTable } from '../json/key-table.ts';
+import { InvalidRequestError } from '../errors/errors.ts';
+import { KeyTable } from '../json/key-matcher.ts';
 import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
-import type { AskedFeature } from '../metering/server-tools.ts';
+import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { BILLED_FIELDS, GOOGLE_MEMBERS } from './billed-fields.ts';
 
 /** What of a request's tools a value is directly in. */

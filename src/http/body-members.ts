@@ -1,8 +1,8 @@
-import { InvalidRequestError } from '../errors.ts';
-import { KeyTable } from '../json/key-table.ts';
+import { InvalidRequestError } from '../errors/errors.ts';
+import { KeyTable } from '../json/key-matcher.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import type { JsonKind, JsonToken } from '../json/token.ts';
-import { inTurns, type Pieces } from './pieces.ts';
+import { inTurns, type Pieces } from './body-chunks.ts';
 import type { MemberSpan } from './splice-request.ts';
 
 /** Where top-level members of a body are, by their names. */

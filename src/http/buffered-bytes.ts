@@ -1,4 +1,4 @@
-import { RequestBuffersFullError } from '../errors.ts';
+import { RequestBuffersFullError } from '../errors/errors.ts';
 
 /** A key may hold one part of so many. */
 const SHARES = 4;

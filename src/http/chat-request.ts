@@ -1,16 +1,16 @@
-import { InvalidRequestError } from '../errors.ts';
-import type { RequestControlFields } from '../settings.ts';
+import { InvalidRequestError } from '../errors/errors.ts';
+import type { RequestControlFields } from '../options/resolve-options.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
-import { KeyTable } from '../json/key-table.ts';
-import type { AskedFeature } from '../metering/server-tools.ts';
+import { KeyTable } from '../json/key-matcher.ts';
+import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { AskedFeatures, type ToolPlace } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
-import { inTurns } from './pieces.ts';
+import { inTurns } from './body-chunks.ts';
 import { type PromptPlace, PromptReader } from './prompt-reader.ts';
-import { REFUSED_FIELDS, refusedByLook, SETTINGS_FIELDS } from './refused-fields.ts';
-import type { ControlField } from './request-control.ts';
+import { REFUSED_FIELDS, refusedByLook, SETTINGS_FIELDS } from './rejected-fields.ts';
+import type { ControlField } from './client-routing.ts';
 import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
 export { spliceRequest } from './splice-request.ts';

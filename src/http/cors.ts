@@ -1,4 +1,4 @@
-import type { Cors } from '../settings.ts';
+import type { Cors } from '../options/resolve-options.ts';
 import type { Exchange } from './exchange.ts';
 
 /** What browsers let a page read of a response, beside its body. */

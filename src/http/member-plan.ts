@@ -1,4 +1,4 @@
-import { KeyTable } from '../json/key-table.ts';
+import { KeyTable } from '../json/key-matcher.ts';
 
 /** What becomes of a member. */
 export interface MemberRole {

@@ -1,6 +1,6 @@
 import type { PromptSize } from '../metering/estimate.ts';
 import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
-import { KeyTable } from '../json/key-table.ts';
+import { KeyTable } from '../json/key-matcher.ts';
 import type { AskedFeatures } from './asked-features.ts';
 
 /** What of a request a value is directly in; the prompt is counted by it. */

@@ -7,12 +7,12 @@ import {
   RequestTimeoutError,
   RequestTooLargeError,
   UnsupportedMediaTypeError,
-} from '../errors.ts';
+} from '../errors/errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
-import type { RequestControlFields } from '../settings.ts';
+import type { RequestControlFields } from '../options/resolve-options.ts';
 import type { BodyBuffer } from './buffered-bytes.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
-import { joined, lengthOf, PieceCollector, type Pieces } from './pieces.ts';
+import { joined, lengthOf, PieceCollector, type Pieces } from './body-chunks.ts';
 import { LARGEST_PART, Turns } from './turns.ts';
 import { takeWhole } from './whole-body.ts';
 

@@ -1,4 +1,4 @@
-import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
+import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors/errors.ts';
 
 /** How the relay of an answer ended. */
 export interface RelayEnd {

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { asError, type RouterError } from '../errors.ts';
+import { asError, type RouterError } from '../errors/errors.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
-import type { Drain } from './drains.ts';
+import type { Drain } from './detached-reads.ts';
 import type { Client, ClientResponse, Exchange } from './exchange.ts';
-import { appended } from './pieces.ts';
+import { appended } from './body-chunks.ts';
 import { brokenEnd, type RelayEnd } from './relay-end.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';

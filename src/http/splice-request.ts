@@ -1,5 +1,5 @@
 import type { OutputLimitField } from '../options/provider-options.ts';
-import { joined, lengthOf, type Pieces, slice } from './pieces.ts';
+import { joined, lengthOf, type Pieces, slice } from './body-chunks.ts';
 
 /** Bytes of a body, from `start` to before `end`. */
 export interface Span {

@@ -1,4 +1,4 @@
-import { BEGIN, mayEnd, nextInNumber, OVER } from './number.ts';
+import { BEGIN, mayEnd, nextInNumber, OVER } from './number-grammar.ts';
 import { JsonStringScanner } from './string-scanner.ts';
 import { type JsonKind, type JsonToken, LONGEST_TEXT } from './token.ts';
 

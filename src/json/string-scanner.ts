@@ -1,4 +1,4 @@
-import { PlainText } from './plain-text.ts';
+import { PlainText } from './string-fast-path.ts';
 import { hexDigit } from './token.ts';
 
 /** `#escape` right after a backslash; 4 to 1 are the hex digits still to come, 0 is no escape. */

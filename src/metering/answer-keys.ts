@@ -1,4 +1,4 @@
-import { KeyTable } from '../json/key-table.ts';
+import { KeyTable } from '../json/key-matcher.ts';
 import type { CostMember } from './reported-cost.ts';
 import {
   CACHE_WRITE_COUNTS,

@@ -1,6 +1,6 @@
-import type { NanoDollars } from '../ledger/money.ts';
+import type { NanoDollars } from '../ledger/contract/money.ts';
 import { chargeAtMost, outputCovered, type Price } from './price.ts';
-import type { AskedFeature } from './server-tools.ts';
+import type { AskedFeature } from './server-tool-fees.ts';
 import { type Usage, usageAtMost } from './usage-dialects.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { formatUsd, type NanoDollars, parseUsd } from '../ledger/money.ts';
+import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 
 /** What is added to a price, as decimal strings. Of several, factors multiply and fees add. */
 export interface Markup {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-import type { NanoDollars } from '../ledger/money.ts';
+import type { NanoDollars } from '../ledger/contract/money.ts';
 import { withoutLastZeros } from './decimal.ts';
 import { combineMarkups, type MarkupTerms, NO_MARKUP } from './markup.ts';
 import type { Usage } from './usage-dialects.ts';

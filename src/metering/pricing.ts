@@ -1,4 +1,4 @@
-import { formatUsd, type NanoDollars, parseUsd } from '../ledger/money.ts';
+import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 import { parseFactor } from './markup.ts';
 import { FREE, type Price, priceOf, type PriceParts, type Rates } from './price.ts';
 import { PLAIN_TIERS } from './service-tiers.ts';

@@ -1,6 +1,6 @@
 import { JsonScanner } from '../json/scanner.ts';
 import type { Place } from './answer-keys.ts';
-import { ChunkReader } from './chunk-reader.ts';
+import { ChunkReader } from './usage-reader.ts';
 import type { DeliveredText } from './estimate.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
 import type { ReportedCostField } from './reported-cost.ts';

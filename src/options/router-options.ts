@@ -1,5 +1,5 @@
-import type { Hooks } from '../hooks.ts';
-import type { LedgerStore } from '../ledger/ledger.ts';
+import type { Hooks } from '../observability/hooks.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';

@@ -16,19 +16,19 @@ import {
   UpstreamError,
   UpstreamErrorPageError,
   withoutBytes,
-} from '../errors.ts';
-import type { Drain } from '../http/drains.ts';
-import { InFlight, type Place } from '../in-flight.ts';
+} from '../errors/errors.ts';
+import type { Drain } from '../http/detached-reads.ts';
+import { InFlight, type Place } from '../async/slot-list.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import { Closed } from '../http/relay-end.ts';
-import { codeOf, type ObservedAttempt } from '../observation.ts';
-import type { Timeouts } from '../settings.ts';
-import { Clocks } from './clocks.ts';
+import { codeOf, type ObservedAttempt } from '../observability/request-trace.ts';
+import type { Timeouts } from '../options/resolve-options.ts';
+import { Clocks } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
 import { saysContentRefused, saysKeyRefused } from './provider-errors.ts';
-import { type Sending, send, type UpstreamRequest } from './send.ts';
-import { isSecret, SecretMask } from './secret-mask.ts';
+import { type Sending, send, type UpstreamRequest } from './proxy-request.ts';
+import { isSecret, SecretMask } from './redact-secret.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 
 /**

@@ -1,13 +1,13 @@
 import { Timeout } from '../async/timeout.ts';
-import { asError, UpstreamError, UpstreamTimeoutError } from '../errors.ts';
-import type { Drain } from '../http/drains.ts';
+import { asError, UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
+import type { Drain } from '../http/detached-reads.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
-import type { Target } from '../models/catalog.ts';
-import type { Retries } from '../settings.ts';
+import type { Target } from '../catalog/catalog.ts';
+import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
-import type { Asked, Health } from './health.ts';
+import type { Asked, Health } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
 import { retryAfterMs } from './rate-limits.ts';
 

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors.ts';
-import type { Drain } from '../http/drains.ts';
+import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors/errors.ts';
+import type { Drain } from '../http/detached-reads.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
 import { isEventStream } from '../http/answer-head.ts';
-import { joined, PieceCollector } from '../http/pieces.ts';
+import { joined, PieceCollector } from '../http/body-chunks.ts';
 import type { Answer } from '../http/relay.ts';
 import { Closed } from '../http/relay-end.ts';
 import { Turns } from '../http/turns.ts';

@@ -1,3 +1,3 @@
-import { lendRequire } from '../lend-require.ts';
+import { lendRequire } from '../async/lend-require.ts';
 
 export const takeBackRequire: () => void = lendRequire();

@@ -1,9 +1,9 @@
 import { Timeout } from '../async/timeout.ts';
-import { asError } from '../errors.ts';
-import { joined, PieceCollector } from '../http/pieces.ts';
-import { parseJson } from '../models/json-value.ts';
-import { type ListedModel, readListedModels } from '../models/listed-models.ts';
-import type { Provider } from '../models/providers.ts';
+import { asError } from '../errors/errors.ts';
+import { joined, PieceCollector } from '../http/body-chunks.ts';
+import { parseJson } from '../catalog/json-value.ts';
+import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';
+import type { Provider } from '../catalog/providers.ts';
 import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 

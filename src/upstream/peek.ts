@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
 import { type Client, ClientGone } from '../http/exchange.ts';
-import { joined, PieceCollector } from '../http/pieces.ts';
+import { joined, PieceCollector } from '../http/body-chunks.ts';
 import type { Answer } from '../http/relay.ts';
 
 /** What an answer's body begins with, 4 KiB of it at most, and the answer as if nobody had looked. */

@@ -1,4 +1,4 @@
-import { isRecord, type Json, parseJson } from '../models/json-value.ts';
+import { isRecord, type Json, parseJson } from '../catalog/json-value.ts';
 
 /** What the bodies of providers' errors say, as each provider words it: nothing else reads them for their meaning. */
 

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 
 import { withTimeout } from '../async/timeout.ts';
-import { UpstreamError } from '../errors.ts';
-import { Evidence } from '../evidence.ts';
-import type { Provider } from '../models/providers.ts';
+import { UpstreamError } from '../errors/errors.ts';
+import { Evidence } from '../metering/evidence.ts';
+import type { Provider } from '../catalog/providers.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 
 /** A key that one request may be sent with. */

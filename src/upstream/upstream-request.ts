@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { lengthOf, type Pieces } from '../http/pieces.ts';
-import type { Target } from '../models/catalog.ts';
-import type { ObservedAttempt } from '../observation.ts';
+import { lengthOf, type Pieces } from '../http/body-chunks.ts';
+import type { Target } from '../catalog/catalog.ts';
+import type { ObservedAttempt } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
-import type { UpstreamRequest } from './send.ts';
+import type { UpstreamRequest } from './proxy-request.ts';
 
 /**
  * The client's headers that a provider gets to see, all of them.

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { Authenticator } from '../../src/accounts/authenticate.ts';
+import { Authenticator } from '../../src/keys/authenticator.ts';
 import { type Authenticate, type AuthenticateRequest, MemoryStore } from '../../src/index.ts';
 import { QUESTION, startGateway } from '../helpers/gateway.ts';
 

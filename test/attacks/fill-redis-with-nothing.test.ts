@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { hashOf, MINUTE, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 

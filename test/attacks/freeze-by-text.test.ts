@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { endpoints } from '../../src/admin/endpoints.ts';
-import { Places } from '../../src/admin/places.ts';
-import { findEndpoint } from '../../src/routes.ts';
+import { Places } from '../../src/admin/admin-routes.ts';
+import { findEndpoint } from '../../src/router/routes.ts';
 import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
 import { answerJson } from '../helpers/provider.ts';
 import { cpuTime, cpuTimeOf } from './cpu-time.ts';

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { SqliteLine } from '../../src/ledger/sqlite/sqlite-line.ts';
+import { SqliteLine } from '../../src/ledger/stores/sqlite/sqlite-line.ts';
 import { type Served, startServe } from '../helpers/cli.ts';
 import { startRedis } from '../helpers/redis-server.ts';
 

@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from 'vitest';
 
-import type { AccountState, JournalLine, LedgerStore } from '../../src/ledger/ledger.ts';
-import { openStore } from '../../src/ledger/open-store.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import type { AccountState, JournalLine, LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import { openStore } from '../../src/ledger/stores/open-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { findingsOf } from '../helpers/audit.ts';
 import type { Reply } from './client.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LedgerEvent } from '../../src/index.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { blockLoop } from '../helpers/block-loop.ts';
 import { type Gateway, QUESTION, startGateway } from '../helpers/gateway.ts';
 import { answerJson, answerStream, completionBody, STREAM } from '../helpers/provider.ts';

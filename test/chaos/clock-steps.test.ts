@@ -4,13 +4,13 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { LedgerStore } from '../../src/ledger/ledger.ts';
-import type { KeyLimits } from '../../src/ledger/keys.ts';
-import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
-import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
-import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
+import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
+import { ReliableStore } from '../../src/ledger/reliability/reliable-store.ts';
+import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { findingsOf } from '../helpers/audit.ts';
 import { startRedis } from '../helpers/redis-server.ts';

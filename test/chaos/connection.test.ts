@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
-import { RequestIds } from '../../src/ledger/request-ids.ts';
+import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
+import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
 import { startProvider } from '../helpers/provider.ts';
 import { startRedis } from '../helpers/redis-server.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import type { LedgerEvent } from '../../src/ledger/events.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
 import type { GatewayOptions } from '../processes/gateway.ts';
 
 /** A gateway in a process of its own. */

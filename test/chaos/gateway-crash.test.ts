@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { openStore } from '../../src/ledger/open-store.ts';
+import { openStore } from '../../src/ledger/stores/open-store.ts';
 import { beginStream, DONE, event, type Provider, startProvider, text } from '../helpers/provider.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { type Books, closeBooks, COST, openBooks } from './books.ts';

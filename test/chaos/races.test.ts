@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { JournalLine, LedgerStore } from '../../src/ledger/ledger.ts';
-import { RequestIds } from '../../src/ledger/request-ids.ts';
+import type { JournalLine, LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
 import { startRedis } from '../helpers/redis-server.ts';
 import { closeBooks, openBooks } from './books.ts';

@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { requestId } from '../contracts/ledger-fixture.ts';
 import { describeLedgerStore } from '../contracts/ledger-store.ts';
 import { type ClusterNode, type RedisCluster, startCluster } from '../helpers/redis-cluster.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { type ClusterNode, type RedisCluster, startCluster, until } from '../helpers/redis-cluster.ts';
 import { admission, namespace, settlement } from '../helpers/redis-ledger.ts';
 import { startRelay } from '../helpers/redis-relay.ts';

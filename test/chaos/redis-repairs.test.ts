@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { Admit, LedgerStore, Settle } from '../../src/ledger/ledger.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
-import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
-import { RequestIds } from '../../src/ledger/request-ids.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
+import type { Admit, LedgerStore, Settle } from '../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
+import { ReliableStore } from '../../src/ledger/reliability/reliable-store.ts';
+import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
 import { startRolledBackRedis } from '../helpers/rolled-back-redis.ts';
 

@@ -3,12 +3,12 @@ import { setImmediate as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { Admit, LedgerStore, Settle } from '../../src/ledger/ledger.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
-import { OutboxFolder } from '../../src/ledger/reliable/outbox-files.ts';
-import { ReliableStore, type ReliableStoreOptions } from '../../src/ledger/reliable/reliable-store.ts';
-import { RequestIds } from '../../src/ledger/request-ids.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
+import type { Admit, LedgerStore, Settle } from '../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
+import { OutboxFolder } from '../../src/ledger/reliability/outbox-files.ts';
+import { ReliableStore, type ReliableStoreOptions } from '../../src/ledger/reliability/reliable-store.ts';
+import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { hashOf, USAGE } from '../contracts/ledger-fixture.ts';
 import { type ClusterNode, startCluster, until } from '../helpers/redis-cluster.ts';
 import { startReplicatedRedis } from '../helpers/replicated-redis.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
+import { type LedgerStore, StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { hashOf, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { findingsOf } from '../helpers/audit.ts';
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import type { Settle } from '../../src/ledger/ledger.ts';
-import { SqliteLine } from '../../src/ledger/sqlite/sqlite-line.ts';
-import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
+import type { Settle } from '../../src/ledger/contract/ledger-store.ts';
+import { SqliteLine } from '../../src/ledger/stores/sqlite/sqlite-line.ts';
+import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { hasAll, startWriter, type Writer } from '../helpers/sqlite-writer.ts';
 

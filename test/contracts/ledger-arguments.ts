@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CreateKey, RotateKey, UpdateKey } from '../../src/ledger/keys.ts';
+import type { CreateKey, RotateKey, UpdateKey } from '../../src/ledger/contract/key-records.ts';
 import { hashOf, MAX, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
 type Calls = readonly (readonly [argument: string, call: () => Promise<unknown>])[];

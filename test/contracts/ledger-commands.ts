@@ -8,8 +8,8 @@ import type {
   LedgerStore,
   UsageRow,
   Witness,
-} from '../../src/ledger/ledger.ts';
-import type { KeyLimits } from '../../src/ledger/keys.ts';
+} from '../../src/ledger/contract/ledger-store.ts';
+import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import { hashOf } from './ledger-fixture.ts';
 import { countsSomething, LedgerModel } from './ledger-model.ts';
 import { type WitnessSlot, witnessesOf, witnessSlots } from './ledger-witness-commands.ts';

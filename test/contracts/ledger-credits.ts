@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Grant } from '../../src/ledger/ledger.ts';
+import type { Grant } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MAX, NOON, type LedgerFixture } from './ledger-fixture.ts';
 
 /**

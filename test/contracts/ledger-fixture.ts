@@ -16,8 +16,8 @@ import type {
   UsageRow,
   Void,
   VoidResult,
-} from '../../src/ledger/ledger.ts';
-import type { CreateKeyResult, KeyLimits, KeyState } from '../../src/ledger/keys.ts';
+} from '../../src/ledger/contract/ledger-store.ts';
+import type { CreateKeyResult, KeyLimits, KeyState } from '../../src/ledger/contract/key-records.ts';
 
 /** A store made anew for every test, and its commands with all that a test doesn't say filled in. */
 export interface LedgerFixture {

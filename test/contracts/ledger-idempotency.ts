@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
+import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
 /** What any ledger store must do with what clients call their requests. Part of the suite in ledger-store.ts. */

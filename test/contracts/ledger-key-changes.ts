@@ -6,7 +6,7 @@ import type {
   RotateKeyResult,
   UpdateKey,
   UpdateKeyResult,
-} from '../../src/ledger/keys.ts';
+} from '../../src/ledger/contract/key-records.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
 /** What any ledger store must do when a key is changed, and say of one. Part of the suite in ledger-store.ts. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KeyLimits } from '../../src/ledger/keys.ts';
+import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
 /** What any ledger store must do with API keys and their limits. Part of the suite in ledger-store.ts. */

@@ -23,7 +23,7 @@ import type {
   VoidResult,
   Witness,
   Witnessed,
-} from '../../src/ledger/ledger.ts';
+} from '../../src/ledger/contract/ledger-store.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -39,7 +39,7 @@ import type {
   RotateKeyResult,
   UpdateKey,
   UpdateKeyResult,
-} from '../../src/ledger/keys.ts';
+} from '../../src/ledger/contract/key-records.ts';
 
 /**
  * What a ledger does, as plainly as it can be said, to compare stores with.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/ledger.ts';
+import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, type LedgerFixture, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
 /** What any ledger store must do with charges of requests that it doesn't know. Part of the suite in ledger-store.ts. */

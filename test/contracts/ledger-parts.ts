@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/ledger.ts';
+import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, type LedgerFixture, MINUTE, NOON, requestId, USAGE } from './ledger-fixture.ts';
 
 /** What any store but a ReliableStore must do with charges after it may have gone back in time. Part of the suite in ledger-store.ts. */

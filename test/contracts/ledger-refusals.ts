@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Admit } from '../../src/ledger/ledger.ts';
+import type { Admit } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
 /** Which refusal any ledger store must answer with, and what goes on meanwhile. Part of the suite in ledger-store.ts. */

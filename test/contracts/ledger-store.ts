@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LedgerStore } from '../../src/ledger/ledger.ts';
+import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
 import { runs } from '../helpers/runs.ts';
 import { behavesLikeTheModel } from './ledger-commands.ts';
 import { describeArguments } from './ledger-arguments.ts';

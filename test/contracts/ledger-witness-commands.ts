@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { AccountState, JournalLine, Witness } from '../../src/ledger/ledger.ts';
+import type { AccountState, JournalLine, Witness } from '../../src/ledger/contract/ledger-store.ts';
 
 /** What a random command says was acknowledged, of what there is when the command comes. */
 export type WitnessSlot =

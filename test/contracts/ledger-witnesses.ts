@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Admit, Verify, Witness } from '../../src/ledger/ledger.ts';
-import type { At } from '../../src/ledger/reply.ts';
+import type { Admit, Verify, Witness } from '../../src/ledger/contract/ledger-store.ts';
+import type { At } from '../../src/ledger/contract/reply.ts';
 import { DAY, hashOf, HOUR, type LedgerFixture, MAX, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
 /** What any ledger store must say of changes that its caller knows of. Part of the suite in ledger-store.ts. */

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 
 import type { ModelOptions } from '../../src/index.ts';
-import type { Settled } from '../../src/hooks.ts';
+import type { Settled } from '../../src/observability/hooks.ts';
 import { type Gateway, QUESTION, startGateway } from './gateway.ts';
 import { answerJson, completionBody, type Script } from './provider.ts';
 

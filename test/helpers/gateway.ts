@@ -13,7 +13,7 @@ import {
   type ProviderOptions,
   type Settled,
 } from '../../src/index.ts';
-import { PRESETS } from '../../src/models/presets.ts';
+import { PRESETS } from '../../src/catalog/presets.ts';
 import { type Provider, startProvider } from './provider.ts';
 
 /** Puts a router behind a server of some framework, at `/v1`. */

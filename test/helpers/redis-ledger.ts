@@ -1,4 +1,4 @@
-import type { Admit, LedgerStore, Settle } from '../../src/ledger/ledger.ts';
+import type { Admit, LedgerStore, Settle } from '../../src/ledger/contract/ledger-store.ts';
 import { hashOf, MINUTE, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 
 let namespaces = 0;

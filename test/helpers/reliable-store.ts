@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 
-import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { Admit, LedgerStore, Settle } from '../../src/ledger/ledger.ts';
-import { ReliableStore, type ReliableStoreOptions } from '../../src/ledger/reliable/reliable-store.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
+import type { Admit, LedgerStore, Settle } from '../../src/ledger/contract/ledger-store.ts';
+import { ReliableStore, type ReliableStoreOptions } from '../../src/ledger/reliability/reliable-store.ts';
 import { MINUTE, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { type RollbackStore, rollbackStore } from './rollback-store.ts';
 

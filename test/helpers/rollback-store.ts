@@ -1,5 +1,10 @@
-import { type Admit, type AdmitResult, type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
+import {
+  type Admit,
+  type AdmitResult,
+  type LedgerStore,
+  StoreUnavailable,
+} from '../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 
 type Command = (store: LedgerStore) => Promise<unknown>;
 

@@ -6,8 +6,8 @@ import type { Readable, Writable } from 'node:stream';
 
 import { expect } from 'vitest';
 
-import type { JournalLine } from '../../src/ledger/ledger.ts';
-import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
+import type { JournalLine } from '../../src/ledger/contract/ledger-store.ts';
+import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 
 /** A process that uses a ledger file: see test/processes/sqlite-writer.ts. */
 export interface Writer {

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, expect, it } from 'vitest';
 
-import type { LedgerStore } from '../../src/ledger/ledger.ts';
-import type { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
-import type { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import type { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
+import type { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { behavesLikeTheModel } from '../contracts/ledger-commands.ts';
 import { type RedisServer, startRedis } from '../helpers/redis-server.ts';
 import { type Kind, type Mutant, mutated, SOURCE } from './mutants.ts';

@@ -9,10 +9,10 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { RedisStore } from '../../src/ledger/redis/redis-store.ts';
+import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import type { HoldMode } from '../../src/options/router-options.ts';
-import { createPacedRouter } from '../../src/router.ts';
+import { createPacedRouter } from '../../src/router/router.ts';
 
 export interface GatewayOptions {
   /** URL of the store. */

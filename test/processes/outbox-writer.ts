@@ -1,17 +1,17 @@
 import { writeSync } from 'node:fs';
 import { once } from 'node:events';
-import type { LedgerEvent } from '../../src/ledger/events.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
 import {
   type Settle,
   type SettledUsage,
   type SettleResult,
   StoreUnavailable,
-} from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
-import { OutboxFolder } from '../../src/ledger/reliable/outbox-files.ts';
-import { ReliableStore } from '../../src/ledger/reliable/reliable-store.ts';
-import { RequestIds } from '../../src/ledger/request-ids.ts';
-import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
+} from '../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
+import { OutboxFolder } from '../../src/ledger/reliability/outbox-files.ts';
+import { ReliableStore } from '../../src/ledger/reliability/reliable-store.ts';
+import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
+import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 
 /**
  * A process of its own with an outbox: `node outbox-writer.ts TASK LEDGER OUTBOX`.

@@ -2,10 +2,10 @@ import { writeSync } from 'node:fs';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setImmediate } from 'node:timers/promises';
-import type { SettledUsage } from '../../src/ledger/ledger.ts';
-import { StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { RequestIds } from '../../src/ledger/request-ids.ts';
-import { SqliteStore } from '../../src/ledger/sqlite/sqlite-store.ts';
+import type { SettledUsage } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
+import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 
 /**
  * A process of its own that uses a ledger file: `node sqlite-writer.ts TASK FILE`.

@@ -1,5 +1,5 @@
-import type { KeyLimits } from '../../src/ledger/keys.ts';
-import type { AccountState, RequestRecord } from '../../src/ledger/ledger.ts';
+import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import type { AccountState, RequestRecord } from '../../src/ledger/contract/ledger-store.ts';
 import type { Admission, RequestTruth } from './truth.ts';
 
 const MINUTE_MS = 60_000;

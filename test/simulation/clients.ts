@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
-import { CreditStoreUnavailableError } from '../../src/errors.ts';
-import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
+import { CreditStoreUnavailableError } from '../../src/errors/errors.ts';
+import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { type Body, KNOCK, planBody, planRequest } from './provider.ts';
 import type { Caller, RequestTruth } from './truth.ts';
 import type { Account } from './swarm.ts';

@@ -20,7 +20,7 @@ import {
   type VerifyResult,
   type Void,
   type VoidResult,
-} from '../../src/ledger/ledger.ts';
+} from '../../src/ledger/contract/ledger-store.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -31,7 +31,7 @@ import type {
   RotateKeyResult,
   UpdateKey,
   UpdateKeyResult,
-} from '../../src/ledger/keys.ts';
+} from '../../src/ledger/contract/key-records.ts';
 import type { Random } from './random.ts';
 import type { Command, Sent, StoreServer } from './store-server.ts';
 import type { Actor, VirtualTime } from './virtual-time.ts';

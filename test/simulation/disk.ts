@@ -1,4 +1,4 @@
-import type { OutboxFile, OutboxFiles } from '../../src/ledger/reliable/outbox-files.ts';
+import type { OutboxFile, OutboxFiles } from '../../src/ledger/reliability/outbox-files.ts';
 import type { Random } from './random.ts';
 
 interface Content {

@@ -1,4 +1,9 @@
-import type { AccountState, Admit, AdmitResult, JournalLine } from '../../src/ledger/ledger.ts';
+import type {
+  AccountState,
+  Admit,
+  AdmitResult,
+  JournalLine,
+} from '../../src/ledger/contract/ledger-store.ts';
 
 /** What is wrong with an account as it is (I1, I2, I4, I8, I11, the floor); undefined when nothing is. */
 export function wrongState(state: AccountState): string | undefined {

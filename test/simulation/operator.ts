@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
-import { type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
-import type { MaybeDurable } from '../../src/ledger/reply.ts';
+import { type LedgerStore, StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import type { MaybeDurable } from '../../src/ledger/contract/reply.ts';
 import type { Gateway } from './gateway.ts';
 import { priceOf } from './provider.ts';
 import type { Command, Sent } from './store-server.ts';

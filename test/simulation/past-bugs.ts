@@ -1,6 +1,6 @@
 import { affordableOutputTokens, withSearches } from '../../src/metering/estimate.ts';
-import { AccountLost, type LedgerStore, StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
+import { AccountLost, type LedgerStore, StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 import { changed } from './changed.ts';
 import type { Plant } from './plants.ts';
 import type { Swarm } from './swarm.ts';

@@ -1,6 +1,6 @@
-import type { LedgerStore } from '../../src/ledger/ledger.ts';
-import { StoreUnavailable } from '../../src/ledger/ledger.ts';
-import { requestTime } from '../../src/ledger/request-ids.ts';
+import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { requestTime } from '../../src/ledger/contract/request-ids.ts';
 import { changed } from './changed.ts';
 import type { GatewayPlants } from './gateway.ts';
 import type { StoreServerOptions } from './store-server.ts';

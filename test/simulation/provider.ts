@@ -1,7 +1,7 @@
 import { NO_MARKUP } from '../../src/metering/markup.ts';
-import { createCatalog, type Model, type Target } from '../../src/models/catalog.ts';
+import { createCatalog, type Model, type Target } from '../../src/catalog/catalog.ts';
 import { quoteFor, type Quote } from '../../src/metering/estimate.ts';
-import { resolveAnswer } from '../../src/settings.ts';
+import { resolveAnswer } from '../../src/options/resolve-options.ts';
 import type { Random } from './random.ts';
 
 /** In pico-dollars a token; 1 and 3 USD per million. */

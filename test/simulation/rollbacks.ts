@@ -1,5 +1,5 @@
-import type { LedgerEvent } from '../../src/ledger/events.ts';
-import { parseUsd } from '../../src/ledger/money.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
+import { parseUsd } from '../../src/ledger/contract/money.ts';
 import type { StampedReply } from './connection.ts';
 import type { Entry } from './store-server.ts';
 import type { Incarnation, RequestTruth } from './truth.ts';

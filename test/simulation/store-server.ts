@@ -1,5 +1,5 @@
-import type { LedgerStore } from '../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../src/ledger/memory/memory-store.ts';
+import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 import { Actor, type VirtualTime } from './virtual-time.ts';
 
 /** A command on its way. */

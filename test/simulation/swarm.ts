@@ -1,4 +1,4 @@
-import type { KeyLimits } from '../../src/ledger/keys.ts';
+import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import type { NetworkFaults } from './connection.ts';
 import type { GatewayTerms } from './gateway.ts';
 import type { Habits } from './provider.ts';

@@ -1,5 +1,5 @@
-import type { KeyLimits } from '../../src/ledger/keys.ts';
-import type { IdempotencyKey } from '../../src/ledger/ledger.ts';
+import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
+import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { MOST_HIDDEN, type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
 
 /** One life of a gateway: from its start to its death. */

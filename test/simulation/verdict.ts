@@ -1,6 +1,6 @@
-import { CreditStoreUnavailableError } from '../../src/errors.ts';
-import { audit } from '../../src/ledger/operations/audit.ts';
-import type { AccountState, JournalLine } from '../../src/ledger/ledger.ts';
+import { CreditStoreUnavailableError } from '../../src/errors/errors.ts';
+import { audit } from '../../src/ledger/operations/verify.ts';
+import type { AccountState, JournalLine } from '../../src/ledger/contract/ledger-store.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
 import { openingOf } from './operator.ts';
 import { checkpointAtMost, type RequestTruth } from './truth.ts';

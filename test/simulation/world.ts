@@ -1,6 +1,6 @@
-import type { LedgerEvent } from '../../src/ledger/events.ts';
-import type { Admit, AdmitResult, SettleResult } from '../../src/ledger/ledger.ts';
-import { parseUsd } from '../../src/ledger/money.ts';
+import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
+import type { Admit, AdmitResult, SettleResult } from '../../src/ledger/contract/ledger-store.ts';
+import { parseUsd } from '../../src/ledger/contract/money.ts';
 import { Disk } from './disk.ts';
 import { EventLog } from './event-log.ts';
 import { hasSuccessor, judge } from './admissions.ts';

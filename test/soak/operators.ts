@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { formatUsd, parseUsd } from '../../src/ledger/money.ts';
+import { formatUsd, parseUsd } from '../../src/ledger/contract/money.ts';
 import type { Random } from '../simulation/random.ts';
 import type { GatewayPlace } from './gateway-place.ts';
 import type { Payer } from './plan.ts';

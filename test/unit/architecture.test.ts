@@ -3,11 +3,11 @@ import { join, posix } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { REFUSED_FIELDS } from '../../src/http/refused-fields.ts';
+import { REFUSED_FIELDS } from '../../src/http/rejected-fields.ts';
 import { BILLED_FIELDS, GOOGLE_MEMBERS } from '../../src/http/billed-fields.ts';
-import { PRESET_FEES } from '../../src/models/preset-fees.ts';
-import { PRESET_FIELDS } from '../../src/models/preset-fields.ts';
-import { PRESETS } from '../../src/models/presets.ts';
+import { PRESET_FEES } from '../../src/catalog/preset-fees.ts';
+import { PRESET_FIELDS } from '../../src/catalog/preset-fields.ts';
+import { PRESETS } from '../../src/catalog/presets.ts';
 
 const SRC = new URL('../../src', import.meta.url).pathname;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { InFlight } from '../../src/in-flight.ts';
+import { InFlight } from '../../src/async/slot-list.ts';
 
 describe('what is in flight', () => {
   it('is there from add to delete, whichever of many goes first', () => {

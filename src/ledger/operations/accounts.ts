@@ -1,5 +1,5 @@
-import type { LedgerStore } from '../ledger.ts';
-import { formatUsd } from '../money.ts';
+import type { LedgerStore } from '../contract/ledger-store.ts';
+import { formatUsd } from '../contract/money.ts';
 
 /** Accounts as their operator sees them. An account is made by its first grant or its first key. */
 export interface Accounts {

@@ -1,6 +1,6 @@
 import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entries.ts';
-import type { AdjustResult, GrantResult, LedgerStore } from '../ledger.ts';
-import { formatUsd, parseUsd } from '../money.ts';
+import type { AdjustResult, GrantResult, LedgerStore } from '../contract/ledger-store.ts';
+import { formatUsd, parseUsd } from '../contract/money.ts';
 
 /** Prepaid credits of accounts, as their host manages them. Amounts are decimal strings in USD. */
 export interface Credits {

@@ -1,6 +1,6 @@
-import type { Ending, LedgerStore, SettledUsage } from '../ledger.ts';
-import { formatUsd } from '../money.ts';
-import { requestTime } from '../request-ids.ts';
+import type { Ending, LedgerStore, SettledUsage } from '../contract/ledger-store.ts';
+import { formatUsd } from '../contract/money.ts';
+import { requestTime } from '../contract/request-ids.ts';
 
 /** What became of one request. Amounts are decimal strings in USD. */
 export interface Generation {

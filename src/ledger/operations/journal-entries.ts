@@ -1,5 +1,5 @@
-import type { AccountState, JournalLine, LedgerStore, SettledUsage } from '../ledger.ts';
-import { formatUsd } from '../money.ts';
+import type { AccountState, JournalLine, LedgerStore, SettledUsage } from '../contract/ledger-store.ts';
+import { formatUsd } from '../contract/money.ts';
 
 /** One change of a balance. */
 export interface CreditsEntry {

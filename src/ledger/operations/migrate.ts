@@ -1,8 +1,8 @@
-import { audit } from './audit.ts';
-import type { AccountState, LedgerStore, Lot } from '../ledger.ts';
-import type { KeyHashes, KeyState } from '../keys.ts';
+import { audit } from './verify.ts';
+import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
+import type { KeyHashes, KeyState } from '../contract/key-records.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
-import { formatUsd, MAX_AMOUNT } from '../money.ts';
+import { formatUsd, MAX_AMOUNT } from '../contract/money.ts';
 
 export interface MigrationReport {
   readonly accounts: number;

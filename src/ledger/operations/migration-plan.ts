@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
-import type { AccountState, Adjust, Grant, LedgerStore } from '../ledger.ts';
-import type { CreateKey, KeyHashes, KeyState } from '../keys.ts';
+import type { AccountState, Adjust, Grant, LedgerStore } from '../contract/ledger-store.ts';
+import type { CreateKey, KeyHashes, KeyState } from '../contract/key-records.ts';
 
 /** What is done to a store so that an account is there as it is in another, in this order. */
 export interface MigrationPlan {

@@ -1,9 +1,9 @@
-import { addCounts, NO_COUNTS } from '../books/usage-counters.ts';
-import { checkAccount, checkKey } from '../books/arguments.ts';
+import { addCounts, NO_COUNTS } from '../engine/usage-counters.ts';
+import { checkAccount, checkKey } from '../engine/validate-commands.ts';
 import { findGeneration, type Generation } from './generation.ts';
-import type { LedgerStore, UsageRow } from '../ledger.ts';
-import { formatUsd } from '../money.ts';
-import { dayOf, isDay, type UsageCounts } from '../usage.ts';
+import type { LedgerStore, UsageRow } from '../contract/ledger-store.ts';
+import { formatUsd } from '../contract/money.ts';
+import { dayOf, isDay, type UsageCounts } from '../contract/usage.ts';
 
 /** What requests have used, counted by the UTC day they were made in, their account, key and model. */
 export interface UsageQueries {

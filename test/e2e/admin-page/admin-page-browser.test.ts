@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MemoryStore, StoreUnavailable } from '../../../src/index.ts';
-import { RequestIds } from '../../../src/ledger/request-ids.ts';
+import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
 import { type Gateway, listen, QUESTION, startGateway } from '../../helpers/gateway.ts';

@@ -7,8 +7,8 @@ import { text } from 'node:stream/consumers';
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { SqliteStore } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { type Ended, runCli } from '../../helpers/cli.ts';
 import { admission } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';

@@ -17,9 +17,9 @@ import { PassThrough } from 'node:stream';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { askTerminal } from '../../../src/init/questions.ts';
-import { suggest } from '../../../src/init/init.ts';
-import { PRESETS } from '../../../src/models/presets.ts';
+import { askTerminal } from '../../../src/cli/init/prompts.ts';
+import { suggest } from '../../../src/cli/init/init.ts';
+import { PRESETS } from '../../../src/catalog/presets.ts';
 import { type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
 import { type Ended, runCli, type Served, startServe } from '../../helpers/cli.ts';
 

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { parseJsonConfig } from '../../../src/config/json-config.ts';
+import { parseJsonConfig } from '../../../src/cli/config/json-config.ts';
 import { createChatCompletionsRouter, type ServerConfig } from '../../../src/index.ts';
 import { completion, type FakeProvider, respond, startFakeProvider } from '../../../src/testing.ts';
 

@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { type ApiKeys, createApiKeys } from '../../../src/accounts/api-keys.ts';
-import { termsOf } from '../../../src/accounts/key-policy.ts';
+import { type ApiKeys, createApiKeys } from '../../../src/keys/api-keys.ts';
+import { termsOf } from '../../../src/keys/key-policy.ts';
 import { MemoryStore } from '../../../src/index.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;

@@ -2,7 +2,7 @@ import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, Settled } from '../../../src/index.ts';
-import { parseUsd } from '../../../src/ledger/money.ts';
+import { parseUsd } from '../../../src/ledger/contract/money.ts';
 import { type Gateway, PRICING } from '../../helpers/gateway.ts';
 import { costOf, describeClient, MODEL, startScriptedGateway } from '../helpers/client-contract.ts';
 import { type ScriptedProvider, type Served, startScriptedProvider } from '../helpers/scripted-provider.ts';

@@ -2,9 +2,9 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { createApiKeys, type KeyCache } from '../../../src/accounts/api-keys.ts';
-import { hashApiKey, isApiKey } from '../../../src/accounts/key-secret.ts';
-import { Authenticator } from '../../../src/accounts/authenticate.ts';
+import { createApiKeys, type KeyCache } from '../../../src/keys/api-keys.ts';
+import { hashApiKey, isApiKey } from '../../../src/keys/key-secret.ts';
+import { Authenticator } from '../../../src/keys/authenticator.ts';
 import { type Authenticate, type FoundKey, MemoryStore } from '../../../src/index.ts';
 import { QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { sleep } from '../../helpers/provider.ts';

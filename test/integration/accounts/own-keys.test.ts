@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { UpstreamKeys } from '../../../src/accounts/upstream-keys.ts';
+import { UpstreamKeys } from '../../../src/keys/byok.ts';
 import {
   type AuthenticatedCaller,
   createChatCompletionsRouter,

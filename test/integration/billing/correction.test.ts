@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Settled } from '../../../src/index.ts';
-import { Correction } from '../../../src/metering/correction.ts';
+import { Correction } from '../../../src/metering/estimate-calibration.ts';
 import { DEFAULT_TOKEN_BUDGETS, quoteFor, type PromptSize } from '../../../src/metering/estimate.ts';
 import { parsePricing } from '../../../src/metering/pricing.ts';
 import { textUsage as usage } from '../../../src/metering/usage-dialects.ts';

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { Drain, Drains } from '../../../src/http/drains.ts';
+import { Drain, Drains } from '../../../src/http/detached-reads.ts';
 import { ClientGone } from '../../../src/http/exchange.ts';
-import { PRESETS } from '../../../src/models/presets.ts';
-import { resolveProvider } from '../../../src/models/providers.ts';
-import { reasonsSilently } from '../../../src/models/silent-reasoning.ts';
-import { resolveSettings } from '../../../src/settings.ts';
+import { PRESETS } from '../../../src/catalog/presets.ts';
+import { resolveProvider } from '../../../src/catalog/providers.ts';
+import { reasonsSilently } from '../../../src/catalog/silent-reasoning.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { chunk, DONE, hang, reset, type Script, stream } from '../../../src/testing.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { noticing } from '../../helpers/noticed.ts';

@@ -11,8 +11,8 @@ import {
   type Extend,
   type ExtendResult,
   StoreUnavailable,
-} from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
+} from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, beginStream, completionBody, DONE, event, sleep, text } from '../../helpers/provider.ts';
 

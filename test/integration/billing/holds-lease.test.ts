@@ -1,15 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { type Extend, type ExtendResult, StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import { RequestIds } from '../../../src/ledger/request-ids.ts';
+import {
+  type Extend,
+  type ExtendResult,
+  StoreUnavailable,
+} from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
 import { DEFAULT_TOKEN_BUDGETS, quoteFor } from '../../../src/metering/estimate.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
-import { createCatalog, type Model } from '../../../src/models/catalog.ts';
-import type { Settled } from '../../../src/hooks.ts';
-import { resolveSettings } from '../../../src/settings.ts';
-import type { Hold } from '../../../src/holds/hold.ts';
-import { Settlements, type SettlementsOptions } from '../../../src/settlement.ts';
+import { createCatalog, type Model } from '../../../src/catalog/catalog.ts';
+import type { Settled } from '../../../src/observability/hooks.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
+import type { Hold } from '../../../src/billing/hold.ts';
+import { Settlements, type SettlementsOptions } from '../../../src/billing/billing-service.ts';
 import { DONE, text, USAGE_EVENT } from '../../helpers/provider.ts';
 
 const OPTIONS = {

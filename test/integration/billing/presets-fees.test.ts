@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import type { ModelOptions } from '../../../src/index.ts';
-import { PRESETS } from '../../../src/models/presets.ts';
+import { PRESETS } from '../../../src/catalog/presets.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody } from '../../helpers/provider.ts';
 

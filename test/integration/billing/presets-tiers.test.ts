@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { ModelOptions, ProviderOptions, TargetOptions } from '../../../src/index.ts';
 import { parsePricing } from '../../../src/metering/pricing.ts';
-import { PRESET_FIELDS } from '../../../src/models/preset-fields.ts';
+import { PRESET_FIELDS } from '../../../src/catalog/preset-fields.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, answerStream, completionBody, DONE, event, text } from '../../helpers/provider.ts';
 

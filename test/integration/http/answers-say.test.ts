@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { type AnswerOptions, createChatCompletionsRouter, type ProviderOptions } from '../../../src/index.ts';
-import { PRESET_FIELDS } from '../../../src/models/preset-fields.ts';
+import { PRESET_FIELDS } from '../../../src/catalog/preset-fields.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import {
   answerJson,

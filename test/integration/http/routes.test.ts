@@ -2,7 +2,7 @@ import * as net from 'node:net';
 
 import { describe, expect, it } from 'vitest';
 
-import { findEndpoint } from '../../../src/routes.ts';
+import { findEndpoint } from '../../../src/router/routes.ts';
 import { startGateway } from '../../helpers/gateway.ts';
 
 describe('a path', () => {

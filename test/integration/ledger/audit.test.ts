@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { audit } from '../../../src/ledger/operations/audit.ts';
-import type { AccountState, JournalLine, LedgerStore } from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { SqliteStore } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import { audit } from '../../../src/ledger/operations/verify.ts';
+import type { AccountState, JournalLine, LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
 import { MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { findingsOf } from '../../helpers/audit.ts';

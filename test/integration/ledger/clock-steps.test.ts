@@ -4,12 +4,12 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { ClockSteps, type LastLook } from '../../../src/ledger/books/clock-steps.ts';
-import type { LedgerStore } from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import { LeaseHorizon } from '../../../src/ledger/redis/lease-horizon.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { SqliteStore } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import { ClockSteps, type LastLook } from '../../../src/ledger/engine/clock-steps.ts';
+import type { LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import { LeaseHorizon } from '../../../src/ledger/stores/redis/lease-horizon.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { hashOf, HOUR, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { findingsOf } from '../../helpers/audit.ts';
 import { namespace } from '../../helpers/redis-ledger.ts';

@@ -5,9 +5,15 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import type { Admit, AdmitResult, LedgerStore, Settle, SettleResult } from '../../../src/ledger/ledger.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { SqliteStore } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import type {
+  Admit,
+  AdmitResult,
+  LedgerStore,
+  Settle,
+  SettleResult,
+} from '../../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { behavesLikeTheModel } from '../../contracts/ledger-commands.ts';
 import { HOUR, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { LedgerEvent } from '../../../src/ledger/events.ts';
-import { Housekeeping } from '../../../src/ledger/operations/housekeeping.ts';
-import { type JournalLine, StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
+import type { LedgerEvent } from '../../../src/ledger/contract/events.ts';
+import { Housekeeping } from '../../../src/ledger/operations/maintenance.ts';
+import { type JournalLine, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { startGateway } from '../../helpers/gateway.ts';
 import { admission, settlement } from '../../helpers/redis-ledger.ts';

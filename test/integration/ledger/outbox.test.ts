@@ -7,14 +7,19 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { LedgerEvent } from '../../../src/ledger/events.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import { Outbox } from '../../../src/ledger/reliable/outbox.ts';
-import { type OutboxFiles, OutboxFolder } from '../../../src/ledger/reliable/outbox-files.ts';
-import { doneLine, type Intent, intentLine, readLines } from '../../../src/ledger/reliable/outbox-lines.ts';
-import { ReliableStore } from '../../../src/ledger/reliable/reliable-store.ts';
-import { RequestIds } from '../../../src/ledger/request-ids.ts';
-import { SqliteStore } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import type { LedgerEvent } from '../../../src/ledger/contract/events.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import { Outbox } from '../../../src/ledger/reliability/outbox.ts';
+import { type OutboxFiles, OutboxFolder } from '../../../src/ledger/reliability/outbox-files.ts';
+import {
+  doneLine,
+  type Intent,
+  intentLine,
+  readLines,
+} from '../../../src/ledger/reliability/outbox-lines.ts';
+import { ReliableStore } from '../../../src/ledger/reliability/reliable-store.ts';
+import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
+import { SqliteStore } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { MAX, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');

@@ -8,7 +8,7 @@ import {
   type ProviderOptions,
 } from '../../../src/index.ts';
 import { catalogPrices } from '../../../src/prices.ts';
-import { readListedModels } from '../../../src/models/listed-models.ts';
+import { readListedModels } from '../../../src/catalog/provider-model-list.ts';
 import { type FakeProvider, respond, type Script, startFakeProvider } from '../../../src/testing.ts';
 import {
   clientsOf,

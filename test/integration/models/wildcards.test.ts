@@ -6,8 +6,8 @@ import {
   type ModelOptions,
   type PriceCatalog,
 } from '../../../src/index.ts';
-import { createCatalog } from '../../../src/models/catalog.ts';
-import { resolveSettings } from '../../../src/settings.ts';
+import { createCatalog } from '../../../src/catalog/catalog.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson } from '../../helpers/provider.ts';
 

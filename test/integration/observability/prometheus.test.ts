@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { Hooks } from '../../../src/index.ts';
 import { createPrometheusMetrics } from '../../../src/prometheus.ts';
-import { Registry } from '../../../src/prometheus/registry.ts';
+import { Registry } from '../../../src/observability/prometheus/registry.ts';
 import { error as refuse } from '../../../src/testing.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 import { listen, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';

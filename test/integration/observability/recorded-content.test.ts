@@ -6,8 +6,8 @@ import {
   MemoryStore,
   type RecordedContent,
 } from '../../../src/index.ts';
-import { guardHooks } from '../../../src/guarded-hooks.ts';
-import { KeptBytes } from '../../../src/recorded-content.ts';
+import { guardHooks } from '../../../src/observability/hook-runner.ts';
+import { KeptBytes } from '../../../src/observability/content-capture.ts';
 import { end, error as refuse, hang, stream } from '../../../src/testing.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 import { type Gateway, mountOnNode, QUESTION, startGateway } from '../../helpers/gateway.ts';

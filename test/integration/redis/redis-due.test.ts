@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import { RedisKeys } from '../../../src/ledger/redis/redis-keys.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { claimDue } from '../../../src/ledger/redis/scripts/claim-due.ts';
-import type { Send } from '../../../src/ledger/redis/scripts/define-script.ts';
-import { sweep } from '../../../src/ledger/redis/scripts/sweep.ts';
+import { RedisKeys } from '../../../src/ledger/stores/redis/redis-keys.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { claimDue } from '../../../src/ledger/stores/redis/lua/claim-due.ts';
+import type { Send } from '../../../src/ledger/stores/redis/lua/define-script.ts';
+import { sweep } from '../../../src/ledger/stores/redis/lua/sweep.ts';
 import { MINUTE, NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/redis/redis-store.ts';
+import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { hashOf } from '../../contracts/ledger-fixture.ts';
 import { until } from '../../helpers/redis-cluster.ts';
 import { admission, namespace } from '../../helpers/redis-ledger.ts';

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import type { RedisClient } from '../../../src/ledger/redis/redis-client.ts';
-import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/redis/redis-store.ts';
+import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
+import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { requestId } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
 import { startRelay } from '../../helpers/redis-relay.ts';

@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import type { Witness } from '../../../src/ledger/ledger.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
-import { linkLua } from '../../../src/ledger/redis/scripts/link-lua.ts';
-import type { At } from '../../../src/ledger/reply.ts';
+import type { Witness } from '../../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
+import { linkLua } from '../../../src/ledger/stores/redis/lua/link-lua.ts';
+import type { At } from '../../../src/ledger/contract/reply.ts';
 import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 

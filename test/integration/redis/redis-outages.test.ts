@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import type { LedgerStore } from '../../../src/ledger/ledger.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import type { LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { requestId } from '../../contracts/ledger-fixture.ts';
 import { startCluster, until } from '../../helpers/redis-cluster.ts';
 import { admission, settlement } from '../../helpers/redis-ledger.ts';

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 

@@ -6,8 +6,8 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
-import { readServerFacts } from '../../../src/ledger/redis/redis-requirements.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { readServerFacts } from '../../../src/ledger/stores/redis/redis-requirements.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { admission } from '../../helpers/redis-ledger.ts';
 import { freePort, type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import type { RedisClient } from '../../../src/ledger/redis/redis-client.ts';
-import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/redis/redis-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
+import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, hashOf, HOUR, MAX, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { describeLedgerStore } from '../../contracts/ledger-store.ts';
 import { admission, everything, namespace, settlement, story } from '../../helpers/redis-ledger.ts';

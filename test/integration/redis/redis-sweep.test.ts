@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import type { RedisClient } from '../../../src/ledger/redis/redis-client.ts';
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { MINUTE, NOON } from '../../contracts/ledger-fixture.ts';
 import { admission, namespace, settlement } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
-import { parseRedisUrl } from '../../../src/ledger/redis/redis-url.ts';
+import { parseRedisUrl } from '../../../src/ledger/stores/redis/redis-url.ts';
 
 const NOTHING_MORE = { tls: false, db: 0, primary: '', keyPrefix: '' };
 

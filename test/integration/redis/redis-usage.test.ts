@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
-import { RedisStore } from '../../../src/ledger/redis/redis-store.ts';
+import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { namespace, settlement } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';

@@ -10,8 +10,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { SqliteStore, type SqliteStoreOptions } from '../../../src/ledger/sqlite/sqlite-store.ts';
+import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { SqliteStore, type SqliteStoreOptions } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { hashOf, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { describeLedgerStore } from '../../contracts/ledger-store.ts';
 

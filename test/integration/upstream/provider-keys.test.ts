@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { resolveProvider } from '../../../src/models/providers.ts';
-import { resolveSettings } from '../../../src/settings.ts';
+import { resolveProvider } from '../../../src/catalog/providers.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { ProviderKeys } from '../../../src/upstream/provider-keys.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerJson, completionBody, type Script } from '../../helpers/provider.ts';

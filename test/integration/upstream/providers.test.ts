@@ -5,8 +5,8 @@ import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter, type Settled } from '../../../src/index.ts';
-import { variablesOf } from '../../../src/models/base-url.ts';
-import { PRESETS } from '../../../src/models/presets.ts';
+import { variablesOf } from '../../../src/catalog/base-url.ts';
+import { PRESETS } from '../../../src/catalog/presets.ts';
 import { type Mounted, mountOnNode, PRICING } from '../../helpers/gateway.ts';
 import { completionBody, DONE, event, STREAM, text, USAGE } from '../../helpers/provider.ts';
 

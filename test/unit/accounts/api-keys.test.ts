@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { type ApiKeys, createApiKeys } from '../../../src/accounts/api-keys.ts';
+import { type ApiKeys, createApiKeys } from '../../../src/keys/api-keys.ts';
 import { isApiKey, MemoryStore } from '../../../src/index.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { PRESETS } from '../../../src/models/presets.ts';
+import { PRESETS } from '../../../src/catalog/presets.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const README = readFileSync(`${ROOT}README.md`, 'utf8');
@@ -54,7 +54,7 @@ describe('the docs', () => {
   });
 
   it('tell of every event, and of no other', () => {
-    const source = readFileSync(`${ROOT}src/ledger/events.ts`, 'utf8');
+    const source = readFileSync(`${ROOT}src/ledger/contract/events.ts`, 'utf8');
     const declared = [...source.matchAll(/readonly type: '([a-z_]+)'/g)].map(([, type]) => type);
     const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## Moving'));
     const told = [...table.matchAll(/^\| `([a-z_]+)`/gm)].map(([, type]) => type);
@@ -63,7 +63,7 @@ describe('the docs', () => {
   });
 
   it('mark the events that go to stderr', () => {
-    const source = readFileSync(`${ROOT}src/guarded-hooks.ts`, 'utf8');
+    const source = readFileSync(`${ROOT}src/observability/hook-runner.ts`, 'utf8');
     const [, alarms = ''] = /const ALARMS[^=]*= \[([^\]]*)\]/.exec(source) ?? [];
     const logged = [...alarms.matchAll(/'([a-z_]+)'/g)].map(([, type]) => type);
     const marked = [...operating.matchAll(/^\| `([a-z_]+)` ●/gm)].map(([, type]) => type);
@@ -72,7 +72,7 @@ describe('the docs', () => {
   });
 
   it('tell of every hook and of every field of a response and of content, and of no other', () => {
-    const source = readFileSync(`${ROOT}src/hooks.ts`, 'utf8');
+    const source = readFileSync(`${ROOT}src/observability/hooks.ts`, 'utf8');
     const observability = readFileSync(`${ROOT}docs/observability.md`, 'utf8');
     const declaredIn = (...names: string[]): string[] =>
       names.flatMap((name) => {

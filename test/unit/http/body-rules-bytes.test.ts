@@ -2,11 +2,16 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { findMembers } from '../../../src/http/body-members.ts';
-import { assertUnambiguous, memberEdits, namesOf, withMovedLimit } from '../../../src/http/body-rules.ts';
+import {
+  assertUnambiguous,
+  memberEdits,
+  namesOf,
+  withMovedLimit,
+} from '../../../src/http/apply-body-rules.ts';
 import { ChatRequestScanner, spliceRequest } from '../../../src/http/chat-request.ts';
 import type { OutputLimitEdit } from '../../../src/http/splice-request.ts';
-import { resolveTargetRules, type TargetRules } from '../../../src/models/body-rules.ts';
-import { resolveProvider } from '../../../src/models/providers.ts';
+import { resolveTargetRules, type TargetRules } from '../../../src/catalog/resolve-body-rules.ts';
+import { resolveProvider } from '../../../src/catalog/providers.ts';
 import type { BodyRules } from '../../../src/index.ts';
 import { runs } from '../../helpers/runs.ts';
 

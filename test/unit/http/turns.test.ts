@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { inTurns } from '../../../src/http/pieces.ts';
+import { inTurns } from '../../../src/http/body-chunks.ts';
 import { type TurnReader, Turns } from '../../../src/http/turns.ts';
 
 /** What a socket gives at once. */

@@ -4,8 +4,8 @@ import {
   type Credits,
   type ExportJournalOptions,
 } from '../../../src/ledger/operations/credits.ts';
-import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
+import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { NOON, requestId } from '../../contracts/ledger-fixture.ts';
 
 describe('credits', () => {

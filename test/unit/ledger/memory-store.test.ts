@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { settle } from '../../../src/ledger/books/account.ts';
-import type { RequestRow } from '../../../src/ledger/books/account-rows.ts';
-import { DueQueue, type Queued } from '../../../src/ledger/memory/due-queue.ts';
-import type { Settle } from '../../../src/ledger/ledger.ts';
-import { grant } from '../../../src/ledger/books/lots.ts';
-import { MemoryAccount } from '../../../src/ledger/memory/memory-account.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
+import { settle } from '../../../src/ledger/engine/account-engine.ts';
+import type { RequestRow } from '../../../src/ledger/engine/account-rows.ts';
+import { DueQueue, type Queued } from '../../../src/ledger/stores/memory/due-queue.ts';
+import type { Settle } from '../../../src/ledger/contract/ledger-store.ts';
+import { grant } from '../../../src/ledger/engine/lots.ts';
+import { MemoryAccount } from '../../../src/ledger/stores/memory/memory-account.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { describeLedgerStore } from '../../contracts/ledger-store.ts';
 
 describeLedgerStore('MemoryStore', async (clock) => new MemoryStore({ now: () => clock.now }));

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatUsd, MAX_AMOUNT, parseUsd } from '../../../src/ledger/money.ts';
+import { formatUsd, MAX_AMOUNT, parseUsd } from '../../../src/ledger/contract/money.ts';
 
 describe('parseUsd', () => {
   it.each([

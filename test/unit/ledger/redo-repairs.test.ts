@@ -11,8 +11,8 @@ import {
   settlement,
 } from '../../helpers/reliable-store.ts';
 import { rollbackStore } from '../../helpers/rollback-store.ts';
-import { StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { OutboxFolder } from '../../../src/ledger/reliable/outbox-files.ts';
+import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { OutboxFolder } from '../../../src/ledger/reliability/outbox-files.ts';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import type { LedgerEvent } from '../../../src/ledger/events.ts';
-import { StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { OutboxFolder } from '../../../src/ledger/reliable/outbox-files.ts';
-import type { ReliableStoreOptions } from '../../../src/ledger/reliable/reliable-store.ts';
+import type { LedgerEvent } from '../../../src/ledger/contract/events.ts';
+import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { OutboxFolder } from '../../../src/ledger/reliability/outbox-files.ts';
+import type { ReliableStoreOptions } from '../../../src/ledger/reliability/reliable-store.ts';
 import {
   admission,
   clock,

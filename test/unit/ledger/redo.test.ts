@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { StoreUnavailable } from '../../../src/ledger/ledger.ts';
+import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
 import { hashOf, MINUTE, requestId } from '../../contracts/ledger-fixture.ts';
 import {
   admission,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/ledger.ts';
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import { ReliableStore } from '../../../src/ledger/reliable/reliable-store.ts';
+import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import { ReliableStore } from '../../../src/ledger/reliability/reliable-store.ts';
 import { hashOf, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { describeLedgerStore } from '../../contracts/ledger-store.ts';
 import {

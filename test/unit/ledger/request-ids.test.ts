@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RequestIds, requestTime } from '../../../src/ledger/request-ids.ts';
+import { RequestIds, requestTime } from '../../../src/ledger/contract/request-ids.ts';
 
 describe('RequestIds', () => {
   it('makes ids of 19 digits in base 36', () => {

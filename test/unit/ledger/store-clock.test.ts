@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { MemoryStore } from '../../../src/ledger/memory/memory-store.ts';
-import { RequestIds, requestTime } from '../../../src/ledger/request-ids.ts';
-import { askTime, clockOf, StoreClock } from '../../../src/ledger/store-clock.ts';
+import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
+import { RequestIds, requestTime } from '../../../src/ledger/contract/request-ids.ts';
+import { askTime, clockOf, StoreClock } from '../../../src/ledger/contract/store-clock.ts';
 
 const HOUR = 3_600_000;
 const NOON = Date.parse('2026-03-04T12:00Z');

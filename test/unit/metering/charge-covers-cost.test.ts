@@ -2,18 +2,18 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { Pricing, ReportedPricing, ServerToolOptions } from '../../../src/index.ts';
-import { formatUsd, parseUsd } from '../../../src/ledger/money.ts';
-import { Correction } from '../../../src/metering/correction.ts';
+import { formatUsd, parseUsd } from '../../../src/ledger/contract/money.ts';
+import { Correction } from '../../../src/metering/estimate-calibration.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
-import { quoteRequest } from '../../../src/admission.ts';
+import { quoteRequest } from '../../../src/billing/admission.ts';
 import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
-import { soldAsAsked } from '../../../src/models/asked-apart.ts';
-import { createCatalog } from '../../../src/models/catalog.ts';
+import { soldAsAsked } from '../../../src/catalog/asked-apart.ts';
+import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { ChatRequest } from '../../../src/http/chat-request.ts';
-import type { Model } from '../../../src/models/catalog.ts';
-import { assertPriced } from '../../../src/models/server-tools.ts';
-import { type Consumption, consumptionOf } from '../../../src/outcome.ts';
-import { resolveSettings } from '../../../src/settings.ts';
+import type { Model } from '../../../src/catalog/catalog.ts';
+import { assertPriced } from '../../../src/catalog/resolve-server-tools.ts';
+import { type Consumption, consumptionOf } from '../../../src/billing/charge-policy.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { runs } from '../../helpers/runs.ts';
 
 const USD = fc.constantFrom('0', '0.000001', '0.15', '1', '2.5', '7.333333', '60');

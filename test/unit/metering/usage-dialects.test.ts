@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { formatUsd } from '../../../src/ledger/money.ts';
+import { formatUsd } from '../../../src/ledger/contract/money.ts';
 import { charge } from '../../../src/metering/price.ts';
 import { parsePricing, type Pricing } from '../../../src/metering/pricing.ts';
 import type { Usage } from '../../../src/metering/usage-dialects.ts';

@@ -5,18 +5,18 @@ import { join } from 'node:path';
 import { findProvider } from '@pydantic/genai-prices';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { loadConfig } from '../../../src/config/config-file.ts';
+import { loadConfig } from '../../../src/cli/config/config-file.ts';
 import {
   type ChatCompletionsRouterOptions,
   createChatCompletionsRouter,
   type ModelOptions,
 } from '../../../src/index.ts';
-import { createCatalog, type Model } from '../../../src/models/catalog.ts';
+import { createCatalog, type Model } from '../../../src/catalog/catalog.ts';
 import { charge } from '../../../src/metering/price.ts';
 import { parsePricing } from '../../../src/metering/pricing.ts';
 import { textUsage } from '../../../src/metering/usage-dialects.ts';
 import { catalogPrices } from '../../../src/prices.ts';
-import { resolveSettings } from '../../../src/settings.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
 
 const NOWHERE = 'http://127.0.0.1:1/v1/chat/completions';
 const prices = catalogPrices();

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { resolveAddress, variablesOf } from '../../../src/models/base-url.ts';
-import { PRESETS } from '../../../src/models/presets.ts';
-import { resolveProvider } from '../../../src/models/providers.ts';
+import { resolveAddress, variablesOf } from '../../../src/catalog/base-url.ts';
+import { PRESETS } from '../../../src/catalog/presets.ts';
+import { resolveProvider } from '../../../src/catalog/providers.ts';
 import type { ProviderOptions } from '../../../src/options/provider-options.ts';
-import { resolveSettings } from '../../../src/settings.ts';
+import { resolveSettings } from '../../../src/options/resolve-options.ts';
 
 const PROVIDERS = readFileSync(new URL('../../../docs/providers.md', import.meta.url), 'utf8');
 const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { UpstreamTimeoutError } from '../../../src/index.ts';
-import { Clocks } from '../../../src/upstream/clocks.ts';
+import { Clocks } from '../../../src/upstream/attempt-timeouts.ts';
 
 const TIMEOUTS = { connectMs: 100, firstByteMs: 1000, idleMs: 200, totalMs: 5000 };
 

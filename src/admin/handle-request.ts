@@ -1,0 +1,219 @@
+import { asError, InternalError, RouterError } from '../errors/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { pathOf } from '../http/url.ts';
+import { type AuditEvent, withoutSecrets } from './audit-log.ts';
+import { type Call, type Endpoint, type Result } from './endpoint.ts';
+import { NotFoundError, refusalOf, UnauthorizedError, WrongMethodError } from './errors.ts';
+import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
+import { PAGE } from './page.ts';
+import type { Place, Places } from './admin-routes.ts';
+import { readCall } from './parse-request.ts';
+
+export interface DoorServices {
+  readonly router: AdministeredRouter;
+  readonly places: Places;
+  /** The OpenAPI document. */
+  readonly description: Buffer;
+  readonly authorize: AdminRouterOptions['authorize'];
+  /** Neither throws. Resolves once the host is done with it. */
+  readonly audit: (event: AuditEvent) => Promise<void>;
+  readonly onError: (error: Error, requestId: string) => void;
+}
+
+/**
+ * Answers a request to the admin door. Never rejects.
+ *
+ * Who asks is judged before anything else, so that a stranger learns nothing, not even which paths exist; only
+ * `OPTIONS` is for everybody.
+ */
+export async function serve(
+  exchange: Exchange,
+  ip: string | undefined,
+  services: DoorServices,
+): Promise<void> {
+  const attempt: Attempt = { requestId: exchange.id, ip };
+  const { method } = exchange;
+  const place = services.places.find(exchange.url, acceptsPage(exchange));
+  const endpoint = place && endpointOf(place, method);
+  let answer: Answer;
+  try {
+    answer =
+      method === 'OPTIONS'
+        ? { status: 204, headers: { allow: allowOf(place) } }
+        : await answerOf(exchange, place, attempt, services);
+  } catch (thrown) {
+    const error = errorOf(thrown, endpoint?.change !== undefined);
+    if (error.status >= 500) services.onError(error, exchange.id);
+    answer = refusalAnswer(error);
+    // A browser that navigates can't send a token: the page, which holds no data, asks for one.
+    if (error.status === 401 && place?.kind === 'page' && acceptsPage(exchange)) answer = pageAnswer(answer);
+  }
+  // Told before it is answered, and waited for after: no change that somebody heard of is without its line.
+  const told =
+    endpoint?.change && place?.kind === 'resource'
+      ? services.audit(auditEvent(endpoint.change.action, place.params, attempt, answer))
+      : undefined;
+  send(exchange, answer);
+  await told;
+}
+
+/** What is known of a request so far, for the audit. */
+interface Attempt {
+  readonly requestId: string;
+  readonly ip: string | undefined;
+  operator?: string;
+  call?: Call;
+  result?: Result;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body?: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly error?: RouterError;
+}
+
+async function answerOf(
+  exchange: Exchange,
+  place: Place | undefined,
+  attempt: Attempt,
+  services: DoorServices,
+): Promise<Answer> {
+  const { method, headers, url } = exchange;
+  const path = pathOf(url);
+  // Of the path as it is read here: by what stands before it nobody is let in to something else.
+  const operator = await whoAsks({ headers, method, path: place?.path ?? path }, services);
+  if (operator === undefined) throw new UnauthorizedError();
+  attempt.operator = operator;
+  if (!place) throw unknownPath(method, path);
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (place.kind !== 'resource') {
+    if (!isRead) throw new WrongMethodError(method, allowOf(place));
+    if (place.kind === 'page') return pageAnswer({ status: 200 });
+    return { status: 200, body: services.description };
+  }
+  const endpoint = endpointOf(place, method);
+  if (!endpoint) throw new WrongMethodError(method, allowOf(place));
+  const call = await readCall(exchange, endpoint, place.params);
+  attempt.call = call;
+  const result = await call.run(services.router);
+  attempt.result = result;
+  const status = result.repeated ? 200 : (endpoint.status ?? 200);
+  return { status, body: Buffer.from(JSON.stringify(result.answer)) };
+}
+
+function refusalAnswer(error: RouterError): Answer {
+  return {
+    status: error.status,
+    body: Buffer.from(JSON.stringify(error)),
+    headers: { 'x-should-retry': String(error.shouldRetry), ...error.headers },
+    error,
+  };
+}
+
+/** The same with the usage page as its body. */
+function pageAnswer(answer: Answer): Answer {
+  const { html, contentSecurityPolicy } = PAGE;
+  const headers = {
+    ...answer.headers,
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': contentSecurityPolicy,
+  };
+  return { ...answer, body: Buffer.from(html), headers };
+}
+
+/** @throws {InternalError} for whatever `authorize` threw: a stranger reads nothing of it */
+async function whoAsks(request: AdminRequest, { authorize }: DoorServices): Promise<string | undefined> {
+  try {
+    return operatorOf(await authorize(request));
+  } catch (thrown) {
+    throw new InternalError(asError(thrown));
+  }
+}
+
+/** @throws {TypeError} for what is no name: nobody is let in by mistake */
+function operatorOf(answer: unknown): string | undefined {
+  if (answer === undefined || answer === null || answer === false || answer === '') return undefined;
+  if (typeof answer === 'string' && answer.length <= 200) return answer;
+  throw new TypeError(
+    `authorize must return the operator's name, of at most 200 characters, or undefined, got ${typeof answer}`,
+  );
+}
+
+function unknownPath(method: string, path: string): NotFoundError {
+  const asked = JSON.stringify(`${method} ${path}`.slice(0, 200));
+  return new NotFoundError(
+    'unknown_endpoint',
+    `${asked} is not served by the admin API. GET openapi.json, in its mount, says what is.`,
+  );
+}
+
+function endpointOf(place: Place, method: string): Endpoint | undefined {
+  return place.kind === 'resource' ? place.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
+}
+
+function allowOf(place: Place | undefined): string {
+  const methods = place?.kind === 'resource' ? [...place.endpoints.keys()] : ['GET'];
+  return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+}
+
+/** A browser that navigates says that it wants HTML; programs don't. */
+function acceptsPage({ method, headers }: Exchange): boolean {
+  return method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
+}
+
+function errorOf(thrown: unknown, isChange: boolean): RouterError {
+  const refusal = refusalOf(thrown, isChange);
+  return refusal instanceof RouterError ? refusal : new InternalError(asError(refusal));
+}
+
+function auditEvent(
+  action: string,
+  params: Readonly<Record<string, string>>,
+  { requestId, ip, operator, call, result }: Attempt,
+  { status, error }: Answer,
+): AuditEvent {
+  const target = result?.target ?? params['id'];
+  return withoutSecrets({
+    at: new Date().toISOString(),
+    ...(operator !== undefined && { operator }),
+    action,
+    account: (params['account'] ?? '').slice(0, 64),
+    ...(target !== undefined && { target: target.slice(0, 128) }),
+    requestId,
+    ...(ip !== undefined && { ip }),
+    outcome: outcomeOf(status, result),
+    status,
+    ...(error && { code: error.code }),
+    ...(call && { body: call.body }),
+    ...(result && 'before' in result && { before: result.before }),
+    ...(result && 'after' in result && { after: result.after }),
+  });
+}
+
+function outcomeOf(status: number, result: Result | undefined): AuditEvent['outcome'] {
+  if (status >= 500) return 'failed';
+  if (!result) return 'refused';
+  return result.repeated ? 'repeated' : 'done';
+}
+
+/** No cache keeps an answer, no page of another origin sees or frames one. */
+const SECURITY_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
+function send({ id, response }: Exchange, { status, body, headers }: Answer): void {
+  if (response.destroyed) return;
+  response.writeHead(status, {
+    ...SECURITY_HEADERS,
+    'x-request-id': id,
+    ...(body && { 'content-type': 'application/json', 'content-length': String(body.length) }),
+    ...headers,
+  });
+  response.end(body);
+}

@@ -1,0 +1,94 @@
+import * as v from 'valibot';
+
+import type { RunningRequest } from '../observability/active-request.ts';
+import type { TargetStatus } from '../observability/hooks.ts';
+import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { at, component, described, whole } from './schema.ts';
+
+/** What one process knows: another one answers for itself. */
+
+const target = component(
+  'Target',
+  'A model of a provider that this process asks.',
+  v.object({
+    provider: v.string(),
+    model: v.string(),
+    state: v.picklist(['healthy', 'ejected', 'probing']),
+    failures_in_a_row: whole,
+    retry_at: v.optional(described('when an ejected target is tried again', at)),
+    first_byte_ms: v.optional(described('how long its answers lately took to begin', v.number())),
+    running: described('requests that run there now', whole),
+  }),
+);
+
+const targets = component(
+  'Targets',
+  'How the targets do that this process has asked.',
+  v.object({ object: v.literal('list'), data: v.array(target) }),
+);
+
+const runningRequest = component(
+  'RunningRequest',
+  'A completion that is not over; model and streaming are missing while its body is on its way.',
+  v.object({
+    id: v.string(),
+    account: v.string(),
+    key: v.string(),
+    model: v.optional(v.string()),
+    provider: v.optional(v.string()),
+    started_at: at,
+    streaming: v.optional(v.boolean()),
+  }),
+);
+
+const runningRequests = component(
+  'RunningRequests',
+  'The completions that run in this process, oldest first.',
+  v.object({ object: v.literal('list'), data: v.array(runningRequest) }),
+);
+
+export const stateEndpoints: readonly Endpoint[] = [
+  endpoint({
+    operation: 'listTargets',
+    method: 'GET',
+    path: '/health',
+    summary: 'Say how the providers do',
+    params: nothing,
+    query: nothing,
+    body: nothing,
+    answer: targets,
+    run: async (_input, router) => ({
+      answer: list(router.health().map(targetAnswer)),
+    }),
+  }),
+  endpoint({
+    operation: 'listRequests',
+    method: 'GET',
+    path: '/requests',
+    summary: 'List what runs now',
+    params: nothing,
+    query: nothing,
+    body: nothing,
+    answer: runningRequests,
+    run: async (_input, router) => ({
+      answer: list(router.requests().map(requestAnswer)),
+    }),
+  }),
+];
+
+function targetAnswer(status: TargetStatus): v.InferOutput<typeof target> {
+  const { failuresInARow, retryAt, firstByteMs, provider, model, state, running } = status;
+  return {
+    provider,
+    model,
+    state,
+    failures_in_a_row: failuresInARow,
+    ...(retryAt !== undefined && { retry_at: new Date(retryAt).toISOString() }),
+    ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
+    running,
+  };
+}
+
+function requestAnswer({ startedAt, ...same }: RunningRequest): v.InferOutput<typeof runningRequest> {
+  return { ...same, started_at: startedAt.toISOString() };
+}

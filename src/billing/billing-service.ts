@@ -1,0 +1,406 @@
+import type { Caller } from '../keys/authenticator.ts';
+import { leastHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
+import { asError, CreditStoreUnavailableError } from '../errors/errors.ts';
+import { Heartbeat } from './lease-renewal.ts';
+import { Hold, type HoldKeeper } from './hold.ts';
+import type { Settled } from '../observability/hooks.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { InFlight } from '../async/slot-list.ts';
+import type { LedgerEvent } from '../ledger/contract/events.ts';
+import {
+  type AdmitResult,
+  type IdempotencyKey,
+  type LedgerStore,
+  type SettledUsage,
+  StoreUnavailable,
+} from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { Correction } from '../metering/estimate-calibration.ts';
+import { PerTarget } from '../catalog/per-target.ts';
+import { firstHold, type Quote } from '../metering/estimate.ts';
+import type { Model } from '../catalog/catalog.ts';
+import type { Settings } from '../options/resolve-options.ts';
+import {
+  type Consumption,
+  consumptionOf,
+  type ConsumptionTerms,
+  learnFrom,
+  type Outcome,
+} from './charge-policy.ts';
+
+/** How long an admit may take before the client is told to come again. */
+const ADMIT_DEADLINE_MS = 5_000;
+/** Pauses between two tries to post a settlement. */
+const RETRY_MS = [50, 100, 250, 500, 1000, 2500];
+const LONGEST_RETRY_MS = 5000;
+/** Of a target: more than there are. */
+const MOST_TIERS_TOLD = 8;
+
+export interface SettlementsOptions {
+  readonly store: LedgerStore;
+  /** Learns from every admit. @default clockOf(store) */
+  readonly clock?: StoreClock;
+  /** What is learned of tokens. @default nothing at first */
+  readonly corrections?: PerTarget<Correction>;
+  readonly settings: Pick<Settings, 'holdMode' | 'onOrphan' | 'disconnect' | 'emptyAnswerIsFree'>;
+  /** How long a hold lives without a sign of life. @default 120000 */
+  readonly leaseMs?: number;
+  /** How often one is given. @default 30000 */
+  readonly heartbeatMs?: number;
+  readonly onSettled: ((settled: Settled) => unknown) | undefined;
+  readonly onError: (error: Error, requestId?: string) => void;
+  readonly tell: (event: LedgerEvent) => void;
+}
+
+interface Posting {
+  readonly requestId: string;
+  readonly done: Promise<void>;
+}
+
+/** A request that is to be sent. */
+export interface AdmitRequest {
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly model: Model;
+  readonly quote: Quote;
+  /** Its answer is to be an event stream. */
+  readonly stream: boolean;
+  readonly idempotencyKey: IdempotencyKey | undefined;
+  /** When it arrived, by `performance.now()`. */
+  readonly startedAt: number;
+  /** Is told what is left of the key's limits, where it has some, whatever the answer is. */
+  readonly exchange: Pick<Exchange, 'rateLimit'>;
+}
+
+/** The caller's key is not what it was when it was looked up. Never reaches anyone outside. */
+export class KeyChanged extends Error {
+  override readonly name = 'KeyChanged';
+}
+
+/** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
+export class Settlements {
+  readonly #options: SettlementsOptions;
+  readonly #keeper: HoldKeeper;
+  readonly #heartbeat: Heartbeat;
+  readonly #corrections: PerTarget<Correction>;
+  /** Service tiers without a price that were told of. */
+  readonly #toldTiers = new PerTarget(() => new Set<string>());
+  readonly #posting = new InFlight<Posting>();
+  /** Holds of nothing, of accounts that there are not. */
+  readonly #unbooked = new WeakSet<Hold>();
+  #abandoned = false;
+  readonly #clock: StoreClock;
+
+  constructor(options: SettlementsOptions) {
+    this.#options = options;
+    const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
+    this.#clock = options.clock ?? clockOf(store);
+    this.#corrections = options.corrections ?? new PerTarget(() => new Correction());
+    this.#heartbeat = new Heartbeat(heartbeatMs);
+    this.#keeper = {
+      store,
+      leaseMs,
+      onOrphan: settings.onOrphan,
+      onError,
+      priceOf: (cut, hold) => consumptionOf(cut, this.#consumptionTerms(hold, cut))?.charge ?? 0n,
+      delivering: (hold) => {
+        this.#heartbeat.soon(hold);
+      },
+      post: (hold, outcome) => {
+        this.#post(hold, outcome);
+      },
+    };
+  }
+
+  /**
+   * Holds what the request could cost, in one round trip.
+   *
+   * @throws {KeyChanged} if the caller's key was changed since it was looked up; nothing is held then
+   * @throws a RouterError that says what refused it; nothing is held then
+   */
+  async admit(request: AdmitRequest): Promise<Hold> {
+    const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
+    const { store, settings } = this.#options;
+    const { holdMode } = settings;
+    // What isn't a stream is there all at once: its hold can't grow.
+    const grows = holdMode === 'adaptive' && stream;
+    const { account, key, externalKey, keyVersion } = caller;
+    const send = async (): Promise<AdmitResult> => {
+      const answer = await store.admit({
+        account,
+        key,
+        requestId,
+        model: model.id,
+        want: grows ? firstHold(quote) : quote.want,
+        min: leastHold(quote, holdMode),
+        leaseMs: this.#keeper.leaseMs,
+        tokens: quote.tokens,
+        notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
+        externalKey,
+        ...(keyVersion !== undefined && { keyVersion }),
+        ...(idempotencyKey && { idempotencyKey }),
+      });
+      this.#clock.heard(answer.now);
+      return answer;
+    };
+    let result: AdmitResult;
+    try {
+      result = await send();
+      // The clock of one of us was set: whoever waits still waits.
+      if (result.code === 'stale') result = await send();
+    } catch (error) {
+      // It may have been applied: the void finds it, or plants a tombstone that it will find.
+      if (error instanceof StoreUnavailable && error.applied === 'unknown') {
+        void this.#voidGhost(account, requestId);
+      }
+      throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
+    }
+    if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
+    if (result.rates) request.exchange.rateLimit = rateLimitHeaders(result.rates);
+    if (result.code === 'changed') throw new KeyChanged();
+    const terms = {
+      requestId,
+      caller,
+      quote,
+      stream,
+      startedAt,
+      grows,
+      idempotencyKey,
+      outputLimit: undefined,
+    };
+    // What costs nothing needs no account.
+    if (result.code === 'no_account' && quote.want === 0n) {
+      const hold = new Hold(this.#keeper, terms, 0n);
+      this.#unbooked.add(hold);
+      return hold;
+    }
+    if (result.code !== 'ok' && result.code !== 'exists') {
+      throw refusal(result, quote, holdMode, caller.limits);
+    }
+
+    const limit = grows ? undefined : outputLimit(result.hold, quote, holdMode);
+    const hold = new Hold(this.#keeper, { ...terms, outputLimit: limit }, result.hold);
+    this.#heartbeat.add(hold);
+    return hold;
+  }
+
+  /** Posts what became of a hold, off the client's path. */
+  #post(hold: Hold, outcome: Outcome): void {
+    this.#heartbeat.delete(hold);
+    const terms = this.#consumptionTerms(hold, outcome);
+    const consumption = consumptionOf(outcome, terms);
+    if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
+    const answered = answeredBy(hold, outcome, performance.now());
+    learnFrom(outcome, terms);
+    if (this.#unbooked.has(hold)) {
+      this.#tell(hold, outcome, consumption, 0n, 0n);
+      return;
+    }
+    this.#track(
+      hold.terms.requestId,
+      consumption
+        ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption, answered))
+        : this.#untilAnswered(hold, () => this.#release(hold, outcome)),
+    );
+  }
+
+  /** Resolves when nothing is left to be posted of a request that has ended. */
+  async posted(requestId: string): Promise<void> {
+    const posting = this.#posting.values().find((one) => one.requestId === requestId);
+    await posting?.done;
+  }
+
+  /** Charges that the store has not answered. */
+  get waiting(): number {
+    return this.#posting.size;
+  }
+
+  /** Stops trying what the store has not answered; says how much that was. */
+  abandon(): number {
+    this.#abandoned = true;
+    return this.#posting.size;
+  }
+
+  /** Resolves when everything that was to be posted is posted. */
+  async drain(): Promise<void> {
+    this.#heartbeat.stop();
+    while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
+  }
+
+  #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ConsumptionTerms {
+    const { quote, caller } = terms;
+    const correction = this.#corrections.of(target);
+    return { quote, held: amount, account: caller.account, correction, policy: this.#options.settings };
+  }
+
+  async #settle(hold: Hold, outcome: Outcome, consumption: Consumption, answered: Answered): Promise<void> {
+    const { requestId, caller, idempotencyKey } = hold.terms;
+    const { charge, cost, usage, source } = consumption;
+    const result = await this.#options.store.settle({
+      account: caller.account,
+      requestId,
+      amount: charge,
+      key: caller.key,
+      model: outcome.target.modelId,
+      usage: {
+        promptTokens: usage.promptTokens,
+        cachedTokens: usage.cachedTokens,
+        completionTokens: usage.completionTokens,
+        reasoningTokens: usage.reasoningTokens,
+        cacheWriteTokens: usage.cacheWriteTokens,
+        webSearches: usage.webSearches,
+        source,
+        ...(cost !== undefined && { cost }),
+        price: consumption.price.version,
+        ending: outcome.ending,
+        ...answered,
+      },
+      force: true,
+      ...(idempotencyKey && { idempotencyKey }),
+    });
+    if (result.code !== 'ok' && result.code !== 'duplicate') {
+      this.#options.onError(
+        new Error(`A charge could not be posted: the store says ${result.code}`),
+        requestId,
+      );
+      return;
+    }
+    const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
+    if (result.code === 'ok') this.#tellOfLosses(hold, result.charged, writtenOff);
+    this.#tell(hold, outcome, consumption, result.charged, writtenOff);
+  }
+
+  /** Once of each target and tier: its provider serves what has no price. */
+  #tellOfTier({ terms }: Hold, { target }: Outcome, tier: string): void {
+    const told = this.#toldTiers.of(target);
+    if (told.has(tier) || told.size === MOST_TIERS_TOLD) return;
+    told.add(tier);
+    const { provider, model, modelId } = target;
+    this.#options.onError(
+      new Error(
+        `${provider.name} served ${model} in the service tier ${JSON.stringify(tier)}, which has no price: ` +
+          `give models[${JSON.stringify(modelId)}].pricing.serviceTiers`,
+      ),
+      terms.requestId,
+    );
+  }
+
+  #tellOfLosses({ terms, amount }: Hold, charged: NanoDollars, writtenOff: NanoDollars): void {
+    const { tell } = this.#options;
+    const { requestId, caller } = terms;
+    const { account } = caller;
+    if (charged > amount) {
+      tell({ type: 'overrun', account, requestId, held: formatUsd(amount), charged: formatUsd(charged) });
+    }
+    if (writtenOff > 0n) tell({ type: 'write_off', account, requestId, amount: formatUsd(writtenOff) });
+  }
+
+  async #release(hold: Hold, outcome: Outcome): Promise<void> {
+    const { requestId, caller } = hold.terms;
+    await this.#options.store.void({
+      account: caller.account,
+      requestId,
+      key: caller.key,
+      // What providers refuse may have any name that a client made up: those don't each get a row of usage.
+      model: outcome.target.wildcard ?? outcome.target.modelId,
+      ending: outcome.ending,
+      ...(outcome.dispatched && { provider: outcome.target.provider.name }),
+    });
+    this.#tell(hold, outcome, undefined, 0n, 0n);
+  }
+
+  #tell(
+    hold: Hold,
+    { target, ending }: Outcome,
+    consumption: Consumption | undefined,
+    charged: NanoDollars,
+    writtenOff: NanoDollars,
+  ): void {
+    const { onSettled } = this.#options;
+    if (!onSettled) return;
+    const { requestId, caller } = hold.terms;
+    onSettled({
+      requestId,
+      account: caller.account,
+      key: caller.key,
+      model: target.modelId,
+      ...(target.wildcard !== undefined && { wildcard: target.wildcard }),
+      provider: target.provider.name,
+      upstreamModel: target.model,
+      ...(target.knownAs !== target.model && { upstreamWildcard: target.knownAs }),
+      charged: formatUsd(charged),
+      writtenOff: formatUsd(writtenOff),
+      ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),
+      ...(consumption && { price: consumption.price.version }),
+      voided: consumption === undefined,
+      ...(consumption && { usage: consumption.usage }),
+      usageSource: consumption?.source ?? 'none',
+      ending,
+    });
+  }
+
+  /** Repeats a call, which its id makes safe, until the store has answered it. A store that repeats it itself fails once. */
+  async #untilAnswered(hold: Hold, call: () => Promise<void>): Promise<void> {
+    const { requestId } = hold.terms;
+    for (let tries = 0; ; tries++) {
+      try {
+        await call();
+        return;
+      } catch (error) {
+        if (this.#abandoned) return;
+        this.#options.onError(asError(error), requestId);
+        if (!(error instanceof StoreUnavailable)) return;
+        await pauseAfter(tries);
+      }
+    }
+  }
+
+  /** Voids what may have been held without our knowledge, for as long as it can hold anything: then its lease ends it. */
+  async #voidGhost(account: string, requestId: string): Promise<void> {
+    const until = Date.now() + this.#keeper.leaseMs;
+    for (let tries = 0; !this.#abandoned && Date.now() < until; tries++) {
+      try {
+        await this.#options.store.void({ account, requestId });
+        return;
+      } catch {
+        await pauseAfter(tries);
+      }
+    }
+  }
+
+  #track(requestId: string, done: Promise<void>): void {
+    const place = this.#posting.add({ requestId, done });
+    void done.finally(() => {
+      this.#posting.delete(place);
+    });
+  }
+}
+
+type Answered = Pick<
+  SettledUsage,
+  'provider' | 'upstreamModel' | 'ownKey' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
+>;
+
+/** Who answered a request, how and how fast, for the journal. */
+function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: number): Answered {
+  const { modelId, model, provider, usesOwnKey } = target;
+  const { startedAt, stream } = terms;
+  const firstByteAt = answer?.firstByteAt;
+  const finishReason = answer?.meter.failed === true ? 'error' : answer?.meter.finishReason;
+  return {
+    provider: provider.name,
+    ...(model !== modelId && { upstreamModel: model }),
+    ownKey: usesOwnKey,
+    ...(firstByteAt !== undefined && { firstByteMs: Math.round(firstByteAt - startedAt) }),
+    durationMs: Math.round(endedAt - startedAt),
+    ...(finishReason !== undefined && { finishReason }),
+    streamed: stream,
+  };
+}
+
+/** Less than the whole pause, so that those who wait don't come all at once. */
+function pauseAfter(tries: number): Promise<void> {
+  const pause = (RETRY_MS[tries] ?? LONGEST_RETRY_MS) * (0.5 + Math.random() / 2);
+  return new Promise((resolve) => setTimeout(resolve, pause));
+}

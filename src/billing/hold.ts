@@ -1,0 +1,131 @@
+import type { Caller } from '../keys/authenticator.ts';
+import type { Place } from '../async/slot-list.ts';
+import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import type { Quote } from '../metering/estimate.ts';
+import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { Target } from '../catalog/catalog.ts';
+import type { Settings } from '../options/resolve-options.ts';
+import type { Outcome, RelayedAnswer } from './charge-policy.ts';
+
+/** What a hold was taken for. */
+export interface HoldTerms {
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly quote: Quote;
+  /** The output limit, a choice, that the hold covers, where it covers less than the request asked for. */
+  readonly outputLimit: number | undefined;
+  /** It is of a stream, and holds more as that goes on. */
+  readonly grows: boolean;
+  /** Its answer is to be an event stream. */
+  readonly stream: boolean;
+  /** What its client calls it. */
+  readonly idempotencyKey: IdempotencyKey | undefined;
+  /** When the request arrived, by `performance.now()`. */
+  readonly startedAt: number;
+}
+
+/** What all holds of a router share. */
+export interface HoldKeeper {
+  readonly store: LedgerStore;
+  readonly leaseMs: number;
+  readonly onOrphan: Settings['onOrphan'];
+  /** What a request would be charged that ended now, and so. */
+  priceOf(cut: Outcome, hold: Hold): NanoDollars;
+  /** An answer is being delivered for this hold. */
+  delivering(hold: Hold): void;
+  readonly onError: (error: Error, requestId: string) => void;
+  /** Posts what became of it. Called once a hold. */
+  post(hold: Hold, outcome: Outcome): void;
+}
+
+/** A hold's place among those that give signs of life, for the heartbeat alone. */
+export interface Pulse {
+  /** Undefined when it gives none, or none any more. */
+  place: Place<Hold> | undefined;
+  /** Of its next beat; undefined while that is due or on its way. */
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** The money of one running request. */
+export class Hold {
+  readonly terms: HoldTerms;
+  readonly pulse: Pulse = { place: undefined, timer: undefined };
+  readonly #keeper: HoldKeeper;
+  #amount: NanoDollars;
+  #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;
+  #settled = false;
+
+  constructor(keeper: HoldKeeper, terms: HoldTerms, amount: NanoDollars) {
+    this.#keeper = keeper;
+    this.terms = terms;
+    this.#amount = amount;
+  }
+
+  /** The most that was held: what a rollback took of it is asked for again with each renewal. */
+  get amount(): NanoDollars {
+    return this.#amount;
+  }
+
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  get outputLimit(): number | undefined {
+    return this.terms.outputLimit;
+  }
+
+  /** What would be charged if an answer had come to its end now, in USD, for its client. */
+  costNow(target: Target, answer: Pick<RelayedAnswer, 'status' | 'meter'>): string {
+    const outcome: Outcome = { ending: 'finished', target, dispatched: true, answer };
+    return formatUsd(this.#keeper.priceOf(outcome, this));
+  }
+
+  /** From now on this answer is being delivered: its meter is what a crash would be charged by. */
+  watch(target: Target, meter: UsageMeter): void {
+    this.#running = { target, meter };
+    this.#keeper.delivering(this);
+  }
+
+  /**
+   * Renews the lease, with what is to be charged should nobody come back; asks for a larger hold where one is given.
+   *
+   * @throws {StoreUnavailable} when nobody knows whether it was applied: the next time says it again
+   */
+  async renew(atLeast: NanoDollars = this.#amount): Promise<ExtendResult> {
+    const { store, leaseMs } = this.#keeper;
+    const { requestId, caller } = this.terms;
+    const result = await store.extend({
+      account: caller.account,
+      requestId,
+      hold: atLeast,
+      leaseMs,
+      checkpoint: this.#checkpoint(),
+    });
+    if (result.code === 'ok' && result.hold > this.#amount) this.#amount = result.hold;
+    return result;
+  }
+
+  /** Settles or voids, by what became of the request; the second time nothing happens. */
+  settle(outcome: Outcome): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#keeper.post(this, outcome);
+  }
+
+  report(error: Error): void {
+    this.#keeper.onError(error, this.terms.requestId);
+  }
+
+  /** What is charged if this process dies now: nothing before there is an answer, at most the hold. */
+  #checkpoint(): NanoDollars {
+    const { onOrphan } = this.#keeper;
+    if (!this.#running || onOrphan === 'release') return 0n;
+    if (onOrphan === 'capture') return this.#amount;
+    const { target, meter } = this.#running;
+    // As if the client had left: the prompt is paid for as soon as an answer has begun.
+    const cut: Outcome = { ending: 'client_gone', target, dispatched: true, answer: { status: 200, meter } };
+    const price = this.#keeper.priceOf(cut, this);
+    return price < this.#amount ? price : this.#amount;
+  }
+}

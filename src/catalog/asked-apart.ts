@@ -1,0 +1,93 @@
+import { InvalidRequestError } from '../errors/errors.ts';
+import type { ChatRequest } from '../http/chat-request.ts';
+import { FREE, type Price, withHourWrites } from '../metering/price.ts';
+import { pricesOfTier, tierNamed } from '../metering/service-tiers.ts';
+import type { AskedModels } from './model-selection.ts';
+import type { Model, Target } from './catalog.ts';
+
+/** What a request asks that has a price of its own. */
+export interface AskedApart {
+  /** As prices name it; undefined for the tier that has the plain price. */
+  readonly serviceTier: string | undefined;
+  /** What is written to a cache may be written for an hour. */
+  readonly hourWrites: boolean;
+}
+
+/** What of a request decides that. */
+type Asking = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
+
+/**
+ * Models as a request asks them: with the targets that have a price of what it asks, held for at those prices.
+ *
+ * @throws {InvalidRequestError} if no target has one
+ */
+export function soldAsAsked(models: AskedModels, request: Asking): AskedModels {
+  if (request.serviceTier === undefined && !request.hourWrites) return models;
+  const [first, ...rest] = models
+    .map((model) => asAsked(model, request))
+    .filter((model) => model !== undefined);
+  if (first) return [first, ...rest];
+  const { serviceTier } = request;
+  const sellsTier = models.some((model) => asAsked(model, { serviceTier, hourWrites: false }) !== undefined);
+  throw serviceTier === undefined || sellsTier ? noHourWrites() : noSuchTier(serviceTier, models);
+}
+
+function asAsked(model: Model, request: Asking): Model | undefined {
+  const asking = model.targets.map((target) => ({ target, asked: askedOf(target, request) }));
+  const [first, ...rest] = asking
+    .filter(({ target, asked }) => isFreeByOwnKey(target) || heldPrices(target.price, asked).length > 0)
+    .map(({ target, asked }) => (asked ? { ...target, asked } : target));
+  if (!first) return undefined;
+  const prices = [first, ...rest].flatMap(({ price, asked }) => {
+    const held = heldPrices(price, asked);
+    return held.length > 0 ? held : [price];
+  });
+  return { ...model, targets: [first, ...rest], prices: [...new Set(prices)] };
+}
+
+function askedOf({ provider }: Target, { serviceTier, hourWrites }: Asking): AskedApart | undefined {
+  const named = serviceTier === undefined ? undefined : tierNamed(serviceTier, plainNamesOf(provider));
+  return named === undefined && !hourWrites ? undefined : { serviceTier: named, hourWrites };
+}
+
+/** Names of the tier with the plain price that only this provider has. */
+export function plainNamesOf({ serviceTiers }: Target['provider']): readonly string[] {
+  return serviceTiers?.plain ?? [];
+}
+
+/** None where something of what is asked isn't sold. */
+function heldPrices(price: Price, asked: AskedApart | undefined): readonly Price[] {
+  if (!asked) return [price];
+  const prices = pricesOfTier(price, asked.serviceTier);
+  if (!asked.hourWrites || price === FREE) return prices;
+  // With `auto` those tiers that don't sell it aren't known to serve it.
+  const selling = prices.filter(({ cacheWriteHourInput }) => cacheWriteHourInput !== undefined);
+  return selling.length < prices.length && asked.serviceTier !== 'auto' ? [] : selling.map(withHourWrites);
+}
+
+/** Its client pays the provider, whatever it asks. */
+function isFreeByOwnKey({ usesOwnKey, price }: Target): boolean {
+  return usesOwnKey && price === FREE;
+}
+
+const LONGEST_SHOWN = 64;
+
+function noSuchTier(name: string, models: AskedModels): InvalidRequestError {
+  const names = models.flatMap(({ targets }) =>
+    targets.flatMap(({ price }) => [...price.serviceTiers.keys()]),
+  );
+  const sold = [...new Set(['auto', 'default', ...names])].map((each) => JSON.stringify(each)).join(', ');
+  return new InvalidRequestError(
+    'unsupported_service_tier',
+    `The service tier ${JSON.stringify(name.slice(0, LONGEST_SHOWN))} has no price here; those that have one are ${sold}.`,
+    'service_tier',
+  );
+}
+
+function noHourWrites(): InvalidRequestError {
+  return new InvalidRequestError(
+    'unsupported_parameter',
+    'What is written to a cache for an hour has no price here; use a "ttl" of "5m", or none.',
+    'cache_control.ttl',
+  );
+}

@@ -1,0 +1,74 @@
+import { ModelShutDownError } from '../errors/errors.ts';
+import type { ModelOptions } from '../options/model-options.ts';
+import { wrong } from '../options/resolve-options.ts';
+import type { Model } from './catalog.ts';
+
+/** That a model is going, or gone. */
+export interface Lifecycle {
+  /** In ms since the epoch. */
+  readonly deprecatedAt: number | undefined;
+  /** In ms since the epoch; from then on it is refused. */
+  readonly shutdownAt: number | undefined;
+  readonly replacement: string | undefined;
+  /** For its answers: RFC 9745, RFC 8594. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** @throws {TypeError} naming the option that can't be right */
+export function resolveLifecycle(given: ModelOptions, option: string): Lifecycle | undefined {
+  const deprecatedAt = moment(given.deprecatedAt, `${option}.deprecatedAt`);
+  const shutdownAt = moment(given.shutdownDate, `${option}.shutdownDate`);
+  const { replacement } = given;
+  if (replacement !== undefined && (typeof replacement !== 'string' || replacement === '')) {
+    throw wrong(`${option}.replacement`, 'the ID of a model', replacement);
+  }
+  if (deprecatedAt === undefined && shutdownAt === undefined) {
+    if (replacement === undefined) return undefined;
+    throw new TypeError(`${option}.replacement needs a deprecatedAt or shutdownDate beside it`);
+  }
+  if (deprecatedAt !== undefined && shutdownAt !== undefined && shutdownAt < deprecatedAt) {
+    throw new TypeError(`${option}.shutdownDate must not be before its deprecatedAt`);
+  }
+  return {
+    deprecatedAt,
+    shutdownAt,
+    replacement,
+    headers: {
+      ...(deprecatedAt !== undefined && { deprecation: `@${Math.floor(deprecatedAt / 1000)}` }),
+      ...(shutdownAt !== undefined && { sunset: new Date(shutdownAt).toUTCString() }),
+    },
+  };
+}
+
+export function isShutDown({ lifecycle }: Model, now: number): boolean {
+  return lifecycle?.shutdownAt !== undefined && now >= lifecycle.shutdownAt;
+}
+
+/** @throws {ModelShutDownError} if its day has come */
+export function assertServed(model: Model): void {
+  if (!isShutDown(model, Date.now())) return;
+  const { shutdownAt = 0, replacement } = model.lifecycle ?? {};
+  throw new ModelShutDownError(model.id, isoDate(shutdownAt), replacement);
+}
+
+/** The day, UTC, as OpenAI's `shutdown_date` has it. */
+export function isoDate(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+const ISO_8601 = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+function moment(given: unknown, option: string): number | undefined {
+  if (given === undefined) return undefined;
+  const text = typeof given === 'string' && ISO_8601.test(given) ? given : undefined;
+  const ms = given instanceof Date ? given.getTime() : text === undefined ? Number.NaN : Date.parse(text);
+  // Of 31 February JavaScript makes one of March.
+  const rolls = text !== undefined && Number.isFinite(ms) && !isDay(text.slice(0, 10));
+  if (Number.isFinite(ms) && !rolls) return ms;
+  throw wrong(option, "a Date, or a date as '2027-01-31' or '2027-01-31T12:00:00Z'", given);
+}
+
+function isDay(day: string): boolean {
+  const ms = Date.parse(`${day}T00:00:00Z`);
+  return Number.isFinite(ms) && isoDate(ms) === day;
+}

@@ -1,0 +1,161 @@
+import type { DiscoveryOptions, ProviderOptions } from '../options/provider-options.ts';
+import { checkRecord, milliseconds, positiveInteger, wrong } from '../options/resolve-options.ts';
+import type { ModelOptions } from '../options/model-options.ts';
+import { parseMarkup } from '../metering/markup.ts';
+import { parsePricing, type Pricing, type ReportedPricing } from '../metering/pricing.ts';
+import type { Model } from './catalog.ts';
+import type { ListedModel } from './provider-model-list.ts';
+import type { Provider } from './providers.ts';
+import { costsMore, lacksPrices } from './priced-apart.ts';
+import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
+
+/** How the models of a provider's own list are served. */
+export interface Discovery extends DiscoveryOptions {
+  readonly prefix: string;
+  readonly refreshMs: number;
+}
+
+const DISCOVERY_OPTIONS: Record<keyof DiscoveryOptions, true> = {
+  prefix: true,
+  only: true,
+  pricing: true,
+  markup: true,
+  contextWindow: true,
+  maxOutputTokens: true,
+  enforceOutputLimit: true,
+  refreshMs: true,
+};
+
+/**
+ * @param name - of the provider
+ * @throws {TypeError} naming the option that can't be right
+ */
+export function resolveDiscovery(
+  given: ProviderOptions['models'],
+  name: string,
+  option: string,
+): Discovery | undefined {
+  if (given === undefined) return undefined;
+  if (given === 'discover') return { prefix: `${name}/`, refreshMs: HOUR_MS };
+  checkRecord(given, option, DISCOVERY_OPTIONS);
+  const { prefix = `${name}/`, only, pricing, markup, contextWindow, maxOutputTokens, refreshMs } = given;
+  if (typeof prefix !== 'string' || prefix.length > 128 || /[\s*]/.test(prefix) || prefix.startsWith('/')) {
+    throw wrong(`${option}.prefix`, 'what IDs begin with, without blanks and stars', prefix);
+  }
+  if (only !== undefined && !(Array.isArray(only) && only.every((one) => typeof one === 'string'))) {
+    throw wrong(
+      `${option}.only`,
+      "a list of the provider's model IDs, or of how they begin: ['gpt-*']",
+      only,
+    );
+  }
+  if (pricing !== undefined && pricing !== 'provider' && pricing !== 'catalog') {
+    parsePricing(pricing, `${option}.pricing`);
+  }
+  if (markup !== undefined) parseMarkup(markup, `${option}.markup`);
+  if (contextWindow !== undefined) positiveInteger(contextWindow, `${option}.contextWindow`);
+  const { enforceOutputLimit: enforced } = given;
+  if (enforced !== undefined && enforced !== 'lower' && enforced !== 'insert') {
+    throw wrong(`${option}.enforceOutputLimit`, "'lower' or 'insert'", enforced);
+  }
+  if (maxOutputTokens !== undefined) positiveInteger(maxOutputTokens, `${option}.maxOutputTokens`);
+  return { ...given, prefix, refreshMs: milliseconds(refreshMs ?? HOUR_MS, `${option}.refreshMs`) };
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The models of a list that can be served: those that are wanted, and whose price is known. */
+export function discoveredModels(
+  provider: Provider,
+  listed: readonly ListedModel[],
+  surroundings: ModelSurroundings,
+): readonly Model[] {
+  const { discovery } = provider;
+  if (!discovery) return [];
+  return listed.flatMap((each) => {
+    if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
+    for (const pricing of pricingsOf(discovery, each, surroundings)) {
+      if (pricing === 'catalog' && isPricedAsText(provider, each, surroundings)) continue;
+      if (pricing === discovery.pricing && isUnderpriced(provider, each, pricing, surroundings)) continue;
+      try {
+        const options = optionsOf(provider, discovery, each, pricing);
+        const model = resolveModel(discovery.prefix + each.id, options, surroundings);
+        // A list has the fee for every model that can search, and few requests do.
+        return [pricing === each.pricing ? { ...model, webSearchesNeeded: 0 } : model];
+      } catch (error) {
+        // Its price, its limits or its ID are nothing that we could serve: it is as if it weren't listed.
+        if (!(error instanceof TypeError)) throw error;
+      }
+    }
+    return [];
+  });
+}
+
+/** Its name says that it costs more than the catalog says. */
+function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ModelSurroundings): boolean {
+  const entry = prices?.find(priceQuestion(provider, id));
+  return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
+}
+
+/** Its name says that it costs more than the price says that stands for all of the list. */
+function isUnderpriced(
+  provider: Provider,
+  { id }: ListedModel,
+  pricing: ModelOptions['pricing'],
+  { prices }: ModelSurroundings,
+): boolean {
+  if (pricing === 'catalog') return false;
+  return costsMore(id, provider, pricing, prices?.find(priceQuestion(provider, id))?.pricing);
+}
+
+/** The prices to try, in this order. */
+function pricingsOf(
+  { pricing }: Discovery,
+  listed: ListedModel,
+  { prices }: ModelSurroundings,
+): readonly ModelOptions['pricing'][] {
+  if (pricing !== undefined && pricing !== 'provider') return [pricing];
+  const own = listed.pricing ? [listed.pricing] : [];
+  return pricing === undefined && prices ? [...own, 'catalog'] : own;
+}
+
+function optionsOf(
+  provider: Provider,
+  { markup, contextWindow, maxOutputTokens, enforceOutputLimit }: Discovery,
+  listed: ListedModel,
+  pricing: ModelOptions['pricing'],
+): ModelOptions {
+  const { name, description, created, ownedBy, inputModalities, supportedParameters } = listed;
+  const window = listed.contextWindow ?? contextWindow;
+  const most = listed.maxOutputTokens ?? maxOutputTokens ?? window;
+  return {
+    targets: [
+      {
+        provider: provider.name,
+        model: listed.id,
+        ...(listed.pricing && { cost: costOf(provider, listed.pricing) }),
+      },
+    ],
+    pricing,
+    ...(markup && { markup }),
+    ...(window !== undefined && { contextWindow: window }),
+    // Some lists have more than fits.
+    ...(most !== undefined && { maxOutputTokens: Math.min(most, window ?? most) }),
+    ...(enforceOutputLimit && { enforceOutputLimit }),
+    ...(name !== undefined && { name }),
+    ...(description !== undefined && { description }),
+    ...(created !== undefined && { created }),
+    ...(ownedBy !== undefined && { ownedBy }),
+    ...(inputModalities && { inputModalities }),
+    ...(supportedParameters && { supportedParameters }),
+  };
+}
+
+/** What it lists, unless its answers say what they cost. */
+function costOf({ reportsAllCost }: Provider, listed: Pricing): Pricing | ReportedPricing {
+  return reportsAllCost ? { reported: true, ceiling: listed } : listed;
+}
+
+function fits(id: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern;
+}

@@ -1,0 +1,168 @@
+import { LRUCache } from 'lru-cache';
+
+import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
+import type { ModelPatterns } from '../options/model-patterns.ts';
+import type { Model } from './catalog.ts';
+import { isoDate } from './deprecation.ts';
+
+/** `GET /models`, serialised once: the models of a catalog don't change. */
+export class ModelList {
+  /** In the order of the catalog. */
+  readonly #models: readonly ListedModel[];
+  /** The list from the first model on. */
+  readonly all: Buffer;
+  /** Patterns of models -> the list of those. */
+  readonly #lists = new LRUCache<string, Buffer>({ max: MOST_LISTS });
+
+  constructor(models: Iterable<Model>) {
+    this.#models = [...models].map((model) => {
+      return { names: [model.id, ...model.aliases], record: recordOf(model) };
+    });
+    this.all = listOf(this.#models);
+  }
+
+  /** The list of those models alone that somebody may use, made once for all with the same patterns. */
+  only(patterns: ModelPatterns): Buffer {
+    const known = this.#lists.get(patterns.name);
+    if (known) return known;
+    const list = listOf(this.#allowed(patterns));
+    this.#lists.set(patterns.name, list);
+    return list;
+  }
+
+  /** The list without its first models, as clients ask for that take it for the first of several pages. */
+  from(offset: number, patterns: ModelPatterns | undefined): Buffer {
+    return listOf(patterns ? this.#allowed(patterns) : this.#models, offset);
+  }
+
+  #allowed(patterns: ModelPatterns): readonly ListedModel[] {
+    return this.#models.filter(({ names }) => names.some((name) => patterns.allows(name)));
+  }
+}
+
+/** `GET /models/{id}`. */
+export function recordOf(model: Model): Buffer {
+  return Buffer.from(JSON.stringify(modelRecord(model)));
+}
+
+/** Different ones that are kept: hosts sell a few sets of models. */
+const MOST_LISTS = 100;
+
+interface ListedModel {
+  /** Its ID, and its aliases: who may use it by one of them finds it. */
+  readonly names: readonly string[];
+  readonly record: Buffer;
+}
+
+/** OpenAI's list, with what OpenRouter's clients need beside it: one page, and the number of models. */
+function listOf(models: readonly ListedModel[], offset = 0): Buffer {
+  const pieces = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
+  const tail = Buffer.from(`],"links":{"next":null},"total_count":${models.length}}`);
+  return Buffer.concat([LIST_HEAD, ...pieces, tail]);
+}
+
+const LIST_HEAD = Buffer.from('{"object":"list","data":[');
+const COMMA = Buffer.from(',');
+
+/** OpenRouter's records have it; of the router's models nothing is known. */
+const UNKNOWN = {
+  default_parameters: null,
+  per_request_limits: null,
+  supported_voices: null,
+};
+
+/**
+ * OpenAI's record with the names beside it that clients look for: Vercel's (`context_window`,
+ * `pricing.input`), OpenRouter's (`context_length`, `pricing.prompt`) and vLLM's (`max_model_len`).
+ *
+ * OpenRouter's clients refuse a list in which a member of theirs is missing: what isn't known is null or empty.
+ */
+function modelRecord(model: Model): Readonly<Record<string, unknown>> {
+  const { price, contextWindow, maxOutputTokens } = model;
+  const { deprecatedAt, shutdownAt, replacement } = model.lifecycle ?? {};
+  return {
+    id: model.id,
+    object: 'model',
+    created: model.created,
+    owned_by: model.ownedBy,
+    name: model.name,
+    ...(model.description !== undefined && { description: model.description }),
+    type: 'language',
+    ...(model.aliases.length > 0 && { aliases: model.aliases }),
+    ...(deprecatedAt !== undefined && { deprecated_at: isoDate(deprecatedAt) }),
+    ...(shutdownAt !== undefined && {
+      shutdown_date: isoDate(shutdownAt),
+      expiration_date: isoDate(shutdownAt),
+    }),
+    ...(replacement !== undefined && { replacement }),
+    context_length: contextWindow ?? null,
+    ...(contextWindow !== undefined && { context_window: contextWindow, max_model_len: contextWindow }),
+    ...(maxOutputTokens !== undefined && {
+      max_tokens: maxOutputTokens,
+      max_completion_tokens: maxOutputTokens,
+    }),
+    pricing: pricingRecord(price),
+    canonical_slug: model.id,
+    architecture: {
+      modality: null,
+      input_modalities: model.inputModalities,
+      output_modalities: ['text'],
+    },
+    supported_parameters: model.supportedParameters,
+    top_provider: {
+      context_length: contextWindow ?? null,
+      max_completion_tokens: maxOutputTokens ?? null,
+      // The router moderates nothing.
+      is_moderated: false,
+    },
+    // Relative to the base URL.
+    links: { details: `models/${encodeURIComponent(model.id)}` },
+    ...UNKNOWN,
+  };
+}
+
+/** Decimal strings, USD per token or call; what costs the same as other input or output isn't named. */
+function pricingRecord(price: Price): Readonly<Record<string, unknown>> {
+  const { tiers, request, webSearch, markup } = price;
+  const usd = (pico: bigint): string => usdPerToken(pico, markup);
+  const apart = (name: string, pico: bigint, whole: bigint): Readonly<Record<string, string>> =>
+    pico === whole ? {} : { [name]: usd(pico) };
+  const input = usd(price.input);
+  const output = usd(price.output);
+  return {
+    input,
+    output,
+    input_cache_read: usd(price.cachedInput),
+    prompt: input,
+    completion: output,
+    ...apart('input_cache_write', price.cacheWriteInput, price.input),
+    ...apart('audio', price.audioInput, price.input),
+    ...apart('image_token', price.imageInput, price.input),
+    ...apart('internal_reasoning', price.reasoningOutput, price.output),
+    ...apart('audio_output', price.audioOutput, price.output),
+    ...apart('image_output', price.imageOutput, price.output),
+    ...((request > 0n || markup.fee > 0n) && { request: requestFee(price) }),
+    ...(webSearch > 0n && { web_search: usdPerCall(webSearch, markup) }),
+    ...(tiers.length > 0 && {
+      input_tiers: tiersOf(price, ({ input: pico }) => usd(pico)),
+      output_tiers: tiersOf(price, ({ output: pico }) => usd(pico)),
+      input_cache_read_tiers: tiersOf(price, ({ cachedInput: pico }) => usd(pico)),
+      input_cache_write_tiers: tiersOf(price, ({ cacheWriteInput: pico }) => usd(pico)),
+    }),
+  };
+}
+
+/** As Vercel lists them: `min` is in the tier, `max` is the next one's `min`. */
+function tiersOf(price: Price, costOf: (rates: Rates) => string): readonly unknown[] {
+  const { tiers } = price;
+  return [price, ...tiers].map((rates, i) => {
+    const min = i === 0 ? 0 : (tiers[i - 1]?.above ?? 0) + 1;
+    const next = tiers[i];
+    return { cost: costOf(rates), min, ...(next && { max: next.above + 1 }) };
+  });
+}
+
+function requestFee({ request, markup }: Price): string {
+  const { numerator, denominator, fee } = markup;
+  return usdPerCall(request * numerator + fee * denominator, { ...markup, numerator: 1n });
+}

@@ -1,0 +1,124 @@
+import { InvalidRequestError, ModelNotFoundError } from '../errors/errors.ts';
+import type { RequestControl } from '../http/client-routing.ts';
+import type { ModelPatterns } from '../options/model-patterns.ts';
+import type { Catalog, Model, Target } from './catalog.ts';
+import { assertServed } from './deprecation.ts';
+
+/** Models in the order in which to ask them, at least one, each with the targets that are left of it. */
+export type AskedModels = readonly [Model, ...Model[]];
+
+/**
+ * What a request asks: its model, or that and others, at the providers that it chose.
+ *
+ * @throws {ModelNotFoundError} for the first model that the catalog doesn't have
+ * @throws {ModelShutDownError} for the first one that it no longer serves
+ * @throws {InvalidRequestError} if a provider isn't known, or no target is left
+ */
+export function askedModels(
+  catalog: Catalog,
+  modelId: string,
+  control: RequestControl | undefined,
+): AskedModels {
+  const find = (id: string): Model => {
+    const model = catalog.get(id);
+    if (!model) throw new ModelNotFoundError(id);
+    assertServed(model);
+    return model;
+  };
+  const first = find(modelId);
+  if (!control) return [first];
+  checkProviders(catalog, control);
+  const ids = new Set([modelId, ...(control.models ?? [])]);
+  const left = [...ids].map((id) => atProviders(find(id), control)).filter((model) => model !== undefined);
+  const [head, ...rest] = left;
+  if (!head) {
+    throw new InvalidRequestError(
+      'provider_not_available',
+      `No provider that this request allows serves ${[...ids].map((id) => JSON.stringify(id)).join(', ')}.`,
+      'provider',
+    );
+  }
+  return [head, ...rest];
+}
+
+/** Whether who is allowed these models may use one, by the name that it asks for or by the model's ID. */
+export function mayUse(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
+  if (allowed.allows(id)) return true;
+  const model = catalog.get(id);
+  return model !== undefined && allowed.allows(model.id);
+}
+
+/** Several models as one, for holds: the dearest price, the largest limit. Its ID is that of the first. */
+export function combined(models: AskedModels): Model {
+  const [first, ...rest] = models;
+  return rest.reduce(
+    (sum, model) => ({
+      ...sum,
+      targets: [...sum.targets, ...model.targets] as const,
+      prices: [...new Set([...sum.prices, ...model.prices])],
+      contextWindow: larger(sum.contextWindow, model.contextWindow, 'unlimited'),
+      // Only a free model may have none, and what it writes costs nothing.
+      maxOutputTokens: larger(sum.maxOutputTokens, model.maxOutputTokens, 'unknown'),
+      webSearches: Math.max(sum.webSearches, model.webSearches),
+      webSearchesNeeded: Math.max(sum.webSearchesNeeded, model.webSearchesNeeded),
+      tokenBudgets: {
+        image: Math.max(sum.tokenBudgets.image, model.tokenBudgets.image),
+        audioPerSecond: Math.max(sum.tokenBudgets.audioPerSecond, model.tokenBudgets.audioPerSecond),
+        file: Math.max(sum.tokenBudgets.file, model.tokenBudgets.file),
+      },
+      mediaBounds: {
+        image: Math.max(sum.mediaBounds.image, model.mediaBounds.image),
+        audioPerSecond: Math.max(sum.mediaBounds.audioPerSecond, model.mediaBounds.audioPerSecond),
+        file: larger(sum.mediaBounds.file, model.mediaBounds.file, 'unlimited'),
+      },
+    }),
+    first,
+  );
+}
+
+function larger(
+  a: number | undefined,
+  b: number | undefined,
+  undefinedMeans: 'unlimited' | 'unknown',
+): number | undefined {
+  if (a !== undefined && b !== undefined) return Math.max(a, b);
+  return undefinedMeans === 'unlimited' ? undefined : (a ?? b);
+}
+
+/** Case doesn't matter: OpenRouter's clients write `OpenAI`. */
+function has(list: readonly string[] | undefined, { provider }: Target): boolean {
+  return list !== undefined && placeIn(list, provider.name) !== -1;
+}
+
+function placeIn(list: readonly string[], name: string): number {
+  return list.findIndex((one) => one.toLowerCase() === name.toLowerCase());
+}
+
+function atProviders(
+  model: Model,
+  { order, only, ignore, allowFallbacks }: RequestControl,
+): Model | undefined {
+  let targets = model.targets.filter((target) => (!only || has(only, target)) && !has(ignore, target));
+  if (order) {
+    const rank = ({ provider }: Target): number => placeIn(order, provider.name);
+    const listed = targets.filter((target) => has(order, target)).sort((a, b) => rank(a) - rank(b));
+    targets = allowFallbacks ? [...listed, ...targets.filter((target) => !has(order, target))] : listed;
+  } else if (!allowFallbacks) {
+    targets = targets.slice(0, 1);
+  }
+  const [first, ...rest] = targets;
+  if (!first) return undefined;
+  const prices = [...new Set(targets.map(({ price }) => price))];
+  return { ...model, targets: [first, ...rest], prices, choice: order ? 'ordered' : model.choice };
+}
+
+function checkProviders(catalog: Catalog, { order, only, ignore }: RequestControl): void {
+  for (const name of [...(order ?? []), ...(only ?? []), ...(ignore ?? [])]) {
+    if (catalog.hasProvider(name)) continue;
+    throw new InvalidRequestError(
+      'provider_not_found',
+      `There is no provider ${JSON.stringify(name.slice(0, 60))} here.`,
+      'provider',
+    );
+  }
+}

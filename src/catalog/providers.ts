@@ -1,0 +1,251 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { BodyRule } from '../http/apply-body-rules.ts';
+import type { UsageDialect } from '../metering/usage-dialects.ts';
+import type {
+  ApiKeySource,
+  OnClientGone,
+  OutputLimitField,
+  ProviderOptions,
+  StreamUsage,
+} from '../options/provider-options.ts';
+import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../options/resolve-options.ts';
+import { type Address, resolveAddress } from './base-url.ts';
+import { resolveBodyRules } from './resolve-body-rules.ts';
+import { type Discovery, resolveDiscovery } from './discovered-models.ts';
+import { PRESET_FIELDS, type PresetFields } from './preset-fields.ts';
+import { type Preset, PRESETS } from './presets.ts';
+
+/** A provider with everything worked out that doesn't change from request to request. */
+export interface Provider extends Address {
+  readonly name: string;
+  /** Which preset it started from, if any. */
+  readonly preset: string | undefined;
+  /** Sent with every request, names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly authHeader: string;
+  /** What stands before the key, with its blank: `'Bearer '`. */
+  readonly authPrefix: string;
+  /** Where its keys come from; empty when it takes none. */
+  readonly apiKeys: readonly ApiKeySource[];
+  readonly streamUsage: StreamUsage;
+  readonly usage: UsageDialect;
+  readonly outputLimits: OutputLimits;
+  /** The most tokens of an image, by how the model's name there begins; undefined where it isn't known. */
+  readonly imageTokens: PresetFields['imageTokens'] | undefined;
+  /** Its service tiers; undefined where none are known of. */
+  readonly serviceTiers: PresetFields['serviceTiers'];
+  /** Where it reports what it bills; undefined where it is known not to. */
+  readonly reportedCost: PresetFields['reportedCost'];
+  /** What it reports is the cost of models for which none is given. */
+  readonly reportsAllCost: boolean;
+  /** Undefined where it depends on the target. */
+  readonly onClientGone: OnClientGone | undefined;
+  /** Undefined where it has to be learned. */
+  readonly marksEnd: boolean | undefined;
+  readonly timeouts: Timeouts;
+  /** Those of its targets come beside them. */
+  readonly bodyRules: readonly BodyRule[];
+  /** Undefined where its own list isn't asked for. */
+  readonly discovery: Discovery | undefined;
+}
+
+/** Which output limits a provider is known to obey. */
+export interface OutputLimits {
+  /** The first is the one to insert. */
+  readonly obeyed: readonly [OutputLimitField, ...OutputLimitField[]];
+  /** All others are known to be ignored or refused. */
+  readonly only: boolean;
+  /** They bound all that is written, reasoning too. */
+  readonly boundAll: boolean;
+}
+
+const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
+  preset: true,
+  baseURL: true,
+  variables: true,
+  apiKey: true,
+  apiKeys: true,
+  auth: true,
+  headers: true,
+  query: true,
+  streamUsage: true,
+  usage: true,
+  outputLimitField: true,
+  onClientGone: true,
+  marksEnd: true,
+  timeouts: true,
+  body: true,
+  models: true,
+};
+
+/** Framing and routing belong to the transport, whatever an operator writes into `headers`. */
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** @throws {TypeError} naming the option that can't be right */
+export function resolveProvider(name: string, given: ProviderOptions, timeouts: Timeouts): Provider {
+  const option = `providers[${JSON.stringify(name)}]`;
+  checkRecord(given, option, PROVIDER_OPTIONS);
+  const presetName = given.preset ?? name;
+  const preset = Object.hasOwn(PRESETS, presetName) ? PRESETS[presetName] : undefined;
+  if (given.preset !== undefined && !preset) {
+    throw wrong(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
+  }
+  const fields = preset && PRESET_FIELDS[presetName];
+  const baseURL = given.baseURL ?? preset?.baseURL;
+  if (baseURL === undefined) {
+    throw new TypeError(
+      `${option}.baseURL is missing, and no preset has this name (there are ${Object.keys(PRESETS).join(', ')})`,
+    );
+  }
+  if (given.models !== undefined && /\{model\}|%7Bmodel%7D/i.test(baseURL)) {
+    throw new TypeError(`${option}.models: a base URL with {model} in it has no list of models`);
+  }
+  const query = { ...preset?.query, ...given.query };
+  const auth = given.auth ?? preset?.auth ?? { header: 'authorization', scheme: 'Bearer' };
+  const authHeader = headerName(auth.header, `${option}.auth.header`);
+  if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
+    throw wrong(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
+  }
+  const outputLimits = resolveOutputLimits(given.outputLimitField, fields, `${option}.outputLimitField`);
+  return {
+    name,
+    preset: preset && presetName,
+    ...resolveAddress({ baseURL, variables: given.variables, query }, option),
+    headers: resolveHeaders(given.headers, authHeader, `${option}.headers`),
+    authHeader,
+    authPrefix: auth.scheme ? `${auth.scheme} ` : '',
+    apiKeys: resolveApiKeys(given, preset !== undefined && !preset.keyless, option),
+    ...resolveBehavior({ ...preset, ...given }, option),
+    outputLimits,
+    imageTokens: fields?.imageTokens,
+    serviceTiers: fields?.serviceTiers,
+    // OpenRouter's name for it, which others have taken on.
+    reportedCost: fields ? fields.reportedCost : 'cost',
+    reportsAllCost: fields?.reportsAllCost === true,
+    marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
+    timeouts: resolveTimeouts(given.timeouts, timeouts, `${option}.timeouts`),
+    bodyRules: resolveBodyRules(given.body, outputLimits, `${option}.body`),
+    discovery: resolveDiscovery(given.models, name, `${option}.models`),
+  };
+}
+
+/** Whether two providers are asked in the same way, with the same keys; a function is only the same as itself. */
+export function isSameProvider(one: Provider, other: Provider): boolean {
+  return isDeepStrictEqual(comparable(one), comparable(other));
+}
+
+function comparable({ chatPath, ...rest }: Provider): unknown {
+  return { ...rest, path: chatPath('{model}') };
+}
+
+/** All that we have a preset for give a `finish_reason`, also those that send no `[DONE]`. */
+function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): boolean | undefined {
+  if (given === undefined) return hasPreset || undefined;
+  if (typeof given !== 'boolean') throw wrong(`${option}.marksEnd`, 'a boolean', given);
+  return given;
+}
+
+/** What is special about how a provider answers. */
+function resolveBehavior(
+  given: ProviderOptions | Preset,
+  option: string,
+): Pick<Provider, 'streamUsage' | 'usage' | 'onClientGone'> {
+  const { streamUsage = 'option', usage = {}, onClientGone } = given;
+  if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
+    throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
+  }
+  checkRecord(usage, `${option}.usage`, { cached: true, reasoning: true });
+  if (!['inside', 'outside', 'either'].includes(usage.cached ?? 'inside')) {
+    throw wrong(`${option}.usage.cached`, "'inside', 'outside' or 'either'", usage.cached);
+  }
+  if (!['inside', 'outside'].includes(usage.reasoning ?? 'inside')) {
+    throw wrong(`${option}.usage.reasoning`, "'inside' or 'outside'", usage.reasoning);
+  }
+  if (onClientGone !== undefined && onClientGone !== 'abort' && onClientGone !== 'drain') {
+    throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
+  }
+  return { streamUsage, usage, onClientGone };
+}
+
+/** A server of which nothing is known obeys the field that it is said to want, and perhaps the other one. */
+function resolveOutputLimits(
+  given: OutputLimitField | undefined,
+  fields: PresetFields | undefined,
+  option: string,
+): OutputLimits {
+  if (given !== undefined && given !== 'max_tokens' && given !== 'max_completion_tokens') {
+    throw wrong(option, "'max_tokens' or 'max_completion_tokens'", given);
+  }
+  const [first, ...rest] = fields?.limits ?? ['max_tokens'];
+  const obeyed = given ?? first;
+  const others = [first, ...rest].filter((field) => fields && field !== obeyed);
+  return {
+    obeyed: [obeyed, ...others],
+    only: fields !== undefined,
+    boundAll: fields?.limitsAnswerOnly !== true,
+  };
+}
+
+function resolveHeaders(
+  given: ProviderOptions['headers'],
+  authHeader: string,
+  option: string,
+): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given ?? {})) {
+    const lowerCase = headerName(name, `${option}[${JSON.stringify(name)}]`);
+    if (RESERVED_HEADERS.has(lowerCase) || lowerCase === authHeader) {
+      throw new TypeError(`${option} must not hold ${lowerCase}: it is set for each request`);
+    }
+    if (typeof value !== 'string' || /[^\t\u0020-\u007e]/.test(value)) {
+      throw new TypeError(`${option}.${lowerCase} must be a string of printable ASCII`);
+    }
+    headers[lowerCase] = value;
+  }
+  return headers;
+}
+
+function headerName(name: unknown, option: string): string {
+  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name))
+    throw wrong(option, 'a header name', name);
+  return name.toLowerCase();
+}
+
+function resolveApiKeys(
+  { apiKey, apiKeys }: ProviderOptions,
+  needed: boolean,
+  option: string,
+): readonly ApiKeySource[] {
+  if (apiKey !== undefined && apiKeys !== undefined) {
+    throw new TypeError(`${option} has both apiKey and apiKeys: give one of them`);
+  }
+  // Never show what was given: it may be half a key.
+  if (apiKey !== undefined) {
+    if (isSource(apiKey)) return [apiKey];
+    throw new TypeError(`${option}.apiKey must be a non-empty string or a function`);
+  }
+  if (apiKeys !== undefined) {
+    if (Array.isArray(apiKeys) && apiKeys.length > 0 && apiKeys.every(isSource)) return [...apiKeys];
+    throw new TypeError(`${option}.apiKeys must be a list of non-empty strings or functions`);
+  }
+  if (needed) throw new TypeError(`${option}.apiKey is missing: give a string, or a function that reads it`);
+  return [];
+}
+
+function isSource(given: unknown): boolean {
+  return typeof given === 'function' || (typeof given === 'string' && given !== '');
+}

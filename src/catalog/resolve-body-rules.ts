@@ -1,0 +1,195 @@
+import { BILLED_FIELDS } from '../http/billed-fields.ts';
+import { type BodyRule, jsonOf, LONGEST_MADE, namesOf } from '../http/apply-body-rules.ts';
+import { MORE_ANSWERS, OTHER_LIMIT, REFUSED_FIELDS } from '../http/rejected-fields.ts';
+import type { BodyRules, BodyValue } from '../options/body-rules.ts';
+import type { OutputLimitField } from '../options/provider-options.ts';
+import { checkRecord, wrong } from '../options/resolve-options.ts';
+import type { OutputLimits, Provider } from './providers.ts';
+
+/** The rules that count for a target: its provider's, and its own in place of those for the same fields. */
+export interface TargetRules {
+  readonly rules: readonly BodyRule[];
+  /** What its output limits are renamed to, if they are. */
+  readonly limit: OutputLimitField | undefined;
+  /** Which limits it obeys with that name. */
+  readonly outputLimits: OutputLimits;
+  /** The most bytes that the rules add to a prompt. */
+  readonly addedBytes: number;
+}
+
+const BODY_RULES: Record<keyof BodyRules, true> = { set: true, default: true, drop: true, rename: true };
+
+type Action = BodyRule['action'];
+
+const LIMITS: readonly string[] = ['max_tokens', 'max_completion_tokens'] satisfies OutputLimitField[];
+const ALL: readonly Action[] = ['set', 'default', 'drop', 'rename'];
+
+/** What rules can't do with the fields that a request is judged by, by their names in lower case. */
+const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; readonly why: string }> = new Map(
+  [
+    ...['model', 'messages', 'stream', 'stream_options', 'n', 'service_tier'].map(
+      (name) => [name, { actions: ALL, why: 'the router bills or acts by it' }] as const,
+    ),
+    ...LIMITS.map(
+      (name) =>
+        [
+          name,
+          {
+            actions: ['set', 'default', 'drop'] as const,
+            why: 'give maxOutputTokens and enforceOutputLimit of the model for that',
+          },
+        ] as const,
+    ),
+    ...['tools', 'functions', 'tool_choice', 'google', 'cache_control', 'extra_body'].map(
+      (name) =>
+        [
+          name,
+          { actions: ['set', 'default', 'rename'] as const, why: 'what the request can cost depends on it' },
+        ] as const,
+    ),
+    [
+      'response_format',
+      { actions: ['rename'] as const, why: 'what the request can cost depends on it' },
+    ] as const,
+    ...Object.keys(BILLED_FIELDS).map(
+      (name) =>
+        [
+          name.toLowerCase(),
+          { actions: ['set', 'default', 'rename'] as const, why: 'the provider bills it apart' },
+        ] as const,
+    ),
+    ...Object.entries(REFUSED_FIELDS).map(
+      ([name, why]) =>
+        [
+          name.toLowerCase(),
+          why === OTHER_LIMIT || why === MORE_ANSWERS
+            ? { actions: ALL, why: 'what is held would not cover the answer' }
+            : { actions: ['drop', 'rename'] as const, why: 'clients may not send it, so it is never there' },
+        ] as const,
+    ),
+  ],
+);
+
+/** @throws {TypeError} naming the option that can't be right */
+export function resolveBodyRules(
+  given: BodyRules | undefined,
+  outputLimits: OutputLimits,
+  option: string,
+): readonly BodyRule[] {
+  if (given === undefined) return [];
+  checkRecord(given, option, BODY_RULES);
+  const { set = {}, default: defaults = {}, drop = [], rename = {} } = given;
+  checkRecord(set, `${option}.set`);
+  checkRecord(defaults, `${option}.default`);
+  if (!Array.isArray(drop)) throw wrong(`${option}.drop`, 'a list of names of fields', drop);
+  checkRecord(rename, `${option}.rename`);
+  const rules: readonly BodyRule[] = [
+    ...Object.entries(set).map(([name, value]) => valueRule('set', name, value, `${option}.set`)),
+    ...Object.entries(defaults).map(([name, value]) =>
+      valueRule('default', name, value, `${option}.default`),
+    ),
+    ...drop.map((name: unknown) => ({
+      action: 'drop' as const,
+      name: checkName(name, 'drop', `${option}.drop`),
+    })),
+    ...Object.entries(rename).map(([name, to]) => renameRule(name, to, `${option}.rename`)),
+  ];
+  assertApart(rules, option);
+  const limit = renamedLimit(rules);
+  if (limit !== undefined && outputLimits.only && !outputLimits.obeyed.includes(limit)) {
+    throw new TypeError(
+      `${option}.rename: the provider is not known to obey ${limit}; if it does, say so in its outputLimitField`,
+    );
+  }
+  return rules;
+}
+
+function valueRule(action: 'set' | 'default', given: string, value: BodyValue, parent: string): BodyRule {
+  const name = checkName(given, action, parent);
+  const option = `${parent}.${name}`;
+  if (typeof value === 'function') return { action, name, option, value };
+  const text = jsonOf(value);
+  if (text === undefined) throw new TypeError(`${option} must be a JSON value, or a function that makes one`);
+  return { action, name, option, value: text };
+}
+
+function renameRule(given: string, target: unknown, parent: string): BodyRule {
+  const name = checkName(given, 'rename', parent);
+  const option = `${parent}.${name}`;
+  const to = checkName(target, 'rename', option);
+  if (name.toLowerCase() === to.toLowerCase()) throw wrong(option, 'another name than the field has', to);
+  if (LIMITS.includes(name) !== LIMITS.includes(to)) {
+    throw new TypeError(
+      `${option}: ${LIMITS.join(' and ')} are renamed to each other, and nothing else to them`,
+    );
+  }
+  return { action: 'rename', name, to };
+}
+
+function checkName(name: unknown, action: Action, option: string): string {
+  if (typeof name !== 'string' || !/^[A-Za-z_][\w-]{0,31}$/.test(name)) {
+    throw wrong(option, 'of top-level fields, of at most 32 letters, digits, _ and -', name);
+  }
+  const forbidden = FORBIDDEN.get(name.toLowerCase());
+  if (forbidden?.actions.includes(action)) {
+    throw new TypeError(`${option} must not name ${JSON.stringify(name)}: ${forbidden.why}`);
+  }
+  return name;
+}
+
+/** @throws {TypeError} where a field stands in two rules */
+function assertApart(rules: readonly BodyRule[], option: string): void {
+  const seen = new Map<string, Action>();
+  for (const rule of rules) {
+    for (const name of namesOf(rule)) {
+      const other = seen.get(name.toLowerCase());
+      if (other) {
+        throw new TypeError(
+          `${option} has two rules for ${JSON.stringify(name)}, in ${other} and in ${rule.action}: give one`,
+        );
+      }
+      seen.set(name.toLowerCase(), rule.action);
+    }
+  }
+}
+
+/**
+ * Undefined where nothing has a rule.
+ *
+ * @throws {TypeError} where those of the provider and of the target don't go together
+ */
+export function resolveTargetRules(
+  { bodyRules, outputLimits }: Provider,
+  given: BodyRules | undefined,
+  option: string,
+): TargetRules | undefined {
+  const own = resolveBodyRules(given, outputLimits, option);
+  const ofProvider = bodyRules.filter(({ name }) => !own.some((rule) => rule.name === name));
+  const rules = [...ofProvider, ...own];
+  if (rules.length === 0) return undefined;
+  assertApart(rules, `${option}, with the provider's own,`);
+  const limit = renamedLimit(rules);
+  return {
+    rules,
+    limit,
+    outputLimits: limit === undefined ? outputLimits : { ...outputLimits, obeyed: [limit], only: true },
+    addedBytes: rules.reduce((sum, rule) => sum + addedBy(rule), 0),
+  };
+}
+
+/** What an output limit is renamed to. */
+function renamedLimit(rules: readonly BodyRule[]): OutputLimitField | undefined {
+  return rules.flatMap((rule) => (rule.action === 'rename' && isLimit(rule.to) ? [rule.to] : []))[0];
+}
+
+function isLimit(name: string): name is OutputLimitField {
+  return LIMITS.includes(name);
+}
+
+/** What can reach the model as text. */
+function addedBy(rule: BodyRule): number {
+  if (rule.action === 'drop' || rule.action === 'rename') return 0;
+  const { value } = rule;
+  if (typeof value === 'function') return LONGEST_MADE;
+  return /^["[{]/.test(value) ? Buffer.byteLength(value) : 0;
+}

@@ -1,0 +1,391 @@
+import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimate.ts';
+import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
+import { FREE, type Price, withMarkup } from '../metering/price.ts';
+import { parsePricing, type Pricing, type ReportedPricing, type TiersBeside } from '../metering/pricing.ts';
+import type {
+  CatalogEntry,
+  Choice,
+  EnforceOutputLimit,
+  ModelOptions,
+  PriceCatalog,
+  PriceQuestion,
+  PricingOption,
+  TargetOptions,
+} from '../options/model-options.ts';
+import {
+  type AnswerTerms,
+  checkRecord,
+  positiveInteger,
+  resolveAnswer,
+  wrong,
+} from '../options/resolve-options.ts';
+import { answerPlan } from './answer-plan.ts';
+import { resolveTargetRules } from './resolve-body-rules.ts';
+import type { Model, Target, TargetOutput } from './catalog.ts';
+import { assertCovers } from './ceilings.ts';
+import { resolveLifecycle } from './deprecation.ts';
+import { checkModelId } from './model-id.ts';
+import type { Provider } from './providers.ts';
+import { resolveServerTools } from './resolve-server-tools.ts';
+
+const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
+
+const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
+  targets: true,
+  choice: true,
+  pricing: true,
+  serviceTiers: true,
+  markup: true,
+  ownKeyPricing: true,
+  contextWindow: true,
+  maxOutputTokens: true,
+  enforceOutputLimit: true,
+  maxWebSearches: true,
+  serverTools: true,
+  accountFiles: true,
+  tokenBudgets: true,
+  except: true,
+  answer: true,
+  aliases: true,
+  deprecatedAt: true,
+  shutdownDate: true,
+  replacement: true,
+  name: true,
+  description: true,
+  inputModalities: true,
+  supportedParameters: true,
+  created: true,
+  ownedBy: true,
+};
+
+const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
+  provider: true,
+  model: true,
+  pricing: true,
+  ownKeyPricing: true,
+  cost: true,
+  weight: true,
+  body: true,
+};
+
+/** Searches of the Web that are held for. */
+const WEB_SEARCHES = 5;
+
+/** What all models are resolved with. */
+export interface ModelSurroundings {
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** The router's own. */
+  readonly markup: MarkupTerms;
+  /** Undefined where no catalog was given. */
+  readonly prices: PriceCatalog | undefined;
+  /** The router's own. */
+  readonly answer: AnswerTerms;
+}
+
+/** A target before its prices. */
+interface Place {
+  readonly given: TargetOptions;
+  readonly provider: Provider;
+  readonly option: string;
+}
+
+/** @throws {TypeError} naming the option that can't be right */
+export function resolveModel(id: string, given: ModelOptions, surroundings: ModelSurroundings): Model {
+  const option = `models[${JSON.stringify(id)}]`;
+  checkModelId(id, option);
+  checkRecord(given, option, MODEL_OPTIONS);
+  if (given.pricing === undefined) {
+    throw new TypeError(
+      `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
+    );
+  }
+  if (given.except !== undefined && !id.endsWith('*')) {
+    throw new TypeError(`${option}.except is for an entry whose ID ends in a star`);
+  }
+  if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
+  const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>
+    resolvePlace(target, surroundings.providers, `${option}.targets[${index}]`),
+  );
+  if (!place) throw new TypeError(`${option}.targets must name at least one target`);
+
+  const pricer = new Pricer(surroundings, given.markup, option);
+  const price = pricer.ofModel(given, place, option);
+  const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
+  const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
+  const contextWindow = given.contextWindow ?? known?.contextWindow;
+  const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
+  const output = {
+    most: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
+    contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
+  };
+  if (given.maxOutputTokens !== undefined && given.maxOutputTokens > (given.contextWindow ?? Infinity)) {
+    throw new TypeError(
+      `${option}.maxOutputTokens (${given.maxOutputTokens}) is above ${option}.contextWindow (${given.contextWindow}), which has the output in it`,
+    );
+  }
+  const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
+  const { accountFiles = false, serverTools } = given;
+  if (typeof accountFiles !== 'boolean') throw wrong(`${option}.accountFiles`, 'a boolean', accountFiles);
+  const targetOf = (each: Place): Target => ({
+    ...withCeiling(
+      each,
+      given.pricing,
+      option,
+      resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer }),
+    ),
+    serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
+    accountFiles,
+  });
+  const targets = [targetOf(place), ...places.map(targetOf)] as const;
+  const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
+  if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
+    throw new TypeError(
+      `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
+    );
+  }
+  const { choice = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
+  if (!CHOICES.includes(choice)) throw wrong(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
+  if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
+  return {
+    id,
+    aliases: resolveAliases(given.aliases, `${option}.aliases`),
+    wildcard: undefined,
+    lifecycle: resolveLifecycle(given, option),
+    targets,
+    choice,
+    price,
+    prices: [...new Set(targets.map((target) => target.price))],
+    contextWindow: output.contextWindow,
+    maxOutputTokens: output.most,
+    webSearches,
+    webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
+    ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
+    name: given.name ?? id,
+    description: given.description,
+    inputModalities: names(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
+    supportedParameters: names(given.supportedParameters, `${option}.supportedParameters`) ?? [],
+    created: given.created ?? 0,
+    ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
+  };
+}
+
+function resolvePlace(
+  target: string | TargetOptions,
+  providers: ReadonlyMap<string, Provider>,
+  option: string,
+): Place {
+  const given = typeof target === 'string' ? splitTarget(target, option) : target;
+  checkRecord(given, option, TARGET_OPTIONS);
+  const provider = providers.get(given.provider);
+  if (!provider) {
+    throw wrong(
+      `${option}.provider`,
+      `one of providers (${[...providers.keys()].join(', ')})`,
+      given.provider,
+    );
+  }
+  if (typeof given.model !== 'string' || given.model === '') {
+    throw wrong(`${option}.model`, "the model's name at the provider", given.model);
+  }
+  return { given, provider, option };
+}
+
+function resolveTarget(
+  modelId: string,
+  place: Place,
+  ofModel: {
+    readonly price: Price;
+    readonly ownKeyPrice: Price | undefined;
+    readonly pricer: Pricer;
+    readonly output: TargetOutput;
+    readonly answer: AnswerTerms;
+  },
+): Omit<Target, 'serverTools' | 'accountFiles'> {
+  const { given, provider, option } = place;
+  const { pricer, output, answer } = ofModel;
+  const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
+  const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
+  return {
+    modelId,
+    wildcard: undefined,
+    provider,
+    model: given.model,
+    knownAs: given.model,
+    price,
+    ownKeyPrice: ownKeyPrice ?? ofModel.ownKeyPrice ?? price,
+    usesOwnKey: false,
+    ...pricer.costOf(place),
+    weight: weightOf(given.weight, `${option}.weight`),
+    output,
+    body: resolveTargetRules(provider, given.body, `${option}.body`),
+    answerPlan: answerPlan(provider.preset, answer),
+  };
+}
+
+/** A target whose ceiling, where it has one, isn't below its cost; what a catalog says of either is nobody's mistake here. */
+function withCeiling<T extends Pick<Target, 'price' | 'cost'>>(
+  { given, option }: Place,
+  ofModel: PricingOption,
+  modelOption: string,
+  target: T,
+): T {
+  const pricing = given.pricing ?? ofModel;
+  if (!isReported(pricing) || pricing.ceiling === 'catalog' || !target.cost) return target;
+  if (given.cost === 'catalog' || (isReported(given.cost) && given.cost.ceiling === 'catalog')) return target;
+  const place = given.pricing === undefined ? modelOption : option;
+  const costOption = isReported(given.cost) ? `${option}.cost.ceiling` : `${option}.cost`;
+  assertCovers(target.price, target.cost, `${place}.pricing.ceiling`, costOption);
+  return target;
+}
+
+/** The prices of one model: as they are given, or from a catalog, with its markup. */
+class Pricer {
+  readonly #catalog: PriceCatalog | undefined;
+  readonly #markup: MarkupTerms;
+
+  constructor({ prices, markup: ofAll }: ModelSurroundings, markup: ModelOptions['markup'], option: string) {
+    this.#catalog = prices;
+    this.#markup =
+      markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(markup, `${option}.markup`));
+  }
+
+  price(given: PricingOption, place: Place, option: string): Price {
+    return this.#sold(given, place, option);
+  }
+
+  optional(given: PricingOption | undefined, place: Place, option: string): Price | undefined {
+    return given === undefined ? undefined : this.price(given, place, option);
+  }
+
+  /** The model's own, with the tiers that stand beside it. */
+  ofModel({ pricing, serviceTiers }: ModelOptions, place: Place, option: string): Price {
+    const beside =
+      serviceTiers === undefined ? undefined : { serviceTiers, option: `${option}.serviceTiers` };
+    return this.#sold(pricing, place, `${option}.pricing`, beside);
+  }
+
+  /** What the provider bills, by prices or by its own report. */
+  costOf(place: Place): Pick<Target, 'cost' | 'reportsCost'> {
+    const { given, provider } = place;
+    const option = `${place.option}.cost`;
+    if (given.cost === undefined) return { cost: undefined, reportsCost: provider.reportsAllCost };
+    if (given.cost === 'reported') {
+      assertReports(provider, option);
+      return { cost: undefined, reportsCost: true };
+    }
+    const cost = this.#parse(given.cost, place, option);
+    return { cost, reportsCost: cost.reported };
+  }
+
+  #sold(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {
+    const price = this.#parse(given, place, option, beside);
+    const isBounded = price.inputAtMost > 0n || price.outputAtMost > 0n;
+    if (isReported(given) && given.ceiling !== 'catalog' && !isBounded) {
+      throw new TypeError(`${option}.ceiling must have prices above 0: holds are made of it`);
+    }
+    return withMarkup(price, this.#markup);
+  }
+
+  #parse(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {
+    if (given === 'catalog') return parsePricing(this.entry(place, option).pricing, option, beside);
+    if (!isReported(given)) return parsePricing(given, option, beside);
+    assertReports(place.provider, option);
+    const { ceiling } = given;
+    const prices = ceiling === 'catalog' ? this.entry(place, `${option}.ceiling`).pricing : ceiling;
+    return parsePricing({ ...given, ceiling: prices }, option, beside);
+  }
+
+  entry({ provider, given }: Place, option: string): CatalogEntry {
+    if (!this.#catalog) {
+      throw new TypeError(
+        `${option} is 'catalog': give the option prices, as catalogPrices() of 'chat-completions-router/prices'`,
+      );
+    }
+    const { model } = given;
+    const entry = this.#catalog.find(priceQuestion(provider, model));
+    if (entry) return entry;
+    throw new TypeError(
+      `${option} is 'catalog', which has no price of ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
+    );
+  }
+}
+
+function isReported(
+  given: PricingOption | 'reported' | undefined,
+): given is Omit<ReportedPricing, 'ceiling'> & { readonly ceiling: Pricing | 'catalog' } {
+  return typeof given === 'object' && given !== null && 'reported' in given;
+}
+
+function assertReports({ name, preset, reportedCost }: Provider, option: string): void {
+  if (reportedCost !== undefined) return;
+  throw new TypeError(
+    `${option} is what the provider reports, and ${JSON.stringify(name)} (${String(preset)}) reports no cost: give { input, output }`,
+  );
+}
+
+/** How a catalog is asked for the price of a model at a provider. */
+export function priceQuestion(provider: Provider, model: string): PriceQuestion {
+  const url = provider.origin.origin + provider.chatPath(model);
+  return { provider: provider.preset ?? provider.name, url, model };
+}
+
+function resolveAliases(given: unknown, option: string): readonly string[] {
+  if (given === undefined) return [];
+  if (!Array.isArray(given)) throw wrong(option, 'a list of model IDs', given);
+  return given.map((alias: unknown) => {
+    if (typeof alias !== 'string') throw wrong(option, 'a list of model IDs', given);
+    checkModelId(alias, `${option} has ${JSON.stringify(alias)}`);
+    return alias;
+  });
+}
+
+function names(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
+  if (given === undefined) return undefined;
+  if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
+  throw wrong(option, 'a list of names', given);
+}
+
+function resolveEnforcement(given: EnforceOutputLimit | undefined, option: string): boolean {
+  if (given === undefined || given === 'lower') return false;
+  if (given !== 'insert') throw wrong(option, "'lower' or 'insert'", given);
+  return true;
+}
+
+function weightOf(given: number | undefined, option: string): number {
+  if (given === undefined) return 1;
+  if (!(Number.isFinite(given) && given > 0)) throw wrong(option, 'a number above 0', given);
+  return given;
+}
+
+function splitTarget(target: string, option: string): TargetOptions {
+  const slash = target.indexOf('/');
+  if (slash < 1) throw wrong(option, "'provider/upstream-model' or { provider, model }", target);
+  return { provider: target.slice(0, slash), model: target.slice(slash + 1) };
+}
+
+function resolveMedia(
+  given: ModelOptions['tokenBudgets'],
+  targets: readonly Target[],
+  option: string,
+): Pick<Model, 'tokenBudgets' | 'mediaBounds'> {
+  checkRecord(given ?? {}, option, { ...DEFAULT_TOKEN_BUDGETS });
+  for (const [name, value] of Object.entries(given ?? {})) positiveInteger(value, `${option}.${name}`);
+  const tokenBudgets = { ...DEFAULT_TOKEN_BUDGETS, ...given };
+  const image = given?.image ?? Math.max(...targets.map(imageTokensAt));
+  return {
+    tokenBudgets: { ...tokenBudgets, image: Math.min(tokenBudgets.image, image) },
+    mediaBounds: { image, audioPerSecond: tokenBudgets.audioPerSecond, file: given?.file },
+  };
+}
+
+/** The most that one image is there: by the longest beginning of the model's name that there is a rule for. */
+function imageTokensAt({ provider, model }: Target): number {
+  const rules = Object.entries(provider.imageTokens ?? {}).filter(([start]) => model.startsWith(start));
+  rules.sort(([a], [b]) => b.length - a.length);
+  return rules[0]?.[1] ?? UNKNOWN_IMAGE_TOKENS;
+}
+
+function optionalPositive(value: number | undefined, option: string): number | undefined {
+  return value === undefined ? undefined : positiveInteger(value, option);
+}

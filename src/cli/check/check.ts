@@ -1,0 +1,281 @@
+import { inConfig } from '../config/with-config-errors.ts';
+import { loadConfig } from '../config/config-file.ts';
+import { createCatalog } from '../../catalog/catalog.ts';
+import type { ListedModel } from '../../catalog/provider-model-list.ts';
+import { type Provider, resolveProvider } from '../../catalog/providers.ts';
+import type { ProviderOptions } from '../../options/provider-options.ts';
+import { createChatCompletionsRouter } from '../../router/router.ts';
+import { resolveSettings } from '../../options/resolve-options.ts';
+import { askModels, type ListAnswer } from './probe-models.ts';
+import { storeProblem } from './probe-store.ts';
+import { type AskedTarget, askTargets, type TargetAnswer } from './probe-targets.ts';
+import { bodyLine } from './body-rules.ts';
+import {
+  billedFor,
+  type ComparedPrice,
+  comparePrice,
+  installedPrices,
+  type PriceCatalogs,
+  type PriceSource,
+  type ShownRates,
+  shownRates,
+} from './compare-prices.ts';
+import { mostOutput, outputWarning } from './compare-limits.ts';
+import { type Key, readKey, withEachKey } from './keys.ts';
+import { feeWarnings, tierWarnings, unpricedAt } from './unpriced.ts';
+import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
+
+export interface CheckOptions {
+  readonly path: string;
+  /** Whether each target is asked for a token, which costs what it costs. */
+  readonly completions: boolean;
+  /** Of each question. */
+  readonly timeoutMs: number;
+  /** Told whenever something was asked. */
+  readonly onAsked: (asked: number, all: number) => void;
+}
+
+/** What became of a provider, with one of its keys, or of a target. */
+export interface CheckRow {
+  /** Its name; where it has several keys, with the number of the key: `openai#2`. */
+  readonly provider: string;
+  /** The model's name there; undefined in the row of the provider itself. */
+  readonly model?: string;
+  /** What it is the first listed model of: entries with a star, or `discovered`. */
+  readonly sampleOf?: readonly string[];
+  /** Whether the provider's own list has it; undefined where there is no list. */
+  readonly listed?: boolean;
+  /** How many models the provider's list has. */
+  readonly models?: number;
+  readonly firstByteMs?: number;
+  /** Whether a stream says what it used: where it doesn't, charges are estimates. */
+  readonly usage?: 'reported' | 'estimated';
+  /** What the provider bills; undefined where no source knows it. */
+  readonly billed?: ShownRates & { readonly source: PriceSource };
+  /** Of each model of the config that the target serves. */
+  readonly prices?: readonly ComparedPrice[];
+  /** What its requests become, a line for each model of the config that has rules there. */
+  readonly body?: readonly string[];
+  /** What the provider sells at prices of its own, and the config has no price of: requests for it are refused. */
+  readonly unpriced?: readonly string[];
+  /** What may be meant so. */
+  readonly warnings?: readonly string[];
+  /** Undefined where nothing was asked, or nothing is to be had. */
+  readonly ok?: boolean;
+  readonly problem?: string;
+}
+
+/**
+ * Asks all that a config names: its store, each provider for its models, and each target for a token; and compares prices.
+ *
+ * @throws {ConfigError} when the config itself can't be used
+ */
+export async function check(options: CheckOptions): Promise<readonly CheckRow[]> {
+  const { path, timeoutMs } = options;
+  const { server: _, ...config } = await loadConfig(path);
+  const { settings, catalog } = inConfig(path, () => {
+    const resolved = resolveSettings(config);
+    createChatCompletionsRouter({ ...config, store: 'memory:' });
+    return { settings: resolved, catalog: createCatalog(config, resolved) };
+  });
+  const names = namedTargets(config, catalog);
+  const keyed = await Promise.all(
+    Object.entries(config.providers).flatMap(([name, given]) =>
+      withEachKey(name, given).map(async (each) => ({
+        ...each,
+        name,
+        named: names.get(name) ?? { targets: [], stars: [] },
+        provider: resolveProvider(each.label, each.options, settings.timeouts),
+        key: await readKey(each.options.apiKey),
+      })),
+    ),
+  );
+  const all = keyed.reduce((sum, each) => sum + questionsOf(each, options), 0);
+  let asked = 0;
+  const secrets = keyed
+    .map(({ key }) => key.secret)
+    .filter((secret) => secret !== undefined && secret.length > 3);
+  const context: Context = {
+    options,
+    catalogs: { catalog: settings.prices, package: await installedPrices() },
+    samples: ({ name, named }, listed) =>
+      samplesOf(name, named.stars, listed, (id) => masked(id, secrets) === id, catalog, settings),
+    done: (questions) => options.onAsked((asked += questions), all),
+  };
+  const rows = await Promise.all([
+    storeProblem(config.store, timeoutMs).then((problem) => [storeRow(problem)]),
+    ...keyed.map((each) => checkProvider(each, context)),
+  ]);
+  return rows
+    .flat()
+    .map((row) => (row.problem === undefined ? row : { ...row, problem: masked(row.problem, secrets) }));
+}
+
+/** What all providers are checked with. */
+interface Context {
+  readonly options: CheckOptions;
+  readonly catalogs: PriceCatalogs;
+  readonly samples: (keyed: Keyed, listed: readonly ListedModel[]) => readonly Sample[];
+  /** So many questions are answered, or won't be asked. */
+  readonly done: (questions: number) => void;
+}
+
+/** A provider with one of its keys. */
+interface Keyed {
+  /** In the config. */
+  readonly name: string;
+  readonly label: string;
+  readonly options: ProviderOptions;
+  readonly provider: Provider;
+  readonly named: NamedTargets;
+  readonly key: Key;
+}
+
+/** At most: a model that several entries stand for is asked once. */
+function questionsOf({ named, provider }: Keyed, { completions }: CheckOptions): number {
+  return completions ? 1 + named.targets.length + named.stars.length + (provider.discovery ? 1 : 0) : 1;
+}
+
+async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]> {
+  const { label, provider, named, key } = keyed;
+  const { options, catalogs, samples, done } = context;
+  let left = questionsOf(keyed, options);
+  const oneDone = (): void => {
+    left -= 1;
+    done(1);
+  };
+  if (key.problem !== undefined) {
+    done(left);
+    return [{ provider: label, ok: false, problem: key.problem }];
+  }
+  const ask = async (models: readonly AskedTarget[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
+    options.completions && models.length > 0
+      ? askTargets(label, keyed.options, provider.outputLimits.obeyed[0], models, options.timeoutMs, oneDone)
+      : new Map();
+  const names = new Set(named.targets.map(({ model }) => model));
+  const sampled = askModels(provider, key.secret, options.timeoutMs).then(async (models) => {
+    oneDone();
+    const found = samples(keyed, models.state === 'ok' ? models.listed : []);
+    const others = new Map(
+      found.flatMap(({ target, body }) => (target ? [[target.model, { model: target.model, body }]] : [])),
+    );
+    const rest = [...others.values()].filter(({ model }) => !names.has(model));
+    return { models, found, answers: await ask(rest) };
+  });
+  const [answers, { models, found, answers: ofSamples }] = await Promise.all([ask(named.targets), sampled]);
+  done(left);
+  const own: CheckRow =
+    models.state === 'failed'
+      ? { provider: label, ok: false, problem: models.problem }
+      : { provider: label, ...(models.state === 'ok' && { models: models.ids.size }), ok: true };
+  const rows = withSamples(named.targets, found).map(({ sampleOf, ...target }) => ({
+    ...targetRow(label, target.model, models, answers.get(target.model) ?? ofSamples.get(target.model)),
+    ...(sampleOf.length > 0 && { sampleOf }),
+    ...factsOf(target, models, catalogs),
+  }));
+  const missing = found
+    .filter(({ target }) => !target)
+    .map(({ sampleOf, model }) => ({
+      provider: label,
+      model,
+      sampleOf: [sampleOf],
+      ...(models.state === 'ok' && {
+        warnings: [
+          sampleOf === 'discovered'
+            ? `${keyed.name}: none of its models can be served: its list says no price, or no size, of them`
+            : `${keyed.name} lists no model with a known price that ${sampleOf} takes`,
+        ],
+      }),
+    }));
+  return [own, ...rows, ...missing];
+}
+
+/** Each upstream model once, with what it is a sample of. */
+function withSamples(
+  targets: readonly CheckedTarget[],
+  samples: readonly Sample[],
+): readonly (CheckedTarget & { readonly sampleOf: readonly string[] })[] {
+  const all = new Map(targets.map((target) => [target.model, { ...target, sampleOf: [] as string[] }]));
+  for (const { sampleOf, target } of samples) {
+    if (!target) continue;
+    const before = all.get(target.model) ?? {
+      model: target.model,
+      body: undefined,
+      serves: [],
+      sampleOf: [],
+    };
+    all.set(target.model, {
+      ...before,
+      serves: [...before.serves, target],
+      sampleOf: [...before.sampleOf, sampleOf],
+    });
+  }
+  return [...all.values()];
+}
+
+function factsOf(
+  { model, serves }: CheckedTarget,
+  models: ListAnswer,
+  catalogs: PriceCatalogs,
+): Pick<CheckRow, 'billed' | 'prices' | 'unpriced' | 'body' | 'warnings'> {
+  const [first] = serves;
+  if (!first) return {};
+  const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
+  const billed = billedFor(first, listedModel, catalogs);
+  const compared = serves.map((target) => comparePrice(target, billed));
+  const ownMost = mostOutput(first, listedModel, catalogs);
+  const warnings = [
+    ...compared.flatMap((each) => each.warnings),
+    ...serves.flatMap((target) => outputWarning(target, ownMost)),
+    ...serves.flatMap(tierWarnings),
+    ...serves.flatMap(feeWarnings),
+  ];
+  const body = serves.flatMap((target) => bodyLine(target) ?? []);
+  const unpriced = [...new Set(serves.flatMap(unpricedAt))];
+  return {
+    ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
+    prices: compared.map((each) => each.compared),
+    ...(unpriced.length > 0 && { unpriced }),
+    ...(body.length > 0 && { body }),
+    ...(warnings.length > 0 && { warnings }),
+  };
+}
+
+function targetRow(
+  provider: string,
+  model: string,
+  models: ListAnswer,
+  answer: TargetAnswer | undefined,
+): CheckRow {
+  const listed = models.state === 'ok' ? isListed(models.ids, model) : undefined;
+  const row = { provider, model, ...(listed !== undefined && { listed }) };
+  if (answer?.state === 'failed') return { ...row, ok: false, problem: answer.problem };
+  if (answer) {
+    const { firstByteMs, usage } = answer;
+    return { ...row, firstByteMs, ...(usage && { usage }), ok: true };
+  }
+  return listed === false
+    ? { ...row, ok: false, problem: "the provider's list of models doesn't have it" }
+    : row;
+}
+
+/** By its name, or where only one ends so: of several nobody knows which is asked. */
+function listedAs(listed: readonly ListedModel[], model: string): ListedModel | undefined {
+  const found = listed.find(({ id }) => id === model);
+  if (found) return found;
+  const [first, ...others] = listed.filter(({ id }) => id.endsWith(`/${model}`));
+  return others.length === 0 ? first : undefined;
+}
+
+/** Some say where a model stands before its name: `models/gemini-2.5-flash`. */
+function isListed(ids: ReadonlySet<string>, model: string): boolean {
+  return ids.has(model) || [...ids].some((id) => id.endsWith(`/${model}`));
+}
+
+function storeRow(problem: string | undefined): CheckRow {
+  return { provider: '(store)', ok: problem === undefined, ...(problem !== undefined && { problem }) };
+}
+
+function masked(text: string, secrets: readonly (string | undefined)[]): string {
+  return secrets.reduce<string>((rest, secret) => (secret ? rest.replaceAll(secret, '***') : rest), text);
+}

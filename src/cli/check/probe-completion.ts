@@ -1,0 +1,70 @@
+import type { ChatCompletionsRouter } from '../../router/router.ts';
+
+/** How a completion of one token went. */
+export type CompletionAnswer =
+  | { readonly state: 'ok'; readonly firstByteMs: number }
+  | { readonly state: 'failed'; readonly problem: string };
+
+/** Models that think first refuse to write one token only. */
+const TOKENS = [1, 16];
+
+/** Asks for a token through a router, as a client does. Never rejects. */
+export async function askCompletion(
+  router: ChatCompletionsRouter,
+  model: string,
+  limitField: string,
+): Promise<CompletionAnswer> {
+  let answer: CompletionAnswer = { state: 'failed', problem: 'nothing was asked' };
+  for (const tokens of TOKENS) {
+    const { isRefused, ...asked } = await ask(router, model, { [limitField]: tokens });
+    answer = asked;
+    if (!isRefused) break;
+  }
+  return answer;
+}
+
+async function ask(
+  router: ChatCompletionsRouter,
+  model: string,
+  limit: object,
+): Promise<CompletionAnswer & { readonly isRefused?: boolean }> {
+  const startedAt = performance.now();
+  const request = new Request('http://check.invalid/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: 'Bearer check', 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], stream: true, ...limit }),
+  });
+  try {
+    const response = await router.fetch(request);
+    let firstByteMs: number | undefined;
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      firstByteMs ??= Math.round(performance.now() - startedAt);
+      text += decoder.decode(chunk, { stream: true });
+    }
+    const broken = /^data: (\{"error":.*)$/m.exec(text)?.[1];
+    if (response.status !== 200 || broken !== undefined) {
+      const problem = `${response.status}: ${messageOf(broken ?? text)}`;
+      return { state: 'failed', problem, isRefused: response.status === 400 };
+    }
+    if (!text.includes('"choices"')) return { state: 'failed', problem: '200, but no completion' };
+    return { state: 'ok', firstByteMs: firstByteMs ?? 0 };
+  } catch (error) {
+    return { state: 'failed', problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const LONGEST = 200;
+
+/** What an error says, on a line. */
+function messageOf(text: string): string {
+  let message: unknown;
+  try {
+    message = Reflect.get(Object(Reflect.get(Object(JSON.parse(text)), 'error')), 'message');
+  } catch {
+    // Whatever it is, it is shown as it is.
+  }
+  const line = (typeof message === 'string' ? message : text).replaceAll(/\s+/g, ' ').trim();
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+}

@@ -1,0 +1,28 @@
+import { existsSync } from 'node:fs';
+
+import { withTimeout } from '../../async/timeout.ts';
+import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
+import { openStore } from '../../ledger/stores/open-store.ts';
+
+/** What keeps a store from being used, if anything; a file that isn't there yet is none of it, and is not made. */
+export async function storeProblem(
+  given: string | LedgerStore | undefined,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const file = /^sqlite:(.+)/s.exec(typeof given === 'string' ? given : 'sqlite:./credits.db')?.[1];
+  if (typeof given !== 'object' && file !== undefined && !existsSync(file)) return undefined;
+  const store = openStore(given);
+  const asked = async (): Promise<string | undefined> => {
+    try {
+      await store.ready?.();
+      await store.balance('nobody');
+      return undefined;
+    } catch (error) {
+      const cause = error instanceof Error ? (error.cause ?? error) : error;
+      return cause instanceof Error ? cause.message : String(cause);
+    }
+  };
+  const problem = await withTimeout(asked(), timeoutMs, () => `it has not answered in ${timeoutMs} ms`);
+  await store.close().catch(() => {});
+  return problem;
+}

@@ -1,0 +1,33 @@
+import { audit } from '../../ledger/operations/verify.ts';
+import { type StoreCommand, counted } from './command.ts';
+
+export const auditCommand: StoreCommand = {
+  name: 'audit',
+  summary: 'Add up the books anew, of one account or all, and say what is wrong',
+  store: 'exists',
+  positionals: '[ACCOUNT]',
+  options: {},
+  async run({ positionals: [account], store, print, progress }) {
+    let [accounts, lines, findings] = [0, 0, 0];
+    for (const message of (await store.damage?.()) ?? []) {
+      findings += 1;
+      print(`the store is damaged: ${message}`, { damage: message });
+    }
+    for await (const each of audit(store, { ...(account !== undefined && { account }) })) {
+      accounts += 1;
+      lines += each.lines;
+      progress(`${counted(accounts, 'account')}, ${counted(lines, 'line')} of journal …`);
+      findings += each.findings.length;
+      for (const finding of each.findings) {
+        print(`${finding.account}: ${finding.invariant} ${finding.message}`, finding);
+      }
+    }
+    const outcome = findings === 0 ? 'nothing is wrong' : counted(findings, 'finding');
+    print(`${counted(accounts, 'account')}, ${counted(lines, 'line')} of journal: ${outcome}`, {
+      accounts,
+      lines,
+      findings,
+    });
+    return findings === 0;
+  },
+};

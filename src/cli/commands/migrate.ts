@@ -1,0 +1,38 @@
+import { migrate } from '../../ledger/operations/migrate.ts';
+import { type StoreCommand, counted, required, UsageError } from './command.ts';
+
+export const migrateCommand: StoreCommand = {
+  name: 'migrate',
+  summary: 'Move all accounts and API keys into another store, while no router uses either',
+  store: 'exists',
+  positionals: '',
+  options: {
+    to: { value: 'URL', help: 'the store to move into: empty, or as an interrupted migration left it' },
+  },
+  async run(invocation) {
+    const { store, print, progress, open } = invocation;
+    const to = required(invocation, 'to');
+    if (to === 'memory:') throw new UsageError('--to memory: would be gone with this command');
+    const done = { checked: 0, moved: 0, compared: 0 };
+    const { problems, ...moved } = await migrate(store, open(to), {
+      onAccount: (_account, step) => {
+        done[step] += 1;
+        const { checked } = done;
+        progress(
+          `${step} ${step === 'checked' ? counted(checked, 'account') : `${done[step]} of ${checked}`} …`,
+        );
+      },
+    });
+    for (const problem of problems) print(`${problem.account}: ${problem.message}`, problem);
+    const { accounts, keys, available } = moved;
+    const outcome = problems.length === 0 ? 'all is as it was' : counted(problems.length, 'problem');
+    print(
+      `Moved ${counted(accounts, 'account')} with ${available} to spend, and ${counted(keys, 'key')}: ${outcome}`,
+      {
+        ...moved,
+        problems: problems.length,
+      },
+    );
+    return problems.length === 0;
+  },
+};

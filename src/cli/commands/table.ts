@@ -1,0 +1,18 @@
+import { harmless } from '../escape-control-characters.ts';
+
+/** Lines of a table whose columns are as wide as what stands in them; numbers stand to the right. */
+export function table(heads: readonly string[], cells: readonly (readonly string[])[]): string[] {
+  const rows = cells.map((row) => row.map(harmless));
+  const columns = heads.map((head, n) => ({
+    width: Math.max(...[head, ...rows.map((row) => row[n] ?? '')].map(({ length }) => length)),
+    isNumber: rows.every((row) => /^(-?[\d.,]+( ?(ms|s))?|-|)$/.test(row[n] ?? '')),
+  }));
+  return [heads, ...rows].map((row) =>
+    columns
+      .map(({ width, isNumber }, n) =>
+        isNumber ? (row[n] ?? '').padStart(width) : (row[n] ?? '').padEnd(width),
+      )
+      .join('  ')
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,48 @@
+import { createInterface } from 'node:readline/promises';
+
+import { type App, APPS } from './mount-snippets.ts';
+import { KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
+
+/** What was answered. */
+export interface Answers {
+  readonly app: App;
+  readonly providers: readonly string[];
+  readonly store: string;
+}
+
+/** Asks whoever sits there; an empty answer takes what stands in brackets. */
+export async function askTerminal(
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+  suggested: { readonly app: App; readonly providers: readonly KnownProvider[] },
+): Promise<Answers> {
+  const terminal = createInterface({ input, output });
+  // An end of input answers nothing more: then the question would never be over.
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  ended.catch(() => {});
+  terminal.once('close', () => {
+    reject(new Error('nothing was written'));
+  });
+  const ask = async (question: string, usual: string): Promise<string> => {
+    const answer = await Promise.race([terminal.question(`${question} [${usual}] `), ended]);
+    return answer.trim() === '' ? usual : answer.trim();
+  };
+  try {
+    const names = KNOWN_PROVIDERS.map(({ name }) => name);
+    let app: App | undefined;
+    while (!app) {
+      const answer = await ask(`Where will it run? ${APPS.join(', ')}`, suggested.app);
+      app = APPS.find((each) => each === answer);
+    }
+    let providers: readonly string[] = [];
+    while (providers.length === 0) {
+      const usual = suggested.providers.map(({ name }) => name).join(',');
+      const answer = (await ask(`Which providers? ${names.join(', ')}`, usual)).split(/[\s,]+/);
+      providers = answer.every((name) => names.includes(name)) ? answer : [];
+    }
+    const store = await ask('Where do credits and keys live? A file, or redis://HOST', 'sqlite:./credits.db');
+    return { app, providers, store };
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,38 @@
+import { RouterError } from '../../errors/errors.ts';
+import type { Hooks } from '../../observability/hooks.ts';
+import type { Log } from './log.ts';
+
+/** Hooks that write what happens to a log. */
+export function logHooks(log: Log): Hooks {
+  return {
+    onResponse: (ended) => {
+      log(ended.status >= 500 ? 'warn' : 'info', 'response', { ...ended });
+    },
+    onSettled: ({ usage, ...settled }) => {
+      log('info', 'settled', { ...settled, ...usage });
+    },
+    onError: (error, { requestId }) => {
+      const { code, provider, model, attempt }: Partial<RouterError> =
+        error instanceof RouterError ? error : {};
+      const cause = error.cause instanceof Error ? error.cause.message : undefined;
+      // Where nobody foresaw it, the place where it happened is what helps.
+      const stack = code === undefined || code === 'internal_error' ? error.stack : undefined;
+      log('error', 'error', {
+        requestId,
+        code,
+        message: error.message,
+        cause,
+        provider,
+        model,
+        attempt,
+        stack,
+      });
+    },
+    onLedgerEvent: ({ type, ...event }) => {
+      log('warn', type, event);
+    },
+    onHealthChange: ({ type, ...change }) => {
+      log(type === 'target_ejected' ? 'warn' : 'info', type, change);
+    },
+  };
+}

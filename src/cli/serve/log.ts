@@ -1,0 +1,36 @@
+import { styleText } from 'node:util';
+
+import { harmless } from '../escape-control-characters.ts';
+
+export type Level = 'info' | 'warn' | 'error';
+
+/** Writes a line: what happened, and what belongs to it. */
+export type Log = (level: Level, event: string, fields?: Readonly<Record<string, unknown>>) => void;
+
+export type LogFormat = 'json' | 'text';
+
+/** A log of lines: JSON for machines, `name=value` for eyes. */
+export function createLog(out: NodeJS.WritableStream, format: LogFormat, now: () => Date): Log {
+  return (level, event, fields = {}) => {
+    const time = now().toISOString();
+    const line =
+      format === 'json'
+        ? JSON.stringify({ time, level, event, ...fields })
+        : [time.slice(11, 19), painted(level, event, out), ...pairs(fields)].join(' ');
+    out.write(`${line}\n`);
+  };
+}
+
+function painted(level: Level, event: string, stream: NodeJS.WritableStream): string {
+  const color = ({ info: 'bold', warn: 'yellow', error: 'red' } as const)[level];
+  return styleText(color, event, { stream });
+}
+
+function pairs(fields: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => {
+      const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+      return harmless(`${name}=${/^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)}`);
+    });
+}

@@ -1,0 +1,216 @@
+import { withTimeout } from '../async/timeout.ts';
+import type { Caller } from '../keys/authenticator.ts';
+import {
+  CreditStoreUnavailableError,
+  GenerationNotFoundError,
+  GenerationRunningError,
+  InvalidRequestError,
+} from '../errors/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { sendJson } from '../http/respond.ts';
+import { queryOf } from '../http/url.ts';
+import type { KeyStatus } from '../ledger/contract/key-records.ts';
+import { type LedgerStore, StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
+import { isRequestId } from '../ledger/contract/request-ids.ts';
+
+/** What clients are told of their own account: its credits, their key, and what became of a request. */
+
+/** `GET /credits`: Vercel's two strings, what is held beside them, the key, and OpenRouter's record for its clients. */
+export async function sendCredits(
+  exchange: Exchange,
+  { account, key: keyId, externalKey }: Caller,
+  store: LedgerStore,
+): Promise<void> {
+  const [balance, key] = await fromStore(() =>
+    Promise.all([store.balance(account), externalKey ? undefined : store.keyState(account, keyId)]),
+  );
+  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
+  send(exchange, {
+    balance: formatUsd(available),
+    total_used: formatUsd(spent),
+    held: formatUsd(held),
+    currency: 'USD',
+    ...(key && { key: keyBody(key) }),
+    data: { total_credits: dollars(granted), total_usage: dollars(spent) },
+  });
+}
+
+/** A recorded key: its budget and limits, as far as it has them, and what is left of them. */
+function keyBody({
+  key,
+  name,
+  limits,
+  spent,
+  budgetLeft,
+  budgetResetsAt,
+  running,
+  rates,
+  expiresAt,
+}: KeyStatus) {
+  const { budget, concurrentRequests } = limits;
+  return {
+    id: key,
+    name,
+    expires_at: isoTime(expiresAt),
+    budget: budget
+      ? {
+          amount: formatUsd(budget.amount),
+          per: budget.per,
+          spent: formatUsd(spent),
+          left: formatUsd(budgetLeft ?? 0n),
+          resets_at: isoTime(budgetResetsAt),
+        }
+      : null,
+    limits: {
+      requests_per_minute: rateBody(rates?.requests),
+      tokens_per_minute: rateBody(rates?.tokens),
+      concurrent_requests:
+        concurrentRequests === undefined
+          ? null
+          : { limit: concurrentRequests, remaining: Math.max(0, concurrentRequests - running) },
+    },
+  };
+}
+
+function rateBody(rate: NonNullable<KeyStatus['rates']>['requests']): object | null {
+  return rate ? { limit: rate.limit, remaining: rate.remaining, reset_ms: rate.resetMs } : null;
+}
+
+/** What is needed to tell what became of a request. */
+export interface GenerationServices {
+  readonly store: LedgerStore;
+  readonly settlements: { posted(requestId: string): Promise<void> };
+}
+
+/** How long a look-up waits for a charge that this process is posting just then. */
+const LONGEST_WAIT_MS = 1000;
+
+/** `GET /generation?id=`, as OpenRouter and Vercel have it, for requests of the caller's own account. */
+export async function sendGeneration(
+  exchange: Exchange,
+  { account }: Caller,
+  { store, settlements }: GenerationServices,
+): Promise<void> {
+  const id = queryOf(exchange.url).get('id');
+  if (id === null || id === '') {
+    throw new InvalidRequestError(
+      'missing_required_parameter',
+      'GET /generation needs ?id=, the x-request-id of an answer.',
+      'id',
+    );
+  }
+  const find = (): Promise<Generation | undefined> => fromStore(() => findGeneration(store, account, id));
+  let generation = isRequestId(id) ? await find() : undefined;
+  if (generation?.state === 'running') {
+    // Who has read the last word asks at once: its charge is on its way.
+    await withTimeout(settlements.posted(id), LONGEST_WAIT_MS, () => {});
+    generation = await find();
+  }
+  if (!generation) throw new GenerationNotFoundError(id);
+  if (generation.state === 'running') throw new GenerationRunningError(id);
+  send(exchange, { data: generationBody(generation) });
+}
+
+/**
+ * As OpenRouter's and Vercel's clients have it: they refuse a body in which a member of theirs is missing.
+ *
+ * Not what the provider bills: that is between the operator and the provider.
+ */
+function generationBody(generation: Generation): object {
+  const { id, state, createdAt, model, provider, streamed, ending, finishReason, charged, usage } =
+    generation;
+  const { firstByteMs, durationMs } = generation;
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source } = usage ?? NOTHING_USED;
+  const { cacheWriteTokens, webSearches } = usage ?? NOTHING_USED;
+  const isCancelled = ending === 'client_gone';
+  const isWell = ending === 'finished' && state === 'settled';
+  // With no answer there is no key that it was got with.
+  const isOwnKey = generation.ownKey ?? (state === 'voided' ? false : undefined);
+  return {
+    id,
+    created_at: createdAt.toISOString(),
+    api_type: 'completions',
+    model: model ?? null,
+    provider_name: provider ?? null,
+    is_byok: isOwnKey ?? null,
+    streamed: streamed ?? null,
+    cancelled: isCancelled,
+    finish_reason: finishReason ?? (isCancelled ? 'cancelled' : isWell ? 'unknown' : 'error'),
+    native_finish_reason: finishReason ?? null,
+    ending: ending ?? null,
+    total_cost: Number(charged),
+    usage: Number(charged),
+    charged,
+    // What a provider bills for the client's own key, only the client can know.
+    upstream_inference_cost: isOwnKey === false ? 0 : null,
+    latency: firstByteMs ?? null,
+    generation_time: durationMs ?? null,
+    tokens_prompt: promptTokens,
+    tokens_completion: completionTokens,
+    native_tokens_prompt: promptTokens,
+    native_tokens_completion: completionTokens,
+    native_tokens_reasoning: reasoningTokens,
+    native_tokens_cached: cachedTokens,
+    native_tokens_cache_creation: cacheWriteTokens ?? null,
+    billable_web_search_calls: webSearches ?? null,
+    usage_source: source,
+    ...NOT_KEPT,
+  };
+}
+
+const NOTHING_USED: NonNullable<Generation['usage']> = {
+  promptTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  webSearches: 0,
+  source: 'none',
+};
+
+/** What OpenRouter tells of a request, and no ledger here keeps; the two that must be text say so. */
+const NOT_KEPT = {
+  data_region: 'unknown',
+  origin: '',
+  app_id: null,
+  cache_discount: null,
+  external_user: null,
+  http_referer: null,
+  moderation_latency: null,
+  native_tokens_completion_images: null,
+  num_fetches: null,
+  num_input_audio_prompt: null,
+  num_media_completion: null,
+  num_media_prompt: null,
+  num_search_results: null,
+  preset_id: null,
+  provider_responses: null,
+  router: null,
+  service_tier: null,
+  upstream_id: null,
+  user_agent: null,
+  web_search_engine: null,
+  workspace_id: null,
+};
+
+function send(exchange: Exchange, body: object): void {
+  sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
+}
+
+async function fromStore<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
+  }
+}
+
+function isoTime(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
+
+function dollars(amount: NanoDollars): number {
+  return Number(formatUsd(amount));
+}

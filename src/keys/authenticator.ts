@@ -1,0 +1,245 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { LRUCache } from 'lru-cache';
+
+import {
+  AuthenticationError,
+  AuthenticationUnavailableError,
+  CreditStoreUnavailableError,
+  RouterError,
+} from '../errors/errors.ts';
+import type { FoundKey, KeyLimits } from '../ledger/contract/key-records.ts';
+import { type LedgerStore, StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import type { Markup } from '../metering/markup.ts';
+import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
+import { ModelPatterns } from '../options/model-patterns.ts';
+import { hostCaller } from './host-caller.ts';
+import { loggableFailure } from './host-failure.ts';
+import { keptPolicy } from './key-policy.ts';
+import { hashApiKey, isApiKey } from './key-secret.ts';
+import type { UpstreamKeys } from './byok.ts';
+
+/** Whose request this is. */
+export interface Caller {
+  readonly account: string;
+  /** The key's id, or the host's label for it. */
+  readonly key: string;
+  /** The host knows this key, the ledger doesn't. */
+  readonly externalKey: boolean;
+  /** Of a key of ours: the version that all of this is from, for the ledger to judge. */
+  readonly keyVersion?: number;
+  /** Store time from which it must be looked up again: its secret, or the key, ends then. */
+  readonly until?: number;
+  readonly limits?: KeyLimits;
+  /** The only models that it may use. */
+  readonly models?: ModelPatterns;
+  /** Added to the prices that it pays. */
+  readonly markup?: Markup;
+  /** Its own keys for providers, as the host told them. */
+  readonly upstreamKeys?: UpstreamKeys;
+}
+
+export interface AuthenticatorOptions {
+  readonly store: LedgerStore;
+  readonly authenticate: Authenticate | undefined;
+  readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
+  readonly keyCacheMs: number;
+  /** The store's clock, in ms. */
+  readonly now: () => number;
+}
+
+/** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
+const MAX_CALLERS = 50_000;
+const MAX_STRANGERS = 10_000;
+/** A key that was refused may be made a moment later. */
+const STRANGER_MS = 2000;
+
+/** `Authorization` → caller, cached by the key's SHA-256: a heap dump holds nobody's key. */
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
+  readonly #callers: LRUCache<string, Caller, Lookup>;
+  readonly #strangers: LRUCache<string, AuthenticationError>;
+  /** What the host's `authenticate` made of a request's headers, and not of its key alone: for that request alone. */
+  readonly #ofHeaders = new WeakSet<Caller | Error>();
+  /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
+  #generation = 0;
+  readonly #invalidated = new LRUCache<string, number>({ max: MAX_STRANGERS });
+
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
+    this.#callers = new LRUCache<string, Caller, Lookup>({
+      max: MAX_CALLERS,
+      ttl: options.keyCacheMs,
+      fetchMethod: async (hash, _stale, { context, options: entry }) => {
+        const began = performance.now();
+        const caller = await this.#find(hash, context);
+        // What was said counts from when it was asked: a slow look-up keeps nobody for longer.
+        entry.ttl = Math.max(1, options.keyCacheMs - (performance.now() - began));
+        return caller;
+      },
+    });
+    this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: Math.min(options.keyCacheMs, STRANGER_MS) });
+  }
+
+  /**
+   * Says whose request this is, from its headers alone.
+   *
+   * @throws {AuthenticationError} if its key is missing, unknown or revoked
+   */
+  async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
+    const apiKey = bearer(headers.authorization);
+    const hash = this.#hashOf(apiKey, headers);
+    const known = this.#callers.get(hash);
+    if (known) {
+      if (this.#isCurrent(known)) return known;
+      this.#callers.delete(hash);
+    }
+    if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
+    const refusal = this.#strangers.get(hash);
+    if (refusal) throw refusal;
+    return await this.#ask(hash, { apiKey, headers, readsHeaders: false });
+  }
+
+  /** Looks a key up: once for all who ask at the same time, but where the answer is of the headers of one of them. */
+  async #ask(hash: string, lookup: Lookup): Promise<Caller> {
+    try {
+      const caller = await this.#callers.forceFetch(hash, { context: lookup });
+      if (lookup.readsHeaders || !this.#ofHeaders.has(caller)) return caller;
+    } catch (error) {
+      if (lookup.readsHeaders || !(error instanceof Error && this.#ofHeaders.has(error))) throw error;
+    }
+    return await this.#find(hash, lookup);
+  }
+
+  /** Looks a key up again of which the ledger says that it was changed since. */
+  async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
+    const hash = this.#hashOf(bearer(headers.authorization), headers);
+    if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
+    return this.authenticate(headers);
+  }
+
+  /** Forgets a key of ours, by its id. */
+  invalidate(account: string, key: string): void {
+    this.#invalidated.set(subject(account, key), ++this.#generation);
+    for (const [hash, caller] of this.#callers.entries()) {
+      if (caller.account === account && caller.key === key) this.#callers.delete(hash);
+    }
+  }
+
+  /** Forgets what the host's `authenticate` said of an API key. */
+  forget(apiKey: string): void {
+    const own = hashApiKey(apiKey);
+    this.#invalidated.set(own, ++this.#generation);
+    for (const hash of [...this.#callers.keys(), ...this.#strangers.keys()]) {
+      if (!hash.startsWith(own)) continue;
+      this.#callers.delete(hash);
+      this.#strangers.delete(hash);
+    }
+  }
+
+  #isCurrent(caller: Caller): boolean {
+    if (this.#ofHeaders.has(caller)) return false;
+    return caller.until === undefined || this.#options.now() < caller.until;
+  }
+
+  #hashOf(apiKey: string, headers: IncomingHttpHeaders): string {
+    const { authenticate, cacheKey } = this.#options;
+    const own = hashApiKey(apiKey);
+    if (!authenticate || !cacheKey) return own;
+    try {
+      const more: unknown = cacheKey({ headers });
+      if (typeof more !== 'string') throw new TypeError(`cacheKey must return a string, got ${typeof more}`);
+      return `${own} ${hashApiKey(more)}`;
+    } catch (thrown) {
+      throw new AuthenticationUnavailableError(loggableFailure(thrown, headers));
+    }
+  }
+
+  async #find(hash: string, lookup: Lookup): Promise<Caller> {
+    for (;;) {
+      const began = this.#generation;
+      const found = await (this.#options.authenticate
+        ? this.#askHost(this.#options.authenticate, lookup)
+        : this.#askStore(hash));
+      const told = found instanceof AuthenticationError ? '' : subject(found.account, found.key);
+      const invalidated =
+        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(told) ?? 0;
+      if (invalidated > began) continue;
+      if (!(found instanceof AuthenticationError)) return found;
+      if (!lookup.readsHeaders) this.#strangers.set(hash, found);
+      throw found;
+    }
+  }
+
+  async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
+    const { apiKey, headers } = lookup;
+    // With a `cacheKey` the host itself says what an answer is of.
+    const request = this.#options.cacheKey ? { headers } : watched(lookup);
+    let answer: Caller | Error;
+    try {
+      answer = hostCaller(await authenticate(apiKey, request)) ?? new AuthenticationError('invalid_api_key');
+    } catch (thrown) {
+      answer =
+        thrown instanceof RouterError
+          ? thrown
+          : new AuthenticationUnavailableError(loggableFailure(thrown, headers));
+    }
+    if (lookup.readsHeaders) this.#ofHeaders.add(answer);
+    if (!(answer instanceof Error) || answer instanceof AuthenticationError) return answer;
+    throw answer;
+  }
+
+  async #askStore(hash: string): Promise<Caller | AuthenticationError> {
+    let record: FoundKey | undefined;
+    try {
+      record = await this.#options.store.findKey(hash);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      throw new CreditStoreUnavailableError(error);
+    }
+    if (!record) return new AuthenticationError('invalid_api_key');
+    if (record.state === 'revoked') return new AuthenticationError('revoked_api_key');
+    const { expiresAt = Infinity, hashUntil = Infinity } = record;
+    if (this.#options.now() >= expiresAt) return new AuthenticationError('expired_api_key');
+    const until = Math.min(expiresAt, hashUntil);
+    const { models, markup } = keptPolicy(record.policy);
+    return {
+      account: record.account,
+      key: record.key,
+      externalKey: false,
+      keyVersion: record.version,
+      limits: record.limits,
+      ...(until < Infinity && { until }),
+      ...(models && { models: new ModelPatterns(models) }),
+      ...(markup && { markup }),
+    };
+  }
+}
+
+function subject(account: string, key: string): string {
+  return `${account} ${key}`;
+}
+
+interface Lookup {
+  readonly apiKey: string;
+  readonly headers: IncomingHttpHeaders;
+  /** The host's `authenticate` asked for them. */
+  readsHeaders: boolean;
+}
+
+/** Notes when the headers are asked for. */
+function watched(lookup: Lookup): AuthenticateRequest {
+  return {
+    get headers() {
+      lookup.readsHeaders = true;
+      return lookup.headers;
+    },
+  };
+}
+
+/** @throws {AuthenticationError} if there is no bearer key in the header */
+function bearer(header: string | undefined): string {
+  const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
+  if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
+  return apiKey;
+}

@@ -1,0 +1,49 @@
+import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
+import { parseMarkup } from '../metering/markup.ts';
+import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
+import { parseModelPatterns } from '../options/model-patterns.ts';
+import type { Caller } from './authenticator.ts';
+import { UpstreamKeys } from './byok.ts';
+
+const MEMBERS: Record<keyof AuthenticatedCaller, true> = {
+  account: true,
+  key: true,
+  models: true,
+  markup: true,
+  upstreamKeys: true,
+};
+
+/**
+ * The caller that the host's `authenticate` returned, checked as the ledger and the admin API check theirs; undefined
+ * where it knows none.
+ *
+ * @throws {TypeError} naming the member that can't be right
+ */
+export function hostCaller(answer: unknown): Caller | undefined {
+  if (answer === undefined || answer === null || answer === false) return undefined;
+  if (!isRecord(answer)) {
+    throw new TypeError(`authenticate must return an object or undefined, got ${typeof answer}`);
+  }
+  const unknown = Object.keys(answer).find((name) => !Object.hasOwn(MEMBERS, name));
+  if (unknown !== undefined) {
+    const known = Object.keys(MEMBERS).join(', ');
+    throw new TypeError(`authenticate returned ${JSON.stringify(unknown)}; it takes ${known}`);
+  }
+  const { account, key = 'external', models, markup, upstreamKeys } = answer;
+  checkAccount(account);
+  checkKey(key);
+  if (markup !== undefined) parseMarkup(markup, 'markup of authenticate');
+  return {
+    account,
+    key,
+    externalKey: true,
+    ...(models !== undefined && { models: parseModelPatterns(models, 'models of authenticate') }),
+    ...(markup !== undefined && { markup: { ...markup } }),
+    ...(upstreamKeys !== undefined && { upstreamKeys: new UpstreamKeys(upstreamKeys) }),
+  };
+}
+
+/** Its members are what they are: each is checked. */
+function isRecord(answer: unknown): answer is AuthenticatedCaller {
+  return typeof answer === 'object' && answer !== null && !Array.isArray(answer);
+}

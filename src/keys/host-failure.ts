@@ -1,0 +1,27 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { asError } from '../errors/errors.ts';
+
+/** Shorter ones are words. */
+const SHORTEST_SECRET = 8;
+const MOST_CHARACTERS = 300;
+
+/**
+ * What the host's `authenticate` threw, as it may be logged: on one line, with asterisks in place of what the client
+ * sent in its headers and of credentials in URLs.
+ */
+export function loggableFailure(thrown: unknown, headers: IncomingHttpHeaders): Error {
+  const error = asError(thrown);
+  const secrets = Object.values(headers)
+    .flatMap((value) => String(value).split(/[\s,;=]+/))
+    .filter((part) => part.length >= SHORTEST_SECRET);
+  const masked = (text: string): string =>
+    secrets
+      .reduce((rest, secret) => rest.replaceAll(secret, '***'), text)
+      .replace(/\/\/[^\s/@]*@/g, '//***@');
+  const code: unknown = Reflect.get(error, 'code');
+  const failure = new Error(masked(error.message).replace(/\s+/g, ' ').slice(0, MOST_CHARACTERS));
+  failure.name = error.name;
+  failure.stack = masked(error.stack ?? String(error));
+  return Object.assign(failure, typeof code === 'string' && { code });
+}

@@ -1,0 +1,415 @@
+import { type AccountRows, type KeyRow, type RequestRow, stamp, writeLine } from './account-rows.ts';
+import {
+  budgetLeft,
+  countRequest,
+  countTokens,
+  enterWindow,
+  MINUTE_MS,
+  ratesOf,
+  refusal,
+} from './key-limits.ts';
+import { newKey } from './api-keys.ts';
+import type { KeyRates } from '../contract/key-records.ts';
+import type {
+  Admit,
+  AdmitResult,
+  Extend,
+  ExtendResult,
+  FinalState,
+  Settle,
+  SettleResult,
+  Void,
+  VoidResult,
+} from '../contract/ledger-store.ts';
+import { burn, expireLots } from './lots.ts';
+import type { NanoDollars } from '../contract/money.ts';
+import { requestTime } from '../contract/request-ids.ts';
+import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
+import { forgetAt, mayBeForgottenFree, noteForgotten } from './retention.ts';
+import { type Transition, withAdmission, witnessed } from './witnesses.ts';
+
+/**
+ * The state machine of an account's requests: none → held → settled, voided or
+ * expired; expired → settled or voided. Settled and voided are final.
+ *
+ * Each function is one command: it runs to its end at `now`, makes every check
+ * before its first write, and changes nothing when it refuses, save that `admit`
+ * may have ended leases and expired credits, which are due whatever it answers.
+ */
+
+/** How far a request id may be ahead of the store's clock. */
+const MAX_AHEAD_MS = 5 * 60 * 1000;
+
+/** Of a request whose key isn't known: what it is charged counts into no budget, not even of a key that is made later. */
+const NO_WINDOW = -1;
+
+/** Due records that one admit ends or forgets. */
+const REAPED_BY_ADMIT = 8;
+
+export const admit: Transition<Admit, AdmitResult> = witnessed((account, command, now, rolledBack) => {
+  const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
+  const known = account?.request(requestId);
+  if (rolledBack) return { code: 'rolled_back', ...stamp(account, now) };
+  if (account && known) {
+    if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
+    const rates = ratesAt(account.key(known.key), now);
+    const { available } = account.books;
+    return { code: 'exists', hold: known.amount, available, ...rates, ...stamp(account, now) };
+  }
+
+  const time = requestTime(requestId);
+  if (now > command.notAfter) return { code: 'stale', ...stamp(account, now) };
+  if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { books } = account;
+  if (time <= books.lowWater) return { code: 'old', ...stamp(account, now) };
+  if (books.frozen && !reassert) return { code: 'frozen', ...stamp(account, now) };
+
+  reap(account, REAPED_BY_ADMIT, now);
+  expireLots(account, now);
+
+  const registered = account.key(command.key);
+  if (!command.externalKey && !reassert) {
+    if (!registered?.hash) return { code: 'no_key', ...stamp(account, now) };
+    if (registered.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
+    if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
+      return { code: 'expired', ...stamp(account, now) };
+    }
+    if (command.keyVersion !== undefined && command.keyVersion !== registered.version) {
+      return { code: 'changed', ...stamp(account, now) };
+    }
+  }
+  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
+  if (twin && !reassert) {
+    const { id, state } = twin;
+    if (twin.idempotencyKey?.body !== idempotencyKey.body) {
+      return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...stamp(account, now) };
+    }
+    return { code: 'repeated', requestId: id, state, ...ratesAt(registered, now), ...stamp(account, now) };
+  }
+
+  const key = registered ?? newKey({ key: command.key, name: '' }, now);
+  const refused = reassert ? undefined : refusal(key, command, now);
+  if (refused) return { ...refused, ...ratesAt(key, now), ...stamp(account, now) };
+
+  const left = reassert ? undefined : budgetLeft(key, now);
+  const affordable = least(books.available, left ?? want);
+  const hold = affordable > 0n ? least(want, affordable) : 0n;
+  if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
+    return { code: 'no_funds', available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
+  }
+
+  books.available -= hold;
+  books.held += hold;
+  enterWindow(key, now);
+  countRequest(key, now);
+  countTokens(key, tokens, now);
+  key.held += hold;
+  key.running += 1;
+  account.saveKey(key);
+  account.saveRequest({
+    id: requestId,
+    key: key.key,
+    window: key.window,
+    state: 'held',
+    amount: hold,
+    checkpoint: 0n,
+    tokens,
+    idempotencyKey: twin ? undefined : idempotencyKey,
+    due: now + leaseMs,
+    model: command.model ?? '',
+    line: undefined,
+    ending: undefined,
+    provider: undefined,
+  });
+  return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
+});
+
+/** For a reply; nothing for a key without limits per minute. */
+function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
+  const rates = key && ratesOf(key, now);
+  return rates && { rates };
+}
+
+export const extend: Transition<Extend, ExtendResult> = witnessed((account, command, now) => {
+  const request = account?.request(command.requestId);
+  if (!account || !request) return { code: 'unknown', ...stamp(account, now) };
+  if (request.state !== 'held') return { code: 'closed', state: request.state, ...stamp(account, now) };
+
+  const { books } = account;
+  expireLots(account, now);
+  const more = command.hold - request.amount;
+  const covered = more <= 0n || grow(account, request, more, now);
+  const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
+  request.checkpoint = least(checkpoint, request.amount);
+  request.due = Math.max(request.due, now + command.leaseMs);
+  account.saveRequest(request);
+  return {
+    code: covered ? 'ok' : 'no_funds',
+    hold: request.amount,
+    available: books.available,
+    ...stamp(account, now),
+  };
+});
+
+export const settle: Transition<Settle, SettleResult> = (account, command, now) =>
+  post(account, withAdmission(account, command), now);
+
+const post: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { requestId, amount, model, usage } = command;
+  const known = account.request(requestId);
+  const inParts = command.inParts === true || rolledBack;
+  if (known?.state === 'settled') {
+    if (!inParts || !chargeMore(account, known, amount, now)) {
+      const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
+      return { code: 'duplicate', charged: known.amount, ...isPart, ...stamp(account, now) };
+    }
+    const { available } = account.books;
+    return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...stamp(account, now) };
+  }
+  if (known?.state === 'voided') return { code: 'voided', ...stamp(account, now) };
+  if (!known && amount === 0n && mayBeForgottenFree(account.books, requestId)) {
+    return { code: 'duplicate', charged: 0n, ...stamp(account, now) };
+  }
+  if (!known && !command.force) return { code: 'unknown', ...stamp(account, now) };
+  if (!known && requestTime(requestId) <= account.books.lowWater) {
+    return { code: 'old', ...stamp(account, now) };
+  }
+
+  const request = known ?? orphan(account, command, now);
+  if (known) takeIdempotencyKey(account, known, command);
+  const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
+  const tokens = usage.promptTokens + usage.completionTokens;
+  const { hold, charged, moved, writtenOff } = end(
+    account,
+    request,
+    { state: 'settled', amount, tokens, model, ending: usage.ending, usage, inParts },
+    now,
+  );
+  writeLine(account, now, {
+    type,
+    id: requestId,
+    amount: moved,
+    ...(type === 's' && { hold }),
+    ...(writtenOff > 0n && { writtenOff }),
+    key: request.key,
+    model,
+    usage,
+  });
+  expireLots(account, now);
+  return { code: 'ok', charged, writtenOff, available: account.books.available, ...stamp(account, now) };
+});
+
+/** Whether a part of what a request costs was posted, and the rest was not written off. */
+function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cost: NanoDollars): boolean {
+  return amount < cost && line !== undefined && account.line(line)?.writtenOff === undefined;
+}
+
+/** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
+function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
+  const { books } = account;
+  if (!isChargedInPart(account, request, amount)) return false;
+  const moved = least(amount - request.amount, books.available - books.floor);
+  if (moved <= 0n) return false;
+  books.available -= moved;
+  books.spent += moved;
+  burn(account, moved);
+  const key = account.key(request.key);
+  if (key && request.window === key.window) {
+    key.spent += moved;
+    account.saveKey(key);
+  }
+  countMore(account, request, moved);
+  // One that had cost nothing until now is kept as others are.
+  if (request.amount === 0n) request.due = Math.max(request.due, forgetAt(request.id, now, false));
+  request.amount += moved;
+  account.saveRequest(request);
+  writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
+  expireLots(account, now);
+  return true;
+}
+
+/** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
+export const release: Transition<Void, VoidResult> = witnessed((account, command, now) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { requestId, model, ending, provider } = command;
+  const known = account.request(requestId);
+  if (known?.state === 'settled') return { code: 'settled', charged: known.amount, ...stamp(account, now) };
+  if (known?.state === 'voided') return { code: 'duplicate', ...stamp(account, now) };
+  if (!known) {
+    if (mayBeForgottenFree(account.books, requestId)) return { code: 'old', ...stamp(account, now) };
+    plant(account, command, now);
+    return { code: 'planted', ...stamp(account, now) };
+  }
+
+  known.ending = ending;
+  known.provider = provider;
+  const ended = { model: model ?? known.model, ending };
+  const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0, ...ended }, now);
+  if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
+  expireLots(account, now);
+  return { code: 'ok', released: hold - moved, available: account.books.available, ...stamp(account, now) };
+});
+
+/** A tombstone, that an admit still on its way will find. Of whom it is said whose it was, there was a hold. */
+function plant(account: AccountRows, command: Void, now: number): void {
+  const { requestId: id, key, model, ending, provider } = command;
+  const row: RequestRow = {
+    id,
+    key: key ?? '',
+    window: 0,
+    state: 'voided',
+    amount: 0n,
+    checkpoint: 0n,
+    tokens: 0,
+    idempotencyKey: undefined,
+    due: forgetAt(id, now, true),
+    model: model ?? '',
+    line: undefined,
+    ending,
+    provider,
+  };
+  account.saveRequest(row);
+  if (key !== undefined && model !== undefined) countEnd(account, row, { model, ending }, 0n);
+}
+
+/** Ends leases that ran out and forgets final records whose time has come, oldest first; says how many. */
+export function reap(account: AccountRows, budget: number, now: number): number {
+  for (let count = 0; count < budget; count++) {
+    const request = account.firstDue(now);
+    if (!request) return count;
+    if (request.state === 'held') {
+      const { checkpoint: amount, tokens, model } = request;
+      const expired = { state: 'expired', amount, tokens, model, ending: undefined } as const;
+      const { hold, moved } = end(account, request, expired, now);
+      writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
+    } else {
+      account.forgetRequest(request);
+      noteForgotten(account.books, request);
+    }
+  }
+  return budget;
+}
+
+/** A request that a settle has to post though nobody admitted it: as if expired, with nothing charged. */
+function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
+  const { requestId } = command;
+  const key = account.key(command.key);
+  if (key) {
+    enterWindow(key, now);
+    if (requestTime(requestId) > now - MINUTE_MS) countRequest(key, now);
+  }
+  const request: RequestRow = {
+    id: requestId,
+    key: command.key,
+    window: key?.window ?? NO_WINDOW,
+    state: 'expired',
+    amount: 0n,
+    checkpoint: 0n,
+    tokens: 0,
+    idempotencyKey: undefined,
+    due: now,
+    model: command.model,
+    line: undefined,
+    ending: undefined,
+    provider: undefined,
+  };
+  takeIdempotencyKey(account, request, command);
+  return request;
+}
+
+/** Gives a request that is charged its idempotency key, if it has none: its admission, or its hold, was lost. */
+function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempotencyKey }: Settle): void {
+  if (!idempotencyKey || request.idempotencyKey) return;
+  const twin = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
+  if (twin?.state === 'settled') return;
+  // It was admitted meanwhile, and may yet be voided.
+  if (twin) account.freeIdempotencyKey(twin);
+  request.idempotencyKey = idempotencyKey;
+}
+
+/** Takes more for a hold, all of it or nothing. */
+function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
+  const { books } = account;
+  const key = account.key(request.key);
+  const left = key && budgetLeft(key, now);
+  if (more > books.available || (left !== undefined && more > left)) return false;
+  books.available -= more;
+  books.held += more;
+  request.amount += more;
+  if (key) {
+    enterWindow(key, now);
+    key.held += more;
+    account.saveKey(key);
+  }
+  return true;
+}
+
+/**
+ * Brings a request to its end: the only place that charges, and that gives back.
+ *
+ * Charges `amount` in all, counting what its expiry has charged already; what
+ * would take the account below its floor is written off. So is its usage counted
+ * here, in place of what its expiry has counted.
+ */
+function end(
+  account: AccountRows,
+  request: RequestRow,
+  {
+    state,
+    amount,
+    tokens,
+    inParts = false,
+    ...ended
+  }: Ended & {
+    readonly state: FinalState;
+    readonly amount: NanoDollars;
+    readonly tokens: number;
+    /** What isn't covered is not written off. */
+    readonly inParts?: boolean;
+  },
+  now: number,
+): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
+  const { books } = account;
+  const running = request.state === 'held';
+  const hold = running ? request.amount : 0n;
+  const already = request.state === 'expired' ? request.amount : 0n;
+  const uncovered = books.floor - (books.available + hold + already - amount);
+  const rest = uncovered > 0n ? least(uncovered, amount) : 0n;
+  const writtenOff = inParts ? 0n : rest;
+  const charged = amount - rest;
+  const moved = charged - already;
+
+  books.available += hold - moved;
+  books.held -= hold;
+  books.spent += moved;
+  books.writtenOff += writtenOff;
+  burn(account, moved);
+  const key = account.key(request.key);
+  if (key) {
+    key.held -= hold;
+    if (running) key.running -= 1;
+    if (request.window === key.window) key.spent += moved;
+    countTokens(key, tokens - request.tokens, now);
+    account.saveKey(key);
+  }
+  // One that nobody admitted has no line yet, and nothing of it was counted.
+  const isCounted = request.state === 'expired' && request.line !== undefined;
+  if (isCounted) uncountExpiry(account, request, already);
+  countEnd(account, request, ended, isCounted ? charged : moved);
+  request.state = state;
+  request.amount = charged;
+  const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
+  request.due = forgetAt(request.id, now, isFree);
+  request.model = ended.model;
+  // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
+  request.line = state === 'voided' ? undefined : books.seq + 1n;
+  account.saveRequest(request);
+  if (state === 'voided') account.freeIdempotencyKey(request);
+  return { hold, charged, moved, writtenOff };
+}
+
+function least(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a < b ? a : b;
+}

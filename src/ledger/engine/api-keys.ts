@@ -1,0 +1,213 @@
+import { type AccountRows, type BucketRow, type KeyRow, stamp } from './account-rows.ts';
+import { budgetLeft, MINUTE_MS, ratesOf, windowEnd, windowStart } from './key-limits.ts';
+import type {
+  Bucket,
+  CreateKey,
+  FoundKey,
+  KeyHashes,
+  KeyLimits,
+  KeyRecord,
+  KeyState,
+  KeyStatus,
+  KeyTerms,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../contract/key-records.ts';
+
+/** Keys as operators make, change and read them; what requests do to them is in account.ts and key-limits.ts. */
+
+/** A key of which nothing ran yet; without a hash, the host's label for one. */
+export function newKey(
+  {
+    key,
+    hash,
+    version = 1,
+    ...terms
+  }: KeyTerms & { readonly key: string; readonly hash?: string; readonly version?: number },
+  now: number,
+): KeyRow {
+  const { name, limits = {}, expiresAt, policy } = terms;
+  return {
+    key,
+    hash,
+    name,
+    limits,
+    expiresAt,
+    policy,
+    version,
+    previous: undefined,
+    createdAt: now,
+    revokedAt: undefined,
+    held: 0n,
+    running: 0,
+    spent: 0n,
+    window: windowStart(limits, now),
+    requestBucket: fullBucket(limits.requestsPerMinute, now),
+    tokenBucket: fullBucket(limits.tokensPerMinute, now),
+  };
+}
+
+/**
+ * The key that a creation makes. One of which there is but a label gets its terms: a rollback took the key, and a hold that
+ * was taken again has brought the label. What was counted goes on.
+ */
+export function madeKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
+  const made = newKey(command, now);
+  if (!label) return made;
+  const { held, running, createdAt } = label;
+  const spent = label.window === made.window ? label.spent : 0n;
+  return Object.assign(label, made, { held, running, createdAt, spent });
+}
+
+/** Whether a creation is the repetition of one that made this key, which nobody has changed since. */
+export function isSameKey(row: KeyRow | undefined, command: CreateKey): boolean {
+  return row?.hash === command.hash && hasTerms(row, command);
+}
+
+export function updateKey(
+  account: AccountRows | undefined,
+  command: UpdateKey,
+  now: number,
+): UpdateKeyResult {
+  const row = account?.key(command.key);
+  if (!account || !row?.hash) return { code: 'no_key', ...stamp(account, now) };
+  if (!hasTerms(row, command)) {
+    if (row.version !== command.version) return { code: 'changed', ...stamp(account, now) };
+    const { name, limits = {}, expiresAt, policy } = command;
+    const { requestsPerMinute, tokensPerMinute } = row.limits;
+    if (limits.requestsPerMinute !== requestsPerMinute) {
+      row.requestBucket = fullBucket(limits.requestsPerMinute, now);
+    }
+    if (limits.tokensPerMinute !== tokensPerMinute) {
+      row.tokenBucket = fullBucket(limits.tokensPerMinute, now);
+    }
+    Object.assign(row, { name, limits, expiresAt, policy, version: row.version + 1 });
+    account.saveKeyTerms(row);
+  }
+  return { code: 'ok', version: row.version, ...stamp(account, now) };
+}
+
+/** @param isTaken - another secret has the hash, or had it last */
+export function rotateKey(
+  account: AccountRows | undefined,
+  { key, hash, version, overlapMs }: RotateKey,
+  now: number,
+  isTaken: boolean,
+): RotateKeyResult {
+  const row = account?.key(key);
+  if (!account || !row?.hash) return { code: 'no_key', ...stamp(account, now) };
+  if (row.hash !== hash) {
+    if (row.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
+    if (row.version !== version) return { code: 'changed', ...stamp(account, now) };
+    if (isTaken) return { code: 'conflict', ...stamp(account, now) };
+    row.previous = overlapMs > 0 ? { hash: row.hash, until: now + overlapMs } : undefined;
+    row.hash = hash;
+    row.version += 1;
+    account.saveKeyTerms(row);
+  }
+  return { code: 'ok', version: row.version, ...stamp(account, now) };
+}
+
+/** Says whether there is such a key. */
+export function revokeKey(account: AccountRows | undefined, key: string, now: number): boolean {
+  const row = account?.key(key);
+  if (!account || !row?.hash) return false;
+  if (row.revokedAt === undefined) {
+    row.revokedAt = now;
+    row.version += 1;
+    account.saveKeyTerms(row);
+  }
+  return true;
+}
+
+export function keyRecord(account: string, row: KeyRow): KeyRecord {
+  const { key, name, createdAt, revokedAt, expiresAt, limits, policy, version, previous } = row;
+  return {
+    account,
+    key,
+    name,
+    state: revokedAt === undefined ? 'active' : 'revoked',
+    createdAt,
+    ...(revokedAt !== undefined && { revokedAt }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    limits,
+    ...(policy !== undefined && { policy }),
+    version,
+    ...(previous && { overlapUntil: previous.until }),
+  };
+}
+
+/** The key as a hash finds it; undefined where the hash stands for it no more. */
+export function foundKey(account: string, row: KeyRow, hash: string, now: number): FoundKey | undefined {
+  if (row.hash === hash) return keyRecord(account, row);
+  const { previous } = row;
+  if (previous?.hash !== hash || now >= previous.until) return undefined;
+  return { ...keyRecord(account, row), hashUntil: previous.until };
+}
+
+export function keyHashes(rows: Iterable<KeyRow>): Map<string, KeyHashes> {
+  const hashes = new Map<string, KeyHashes>();
+  for (const { key, hash, previous } of rows) {
+    if (hash) hashes.set(key, { current: hash, ...(previous && { previous }) });
+  }
+  return hashes;
+}
+
+export function keyState(account: string, row: KeyRow): KeyState {
+  const { held, running, spent, window, limits } = row;
+  return {
+    ...keyRecord(account, row),
+    held,
+    running,
+    spent,
+    window,
+    ...(limits.requestsPerMinute !== undefined && { requestBucket: bucket(row.requestBucket) }),
+    ...(limits.tokensPerMinute !== undefined && { tokenBucket: bucket(row.tokenBucket) }),
+  };
+}
+
+/** How a key whose row was read at `now` stands then. */
+export function keyStatus(state: KeyState, now: number): KeyStatus {
+  const { window, requestBucket: _, tokenBucket: __, ...rest } = state;
+  const left = budgetLeft(state, now);
+  const rates = ratesOf(state, now);
+  const start = windowStart(state.limits, now);
+  const resetsAt = windowEnd(state.limits, Math.max(start, window));
+  return {
+    ...rest,
+    now,
+    spent: start > window ? 0n : state.spent,
+    ...(left !== undefined && { budgetLeft: left > 0n ? left : 0n }),
+    ...(resetsAt !== undefined && { budgetResetsAt: resetsAt }),
+    ...(rates && { rates }),
+  };
+}
+
+function hasTerms(row: KeyRow, { name, limits = {}, expiresAt, policy }: KeyTerms): boolean {
+  return (
+    row.name === name &&
+    row.expiresAt === expiresAt &&
+    row.policy === policy &&
+    sameLimits(row.limits, limits)
+  );
+}
+
+function sameLimits(a: KeyLimits, b: KeyLimits): boolean {
+  return (
+    a.budget?.amount === b.budget?.amount &&
+    a.budget?.per === b.budget?.per &&
+    a.requestsPerMinute === b.requestsPerMinute &&
+    a.tokensPerMinute === b.tokensPerMinute &&
+    a.concurrentRequests === b.concurrentRequests
+  );
+}
+
+function fullBucket(limit: number | undefined, now: number): BucketRow {
+  return { level: (limit ?? 0) * MINUTE_MS, at: now };
+}
+
+function bucket({ level, at }: BucketRow): Bucket {
+  return { level, at };
+}

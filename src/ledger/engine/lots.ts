@@ -1,0 +1,112 @@
+import { type AccountRows, type LotRow, stamp, writeLine } from './account-rows.ts';
+import type { Adjust, AdjustResult, Grant, GrantResult } from '../contract/ledger-store.ts';
+import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
+import { type Transition, witnessed } from './witnesses.ts';
+
+/**
+ * Credits come in as lots and burn in order: priority, then the soonest expiry,
+ * then id.
+ *
+ * Lots say only what burns and expires first; what can be spent is
+ * `books.available`. Credit that belongs to no lot (an adjustment up, a refund)
+ * burns last and never expires, so that open lots together are never more than
+ * what is available and held.
+ */
+
+/** Open lots an account may have, so that walking them is bounded. */
+const MAX_OPEN_LOTS = 100;
+
+const DEFAULT_PRIORITY = 50;
+
+export const grant: Transition<Grant, GrantResult> = witnessed((account, command, now) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
+  const { books } = account;
+  const fingerprint = `grant|${amount}|${expiresAt ?? 'never'}|${priority}`;
+  const known = account.fingerprint(id);
+  if (known === fingerprint) {
+    return { code: 'duplicate', available: books.available, ...stamp(account, now) };
+  }
+  if (known !== undefined) return { code: 'conflict', ...stamp(account, now) };
+
+  expireLots(account, now);
+  if (books.available + books.held + amount > MAX_AMOUNT) return { code: 'too_big', ...stamp(account, now) };
+  if (account.openLots().length >= MAX_OPEN_LOTS) return { code: 'too_many_lots', ...stamp(account, now) };
+
+  books.granted += amount;
+  books.available += amount;
+  account.saveFingerprint(id, fingerprint);
+  account.saveLot({ id, amount, remaining: amount, expiresAt, priority });
+  books.nextExpiry = Math.min(books.nextExpiry, expiresAt ?? Infinity);
+  writeLine(account, now, { type: 'g', id, amount });
+  return { code: 'ok', available: books.available, ...stamp(account, now) };
+});
+
+export const adjust: Transition<Adjust, AdjustResult> = witnessed((account, command, now) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const { id, delta, reason } = command;
+  const { books } = account;
+  const fingerprint = `adjust|${delta}|${reason}`;
+  const known = account.fingerprint(id);
+  if (known === fingerprint) {
+    return { code: 'duplicate', available: books.available, ...stamp(account, now) };
+  }
+  if (known !== undefined) return { code: 'conflict', ...stamp(account, now) };
+
+  expireLots(account, now);
+  if (delta > 0n && books.available + books.held + delta > MAX_AMOUNT) {
+    return { code: 'too_big', ...stamp(account, now) };
+  }
+  if (delta < 0n && books.available + delta < books.floor) {
+    return { code: 'below_floor', available: books.available, ...stamp(account, now) };
+  }
+
+  books.granted += delta;
+  books.available += delta;
+  account.saveFingerprint(id, fingerprint);
+  burn(account, -delta);
+  writeLine(account, now, { type: 'a', id, amount: delta, reason });
+  return { code: 'ok', available: books.available, ...stamp(account, now) };
+});
+
+/** Takes what left the account from its lots. A negative amount, a refund, belongs to no lot. */
+export function burn(account: AccountRows, amount: NanoDollars): void {
+  if (amount <= 0n) return;
+  let left = amount;
+  for (const lot of account.openLots()) {
+    const burnt = lot.remaining < left ? lot.remaining : left;
+    lot.remaining -= burnt;
+    account.saveLot(lot);
+    left -= burnt;
+    if (left === 0n) return;
+  }
+}
+
+/**
+ * Expires lots whose time has come, as far as their credit isn't held. The rest
+ * stays due, for when the hold resolves.
+ */
+export function expireLots(account: AccountRows, now: number): void {
+  const { books } = account;
+  if (books.nextExpiry > now) return;
+  for (const lot of account.openLots()) {
+    if (lot.expiresAt === undefined || lot.expiresAt > now) continue;
+    const amount = lot.remaining < books.available ? lot.remaining : books.available;
+    if (amount <= 0n) continue;
+    lot.remaining -= amount;
+    account.saveLot(lot);
+    books.available -= amount;
+    books.expired += amount;
+    writeLine(account, now, { type: 'x', id: lot.id, amount });
+  }
+  books.nextExpiry = Math.min(Infinity, ...account.openLots().map((lot) => lot.expiresAt ?? Infinity));
+}
+
+/** Sorts lots into burn order. */
+export function compareLots(a: LotRow, b: LotRow): number {
+  if (a.priority !== b.priority) return a.priority - b.priority;
+  const expiryA = a.expiresAt ?? Infinity;
+  const expiryB = b.expiresAt ?? Infinity;
+  if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,94 @@
+import type { AccountRows, RequestRow } from './account-rows.ts';
+import type { Ending, SettledUsage } from '../contract/ledger-store.ts';
+import type { NanoDollars } from '../contract/money.ts';
+import { requestTime } from '../contract/request-ids.ts';
+import { dayOf, type UsageCounts } from '../contract/usage.ts';
+
+/** How a request ended, for the counters. */
+export interface Ended {
+  readonly model: string;
+  /** Undefined where nobody knows: its gateway died, or gave up an admit without an answer. */
+  readonly ending: Ending | undefined;
+  /** What was consumed, of one that is charged for it. */
+  readonly usage?: SettledUsage;
+}
+
+/** Whether it counts among those that failed: what isn't known to be well, but for those whose client left. */
+export function isError({ ending, usage }: Omit<Ended, 'model'>): boolean {
+  const isFine = ending === 'finished' && usage !== undefined && usage.finishReason !== 'error';
+  return !isFine && !isAborted({ ending });
+}
+
+export function isAborted({ ending }: Pick<Ended, 'ending'>): boolean {
+  return ending === 'client_gone';
+}
+
+/** Adds a request that has ended to its row: once an id, because its record says that it has. */
+export function countEnd(
+  account: AccountRows,
+  { id, key }: Pick<RequestRow, 'id' | 'key'>,
+  ended: Ended,
+  charged: NanoDollars,
+): void {
+  const { model, usage } = ended;
+  account.count({
+    day: dayOf(requestTime(id)),
+    key,
+    model,
+    requests: 1,
+    errors: isError(ended) ? 1 : 0,
+    aborted: isAborted(ended) ? 1 : 0,
+    promptTokens: usage?.promptTokens ?? 0,
+    cachedTokens: usage?.cachedTokens ?? 0,
+    completionTokens: usage?.completionTokens ?? 0,
+    reasoningTokens: usage?.reasoningTokens ?? 0,
+    charged,
+    cost: usage?.cost ?? 0n,
+  });
+}
+
+/** Takes back what the expiry of a request has counted, now that it is known how it ended. */
+export function uncountExpiry(
+  account: AccountRows,
+  { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
+  charged: NanoDollars,
+): void {
+  const nothing = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, cost: 0n };
+  const day = dayOf(requestTime(id));
+  account.count({ day, key, model, requests: -1, errors: -1, aborted: 0, ...nothing, charged: -charged });
+}
+
+/** Adds to what a request was charged that was counted before. */
+export function countMore(
+  account: AccountRows,
+  { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
+  charged: NanoDollars,
+): void {
+  account.count({ day: dayOf(requestTime(id)), key, model, ...NO_COUNTS, charged });
+}
+
+export const NO_COUNTS: UsageCounts = {
+  requests: 0,
+  errors: 0,
+  aborted: 0,
+  promptTokens: 0,
+  cachedTokens: 0,
+  completionTokens: 0,
+  reasoningTokens: 0,
+  charged: 0n,
+  cost: 0n,
+};
+
+export function addCounts(counts: UsageCounts, more: UsageCounts): UsageCounts {
+  return {
+    requests: counts.requests + more.requests,
+    errors: counts.errors + more.errors,
+    aborted: counts.aborted + more.aborted,
+    promptTokens: counts.promptTokens + more.promptTokens,
+    cachedTokens: counts.cachedTokens + more.cachedTokens,
+    completionTokens: counts.completionTokens + more.completionTokens,
+    reasoningTokens: counts.reasoningTokens + more.reasoningTokens,
+    charged: counts.charged + more.charged,
+    cost: counts.cost + more.cost,
+  };
+}

@@ -1,0 +1,240 @@
+import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../contract/ledger-store.ts';
+import type { CreateKey, KeyLimits, KeyTerms, RotateKey, UpdateKey } from '../contract/key-records.ts';
+import { MAX_PER_MINUTE } from './key-limits.ts';
+import { MAX_AMOUNT } from '../contract/money.ts';
+import type { MakesAccount } from '../contract/reply.ts';
+import { requestTime } from '../contract/request-ids.ts';
+import { isDay } from '../contract/usage.ts';
+
+/**
+ * What every store checks of a command before anything else, because it can
+ * only be a mistake of the caller's.
+ *
+ * Each throws a TypeError that names the argument, what it wants and what it got.
+ */
+
+export function checkAdmit(command: Admit): void {
+  checkAccount(command.account);
+  checkKey(command.key);
+  if (command.keyVersion !== undefined) checkCount('keyVersion', command.keyVersion, 1);
+  requestTime(command.requestId);
+  if (command.model !== undefined) checkModel(command.model);
+  checkAmount('want', command.want);
+  checkAmount('min', command.min);
+  if (command.min > command.want) throw wrong('min', `at most want (${command.want})`, command.min);
+  checkCount('leaseMs', command.leaseMs, 1);
+  checkCount('tokens', command.tokens, 0);
+  if (typeof command.notAfter !== 'number' || Number.isNaN(command.notAfter)) {
+    throw wrong('notAfter', 'a time in ms', command.notAfter);
+  }
+  checkIdempotencyKey(command);
+}
+
+export function checkExtend(command: Extend): void {
+  checkAccount(command.account);
+  requestTime(command.requestId);
+  checkAmount('hold', command.hold);
+  checkCount('leaseMs', command.leaseMs, 1);
+  checkAmount('checkpoint', command.checkpoint);
+}
+
+export function checkSettle(command: Settle): void {
+  checkAccount(command.account);
+  requestTime(command.requestId);
+  checkAmount('amount', command.amount);
+  checkKey(command.key);
+  checkModel(command.model);
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost } = command.usage;
+  const counts = { promptTokens, cachedTokens, completionTokens, reasoningTokens };
+  for (const [name, count] of Object.entries(counts)) checkCount(`usage.${name}`, count, 0);
+  // A large one is a provider's matter: better kept than the charge refused.
+  if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
+    throw wrong('usage.cost', 'nano-dollars, 0 or more', cost);
+  }
+  checkIdempotencyKey(command);
+}
+
+export function checkUsage(account: string, fromDay: string, toDay: string): void {
+  checkAccount(account);
+  checkDay('fromDay', fromDay);
+  checkDay('toDay', toDay);
+}
+
+export function checkFoldUsage(account: string, beforeDay: string): void {
+  checkAccount(account);
+  checkDay('beforeDay', beforeDay);
+}
+
+function checkDay(name: string, day: string): void {
+  if (!isDay(day)) throw wrong(name, 'a day, as "2026-11-21"', day);
+}
+
+export function checkRequest(account: string, requestId: string): void {
+  checkAccount(account);
+  requestTime(requestId);
+}
+
+export function checkVoid(command: Void): void {
+  checkRequest(command.account, command.requestId);
+  if (command.key !== undefined) checkKey(command.key);
+  if (command.model !== undefined) checkModel(command.model);
+}
+
+function checkModel(model: string): void {
+  if (typeof model !== 'string') throw wrong('model', 'a string', model);
+}
+
+export function checkGrant(command: Grant): void {
+  checkAccount(command.account);
+  checkPaymentId(command.id);
+  checkAmount('amount', command.amount);
+  if (command.amount === 0n) throw wrong('amount', 'more than 0', command.amount);
+  if (command.expiresAt !== undefined) checkCount('expiresAt', command.expiresAt, 0);
+  if (command.priority !== undefined) checkCount('priority', command.priority, 0, 100);
+  checkRecreate(command);
+}
+
+export function checkAdjust(command: Adjust): void {
+  checkAccount(command.account);
+  checkPaymentId(command.id);
+  const { delta, reason } = command;
+  if (typeof delta !== 'bigint' || delta === 0n || delta > MAX_AMOUNT || delta < -MAX_AMOUNT) {
+    throw wrong('delta', `nano-dollars, not 0 and at most ${MAX_AMOUNT} up or down`, delta);
+  }
+  if (typeof reason !== 'string' || reason.length > 500) {
+    throw wrong('reason', 'a string of at most 500 characters', reason);
+  }
+}
+
+export function checkCreateKey(command: CreateKey): void {
+  checkAccount(command.account);
+  checkKey(command.key);
+  checkHash('hash', command.hash);
+  if (command.version !== undefined) checkCount('version', command.version, 1);
+  checkRecreate(command);
+  checkTerms(command);
+}
+
+export function checkUpdateKey(command: UpdateKey): void {
+  checkAccount(command.account);
+  checkKey(command.key);
+  checkCount('version', command.version, 1);
+  checkTerms(command);
+}
+
+export function checkRotateKey(command: RotateKey): void {
+  checkAccount(command.account);
+  checkKey(command.key);
+  checkHash('hash', command.hash);
+  checkCount('version', command.version, 1);
+  checkCount('overlapMs', command.overlapMs, 0, MAX_OVERLAP_MS);
+}
+
+export function checkKeyOf(account: string, key: string): void {
+  checkAccount(account);
+  checkKey(key);
+}
+
+export function checkSweep(budget: number): void {
+  if (budget !== Infinity) checkCount('budget', budget, 0);
+}
+
+export function checkJournal(account: string, afterSeq: bigint, limit: number): void {
+  checkAccount(account);
+  checkSeq('afterSeq', afterSeq);
+  if (limit !== Infinity) checkCount('limit', limit, 0);
+}
+
+export function checkTrim(account: string, seq: bigint): void {
+  checkAccount(account);
+  checkSeq('seq', seq);
+}
+
+export function isAccount(account: unknown): boolean {
+  return typeof account === 'string' && ID.test(account);
+}
+
+export function checkAccount(account: string): void {
+  if (!isAccount(account)) throw wrong('account', ID_WANTED, account);
+}
+
+export function checkKey(key: string): void {
+  if (typeof key !== 'string' || !ID.test(key)) throw wrong('key', ID_WANTED, key);
+}
+
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const ID_WANTED = '1 to 64 characters A-Z a-z 0-9 _ -';
+
+/** A year: a secret that shall work for longer needs no other one. */
+const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
+
+function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
+  if (typeof name !== 'string' || name.length > 200) {
+    throw wrong('name', 'a string of at most 200 characters', name);
+  }
+  if (limits) checkLimits(limits);
+  if (expiresAt !== undefined) checkCount('expiresAt', expiresAt, 0);
+  if (policy === undefined) return;
+  if (typeof policy !== 'string' || policy === '' || policy.length > 8192 || !policy.isWellFormed()) {
+    throw wrong('policy', 'a text of 1 to 8,192 characters', policy);
+  }
+}
+
+function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentRequests }: KeyLimits): void {
+  if (budget) {
+    checkAmount('limits.budget.amount', budget.amount);
+    if (!['day', 'week', 'month', 'lifetime'].includes(budget.per)) {
+      throw wrong('limits.budget.per', '"day", "week", "month" or "lifetime"', budget.per);
+    }
+  }
+  const counts = { requestsPerMinute, tokensPerMinute, concurrentRequests };
+  for (const [name, limit] of Object.entries(counts)) {
+    if (limit !== undefined) checkCount(`limits.${name}`, limit, 1, MAX_PER_MINUTE);
+  }
+}
+
+function checkRecreate({ recreate }: MakesAccount): void {
+  if (recreate !== undefined && typeof recreate !== 'boolean') {
+    throw wrong('recreate', 'true or false', recreate);
+  }
+}
+
+function checkPaymentId(id: string): void {
+  if (typeof id !== 'string' || !/^[\u0021-\u007e]{1,128}$/.test(id)) {
+    throw wrong('id', '1 to 128 printable ASCII characters without spaces', id);
+  }
+}
+
+function checkSeq(name: string, seq: bigint): void {
+  if (typeof seq !== 'bigint' || seq < 0n) throw wrong(name, 'a position of the journal', seq);
+}
+
+function checkIdempotencyKey({ idempotencyKey }: Pick<Admit, 'idempotencyKey'>): void {
+  if (!idempotencyKey) return;
+  checkHash('idempotencyKey.key', idempotencyKey.key);
+  checkHash('idempotencyKey.body', idempotencyKey.body);
+}
+
+/** What was given in place of a hash is never told: it may well be what should have been hashed. */
+function checkHash(name: string, hash: string): void {
+  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) {
+    throw new TypeError(`${name} must be a SHA-256 in 64 hex digits`);
+  }
+}
+
+function checkAmount(name: string, amount: bigint): void {
+  if (typeof amount !== 'bigint' || amount < 0n || amount > MAX_AMOUNT) {
+    throw wrong(name, `nano-dollars from 0 to ${MAX_AMOUNT}`, amount);
+  }
+}
+
+function checkCount(name: string, count: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (!Number.isSafeInteger(count) || count < least || count > most) {
+    throw wrong(name, `an integer from ${least} to ${most}`, count);
+  }
+}
+
+function wrong(name: string, wanted: string, got: unknown): TypeError {
+  const shown = typeof got === 'string' ? JSON.stringify(got.slice(0, 100)) : String(got);
+  return new TypeError(`${name} must be ${wanted}, got ${shown}`);
+}

@@ -1,0 +1,67 @@
+import { type AccountRows, stamp } from './account-rows.ts';
+import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../contract/ledger-store.ts';
+import type { At } from '../contract/reply.ts';
+import { requestTime } from '../contract/request-ids.ts';
+import { mayBeForgottenFree } from './retention.ts';
+
+/** One command of an account, from its beginning to its end at `now`. */
+export type Transition<Command, Reply> = (
+  account: AccountRows | undefined,
+  command: Command,
+  now: number,
+) => Reply;
+
+/** A transition whose reply says whether one of the command's witnesses was missing. */
+export function witnessed<Command extends Witnessed, Reply extends At>(
+  run: (account: AccountRows | undefined, command: Command, now: number, rolledBack: boolean) => Reply,
+): Transition<Command, Reply> {
+  return (account, command, now) => {
+    const rolledBack = isRolledBack(account, command);
+    const reply = run(account, command, now, rolledBack);
+    return rolledBack ? { ...reply, rolledBack } : reply;
+  };
+}
+
+export const verify: Transition<Verify, VerifyResult> = witnessed((account, { witnesses }, now) => {
+  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  const missing = witnesses.flatMap((witness, place) => (has(account, witness) ? [] : [place]));
+  return { code: 'ok', ...(missing.length > 0 && { missing }), ...stamp(account, now) };
+});
+
+/** A request that was admitted is a witness of its own settle, but where it may have cost nothing and be forgotten. */
+export function withAdmission(account: AccountRows | undefined, command: Settle): Settle {
+  const { requestId: id, wasAdmitted, amount, witnesses = [] } = command;
+  if (!wasAdmitted || account?.request(id)) return command;
+  const isFree = amount === 0n;
+  return { ...command, witnesses: [...witnesses, { type: 'request', id, state: 'settled', isFree }] };
+}
+
+function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
+  return account !== undefined && witnesses.some((witness) => !has(account, witness));
+}
+
+/** Whether it is there, or may have been folded or forgotten since. */
+function has(account: AccountRows, witness: Witness): boolean {
+  const { books } = account;
+  switch (witness.type) {
+    case 'line': {
+      if (witness.seq > books.seq) return false;
+      const line = account.line(witness.seq);
+      // Credits may have expired with what it is of, behind it.
+      return !line || (line.at === witness.at && (line.id === witness.id || line.type === 'x'));
+    }
+    case 'request': {
+      const row = account.request(witness.id);
+      // Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
+      const costNothing = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
+      if ((costNothing || (!row && witness.state === 'held')) && mayBeForgottenFree(books, witness.id)) {
+        return true;
+      }
+      if (!row) return requestTime(witness.id) <= books.lowWater;
+      if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
+      return row.state === witness.state;
+    }
+    default:
+      return account.fingerprint(witness.id) !== undefined;
+  }
+}

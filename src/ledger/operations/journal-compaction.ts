@@ -1,0 +1,107 @@
+import type { LedgerEvent } from '../contract/events.ts';
+import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
+import { dayOf } from '../contract/usage.ts';
+
+export interface JournalRoundOptions {
+  readonly store: LedgerStore;
+  readonly tell: (event: LedgerEvent) => void;
+  /** Full days, UTC, of which the lines are kept, and today's; Infinity keeps them all. */
+  readonly journalDays: number;
+  /** As many of which the rows of usage are kept. */
+  readonly usageDays: number;
+  readonly now: () => number;
+}
+
+/**
+ * Visits all accounts, in bounded steps: folds what is old of their journals and their usage, and tells of journals
+ * that grow long.
+ */
+export class JournalRound {
+  readonly #options: JournalRoundOptions;
+  #accounts: AsyncIterator<string> | undefined;
+  /** The account that the last step stopped at, in the middle of its journal. */
+  #unfinished: string | undefined;
+  /** Account with a long journal -> the lines of it that were told. */
+  readonly #long = new Map<string, number>();
+
+  constructor(options: JournalRoundOptions) {
+    this.#options = options;
+  }
+
+  /** Goes on with the round, or begins one; says whether it is at its end. After an error it begins anew. */
+  async step(): Promise<boolean> {
+    const budget = { pages: MOST_PAGES };
+    try {
+      for (let visited = 0; visited < MOST_ACCOUNTS && budget.pages > 0; visited++) {
+        const account = this.#unfinished ?? (await this.#next());
+        if (account === undefined) return true;
+        const isFinished = await this.#visit(account, budget);
+        this.#unfinished = isFinished ? undefined : account;
+      }
+      return false;
+    } catch (error) {
+      this.#accounts = undefined;
+      this.#unfinished = undefined;
+      throw error;
+    }
+  }
+
+  async #next(): Promise<string | undefined> {
+    this.#accounts ??= this.#options.store.accounts()[Symbol.asyncIterator]();
+    const next = await this.#accounts.next();
+    if (next.done !== true) return next.value;
+    this.#accounts = undefined;
+    return undefined;
+  }
+
+  async #visit(account: string, budget: { pages: number }): Promise<boolean> {
+    const { store, tell, journalDays, now } = this.#options;
+    const keptFrom = (Math.floor(now() / DAY_MS) - journalDays) * DAY_MS;
+    let [first] = await store.journal(account, 0n, 1);
+    let folded: JournalLine | undefined;
+    while (first && first.at < keptFrom && budget.pages > 0) {
+      budget.pages -= 1;
+      const page = await store.journal(account, 0n, PAGE);
+      const young = page.findIndex((line) => line.at >= keptFrom);
+      const last = young === -1 ? page.at(-1) : page[young - 1];
+      if (!last) break;
+      await store.trim(account, last.seq);
+      folded = last;
+      [first] = young === -1 ? await store.journal(account, 0n, 1) : [page[young]];
+    }
+    if (folded) tell({ type: 'journal_folded', account, through: String(folded.seq) });
+    if (first && first.at < keptFrom) return false;
+    await this.#tellIfLong(account, first ? first.seq : 0n);
+    await this.#foldUsage(account);
+    return true;
+  }
+
+  async #foldUsage(account: string): Promise<void> {
+    const { store, usageDays, now } = this.#options;
+    if (usageDays === Infinity) return;
+    await store.foldUsage(account, dayOf(now() - usageDays * DAY_MS));
+  }
+
+  /** @param first - position of the oldest line that is kept; 0 without any */
+  async #tellIfLong(account: string, first: bigint): Promise<void> {
+    const { store, tell } = this.#options;
+    let lines = 0;
+    for (let next = LONG_JOURNAL; ; next *= 2) {
+      const last = first + BigInt(next) - 1n;
+      const [line] = await store.journal(account, last - 1n, 1);
+      if (!line) break;
+      lines = next;
+    }
+    if (lines > (this.#long.get(account) ?? 0)) tell({ type: 'journal_long', account, lines });
+    if (lines > 0) this.#long.set(account, lines);
+    else this.#long.delete(account);
+  }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const PAGE = 1000;
+/** What one step reads at most, so that it is no burden on a store in use. */
+const MOST_PAGES = 10;
+const MOST_ACCOUNTS = 100;
+/** Lines, about 9 MB in Redis. */
+const LONG_JOURNAL = 50_000;

@@ -1,0 +1,97 @@
+import type { AccountState, JournalLine, RequestRecord } from '../contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../contract/money.ts';
+import { isRequestId, requestTime } from '../contract/request-ids.ts';
+
+/** Checks that each request of an account was posted at most once, a charge in parts part by part, and as its record says. */
+export class RequestAudit {
+  readonly #state: AccountState;
+  readonly #isOurs: (id: string) => boolean;
+  readonly #report: (problem: string) => void;
+  /** No line was folded away, so that what isn't in the journal never was. */
+  readonly #isWhole: boolean;
+  readonly #posted = new Map<string, Posted>();
+
+  /** @param isOurs - of which request ids `add` is given all lines that the journal has */
+  constructor(state: AccountState, isOurs: (id: string) => boolean, report: (problem: string) => void) {
+    this.#state = state;
+    this.#isOurs = isOurs;
+    this.#report = (problem) => report(`request ${problem}`);
+    this.#isWhole = state.trimmed.seq === 0n;
+  }
+
+  /** Takes the next line of the journal; of one that isn't ours, or no request's, nothing is kept. */
+  add({ type, id, seq, amount, usage }: JournalLine): void {
+    if (type === 'g' || type === 'a' || type === 'x' || !this.#isOurs(id)) return;
+    const known = type === 'l' ? this.#posted.get(id) : this.#postedOf(id);
+    const before = known ?? { expiry: undefined, end: undefined, total: 0n };
+    const { expiry, end } = before;
+    const total = before.total + amount;
+    const isPart = type === 'l' && !usage && amount > 0n;
+    if (end?.isCharge && isPart) {
+      this.#posted.set(id, { ...before, total });
+      return;
+    }
+    if (end) {
+      this.#report(`${id} was posted by line ${end.seq}, and again by line ${seq}`);
+    } else if (expiry !== undefined && type !== 'l') {
+      this.#report(`${id} expired by line ${expiry}, and was charged in full again by line ${seq}`);
+    } else if (expiry === undefined && type === 'l' && this.#isWhole) {
+      this.#report(`${id} is corrected by line ${seq}, but never expired`);
+    }
+    this.#posted.set(id, {
+      expiry: type === 'e' ? seq : expiry,
+      end: type === 'e' ? end : { seq, isLate: type === 'l', isCharge: type !== 'l' || !!usage || isPart },
+      total,
+    });
+  }
+
+  /** Compares what was posted with the records. */
+  close(): void {
+    for (const record of this.#state.requests) {
+      if (!this.#isOurs(record.id)) continue;
+      const posted = record.state === 'settled' ? this.#posted.get(record.id) : this.#postedOf(record.id);
+      const problem = this.#wrongRecord(record, posted);
+      if (problem !== undefined) this.#report(`${record.id} ${problem}`);
+      this.#posted.delete(record.id);
+    }
+    for (const [id, { total }] of this.#posted) {
+      if (!isRequestId(id)) this.#report(`${id} was charged ${formatUsd(total)}, and has no id that is one`);
+      // What cost nothing is forgotten before.
+      else if (total > 0n && requestTime(id) > this.#state.lowWater) {
+        this.#report(
+          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
+        );
+      }
+    }
+  }
+
+  /** Without what cost nothing and may be forgotten: then the id can be used again. */
+  #postedOf(id: string): Posted | undefined {
+    const posted = this.#posted.get(id);
+    const isForgotten =
+      posted?.end && posted.total === 0n && isRequestId(id) && requestTime(id) <= this.#state.freeLowWater;
+    return isForgotten ? undefined : posted;
+  }
+
+  #wrongRecord({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
+    const isPosted = state === 'settled' || state === 'expired';
+    if (!posted) return isPosted && this.#isWhole ? `is ${state}, but no line says so` : undefined;
+    const { expiry, end, total } = posted;
+    if (state === 'held') return `is held, but was charged ${formatUsd(total)}`;
+    if (state === 'expired' && end) return `is expired, but was posted by line ${end.seq}`;
+    if (state === 'settled' && !end) return 'is settled, but only its expiry is in the journal';
+    // Of a corrected one, the line of its expiry may have been folded away.
+    const isComplete = this.#isWhole || expiry !== undefined || end?.isLate === false;
+    const charged = isPosted ? amount : 0n;
+    if (!isComplete || total === charged) return undefined;
+    return `is ${state} with ${formatUsd(charged)} charged, but its lines come to ${formatUsd(total)}`;
+  }
+}
+
+interface Posted {
+  /** The line by which its lease ended. */
+  readonly expiry: bigint | undefined;
+  /** The line that settled it, or voided it after its expiry; of a charge in parts the first that the journal has. */
+  readonly end: { readonly seq: bigint; readonly isLate: boolean; readonly isCharge: boolean } | undefined;
+  readonly total: NanoDollars;
+}

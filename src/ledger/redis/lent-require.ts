@@ -1,3 +1,0 @@
-import { lendRequire } from '../../lend-require.ts';
-
-export const takeBackRequire: () => void = lendRequire();

@@ -1,0 +1,199 @@
+import type { Deliveries } from './retry-queue.ts';
+import type { LedgerEvent } from '../contract/events.ts';
+import { Ghosts, MOST_GHOSTS } from './uncertain-admits.ts';
+import {
+  type Admit,
+  type LedgerStore,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type Void,
+  type VoidResult,
+  type Witness,
+} from '../contract/ledger-store.ts';
+import type { Heard, Listener } from './store-caller.ts';
+import { formatUsd } from '../contract/money.ts';
+import type { Outbox } from './outbox.ts';
+import type { Intent } from './outbox-lines.ts';
+import type { Redo } from './rollback-repair.ts';
+import { postedBy, type RedoWindow, type WatchedAccount } from './redo-log.ts';
+import { requestTime } from '../contract/request-ids.ts';
+import { askTime, type StoreClock } from '../contract/store-clock.ts';
+import type { UnpaidCharges } from './unpaid-charges.ts';
+
+export interface PostingsOptions {
+  readonly store: LedgerStore;
+  readonly window: RedoWindow;
+  readonly listener: Listener;
+  readonly redo: Redo;
+  readonly unpaid: UnpaidCharges;
+  readonly deliveries: Deliveries;
+  readonly outbox: Outbox | undefined;
+  readonly clock: StoreClock;
+  readonly tell: (event: LedgerEvent) => void;
+  readonly now: () => number;
+}
+
+/** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
+const POSTABLE_MS = 23 * 60 * 60 * 1000;
+
+/** What became of requests, on its way to the store: in the outbox before it is sent, and repeated until it is answered. */
+export class Postings {
+  readonly #store: LedgerStore;
+  readonly #window: RedoWindow;
+  readonly #listener: Listener;
+  readonly #redo: Redo;
+  readonly #unpaid: UnpaidCharges;
+  readonly #deliveries: Deliveries;
+  readonly #outbox: Outbox | undefined;
+  readonly #clock: StoreClock;
+  readonly #tell: (event: LedgerEvent) => void;
+  readonly #now: () => number;
+  readonly #remembers: boolean;
+  readonly #ghosts = new Ghosts();
+  /** By account: what an earlier process left to be posted, and is not yet. */
+  readonly #leftovers = new Map<string, Set<Promise<unknown>>>();
+
+  constructor(options: PostingsOptions) {
+    this.#store = options.store;
+    this.#window = options.window;
+    this.#listener = options.listener;
+    this.#redo = options.redo;
+    this.#unpaid = options.unpaid;
+    this.#deliveries = options.deliveries;
+    this.#outbox = options.outbox;
+    this.#clock = options.clock;
+    this.#tell = options.tell;
+    this.#now = options.now;
+    this.#remembers = options.store.mayRollBack === true;
+  }
+
+  /** Begins to post what earlier processes left. */
+  open(): void {
+    this.#outbox?.open((intent) => this.#deliverLeftover(intent));
+  }
+
+  /** What earlier processes left of an account, as promises that are fulfilled once it is posted. */
+  leftoversOf(account: string): readonly Promise<unknown>[] {
+    return [...(this.#leftovers.get(account) ?? [])];
+  }
+
+  /** An admit was given up that may have been applied: its void is tried for as long as its lease. */
+  mayHold({ requestId, leaseMs }: Admit): void {
+    this.#ghosts.remember(requestId, this.#now() + leaseMs);
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    this.#outbox?.append({ type: 'settle', command });
+    return this.#settle(command);
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    const ghostUntil = this.#ghosts.take(command.requestId);
+    if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
+    return this.#void(command, ghostUntil);
+  }
+
+  #deliverLeftover(intent: Intent): void {
+    const delivered =
+      intent.type === 'settle' ? this.#settle(intent.command, true) : this.#void(intent.command, undefined);
+    const { account } = intent.command;
+    const leftovers = this.#leftovers.get(account) ?? new Set();
+    this.#leftovers.set(account, leftovers.add(delivered));
+    delivered
+      .catch((error: unknown) => {
+        // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
+        if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
+      })
+      .finally(() => {
+        leftovers.delete(delivered);
+        if (leftovers.size === 0) this.#leftovers.delete(account);
+      });
+  }
+
+  /** @param isLeftover - of a process that is gone: it has admitted the request, and nobody else tells what became of it */
+  async #settle(command: Settle, isLeftover = false): Promise<SettleResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const since = this.#now();
+    let isRepeated = isLeftover;
+    const { reply, witnesses, wasSent } = await this.#deliveries.deliver(id, async () => {
+      // The id of one of ours may have been made by a clock that was wrong.
+      const ageMs = isLeftover ? await this.#ageOf(requestId) : this.#now() - since;
+      if (this.#outbox && ageMs > POSTABLE_MS) return { ...this.#tooOld(account), wasSent: true };
+      const hold = account.holds.get(requestId);
+      const wasSent = isRepeated;
+      isRepeated = true;
+      const inParts = this.#remembers && this.#redo.mayLackCredits(account);
+      const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers);
+      const asked = await this.#redo.ask(
+        account,
+        (sent) => this.#store.settle({ ...command, wasAdmitted, inParts, witnesses: sent }),
+        account.nextWitnesses({ ...(hold && { except: hold }) }),
+      );
+      if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
+        throw this.#listener.lose(account, asked.isCurrent);
+      }
+      return { ...asked, wasSent };
+    });
+    this.#window.release(account, requestId);
+    if (reply.code !== 'ok' && reply.code !== 'duplicate') {
+      this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
+      return reply;
+    }
+    this.#outbox?.done(requestId);
+    if (isLeftover && reply.code === 'ok' && reply.writtenOff > 0n) {
+      const amount = formatUsd(reply.writtenOff);
+      this.#tell({ type: 'write_off', account: id, requestId, amount });
+    }
+    if (!this.#remembers) return reply;
+    // Where an answer was lost, that command may have posted a part. Another one has nothing to do with this amount.
+    const isPart =
+      reply.code === 'ok'
+        ? reply.charged + reply.writtenOff < command.amount
+        : wasSent && reply.isPart === true;
+    // What was written off is not charged by a repetition.
+    const repeated = isPart ? command : { ...command, amount: reply.charged };
+    const change = { type: 'settle' as const, command: repeated, posted: postedBy(reply) };
+    this.#redo.record(account, change, witnesses);
+    if (!isPart) return reply;
+    // The rest is charged later, and counts as charged.
+    this.#unpaid.add(account, change, reply.charged);
+    return { ...reply, charged: command.amount };
+  }
+
+  #tooOld(account: WatchedAccount): Heard<SettleResult> {
+    const reply = { code: 'old' as const, now: this.#clock.now(), seq: account.seq };
+    return { reply, rolledBack: false, fell: false, witnesses: [], isCurrent: true };
+  }
+
+  async #ageOf(requestId: string): Promise<number> {
+    if (!this.#clock.isKnown) {
+      this.#clock.heard(await this.#listener.hear(() => askTime(this.#store, requestId)));
+    }
+    return this.#clock.now() - requestTime(requestId);
+  }
+
+  async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
+    const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
+    const { reply, era } = await this.#deliveries.deliver(
+      id,
+      async () => {
+        const { era } = account;
+        const send = (witnesses: readonly Witness[]): Promise<VoidResult> =>
+          this.#store.void({ ...command, witnesses });
+        return { ...(await this.#redo.ask(account, send)), era };
+      },
+      until,
+    );
+    const hold = this.#window.release(account, requestId);
+    const released = ['ok', 'duplicate', 'planted'].includes(reply.code);
+    if (this.#remembers && released) this.#redo.record(account, { type: 'void', command });
+    this.#outbox?.done(requestId);
+    if (hold && reply.code === 'planted') void this.#redo.repair(account, reply.seq, era);
+    return reply;
+  }
+}

@@ -1,0 +1,466 @@
+import { withTimeout } from '../../async/timeout.ts';
+import { Deliveries } from './retry-queue.ts';
+import type { LedgerEvent } from '../contract/events.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type UsageRow,
+  type Verify,
+  type VerifyResult,
+  type Void,
+  type VoidResult,
+  type Witness,
+} from '../contract/ledger-store.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../contract/key-records.ts';
+import type { NanoDollars } from '../contract/money.ts';
+import { Outbox } from './outbox.ts';
+import type { OutboxFiles } from './outbox-files.ts';
+import { type Heard, Listener } from './store-caller.ts';
+import { Postings } from './postings.ts';
+import { Redo } from './rollback-repair.ts';
+import { Repetitions } from './replayer.ts';
+import { UnpaidCharges } from './unpaid-charges.ts';
+import { type Change, postedBy, RedoWindow, type WatchedAccount } from './redo-log.ts';
+import type { At, MakesAccount } from '../contract/reply.ts';
+import { steadyClock } from './monotonic-clock.ts';
+import { StoreClock } from '../contract/store-clock.ts';
+import { StoreHealth } from './store-health.ts';
+
+export interface ReliableStoreOptions {
+  /** Closed with this one. */
+  readonly store: LedgerStore;
+  readonly tell: (event: LedgerEvent) => void;
+  /** Where settlements are kept until they are posted; without it they are in memory alone. */
+  readonly outbox?: OutboxFiles;
+  /** @default Date.now */
+  readonly now?: () => number;
+  /** Learns from every reply. */
+  readonly clock?: StoreClock;
+}
+
+/** How long a command waits until its account has what it lost. */
+const REPAIR_MS = 2000;
+/** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
+const MOST_FOR_A_KEY = 16;
+/** An admit that finds so many rollbacks is refused. */
+const MOST_ROLLBACKS = 3;
+/** So much may wait to be posted, until no more is admitted. */
+const MOST_WAITING = 100_000;
+
+/**
+ * A store that may be away, and may go back in time, as one that does neither for long.
+ *
+ * `settle` and `void` resolve once they were answered, however long that takes: before they
+ * are sent they are in the outbox, where there is one, and they reject only when this is closed.
+ * What was acknowledged in the last minute is remembered, and applied again to an account that
+ * lost it. While the store is away, or the outbox can't be written, nothing is admitted.
+ */
+export class ReliableStore implements LedgerStore {
+  readonly #store: LedgerStore;
+  readonly #health: StoreHealth;
+  readonly #deliveries: Deliveries;
+  readonly #window: RedoWindow;
+  readonly #listener: Listener;
+  readonly #redo: Redo;
+  readonly #unpaid: UnpaidCharges;
+  readonly #outbox: Outbox | undefined;
+  readonly #postings: Postings;
+  readonly #clock: StoreClock;
+  #started = false;
+  #closed: Promise<void> | undefined;
+
+  constructor({ store, tell, outbox, now = Date.now, clock }: ReliableStoreOptions) {
+    this.#store = store;
+    this.#clock = clock ?? new StoreClock(now);
+    this.#health = new StoreHealth({
+      now,
+      tell,
+      onBack: () => {
+        this.#deliveries.wake();
+        this.#redo.storeChanged();
+      },
+    });
+    const steadyNow = steadyClock(now);
+    this.#deliveries = new Deliveries({
+      now: steadyNow,
+      onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
+    });
+    this.#window = new RedoWindow(steadyNow);
+    this.#listener = new Listener({
+      store,
+      window: this.#window,
+      health: this.#health,
+      clock: this.#clock,
+      tell,
+      onLoss: () => this.#redo.storeChanged(),
+    });
+    const repetitions = new Repetitions(store, this.#window, this.#listener);
+    this.#unpaid = new UnpaidCharges({
+      window: this.#window,
+      repetitions,
+      tell,
+      now: steadyNow,
+      onWaiting: (command) => this.#outbox?.append({ type: 'settle', command }),
+      onDone: (requestId) => this.#outbox?.done(requestId),
+      onLost: (account) => void this.#redo.repair(account, account.seq),
+    });
+    this.#redo = new Redo({
+      store,
+      repetitions,
+      unpaid: this.#unpaid,
+      window: this.#window,
+      health: this.#health,
+      listener: this.#listener,
+      tell,
+      now: steadyNow,
+    });
+    this.#outbox = outbox && new Outbox({ files: outbox, now, tell });
+    this.#postings = new Postings({
+      store,
+      window: this.#window,
+      listener: this.#listener,
+      redo: this.#redo,
+      unpaid: this.#unpaid,
+      deliveries: this.#deliveries,
+      outbox: this.#outbox,
+      clock: this.#clock,
+      tell,
+      now: steadyNow,
+    });
+  }
+
+  /** What is not posted when this is closed is on disk, and the next start posts it. */
+  get keepsWhatWaits(): boolean {
+    return this.#outbox !== undefined && this.#outbox.failure === undefined;
+  }
+
+  /** Those of the outbox included. */
+  get waitingCharges(): number {
+    return this.#deliveries.waiting;
+  }
+
+  async ready(): Promise<void> {
+    this.#start();
+    await this.#listener.hear(async () => this.#store.ready?.());
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    this.#start();
+    const failure = this.#outbox?.failure;
+    if (failure) throw new StoreUnavailable('no', { cause: failure });
+    if (this.#deliveries.waiting >= MOST_WAITING) {
+      throw new StoreUnavailable('no', { cause: new Error('too many charges wait to be posted') });
+    }
+    const account = this.#window.watch(command.account);
+    try {
+      return await this.#admit(account, command);
+    } catch (error) {
+      if (error instanceof StoreUnavailable && error.applied === 'unknown') this.#postings.mayHold(command);
+      throw error;
+    }
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    const { account: id, requestId } = command;
+    const account = this.#window.watch(id);
+    const first = await this.#extend(account, command);
+    const live = account.holds.get(requestId);
+    if (first.reply.code !== 'unknown' || !live || account.lost) return first.reply;
+    await this.#inTime(this.#redo.repairHold(account, live));
+    return (await this.#extend(account, command)).reply;
+  }
+
+  settle(command: Settle): Promise<SettleResult> {
+    this.#start();
+    return this.#postings.settle(command);
+  }
+
+  void(command: Void): Promise<VoidResult> {
+    this.#start();
+    return this.#postings.void(command);
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    this.#start();
+    const account = this.#window.watch(command.account);
+    const heard = await this.#making(account, command, (witnesses, mustExist) =>
+      this.#store.grant({ ...command, witnesses, mustExist }),
+    );
+    this.#recordOnce(account, { type: 'grant', command, posted: postedBy(heard.reply) }, heard);
+    return heard.reply;
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    this.#start();
+    const account = this.#window.watch(command.account);
+    const heard = await this.#redo.ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
+    if (heard.reply.code === 'no_account' && account.isKnown) {
+      throw this.#listener.lose(account, heard.isCurrent);
+    }
+    this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(heard.reply) }, heard);
+    return heard.reply;
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    return this.#listener.hear(() => this.#store.verify(command));
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    const account = this.#window.watch(command.account);
+    const { reply } = await this.#making(account, command, (_, mustExist) =>
+      this.#store.createKey({ ...command, mustExist }),
+    );
+    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, { type: 'createKey', command });
+    return reply;
+  }
+
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#changeKey({ type: 'updateKey', command }, () => this.#store.updateKey(command));
+  }
+
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#changeKey({ type: 'rotateKey', command }, () => this.#store.rotateKey(command));
+  }
+
+  async revokeKey(id: string, key: string): Promise<boolean> {
+    const account = this.#window.watch(id);
+    const { era } = account;
+    const revoke = (): Promise<boolean> => this.#listener.hear(() => this.#store.revokeKey(id, key));
+    let known = await revoke();
+    if (!known && this.#window.hasMade(account, key)) {
+      // It is lost: made again later, it would work.
+      await this.#inTime(this.#redo.repair(account, account.seq, era));
+      known = await revoke();
+    }
+    if (this.#remembers && known) this.#redo.record(account, { type: 'revokeKey', key });
+    return known;
+  }
+
+  async freeze(id: string, frozen: boolean): Promise<boolean> {
+    const account = this.#window.watch(id);
+    const known = await this.#listener.hear(() => this.#store.freeze(id, frozen));
+    // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
+    if (!frozen) this.#window.thaw(account);
+    else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' });
+    return known;
+  }
+
+  async balance(id: string): Promise<Balance | undefined> {
+    this.#start();
+    const account = this.#window.watch(id);
+    const { era } = account;
+    const balance = await this.#listener.hear(() => this.#store.balance(id));
+    const isCurrent = era === account.era;
+    if (!balance && account.isKnown) throw this.#listener.lose(account, isCurrent);
+    if (balance && isCurrent) this.#listener.saw(account);
+    return balance;
+  }
+
+  async sweep(budget: number): Promise<number> {
+    return this.#listener.hear(() => this.#store.sweep(budget));
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    return this.#listener.hear(() => this.#store.request(account, requestId));
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    return this.#listener.hear(() => this.#store.snapshot(account));
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    return this.#listener.hear(() => this.#store.journal(account, afterSeq, limit));
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    return this.#listener.hear(() => this.#store.trim(account, seq));
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    return this.#listener.hear(() => this.#store.usage(account, fromDay, toDay));
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#listener.hear(() => this.#store.foldUsage(account, beforeDay));
+  }
+
+  accounts(): AsyncIterable<string> {
+    return this.#store.accounts();
+  }
+
+  async findKey(hash: string): Promise<FoundKey | undefined> {
+    this.#start();
+    return this.#listener.hear(() => this.#store.findKey(hash));
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    this.#start();
+    return this.#listener.hear(() => this.#store.keyState(account, key));
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#listener.hear(() => this.#store.keys(account));
+  }
+
+  /** Gives up what waits, which stays in the outbox where there is one, and closes the store. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  get #remembers(): boolean {
+    return this.#store.mayRollBack === true;
+  }
+
+  async #close(): Promise<void> {
+    this.#deliveries.close();
+    this.#redo.close();
+    this.#unpaid.close(this.#window.watched(), this.keepsWhatWaits);
+    this.#health.close();
+    await this.#outbox?.close();
+    await this.#store.close();
+  }
+
+  #start(): void {
+    if (this.#started || this.#closed) return;
+    this.#started = true;
+    this.#postings.open();
+  }
+
+  /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
+  async #making<Reply extends At & { readonly code: string }>(
+    account: WatchedAccount,
+    { mustExist = false, recreate = false }: MakesAccount,
+    send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
+  ): Promise<Heard<Reply>> {
+    const { isKnown } = account;
+    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
+    if (!isKnown || heard.reply.code !== 'no_account') return heard;
+    const lost = this.#listener.lose(account, heard.isCurrent);
+    if (!recreate) throw lost;
+    return this.#redo.ask(account, (witnesses) => send(witnesses, false));
+  }
+
+  /** Waits until an account that is being repaired has what it lost, for as long as an admit may take. */
+  async #untilWhole(account: WatchedAccount, { idempotencyKey }: Admit): Promise<void> {
+    // One of them may have been charged under this idempotency key.
+    const leftovers = idempotencyKey ? this.#postings.leftoversOf(account.id) : [];
+    if (leftovers.length === 0 && !account.unpaid && !this.#redo.isRepairing(account)) return;
+    try {
+      await withTimeout(
+        Promise.all([this.#redo.whole(account), Promise.allSettled(leftovers)]),
+        REPAIR_MS,
+        () => {
+          throw new StoreUnavailable('no');
+        },
+      );
+    } catch (error) {
+      // Nothing was admitted, whatever became of that.
+      throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
+    }
+  }
+
+  /** @throws {StoreUnavailable} where a repair takes longer than a command may wait for it */
+  async #inTime(repair: Promise<void>): Promise<void> {
+    await withTimeout(repair, REPAIR_MS, () => {
+      throw new StoreUnavailable('no', { cause: new Error('the account is being repaired') });
+    });
+  }
+
+  async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
+    for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
+      await this.#untilWhole(account, command);
+      const { era } = account;
+      const { reply, isCurrent } = await this.#redo.ask(
+        account,
+        (witnesses) => this.#store.admit({ ...command, witnesses }),
+        account.nextWitnesses({ most: command.idempotencyKey ? MOST_FOR_A_KEY : 1 }),
+      );
+      if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account, isCurrent);
+      if (reply.code === 'rolled_back') continue;
+      if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
+      if (account.era === era) {
+        this.#hold(account, command, reply.hold);
+        return reply;
+      }
+      // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
+      throw await this.#undo(command);
+    }
+    throw new StoreUnavailable('no', {
+      cause: new Error('the account went back in time, and is being repaired'),
+    });
+  }
+
+  async #undo({ account, requestId }: Admit): Promise<StoreUnavailable> {
+    try {
+      await this.#listener.hear(() => this.#store.void({ account, requestId }));
+      return new StoreUnavailable('no', { cause: new Error('the account went back in time') });
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return new StoreUnavailable('unknown', { cause: error });
+    }
+  }
+
+  #hold(account: WatchedAccount, admit: Admit, hold: NanoDollars): void {
+    const { requestId, leaseMs } = admit;
+    if (!this.#remembers || account.holds.has(requestId)) return;
+    const extend = { account: account.id, requestId, hold, leaseMs, checkpoint: 0n };
+    this.#redo.hold(account, { type: 'hold', admit, extend });
+  }
+
+  async #extend(account: WatchedAccount, command: Extend): Promise<Heard<ExtendResult>> {
+    const heard = await this.#redo.ask(account, (witnesses) => this.#store.extend({ ...command, witnesses }));
+    const { reply } = heard;
+    const live = account.holds.get(command.requestId);
+    if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
+      const { admit } = live;
+      this.#redo.hold(account, { type: 'hold', admit, extend: { ...command, hold: reply.hold } });
+    }
+    return heard;
+  }
+
+  /** A grant or adjustment that is repeated until it is durable is remembered as it was first. */
+  #recordOnce(
+    account: WatchedAccount,
+    change: Extract<Change, { type: 'grant' | 'adjust' }>,
+    { reply: { code }, witnesses }: Heard<GrantResult | AdjustResult>,
+  ): void {
+    if (!this.#remembers || (code !== 'ok' && code !== 'duplicate')) return;
+    const isKnown = code === 'duplicate' && this.#window.knows(account, change);
+    if (!isKnown) this.#redo.record(account, change, witnesses);
+  }
+
+  async #changeKey<Reply extends UpdateKeyResult | RotateKeyResult>(
+    change: Extract<Change, { type: 'updateKey' | 'rotateKey' }>,
+    send: () => Promise<Reply>,
+  ): Promise<Reply> {
+    const account = this.#window.watch(change.command.account);
+    const { reply } = await this.#redo.ask(account, send, []);
+    if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change);
+    return reply;
+  }
+}

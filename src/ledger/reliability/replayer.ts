@@ -1,0 +1,142 @@
+import type { Admit, LedgerStore } from '../contract/ledger-store.ts';
+import type { Listener } from './store-caller.ts';
+import type { NanoDollars } from '../contract/money.ts';
+import type { Change, LiveHold, RedoWindow, WatchedAccount } from './redo-log.ts';
+import type { At } from '../contract/reply.ts';
+
+export interface Repetition {
+  /** It was lost, and is there again. */
+  readonly reapplied: boolean;
+  /** It can't be there again, and needn't: its request has ended otherwise. */
+  readonly isGone?: boolean;
+  /** The code by which the store says that it can't be applied. */
+  readonly refused?: string;
+  /** Of a charge: what was charged in all. */
+  readonly charged?: NanoDollars;
+}
+
+/** Makes again what was acknowledged; what is still there is made once, by its id. */
+export class Repetitions {
+  readonly #store: LedgerStore;
+  readonly #window: RedoWindow;
+  readonly #listener: Listener;
+
+  constructor(store: LedgerStore, window: RedoWindow, listener: Listener) {
+    this.#store = store;
+    this.#window = window;
+    this.#listener = listener;
+  }
+
+  /** Whether a key that was made is missing: by its id, as its hash may have been changed since. */
+  async lacksKey(
+    account: WatchedAccount,
+    { command }: Extract<Change, { type: 'createKey' }>,
+  ): Promise<boolean> {
+    const { key, hash, version = 1 } = command;
+    const state = await this.#listener.hear(() => this.#store.keyState(account.id, key));
+    if (!state) return true;
+    // What leads from its hash to it may stand on another server, which lost it.
+    if (state.version !== version || (await this.#listener.hear(() => this.#store.findKey(hash))))
+      return false;
+    await this.#listener.hear(() => this.#store.createKey({ ...command, mustExist: true }));
+    return false;
+  }
+
+  /**
+   * Applies a change or hold again.
+   *
+   * @throws {StoreUnavailable} also where there is no account that it could be posted to
+   */
+  async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+    const repetition = await this.#send(account, change);
+    if (change.type !== 'hold' && account.changes.has(change) && repetition.reapplied) {
+      this.#window.record(account, change);
+    }
+    return repetition;
+  }
+
+  async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+    const store = this.#store;
+    const { id } = account;
+    switch (change.type) {
+      case 'grant':
+        return this.#post(account, change, () => store.grant({ ...change.command, mustExist: true }));
+      case 'adjust':
+        return this.#post(account, change, () => store.adjust(change.command));
+      case 'settle':
+        return this.#post(account, change, () =>
+          store.settle({ ...change.command, force: true, inParts: true }),
+        );
+      case 'void': {
+        const { reply } = await this.#listener.ask(account, () => store.void(change.command), []);
+        const reapplied = reply.code === 'ok' || reply.code === 'planted';
+        return { reapplied, isGone: !reapplied && reply.code !== 'duplicate' };
+      }
+      case 'hold':
+        return this.#holdAgain(account, change);
+      case 'createKey':
+        await this.#listener.hear(() => store.createKey({ ...change.command, mustExist: true }));
+        break;
+      case 'updateKey':
+        await this.#listener.hear(() => store.updateKey(change.command));
+        break;
+      case 'rotateKey':
+        await this.#listener.hear(() => store.rotateKey(change.command));
+        break;
+      case 'revokeKey':
+        await this.#listener.hear(() => store.revokeKey(id, change.key));
+        break;
+      case 'freeze':
+        await this.#listener.hear(() => store.freeze(id, true));
+        break;
+    }
+    return { reapplied: false };
+  }
+
+  async #post(
+    account: WatchedAccount,
+    change: Extract<Change, { posted: unknown }>,
+    send: () => Promise<At & { readonly code: string; readonly charged?: NanoDollars }>,
+  ): Promise<Repetition> {
+    // Which line it has is known again once it is answered: another process may have posted it at another one.
+    change.posted = undefined;
+    const { reply, isCurrent } = await this.#listener.ask(account, send, []);
+    const { code, seq, now, charged } = reply;
+    if (code === 'no_account') throw this.#listener.lose(account, isCurrent);
+    if (code === 'ok') change.posted = { seq, at: now };
+    return {
+      reapplied: code === 'ok',
+      ...(!TAKEN.has(code) && { refused: code }),
+      ...(charged !== undefined && { charged }),
+    };
+  }
+
+  async #holdAgain(account: WatchedAccount, hold: LiveHold): Promise<Repetition> {
+    const { admit, extend } = hold;
+    const store = this.#store;
+    const again: Admit = {
+      ...admit,
+      want: extend.hold,
+      min: 0n,
+      leaseMs: extend.leaseMs,
+      notAfter: Infinity,
+      reassert: true,
+    };
+    const { reply } = await this.#listener.ask(account, () => store.admit(again), []);
+    if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };
+    const renewed = await this.#listener.ask(account, () => store.extend(extend), []);
+    const { code } = renewed.reply;
+    // `unknown`: lost once more, since it was taken again.
+    if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: code === 'closed' };
+    const reapplied = reply.code === 'ok' || reply.hold < extend.hold;
+    if (reapplied) this.#window.holdAgain(account, hold, least(renewed.reply.hold, extend.hold));
+    return { reapplied };
+  }
+}
+
+/** Answers to what posts that leave nothing to be done. */
+const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate']);
+
+function least(a: NanoDollars, b: NanoDollars): NanoDollars {
+  return a < b ? a : b;
+}

@@ -1,0 +1,237 @@
+import { StoreUnavailable } from '../contract/ledger-store.ts';
+
+export interface DeliveriesOptions {
+  readonly now: () => number;
+  /** Called when the number of what waits passes 100, 200, 400 and so on. */
+  readonly onGrowth: (waiting: number, oldestMs: number) => void;
+  /** @default 5000 */
+  readonly longestPauseMs?: number;
+}
+
+/** Pauses between two rounds of which nothing was answered. */
+const SHORTEST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5000;
+/** Lanes tried at once: few while the store is away, so that it isn't kept down by those who wait for it. */
+const SCOUTS = 4;
+const MOST_LANES = 32;
+/** Sent at once of one lane: as many round trips are saved. */
+const MOST_OF_A_LANE = 16;
+const GROWTH_FROM = 100;
+
+/**
+ * Commands that are repeated until the store has answered them, which their ids make safe.
+ *
+ * The first try is at once. What then waits, waits in the lane of its account, and
+ * leaves it in the order in which it came.
+ */
+export class Deliveries {
+  readonly #options: DeliveriesOptions;
+  readonly #lanes = new Map<string, Lane>();
+  #count = 0;
+  #waiting = 0;
+  #growthAt = GROWTH_FROM;
+  #failures = 0;
+  #pumping = false;
+  #closed = false;
+  #endPause: (() => void) | undefined;
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /**
+   * Resolves with the answer.
+   *
+   * @param until - time after which it is not tried again
+   * @throws {StoreUnavailable} once it is closed, or `until` has passed
+   */
+  async deliver<T>(account: string, call: () => Promise<T>, until: number = Infinity): Promise<T> {
+    if (this.#closed) throw new StoreUnavailable('no');
+    const parcel = { number: (this.#count += 1), since: this.#options.now(), until };
+    if (!this.#lanes.has(account)) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || this.#closed || this.#options.now() >= until) throw error;
+      }
+    }
+    return new Promise<T>((resolve, reject) => {
+      const attempt = (): Promise<void> => call().then(resolve);
+      this.#keep(account, { ...parcel, attempt, reject });
+    });
+  }
+
+  /** The store answers again: what waits is tried now. */
+  wake(): void {
+    for (const lane of this.#lanes.values()) {
+      if (lane.failedAwake) continue;
+      lane.failures = 0;
+      lane.restsUntil = 0;
+      lane.awake = true;
+    }
+    this.#failures = 0;
+    this.#endPause?.();
+  }
+
+  /** Gives up what waits: says how much that was. */
+  close(): number {
+    this.#closed = true;
+    const given = this.#waiting;
+    for (const lane of this.#lanes.values()) {
+      for (const parcel of lane.parcels) parcel.reject(new StoreUnavailable('unknown'));
+    }
+    this.#lanes.clear();
+    this.#waiting = 0;
+    this.#endPause?.();
+    return given;
+  }
+
+  #keep(account: string, parcel: Parcel): void {
+    let lane = this.#lanes.get(account);
+    if (!lane) {
+      lane = { parcels: [], failures: 0, restsUntil: 0, awake: false, failedAwake: false };
+      this.#lanes.set(account, lane);
+    }
+    // First tries end in any order; it is the order of their beginning that counts.
+    const after = lane.parcels.findLastIndex((each) => each.number < parcel.number);
+    lane.parcels.splice(after + 1, 0, parcel);
+    this.#waiting += 1;
+    if (this.#waiting >= this.#growthAt) {
+      this.#growthAt *= 2;
+      this.#options.onGrowth(this.#waiting, this.#options.now() - this.#oldest());
+    }
+    if (!this.#pumping) void this.#pump();
+  }
+
+  #oldest(): number {
+    let oldest = Infinity;
+    for (const lane of this.#lanes.values()) oldest = Math.min(oldest, lane.parcels[0]?.since ?? Infinity);
+    return oldest;
+  }
+
+  async #pump(): Promise<void> {
+    this.#pumping = true;
+    await this.#pause(this.#pauseAfter(0));
+    while (this.#lanes.size > 0 && !this.#closed) {
+      const lanes = this.#rested(this.#failures === 0 ? MOST_LANES : SCOUTS);
+      if (lanes.length === 0) {
+        await this.#pause(this.#shortestRest());
+        continue;
+      }
+      const answered = await Promise.all(lanes.map(([account, lane]) => this.#advance(account, lane)));
+      if (answered.includes(true)) {
+        this.#failures = 0;
+        continue;
+      }
+      await this.#pause(this.#pauseAfter(this.#failures));
+      this.#failures += 1;
+    }
+    this.#growthAt = GROWTH_FROM;
+    this.#failures = 0;
+    this.#pumping = false;
+  }
+
+  /** Lanes whose turn it is: those that waited longest for one. */
+  #rested(most: number): [string, Lane][] {
+    const now = this.#options.now();
+    const rested: [string, Lane][] = [];
+    for (const entry of this.#lanes) {
+      if (entry[1].restsUntil <= now) rested.push(entry);
+      if (rested.length === most) break;
+    }
+    for (const [account, lane] of rested) {
+      this.#lanes.delete(account);
+      this.#lanes.set(account, lane);
+    }
+    return rested;
+  }
+
+  #shortestRest(): number {
+    const until = Math.min(...Array.from(this.#lanes.values(), ({ restsUntil }) => restsUntil));
+    return Math.max(1, until - this.#options.now());
+  }
+
+  /** Tries the first parcels of a lane; says whether any was answered. */
+  async #advance(account: string, lane: Lane): Promise<boolean> {
+    // The first may be what can't be answered, though others could.
+    const from = lane.failedAwake ? lane.failures % lane.parcels.length : 0;
+    const parcels = lane.parcels.slice(from, from + (lane.failures === 0 ? MOST_OF_A_LANE : 1));
+    const gone = await Promise.all(parcels.map((parcel) => this.#attempt(parcel)));
+    if (this.#closed) return false;
+    lane.parcels = lane.parcels.filter((parcel) => {
+      const index = parcels.indexOf(parcel);
+      return index === -1 || gone[index] === false;
+    });
+    const answered = gone.filter(Boolean).length;
+    this.#waiting -= answered;
+    if (lane.parcels.length === 0) this.#lanes.delete(account);
+    if (answered === parcels.length) {
+      lane.failures = 0;
+      lane.failedAwake = false;
+      return true;
+    }
+    lane.failedAwake ||= lane.awake;
+    lane.restsUntil = this.#options.now() + this.#pauseAfter(lane.failures);
+    lane.failures += 1;
+    return answered > 0;
+  }
+
+  /** Whether it need not be tried again. */
+  async #attempt(parcel: Parcel): Promise<boolean> {
+    if (this.#options.now() >= parcel.until) {
+      parcel.reject(new StoreUnavailable('unknown'));
+      return true;
+    }
+    try {
+      await parcel.attempt();
+      return true;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return false;
+      parcel.reject(error);
+      return true;
+    }
+  }
+
+  /** Doubles from 50 ms to the longest, less up to a half, so that those who wait don't come all at once. */
+  #pauseAfter(failures: number): number {
+    const pause = Math.min(
+      SHORTEST_PAUSE_MS * 2 ** failures,
+      this.#options.longestPauseMs ?? LONGEST_PAUSE_MS,
+    );
+    return pause * (0.5 + Math.random() / 2);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.#endPause?.(), ms);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        this.#endPause = undefined;
+        resolve();
+      };
+    });
+  }
+}
+
+/** Something that waits for an answer. */
+interface Parcel {
+  /** The order in which they came. */
+  readonly number: number;
+  readonly since: number;
+  readonly until: number;
+  readonly attempt: () => Promise<void>;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Lane {
+  parcels: Parcel[];
+  failures: number;
+  restsUntil: number;
+  /** It was woken because the store answers others: if it fails nevertheless, it is not woken for that again. */
+  awake: boolean;
+  failedAwake: boolean;
+}

@@ -1,0 +1,184 @@
+import {
+  type AccountRows,
+  type Books,
+  type KeyRow,
+  type LotRow,
+  openBooks,
+  requestRecord,
+  type RequestRow,
+} from '../../engine/account-rows.ts';
+import { DueQueue, isBefore, type Queued } from './due-queue.ts';
+import type { AccountState, JournalLine, Lot, UsageRow } from '../../contract/ledger-store.ts';
+import { keyState } from '../../engine/api-keys.ts';
+import { compareLots } from '../../engine/lots.ts';
+import { addCounts } from '../../engine/usage-counters.ts';
+
+/** Journal lines kept in memory, at least; a tenth more, and the oldest are folded. */
+const JOURNAL_LINES = 50_000;
+
+/** The rows of one account as maps and arrays. */
+export class MemoryAccount implements AccountRows {
+  readonly books: Books = openBooks();
+  readonly #requests = new Map<string, Queued>();
+  // Two queues, because a final record's due is nearly always the latest of all:
+  // it is added at the end of its queue in one step.
+  readonly #leases = new DueQueue();
+  readonly #finals = new DueQueue();
+  /** API key and idempotency key -> the last request that was admitted with both. */
+  readonly #idempotencyKeys = new Map<string, RequestRow>();
+  readonly #keys = new Map<string, KeyRow>();
+  readonly #fingerprints = new Map<string, string>();
+  #lots: readonly LotRow[] = [];
+  #journal: JournalLine[] = [];
+  /** By day, key and model. */
+  readonly #usage = new Map<string, UsageRow>();
+  #usageFolded = 0n;
+  readonly #trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+
+  request(id: string): RequestRow | undefined {
+    return this.#requests.get(id)?.row;
+  }
+
+  requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
+    const row = this.#idempotencyKeys.get(`${apiKey} ${key}`);
+    return row?.state === 'voided' ? undefined : row;
+  }
+
+  freeIdempotencyKey(row: RequestRow): void {
+    if (!row.idempotencyKey) return;
+    const key = `${row.key} ${row.idempotencyKey.key}`;
+    if (this.#idempotencyKeys.get(key) === row) this.#idempotencyKeys.delete(key);
+    row.idempotencyKey = undefined;
+  }
+
+  firstDue(now: number): RequestRow | undefined {
+    const lease = this.#leases.first;
+    const final = this.#finals.first;
+    const first = lease && final ? (isBefore(lease, final) ? lease : final) : (lease ?? final);
+    return first && first.due <= now ? first.row : undefined;
+  }
+
+  saveRequest(row: RequestRow): void {
+    let entry = this.#requests.get(row.id);
+    if (!entry) {
+      entry = { row, queue: undefined, due: row.due, position: -1 };
+      this.#requests.set(row.id, entry);
+    }
+    if (row.idempotencyKey && row.state !== 'voided') {
+      this.#idempotencyKeys.set(`${row.key} ${row.idempotencyKey.key}`, row);
+    }
+    entry.queue?.remove(entry);
+    (row.state === 'held' ? this.#leases : this.#finals).add(entry);
+  }
+
+  /** Moves the ends of all leases: earlier, if `ms` is negative. */
+  moveLeases(ms: number): void {
+    this.#leases.move(ms);
+  }
+
+  forgetRequest(row: RequestRow): void {
+    const entry = this.#requests.get(row.id);
+    entry?.queue?.remove(entry);
+    this.#requests.delete(row.id);
+    this.freeIdempotencyKey(row);
+  }
+
+  key(id: string): KeyRow | undefined {
+    return this.#keys.get(id);
+  }
+
+  saveKey(row: KeyRow): void {
+    this.#keys.set(row.key, row);
+  }
+
+  saveKeyTerms(row: KeyRow): void {
+    this.saveKey(row);
+  }
+
+  openLots(): readonly LotRow[] {
+    return this.#lots;
+  }
+
+  saveLot(row: LotRow): void {
+    if (row.remaining === 0n) this.#lots = this.#lots.filter((lot) => lot !== row);
+    else if (!this.#lots.includes(row)) this.#lots = [...this.#lots, row].toSorted(compareLots);
+  }
+
+  fingerprint(id: string): string | undefined {
+    return this.#fingerprints.get(id);
+  }
+
+  saveFingerprint(id: string, fingerprint: string): void {
+    this.#fingerprints.set(id, fingerprint);
+  }
+
+  append(line: JournalLine): void {
+    this.#journal.push(line);
+    if (this.#journal.length > 1.1 * JOURNAL_LINES) this.trim(line.seq - BigInt(JOURNAL_LINES));
+  }
+
+  line(seq: bigint): JournalLine | undefined {
+    return this.#journal[Number(seq - this.#trimmed.seq) - 1];
+  }
+
+  journal(afterSeq: bigint, limit: number): readonly JournalLine[] {
+    const from = this.#linesUpTo(afterSeq);
+    return this.#journal.slice(from, from + limit);
+  }
+
+  trim(seq: bigint): void {
+    const trimmed = this.#trimmed;
+    for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
+      trimmed.seq = line.seq;
+      if (line.type === 'g' || line.type === 'a') trimmed.granted += line.amount;
+      else if (line.type === 'x') trimmed.expired += line.amount;
+      else trimmed.spent += line.amount;
+      trimmed.writtenOff += line.writtenOff ?? 0n;
+    }
+  }
+
+  keys(): Iterable<KeyRow> {
+    return this.#keys.values();
+  }
+
+  count(usage: UsageRow): void {
+    const id = `${usage.day} ${usage.key} ${usage.model}`;
+    const row = this.#usage.get(id);
+    this.#usage.set(id, row ? { ...row, ...addCounts(row, usage) } : usage);
+  }
+
+  usage(fromDay: string, toDay: string): UsageRow[] {
+    return [...this.#usage.values()].filter(({ day }) => day >= fromDay && day <= toDay);
+  }
+
+  foldUsage(beforeDay: string): void {
+    for (const [id, { day, charged }] of this.#usage) {
+      if (day >= beforeDay) continue;
+      this.#usageFolded += charged;
+      this.#usage.delete(id);
+    }
+  }
+
+  state(account: string): AccountState {
+    const { nextExpiry: _, ...books } = this.books;
+    return {
+      ...books,
+      requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
+      lots: this.#lots.map(lotState),
+      keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
+      trimmed: { ...this.#trimmed },
+      usage: [...this.#usage.values()],
+      usageFolded: this.#usageFolded,
+    };
+  }
+
+  /** How many lines are at or before `seq`: they have no gaps. */
+  #linesUpTo(seq: bigint): number {
+    const count = Number(seq - this.#trimmed.seq);
+    return Math.min(Math.max(0, count), this.#journal.length);
+  }
+}
+
+function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
+  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
+}

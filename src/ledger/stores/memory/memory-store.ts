@@ -1,0 +1,288 @@
+import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
+import { balanceOf, requestRecord, stamp } from '../../engine/account-rows.ts';
+import { type ClockSteps, clockSteps, type LastLook } from '../../engine/clock-steps.ts';
+import {
+  checkAccount,
+  checkAdjust,
+  checkAdmit,
+  checkCreateKey,
+  checkExtend,
+  checkFoldUsage,
+  checkGrant,
+  checkJournal,
+  checkKeyOf,
+  checkRequest,
+  checkRotateKey,
+  checkSettle,
+  checkSweep,
+  checkTrim,
+  checkUpdateKey,
+  checkUsage,
+  checkVoid,
+} from '../../engine/validate-commands.ts';
+import {
+  foundKey,
+  isSameKey,
+  keyHashes,
+  keyRecord,
+  keyState,
+  keyStatus,
+  madeKey,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../../engine/api-keys.ts';
+import type {
+  AccountState,
+  Adjust,
+  AdjustResult,
+  Admit,
+  AdmitResult,
+  Balance,
+  Extend,
+  ExtendResult,
+  Grant,
+  GrantResult,
+  JournalLine,
+  LedgerStore,
+  RequestRecord,
+  Settle,
+  SettleResult,
+  UsageRow,
+  Verify,
+  VerifyResult,
+  Void,
+  VoidResult,
+} from '../../contract/ledger-store.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../../contract/key-records.ts';
+import { adjust, expireLots, grant } from '../../engine/lots.ts';
+import { verify } from '../../engine/witnesses.ts';
+import type { MakesAccount } from '../../contract/reply.ts';
+import { MemoryAccount } from './memory-account.ts';
+
+export interface MemoryStoreOptions {
+  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  readonly now?: () => number;
+  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  readonly elapsed?: () => number;
+}
+
+/**
+ * A ledger in this process's memory, for tests and for trying things out: when
+ * the process ends, so does the money.
+ *
+ * Every command runs to its end in one turn, so concurrent ones are atomic.
+ * Memory grows with the requests of the last 24 hours (10 minutes where they cost nothing) and with the journal, of
+ * which the newest 50,000 lines of an account are kept and older ones folded.
+ */
+export class MemoryStore implements LedgerStore {
+  readonly #now: () => number;
+  readonly #clockSteps: ClockSteps | undefined;
+  #lastLook: LastLook | undefined;
+  readonly #accounts = new Map<string, MemoryAccount>();
+  /** SHA-256 of an API key -> where it is recorded. */
+  readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
+
+  constructor({ now, elapsed }: MemoryStoreOptions = {}) {
+    this.#now = now ?? Date.now;
+    this.#clockSteps = clockSteps(now, elapsed);
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    checkAdmit(command);
+    const now = this.#look();
+    return admit(this.#accounts.get(command.account), command, now);
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    checkExtend(command);
+    const now = this.#look();
+    return extend(this.#accounts.get(command.account), command, now);
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    checkSettle(command);
+    return settle(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    checkVoid(command);
+    return release(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    checkGrant(command);
+    return grant(this.#open(command), command, this.#now());
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    checkAdjust(command);
+    return adjust(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return verify(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
+    const now = this.#look();
+    let left = budget;
+    for (const account of this.#accounts.values()) {
+      if (left > 0) left -= reap(account, left, now);
+      expireLots(account, now);
+      stamp(account, now);
+    }
+    return budget - left;
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    const row = this.#accounts.get(account)?.request(requestId);
+    return row && requestRecord(row);
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    checkAccount(account);
+    return this.#accounts.get(account)?.state(account);
+  }
+
+  async balance(account: string): Promise<Balance | undefined> {
+    checkAccount(account);
+    const rows = this.#accounts.get(account);
+    if (!rows) return undefined;
+    const now = this.#now();
+    expireLots(rows, now);
+    stamp(rows, now);
+    return balanceOf(rows);
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    checkJournal(account, afterSeq, limit);
+    return this.#accounts.get(account)?.journal(afterSeq, limit) ?? [];
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    checkTrim(account, seq);
+    this.#accounts.get(account)?.trim(seq);
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    checkUsage(account, fromDay, toDay);
+    return this.#accounts.get(account)?.usage(fromDay, toDay) ?? [];
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    checkFoldUsage(account, beforeDay);
+    this.#accounts.get(account)?.foldUsage(beforeDay);
+  }
+
+  async freeze(account: string, frozen: boolean): Promise<boolean> {
+    checkAccount(account);
+    const rows = this.#accounts.get(account);
+    if (rows) rows.books.frozen = frozen;
+    return rows !== undefined;
+  }
+
+  async *accounts(): AsyncGenerator<string> {
+    yield* this.#accounts.keys();
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    checkCreateKey(command);
+    const { account, key, hash } = command;
+    const now = this.#now();
+    const known = this.#accounts.get(account)?.key(key);
+    if (known?.hash || this.#pointers.has(hash)) {
+      const code = isSameKey(known, command) ? 'ok' : 'conflict';
+      return { code, ...stamp(this.#accounts.get(account), now) };
+    }
+    const rows = this.#open(command);
+    if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
+    rows.saveKeyTerms(madeKey(known, command, now));
+    this.#pointers.set(hash, { account, key });
+    return { code: 'ok', ...stamp(rows, now) };
+  }
+
+  async findKey(hash: string): Promise<FoundKey | undefined> {
+    const pointer = this.#pointers.get(hash);
+    const row = pointer && this.#accounts.get(pointer.account)?.key(pointer.key);
+    return row && foundKey(pointer.account, row, hash, this.#now());
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    checkKeyOf(account, key);
+    const row = this.#accounts.get(account)?.key(key);
+    return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    checkAccount(account);
+    const rows = [...(this.#accounts.get(account)?.keys() ?? [])];
+    return rows.filter((row) => row.hash).map((row) => keyRecord(account, row));
+  }
+
+  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    checkAccount(account);
+    return keyHashes(this.#accounts.get(account)?.keys() ?? []);
+  }
+
+  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    checkUpdateKey(command);
+    return updateKey(this.#accounts.get(command.account), command, this.#now());
+  }
+
+  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    checkRotateKey(command);
+    const { account, key, hash } = command;
+    const rows = this.#accounts.get(account);
+    const row = rows?.key(key);
+    const before = [row?.hash, row?.previous?.hash];
+    const result = rotateKey(rows, command, this.#now(), this.#pointers.has(hash));
+    if (result.code !== 'ok') return result;
+    this.#pointers.set(hash, { account, key });
+    for (const old of before) {
+      if (old && old !== row?.hash && old !== row?.previous?.hash) this.#pointers.delete(old);
+    }
+    return result;
+  }
+
+  async revokeKey(account: string, key: string): Promise<boolean> {
+    checkKeyOf(account, key);
+    return revokeKey(this.#accounts.get(account), key, this.#now());
+  }
+
+  async close(): Promise<void> {
+    // Nothing is open.
+  }
+
+  /** The store's clock, once all leases are moved by what it was set since the last look. */
+  #look(): number {
+    const now = this.#now();
+    const look = this.#clockSteps?.look(now, this.#lastLook);
+    this.#lastLook = look?.kept ?? this.#lastLook;
+    if (look?.step) for (const account of this.#accounts.values()) account.moveLeases(look.step);
+    return now;
+  }
+
+  #open({ account, mustExist }: MakesAccount & { readonly account: string }): MemoryAccount | undefined {
+    let rows = this.#accounts.get(account);
+    if (!rows && !mustExist) {
+      rows = new MemoryAccount();
+      this.#accounts.set(account, rows);
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,3 @@
+import { lendRequire } from '../../../async/lend-require.ts';
+
+export const takeBackRequire: () => void = lendRequire();

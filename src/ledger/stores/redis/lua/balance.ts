@@ -1,0 +1,31 @@
+import type { Balance } from '../../../contract/ledger-store.ts';
+import { BOOKS_LUA } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+import { LOTS_LUA } from './lots-lua.ts';
+
+/** What an account has, once due credits are expired. */
+export const balance: Script<[clock: string], Balance | undefined> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- returns {code, now, seq, ...}: {available, held, spent, granted, expired, written off, state} for ok
+${BOOKS_LUA}${LOTS_LUA}
+local now = clock(ARGV[1])
+if not load_books() then return reply(now, 'no_account') end
+expire_lots(now)
+return reply(now, 'ok', text(books.av), text(books.h), text(books.s), text(books.g), text(books.x), text(books.wo),
+  books.st)
+`,
+  (reply) => {
+    if (reply.text() !== 'ok') return undefined;
+    reply.at();
+    return {
+      available: reply.amount(),
+      held: reply.amount(),
+      spent: reply.amount(),
+      granted: reply.amount(),
+      expired: reply.amount(),
+      writtenOff: reply.amount(),
+      frozen: reply.text() === 'frozen',
+    };
+  },
+);

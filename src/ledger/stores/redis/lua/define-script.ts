@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+
+import type { At } from '../../../contract/reply.ts';
+import { linkLua } from './link-lua.ts';
+
+/** Sends one command to Redis. Its keys are found by the client, which knows `EVALSHA` and `EVAL`. */
+export type Send = (command: string, ...args: readonly string[]) => Promise<unknown>;
+
+/** A Lua script and how its reply is read. */
+export interface Script<Args extends readonly string[], Reply> {
+  run(send: Send, keys: readonly string[], args: Args): Promise<Reply>;
+}
+
+/**
+ * Makes a script of its source, which begins with its `#!lua` line.
+ *
+ * It is sent by its hash, and whole only when the server doesn't know it: a
+ * server forgets its scripts when it restarts, fails over or is told to.
+ * Nothing is defined on the client.
+ */
+export function defineScript<Args extends readonly string[], Reply>(
+  text: string,
+  read: (reply: ReplyReader) => Reply,
+): Script<Args, Reply> {
+  const source = linkLua(text);
+  const hash = createHash('sha1').update(source).digest('hex');
+  return {
+    async run(send, keys, args) {
+      const rest = [String(keys.length), ...keys, ...args];
+      const reply = await send('evalsha', hash, ...rest).catch((error: unknown) => {
+        if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+        return send('eval', source, ...rest);
+      });
+      return read(new ReplyReader(reply));
+    },
+  };
+}
+
+/** Reads a reply from its beginning: arrays of strings, and of such arrays, are all that scripts reply. */
+export class ReplyReader {
+  readonly #values: readonly unknown[];
+  #next = 0;
+
+  constructor(reply: unknown) {
+    if (!Array.isArray(reply)) throw new TypeError('a script replied something else than an array');
+    this.#values = reply;
+  }
+
+  text(): string {
+    const value = this.#values[this.#next++];
+    if (typeof value !== 'string') throw new TypeError('a script replied something else than a string');
+    return value;
+  }
+
+  /** All that is left, as strings. */
+  texts(): string[] {
+    const texts: string[] = [];
+    while (this.#next < this.#values.length) texts.push(this.text());
+    return texts;
+  }
+
+  amount(): bigint {
+    return BigInt(this.text());
+  }
+
+  count(): number {
+    return Number(this.text());
+  }
+
+  nested(): ReplyReader {
+    return new ReplyReader(this.#values[this.#next++]);
+  }
+
+  /** The pairs of a hash, or of a set's members and their scores. */
+  pairs(): [string, string][] {
+    const pairs: [string, string][] = [];
+    while (this.#next < this.#values.length) pairs.push([this.text(), this.text()]);
+    return pairs;
+  }
+
+  /** What every reply to a command has after its code. */
+  at(): At {
+    const at = { now: this.count(), seq: this.amount() };
+    return this.text() === '1' ? { ...at, rolledBack: true } : at;
+  }
+}
+
+/** A script replied a code that it doesn't have. */
+export function unexpected(code: string): TypeError {
+  return new TypeError(`a script replied the code ${JSON.stringify(code)}`);
+}

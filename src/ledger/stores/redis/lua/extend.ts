@@ -1,0 +1,72 @@
+import type { ExtendResult } from '../../../contract/ledger-store.ts';
+import { defineScript, type Script, unexpected } from './define-script.ts';
+import { finalState } from './request-fields.ts';
+import { ENDS_LUA } from './requests-lua.ts';
+
+/** Renews a lease, as `extend` in account.ts. */
+export const extend: Script<
+  [
+    clock: string,
+    requestId: string,
+    hold: string,
+    leaseMs: string,
+    checkpoint: string,
+    ...witnesses: string[],
+  ],
+  ExtendResult
+> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] request id
+-- ARGV[3] hold         nano-dollars that it shall be at least
+-- ARGV[4] lease        ms
+-- ARGV[5] checkpoint   nano-dollars consumed so far
+-- ARGV[6] and on       witnesses
+-- returns {code, now, seq, ...}: {hold, available} for ok and no_funds, {state} for closed
+${ENDS_LUA}
+local now = clock(ARGV[1])
+local request = load_books() and load_request(ARGV[2])
+look_for_witnesses(6)
+if not request then return reply(now, 'unknown') end
+if request.state ~= 'H' then return reply(now, 'closed', request.state) end
+
+expire_lots(now)
+local code = 'ok'
+local more = tonumber(ARGV[3]) - request.amount
+if more > 0 then
+  local key = load_key(request.key)
+  local left = key and budget_left(key, now)
+  if more > size(books.av) or (left and more > left) then
+    code = 'no_funds'
+  else
+    books.av = plus(books.av, 0 - more)
+    books.h = plus(books.h, more)
+    request.amount = request.amount + more
+    if key then
+      enter_window(key, now)
+      key.held = plus(key.held, more)
+      key.changed = true
+    end
+  end
+end
+request.checkpoint = math.min(math.max(tonumber(ARGV[5]), request.checkpoint), request.amount)
+request.due = math.max(request.due, now + tonumber(ARGV[4]))
+save_request(request)
+return reply(now, code, text(request.amount), text(books.av))
+`,
+  (reply) => {
+    const code = reply.text();
+    const at = reply.at();
+    switch (code) {
+      case 'ok':
+      case 'no_funds':
+        return { code, hold: reply.amount(), available: reply.amount(), ...at };
+      case 'closed':
+        return { code, state: finalState(reply.text()), ...at };
+      case 'unknown':
+        return { code, ...at };
+      default:
+        throw unexpected(code);
+    }
+  },
+);

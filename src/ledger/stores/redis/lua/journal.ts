@@ -1,0 +1,133 @@
+import type { Ending, JournalLine, SettledUsage } from '../../../contract/ledger-store.ts';
+import { READ_LUA } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+
+/** Lines of a journal after a position, oldest first. */
+export const journal: Script<[afterSeq: string, limit: string], JournalLine[]> = defineScript(
+  /* lua */ `#!lua flags=no-writes
+-- ARGV[1] after        position of the line before the first
+-- ARGV[2] limit        at most so many
+-- returns lines
+${READ_LUA}
+local trimmed = redis.call('HGET', BOOKS, 'jq')
+if not trimmed then return {} end
+local first = math.max(0, tonumber(ARGV[1]) - tonumber(trimmed)) + 1
+local last = first + tonumber(ARGV[2]) - 1
+return redis.call('LRANGE', JOURNAL, string.format('%d', first), string.format('%d', last))
+`,
+  (reply) => reply.texts().map(parseLine),
+);
+
+/** What a settle's line keeps, beside what the script knows. */
+export function settleDetails(model: string, usage: SettledUsage): string {
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
+    usage;
+  const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
+  const { cacheWriteTokens, webSearches, ownKey } = usage;
+  const counts = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
+  const answer = [
+    provider,
+    upstreamModel,
+    firstByteMs,
+    durationMs,
+    finishReason,
+    flag(streamed),
+    cacheWriteTokens,
+    webSearches,
+    flag(ownKey),
+  ];
+  const details = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
+  return JSON.stringify(details.map((each) => each ?? null));
+}
+
+function flag(given: boolean | undefined): number | undefined {
+  return given === undefined ? undefined : Number(given);
+}
+
+/** An adjustment's reason, as its line keeps it. */
+export function adjustDetails(reason: string): string {
+  return JSON.stringify(reason);
+}
+
+function parseLine(line: string): JournalLine {
+  const fields = line.split(' ', FIELDS);
+  const [letter = '', seq = '', at, id = '', amount = '', available = '', hold, writtenOff, key] = fields;
+  const type = TYPES.find((each) => each === letter);
+  if (!type) throw new TypeError(`a journal has a line of the type ${JSON.stringify(letter)}`);
+  const rest = line.slice(fields.join(' ').length + 1);
+  return {
+    type,
+    seq: BigInt(seq),
+    at: Number(at),
+    id,
+    amount: BigInt(amount),
+    available: BigInt(available),
+    ...(hold && hold !== '-' && { hold: BigInt(hold) }),
+    ...(writtenOff && writtenOff !== '-' && { writtenOff: BigInt(writtenOff) }),
+    ...(key && key !== '-' && { key }),
+    ...(rest !== '-' && parseDetails(type, rest)),
+  };
+}
+
+/** Of a line before its details. */
+const FIELDS = 9;
+
+const TYPES = ['g', 's', 'l', 'o', 'e', 'x', 'a'] as const;
+
+type Details = [
+  model: string,
+  promptTokens: number,
+  cachedTokens: number,
+  completionTokens: number,
+  reasoningTokens: number,
+  source: SettledUsage['source'],
+  cost: string | null,
+  price: string,
+  ending: Ending,
+  provider: string | null,
+  upstreamModel: string | null,
+  firstByteMs: number | null,
+  durationMs: number | null,
+  finishReason: string | null,
+  streamed: 0 | 1 | null,
+  cacheWriteTokens: number | null,
+  webSearches: number | null,
+  ownKey: 0 | 1 | null,
+];
+
+function parseDetails(
+  type: JournalLine['type'],
+  rest: string,
+): Pick<JournalLine, 'reason' | 'model' | 'usage'> {
+  if (type === 'a') {
+    const reason: string = JSON.parse(rest);
+    return { reason };
+  }
+  const details: Details = JSON.parse(rest);
+  const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ...last] =
+    details;
+  const [ending, provider, upstreamModel, firstByteMs, durationMs, finishReason, ...flags] = last;
+  const [streamed, cacheWriteTokens, webSearches, ownKey] = flags;
+  return {
+    model,
+    usage: {
+      promptTokens,
+      cachedTokens,
+      completionTokens,
+      reasoningTokens,
+      source,
+      ...(cost !== null && { cost: BigInt(cost) }),
+      price,
+      ending,
+      ...(provider !== null && { provider }),
+      ...(upstreamModel !== null && { upstreamModel }),
+      ...(firstByteMs !== null && { firstByteMs }),
+      ...(durationMs !== null && { durationMs }),
+      ...(finishReason !== null && { finishReason }),
+      ...(streamed !== null && { streamed: streamed === 1 }),
+      ...(cacheWriteTokens !== null && { cacheWriteTokens }),
+      ...(webSearches !== null && { webSearches }),
+      ...(ownKey !== null && { ownKey: ownKey === 1 }),
+    },
+  };
+}

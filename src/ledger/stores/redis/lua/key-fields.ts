@@ -1,0 +1,93 @@
+import type { Bucket, KeyHashes, KeyLimits, KeyRecord, KeyState } from '../../../contract/key-records.ts';
+import { SENTINEL } from './account-lua.ts';
+
+/** What the fields of an account's keys say, as the scripts keep them. */
+
+/** A key's limits as one text; two keys have the same if they are limited alike. */
+export function limitTerms({ budget, ...limits }: KeyLimits): string {
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
+  const terms = [budget?.amount, budget?.per, requestsPerMinute, tokensPerMinute, concurrentRequests];
+  return terms.map((term) => term ?? NONE).join(' ');
+}
+
+/** A key's expiry, as a text. */
+export function expiryTerm(expiresAt: number | undefined): string {
+  return String(expiresAt ?? NONE);
+}
+
+/** Ids of the recorded keys among the fields of an account's keys, with those that the host authenticates. */
+export function keyIds(fields: ReadonlyMap<string, string>): string[] {
+  return [...fields.keys()].filter((field) => field !== SENTINEL && !field.includes(':'));
+}
+
+/** The hashes that stand for a key; undefined for one that the host authenticates. */
+export function keyHashes(fields: ReadonlyMap<string, string>, key: string): KeyHashes | undefined {
+  const [current] = fields.get(key)?.split(' ') ?? [];
+  if (current === undefined || current === NONE) return undefined;
+  const { previous, until } = marksOf(fields, key);
+  return { current, ...(previous !== NONE && { previous: { hash: previous, until: Number(until) } }) };
+}
+
+export function keyRecord(account: string, fields: ReadonlyMap<string, string>, key: string): KeyRecord {
+  const [, budget = NONE, per, rpm = NONE, tpm = NONE, concurrent = NONE, created, revoked = NONE] =
+    fields.get(key)?.split(' ') ?? [];
+  const { version, expires, previous, until } = marksOf(fields, key);
+  const period = PERIODS.find((each) => each === per);
+  const name: string = JSON.parse(fields.get(`${key}:n`) ?? '""');
+  const policy = fields.get(`${key}:p`);
+  return {
+    account,
+    key,
+    name,
+    state: revoked === NONE ? 'active' : 'revoked',
+    createdAt: Number(created),
+    ...(revoked !== NONE && { revokedAt: Number(revoked) }),
+    ...(expires !== NONE && { expiresAt: Number(expires) }),
+    limits: {
+      ...(period && { budget: { amount: BigInt(budget), per: period } }),
+      ...(rpm !== NONE && { requestsPerMinute: Number(rpm) }),
+      ...(tpm !== NONE && { tokensPerMinute: Number(tpm) }),
+      ...(concurrent !== NONE && { concurrentRequests: Number(concurrent) }),
+    },
+    ...(policy !== undefined && { policy }),
+    version: Number(version),
+    ...(previous !== NONE && { overlapUntil: Number(until) }),
+  };
+}
+
+export function keyState(account: string, fields: ReadonlyMap<string, string>, key: string): KeyState {
+  const record = keyRecord(account, fields, key);
+  const [held = '', running, spent = '', window, ...buckets] = fields.get(`${key}:s`)?.split(' ') ?? [];
+  const [requestLevel, requestAt, tokenLevel, tokenAt] = buckets.map(Number);
+  const { requestsPerMinute, tokensPerMinute } = record.limits;
+  return {
+    ...record,
+    held: BigInt(held),
+    running: Number(running),
+    spent: BigInt(spent),
+    window: Number(window),
+    ...(requestsPerMinute !== undefined && { requestBucket: bucket(requestLevel, requestAt) }),
+    ...(tokensPerMinute !== undefined && { tokenBucket: bucket(tokenLevel, tokenAt) }),
+  };
+}
+
+/** One that never changed and doesn't expire has nothing of it. */
+function marksOf(fields: ReadonlyMap<string, string>, key: string): Marks {
+  const [version = '1', expires = NONE, previous = NONE, until = NONE] =
+    fields.get(`${key}:v`)?.split(' ') ?? [];
+  return { version, expires, previous, until };
+}
+
+interface Marks {
+  readonly version: string;
+  readonly expires: string;
+  readonly previous: string;
+  readonly until: string;
+}
+
+const NONE = '-';
+const PERIODS = ['day', 'week', 'month', 'lifetime'] as const;
+
+function bucket(level = 0, at = 0): Bucket {
+  return { level, at };
+}

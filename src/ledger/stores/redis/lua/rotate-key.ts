@@ -1,0 +1,63 @@
+import type { RotateKeyResult } from '../../../contract/key-records.ts';
+import { BOOKS_LUA } from './account-lua.ts';
+import { defineScript, type Script, unexpected } from './define-script.ts';
+import { API_KEYS_LUA } from './keys-lua.ts';
+
+/** Gives a recorded key another hash, as `rotateKey` in books/keys.ts; says which hashes stand for it no more. */
+export const rotateKey: Script<
+  [clock: string, key: string, hash: string, version: string, overlapMs: string, hashIsTaken: '0' | '1'],
+  { readonly result: RotateKeyResult; readonly dropped: readonly string[] }
+> = defineScript(
+  /* lua */ `#!lua
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] key id
+-- ARGV[3] hash         SHA-256 of the new key
+-- ARGV[4] version      that it was decided by
+-- ARGV[5] overlap      ms that the present hash goes on
+-- ARGV[6] taken        1 if a secret of another key has the new hash, or had it last
+-- returns {code, now, seq, ...}: {version, hash that is dropped, ...} for ok
+${BOOKS_LUA}${API_KEYS_LUA}
+local now, id = clock(ARGV[1]), ARGV[2]
+local values = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':v')
+local hash, limits, dates = string.match(values and values[1] or '', '^([^-%s]%S*) (%S+ %S+ %S+ %S+ %S+) (%S+ %S+)$')
+if not hash then return reply(now, 'no_key') end
+local version, expires, previous, ends = key_marks(values[2])
+if hash == ARGV[3] then
+  -- Written again, so that who repeats it can wait until replicas have it.
+  redis.call('HSET', API_KEYS, id, values[1])
+  return reply(now, 'ok', version)
+end
+if string.sub(dates, -2) ~= ' -' then return reply(now, 'revoked') end
+if version ~= ARGV[4] then return reply(now, 'changed') end
+if ARGV[6] == '1' or previous == ARGV[3] then return reply(now, 'conflict') end
+
+local dropped = {}
+if previous ~= '-' then dropped[#dropped + 1] = previous end
+local overlap = tonumber(ARGV[5])
+if overlap > 0 then
+  previous, ends = hash, text(now + overlap)
+else
+  dropped[#dropped + 1] = hash
+  previous, ends = '-', '-'
+end
+version = text(version + 1)
+redis.call('HSET', API_KEYS, id, ARGV[3] .. ' ' .. limits .. ' ' .. dates,
+  id .. ':v', version .. ' ' .. expires .. ' ' .. previous .. ' ' .. ends)
+return reply(now, 'ok', version, unpack(dropped))
+`,
+  (reply) => {
+    const code = reply.text();
+    const at = reply.at();
+    switch (code) {
+      case 'ok':
+        return { result: { code, version: reply.count(), ...at }, dropped: reply.texts() };
+      case 'changed':
+      case 'conflict':
+      case 'no_key':
+      case 'revoked':
+        return { result: { code, ...at }, dropped: [] };
+      default:
+        throw unexpected(code);
+    }
+  },
+);

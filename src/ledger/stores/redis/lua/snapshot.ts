@@ -1,0 +1,80 @@
+import type { AccountState, Lot } from '../../../contract/ledger-store.ts';
+import { READ_LUA, SENTINEL } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+import { keyIds, keyState } from './key-fields.ts';
+import { requestRecord } from './request-fields.ts';
+import { usageRow } from './usage-fields.ts';
+
+/** Everything of an account at one moment, save its journal; undefined when there is no account. */
+export const snapshot: Script<[], ((account: string) => AccountState) | undefined> = defineScript(
+  /* lua */ `#!lua flags=no-writes
+-- returns {books, requests, lots, keys, usage}, each {field, value, ...}
+${READ_LUA}
+return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.call('HGETALL', LOTS),
+  redis.call('HGETALL', API_KEYS), redis.call('HGETALL', USAGE)}
+`,
+  (reply) => {
+    const books = new Map(reply.nested().pairs());
+    const requests = reply.nested().pairs();
+    const lots = reply.nested().pairs();
+    const keys = new Map(reply.nested().pairs());
+    const usage = reply.nested().pairs();
+    if (books.size === 0) return undefined;
+    const amount = (field: string): bigint => BigInt(books.get(field) ?? '');
+    return (account) => ({
+      granted: amount('g'),
+      available: amount('av'),
+      held: amount('h'),
+      spent: amount('s'),
+      expired: amount('x'),
+      writtenOff: amount('wo'),
+      floor: amount('fl'),
+      frozen: books.get('st') === 'frozen',
+      seq: amount('q'),
+      lowWater: Number(books.get('lw')),
+      freeLowWater: Number(books.get('fw') ?? 0),
+      requests: requests.filter(isRequest).map(([id, row]) => requestRecord(id, row)),
+      lots: lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState),
+      keys: keyIds(keys).map((key) => keyState(account, keys, key)),
+      trimmed: {
+        seq: amount('jq'),
+        granted: amount('jg'),
+        spent: amount('js'),
+        expired: amount('jx'),
+        writtenOff: amount('jw'),
+      },
+      usage: usage.filter(isNoSentinel).map(usageRow),
+      usageFolded: usageFolded(usage),
+    });
+  },
+);
+
+/** What is charged in no row of usage. */
+function usageFolded(usage: readonly [string, string][]): bigint {
+  return BigInt(usage.find(([field]) => field === SENTINEL)?.[1] ?? '0');
+}
+
+/** Neither the sentinel nor what finds a request by its idempotency key. */
+function isRequest([field]: [string, string]): boolean {
+  return field !== SENTINEL && !field.includes(':');
+}
+
+function isNoSentinel([field]: [string, string]): boolean {
+  return field !== SENTINEL;
+}
+
+function inBurnOrder([a]: [string, string], [b]: [string, string]): number {
+  return a < b ? -1 : 1;
+}
+
+function lotState([member, remaining]: [string, string]): Lot {
+  const [priority, expiry, id = '', amount = ''] = member.split(' ');
+  const expiresAt = Number(expiry);
+  return {
+    id,
+    amount: BigInt(amount),
+    remaining: BigInt(remaining),
+    ...(expiresAt <= Number.MAX_SAFE_INTEGER && { expiresAt }),
+    priority: Number(priority),
+  };
+}

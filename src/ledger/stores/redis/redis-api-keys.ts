@@ -1,0 +1,227 @@
+import {
+  checkAccount,
+  checkCreateKey,
+  checkKeyOf,
+  checkRotateKey,
+  checkUpdateKey,
+} from '../../engine/validate-commands.ts';
+import { keyStatus } from '../../engine/api-keys.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  KeyTerms,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../../contract/key-records.ts';
+import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import type { RedisKeys } from './redis-keys.ts';
+import { createKey } from './lua/create-key.ts';
+import type { Script } from './lua/define-script.ts';
+import { dropPointer } from './lua/drop-pointer.ts';
+import { expiryTerm, keyHashes, keyIds, keyRecord, keyState, limitTerms } from './lua/key-fields.ts';
+import { readKey } from './lua/read-key.ts';
+import { readKeys } from './lua/read-keys.ts';
+import { readPointer } from './lua/read-pointer.ts';
+import { revokeKey } from './lua/revoke-key.ts';
+import { rotateKey } from './lua/rotate-key.ts';
+import { updateKey } from './lua/update-key.ts';
+import { writePointer } from './lua/write-pointer.ts';
+
+/** How a store runs its scripts: within its time, and as durably as it was asked for. */
+export interface ScriptRunner {
+  /** The time that scripts are given; empty for Redis's own. */
+  clock(): string;
+  run<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+  ): Promise<Reply>;
+  /** Says also whether replicas and the disk have what was written, where they can be asked. */
+  runDurably<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+  ): Promise<{ readonly reply: Reply; readonly durable: boolean | undefined }>;
+  /** Names an account in the list of all. */
+  list(account: string): Promise<void>;
+}
+
+/**
+ * The API keys of a store in Redis.
+ *
+ * A key stands in its account's slot; a pointer elsewhere leads from a hash to it. What the pointer says is never
+ * trusted alone: the key must have the hash.
+ */
+export class RedisApiKeys {
+  readonly #runner: ScriptRunner;
+  readonly #keys: RedisKeys;
+
+  constructor(runner: ScriptRunner, keys: RedisKeys) {
+    this.#runner = runner;
+    this.#keys = keys;
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    checkCreateKey(command);
+    const { account, key, hash, version = 1 } = command;
+    const own = `${account} ${key}`;
+    const holder = await this.#holderOf(hash);
+    const { reply: result, durable } = await this.#runner.runDurably(createKey, this.#of(account), [
+      this.#runner.clock(),
+      key,
+      hash,
+      ...termsOf(command),
+      String(version),
+      holder === '' || holder === own ? '0' : '1',
+      command.mustExist ? '1' : '0',
+    ]);
+    if (result.code !== 'ok') return result;
+
+    await afterwards(this.#runner.list(account));
+    const pointed = await afterwards(this.#point(hash, own));
+    if (pointed.holder === own) return withDurability(result, durable, pointed.durable);
+    // Another key took the hash at the same moment: this one can never be found by it.
+    await afterwards(this.#runner.run(revokeKey, this.#of(account), [this.#runner.clock(), key]));
+    return { code: 'conflict', now: result.now, seq: result.seq };
+  }
+
+  async findKey(hash: string): Promise<FoundKey | undefined> {
+    const [account, key] = (await this.#holderOf(hash)).split(' ');
+    if (!account || !key) return undefined;
+    const { now, fields } = await this.#read(account, key);
+    const hashes = keyHashes(fields, key);
+    if (!hashes) return undefined;
+    if (hashes.current === hash) return keyRecord(account, fields, key);
+    const { previous } = hashes;
+    if (previous?.hash !== hash || now >= previous.until) return undefined;
+    return { ...keyRecord(account, fields, key), hashUntil: previous.until };
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    checkKeyOf(account, key);
+    const { now, fields } = await this.#read(account, key);
+    return keyHashes(fields, key) && keyStatus(keyState(account, fields, key), now);
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    checkAccount(account);
+    const fields = await this.#runner.run(readKeys, this.#of(account), []);
+    return keyIds(fields)
+      .filter((key) => keyHashes(fields, key) !== undefined)
+      .map((key) => keyRecord(account, fields, key));
+  }
+
+  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    checkAccount(account);
+    const fields = await this.#runner.run(readKeys, this.#of(account), []);
+    const found = new Map<string, KeyHashes>();
+    for (const key of keyIds(fields)) {
+      const hashes = keyHashes(fields, key);
+      if (hashes) found.set(key, hashes);
+    }
+    return found;
+  }
+
+  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    checkUpdateKey(command);
+    const { account, key, version } = command;
+    const { reply: result, durable } = await this.#runner.runDurably(updateKey, this.#of(account), [
+      this.#runner.clock(),
+      key,
+      String(version),
+      ...termsOf(command),
+    ]);
+    return result.code === 'ok' ? withDurability(result, durable) : result;
+  }
+
+  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    checkRotateKey(command);
+    const { account, key, hash, version, overlapMs } = command;
+    const own = `${account} ${key}`;
+    const before = await this.#holderOf(hash);
+    // First, so that nobody has a secret that can't be found; until the key has the hash, it leads nowhere.
+    const pointed = before === '' ? await this.#point(hash, own) : { holder: before, durable: undefined };
+    const { reply, durable } = await afterwards(
+      this.#runner.runDurably(rotateKey, this.#of(account), [
+        this.#runner.clock(),
+        key,
+        hash,
+        String(version),
+        String(overlapMs),
+        pointed.holder === own ? '0' : '1',
+      ]),
+    );
+    const { result, dropped } = reply;
+    const unused = before === '' && pointed.holder === own && result.code !== 'ok' ? [hash] : dropped;
+    // One that stays leads to a key that doesn't have the hash: nowhere.
+    for (const old of unused) {
+      await this.#runner.run(dropPointer, [this.#keys.pointer(old)], [own]).catch(() => {});
+    }
+    if (result.code !== 'ok') return result;
+    if (before === '') return withDurability(result, durable, pointed.durable);
+    // Repeated: until replicas have the pointer too.
+    const again = await afterwards(this.#point(hash, own));
+    return withDurability(result, durable, again.durable);
+  }
+
+  async revokeKey(account: string, key: string): Promise<boolean> {
+    checkKeyOf(account, key);
+    const { reply } = await this.#runner.runDurably(revokeKey, this.#of(account), [
+      this.#runner.clock(),
+      key,
+    ]);
+    return reply;
+  }
+
+  #of(account: string): readonly string[] {
+    return this.#keys.ofAccount(account);
+  }
+
+  #read(
+    account: string,
+    key: string,
+  ): Promise<{ readonly now: number; readonly fields: Map<string, string> }> {
+    return this.#runner.run(readKey, this.#of(account), [this.#runner.clock(), key]);
+  }
+
+  /** "account key", or empty. */
+  #holderOf(hash: string): Promise<string> {
+    return this.#runner.run(readPointer, [this.#keys.pointer(hash)], []);
+  }
+
+  async #point(
+    hash: string,
+    own: string,
+  ): Promise<{ readonly holder: string; readonly durable: boolean | undefined }> {
+    const { reply, durable } = await this.#runner.runDurably(writePointer, [this.#keys.pointer(hash)], [own]);
+    return { holder: reply, durable };
+  }
+}
+
+/** A key's terms as the scripts take them. */
+function termsOf({ name, limits = {}, expiresAt, policy = '' }: KeyTerms): [string, string, string, string] {
+  return [limitTerms(limits), JSON.stringify(name), expiryTerm(expiresAt), policy];
+}
+
+/** What several writes have made is as durable as the least of them. */
+function withDurability<Result extends object>(
+  result: Result,
+  ...durable: readonly (boolean | undefined)[]
+): Result & { readonly durable?: boolean } {
+  return durable.includes(undefined) ? result : { ...result, durable: durable.every(Boolean) };
+}
+
+/** A later step of a command whose first was made: however it fails, the command may have been applied. */
+export async function afterwards<T>(step: Promise<T>): Promise<T> {
+  try {
+    return await step;
+  } catch (error) {
+    throw new StoreUnavailable('unknown', { cause: error });
+  }
+}

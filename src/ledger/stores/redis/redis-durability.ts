@@ -1,0 +1,192 @@
+import { withTimeout } from '../../../async/timeout.ts';
+import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import { duplicateClient, type RedisClient } from './redis-client.ts';
+import { type Primary, RedisConnection } from './redis-connection.ts';
+import type { Send } from './lua/define-script.ts';
+
+/** How far a write must have come before an operator's command is acknowledged as durable. */
+export interface Durability {
+  /**
+   * Replicas that must have it; 0 waits for none.
+   *
+   * @default 1 where the primary has replicas, else 0
+   */
+  readonly replicas?: number;
+  /**
+   * How long to wait for them, and for the disk, in ms.
+   *
+   * @default 1000
+   */
+  readonly timeoutMs?: number;
+}
+
+/** A reply, and whether what it acknowledges is durable; undefined where nothing can be waited for. */
+export interface DurableReply<Reply> {
+  readonly reply: Reply;
+  readonly durable: boolean | undefined;
+}
+
+/** What to wait for. */
+interface Need {
+  readonly replicas: number;
+  readonly disk: boolean;
+}
+
+/**
+ * Runs commands on connections of their own, each followed by WAIT, which
+ * blocks its connection and covers only what was written on it.
+ *
+ * WAIT tells what replicas have; a failover may still promote another one.
+ */
+export class DurableWrites {
+  readonly #main: RedisConnection;
+  readonly #replicas: number | undefined;
+  readonly #timeoutMs: number;
+  readonly #lines = new Map<RedisClient, Line>();
+
+  constructor(main: RedisConnection, { replicas, timeoutMs = 1000 }: Durability = {}) {
+    if (replicas !== undefined && !(Number.isInteger(replicas) && replicas >= 0)) {
+      throw new TypeError(`durability.replicas must be an integer from 0, got ${JSON.stringify(replicas)}`);
+    }
+    if (!(timeoutMs > 0 && timeoutMs <= MAX_WAIT_MS)) {
+      throw new TypeError(
+        `durability.timeoutMs must be from 1 to ${MAX_WAIT_MS}, got ${JSON.stringify(timeoutMs)}`,
+      );
+    }
+    this.#main = main;
+    this.#replicas = replicas;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Does the work, which must write something even when it is repeated, and waits until that is durable.
+   *
+   * @param timeoutMs - how long the work itself may take
+   */
+  async run<Reply>(timeoutMs: number, work: (send: Send) => Promise<Reply>): Promise<DurableReply<Reply>> {
+    const primaries = await this.#main.within(timeoutMs, () => this.#main.primaries());
+    const deadline = performance.now() + this.#timeoutMs;
+    let primary = primaries.some((each) => this.#needOf(each)) ? primaries[0] : undefined;
+    const waits = primary !== undefined;
+    // The first of a cluster may tell where the account is, and that one that it has moved meanwhile.
+    for (let hops = 0; primary && hops < 3; hops++) {
+      try {
+        const need = this.#needOf(primary) ?? { replicas: 0, disk: false };
+        return await this.#line(primary.client).run(work, { timeoutMs, need, deadline });
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || error.applied !== 'no') throw error;
+        primary = movedTo(error.cause, primaries);
+      }
+    }
+    // Refused there where it could have been waited for: the caller repeats it until it is durable.
+    const reply = await this.#main.within(timeoutMs, work);
+    return { reply, durable: waits ? false : undefined };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#lines.values()].map((line) => line.close()));
+  }
+
+  #line(client: RedisClient): Line {
+    let line = this.#lines.get(client);
+    if (!line) {
+      const made = new Line(client, this.#timeoutMs, () => {
+        if (this.#lines.get(client) === made) this.#lines.delete(client);
+      });
+      this.#lines.set(client, made);
+      line = made;
+    }
+    return line;
+  }
+
+  #needOf({ facts }: Primary): Need | undefined {
+    const replicas = this.#replicas ?? (facts && facts.replicas > 0 ? 1 : 0);
+    const disk = facts?.tellsOfDisk ?? false;
+    return replicas > 0 || disk ? { replicas, disk } : undefined;
+  }
+}
+
+/** A connection for writes that are waited for. Closed soon after the last of them, or at its first failure. */
+class Line {
+  readonly #connection: RedisConnection;
+  readonly #onEnd: () => void;
+  /** The WAIT that blocks the connection. It covers all that was sent before it. */
+  #wait: Promise<boolean> | undefined;
+  #running = 0;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(client: RedisClient, waitMs: number, onEnd: () => void) {
+    this.#connection = new RedisConnection(async () => duplicateClient(client, waitMs), { judges: false });
+    this.#onEnd = onEnd;
+  }
+
+  async run<Reply>(
+    work: (send: Send) => Promise<Reply>,
+    { timeoutMs, need, deadline }: { timeoutMs: number; need: Need; deadline: number },
+  ): Promise<DurableReply<Reply>> {
+    clearTimeout(this.#idle);
+    this.#running += 1;
+    try {
+      while (this.#wait) {
+        if ((await by(deadline, this.#wait)) === undefined) throw new StoreUnavailable('no');
+      }
+      const reply = await this.#connection.within(timeoutMs, work);
+      if (need.replicas === 0 && !need.disk) return { reply, durable: undefined };
+      this.#wait ??= this.#await(need, deadline).finally(() => (this.#wait = undefined));
+      return { reply, durable: (await by(deadline, this.#wait)) ?? false };
+    } finally {
+      this.#running -= 1;
+      if (!this.#connection.isConnected) this.#end();
+      else if (this.#running === 0) this.#idle = setTimeout(() => this.#end(), IDLE_MS).unref();
+    }
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    await this.#connection.close();
+  }
+
+  async #await({ replicas, disk }: Need, deadline: number): Promise<boolean> {
+    const left = (): number => Math.ceil(leftUntil(deadline));
+    try {
+      return await this.#connection.within(left() + SLACK_MS, async (send) => {
+        if (replicas > 0) {
+          const have = Number(await send('wait', String(replicas), String(left())));
+          if (have < replicas) return false;
+        }
+        if (!disk) return true;
+        const reply = await send('waitaof', '1', '0', String(left()));
+        return Array.isArray(reply) && Number(reply[0]) >= 1;
+      });
+    } catch {
+      return false;
+    }
+  }
+
+  #end(): void {
+    this.#onEnd();
+    void this.close();
+  }
+}
+
+const MAX_WAIT_MS = 60_000;
+const MIN_WAIT_MS = 100;
+const IDLE_MS = 5000;
+/** WAIT is answered a little after its time, when it is in vain. */
+const SLACK_MS = 500;
+
+/** The outcome, if it comes in time. */
+async function by<T>(deadline: number, outcome: Promise<T>): Promise<T | undefined> {
+  return withTimeout(outcome, leftUntil(deadline), () => undefined);
+}
+
+/** In ms; enough for an answer where this process was busy until the deadline. */
+function leftUntil(deadline: number): number {
+  return Math.max(MIN_WAIT_MS, deadline - performance.now());
+}
+
+/** The primary that a refusal says has the slot. */
+function movedTo(refusal: unknown, primaries: readonly Primary[]): Primary | undefined {
+  const [, address] = /^MOVED \d+ (\S+)$/.exec(refusal instanceof Error ? refusal.message : '') ?? [];
+  return primaries.find(({ client }) => `${client.options.host}:${client.options.port}` === address);
+}

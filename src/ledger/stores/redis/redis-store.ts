@@ -1,0 +1,470 @@
+import {
+  checkAccount,
+  checkAdjust,
+  checkAdmit,
+  checkExtend,
+  checkFoldUsage,
+  checkGrant,
+  checkJournal,
+  checkRequest,
+  checkSettle,
+  checkSweep,
+  checkTrim,
+  checkUsage,
+  checkVoid,
+} from '../../engine/validate-commands.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  type UsageRow,
+  type Verify,
+  type VerifyResult,
+  type Void,
+  type VoidResult,
+} from '../../contract/ledger-store.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../../contract/key-records.ts';
+import { RequestIds } from '../../contract/request-ids.ts';
+import { LeaseHorizon } from './lease-horizon.ts';
+import { afterwards, RedisApiKeys } from './redis-api-keys.ts';
+import { createClient, type RedisClient } from './redis-client.ts';
+import { RedisConnection } from './redis-connection.ts';
+import { DueAccounts } from './redis-due.ts';
+import { SweepRounds, type Swept } from './redis-sweep.ts';
+import { type Durability, DurableWrites } from './redis-durability.ts';
+import { RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
+import { parseRedisUrl } from './redis-url.ts';
+import { UsageRows } from './redis-usage.ts';
+import { adjust } from './lua/adjust.ts';
+import { admit } from './lua/admit.ts';
+import { balance } from './lua/balance.ts';
+import { ReplyReader, type Script } from './lua/define-script.ts';
+import { extend } from './lua/extend.ts';
+import { freeze } from './lua/freeze.ts';
+import { grant } from './lua/grant.ts';
+import { adjustDetails, journal, settleDetails } from './lua/journal.ts';
+import { readRequest } from './lua/read-request.ts';
+import { endedFields, idempotencyTerms, withoutBlanks } from './lua/request-fields.ts';
+import { settle } from './lua/settle.ts';
+import { snapshot } from './lua/snapshot.ts';
+import { sweep } from './lua/sweep.ts';
+import { trim } from './lua/trim.ts';
+import { settledCounts, voidedCounts } from './lua/usage-fields.ts';
+import { verify } from './lua/verify.ts';
+import { release } from './lua/void.ts';
+import { witnessTerms } from './lua/witness-terms.ts';
+
+export interface RedisStoreOptions {
+  /**
+   * A client, which stays its owner's: nothing of it is changed, and it is not closed. Or a URL, by
+   * which one is made that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
+   * `redis+cluster://HOST:PORT,HOST:PORT`, `redis+sentinel://HOST,HOST/PRIMARY/DB`, with `rediss` for TLS
+   * and `?prefix=` for the key prefix.
+   */
+  readonly client: RedisClient | string;
+  /**
+   * Put before every key, as by the client's own `keyPrefix`, which is also kept. Without braces.
+   *
+   * @default ''
+   */
+  readonly keyPrefix?: string;
+  /**
+   * The store's clock, in ms.
+   *
+   * @default Redis's own, which all machines share, and of which steps are found
+   */
+  readonly now?: () => number;
+  /**
+   * A clock that is never set, in ms, by which steps of the store's clock are found.
+   *
+   * @default `performance.now`; nothing where `now` is given, which is then believed whatever it shows
+   */
+  readonly elapsed?: () => number;
+  /**
+   * How long a command waits for Redis, in ms.
+   *
+   * @default 2000
+   */
+  readonly timeoutMs?: number;
+  /** What an operator's changes wait for: grants, adjustments, those of keys, and freezes. */
+  readonly durability?: Durability;
+}
+
+/**
+ * A ledger in Redis 7.0 or later, or Valkey, that many machines share.
+ *
+ * An account lives in one slot, and each command is one script there: the
+ * transitions of account.ts and lots.ts in Lua, exact to the nano-dollar.
+ * Waits are bounded by timers of the store's own, whatever the client's options
+ * are. A command that was given up may still be applied, once: repeat it.
+ */
+export class RedisStore implements LedgerStore {
+  readonly mayRollBack = true;
+  readonly #connection: RedisConnection;
+  readonly #durable: DurableWrites;
+  readonly #keys: RedisKeys;
+  readonly #due: DueAccounts;
+  readonly #apiKeys: RedisApiKeys;
+  readonly #usage: UsageRows;
+  readonly #clock: () => string;
+  readonly #horizon: LeaseHorizon | undefined;
+  readonly #timeoutMs: number;
+  readonly #rounds: SweepRounds;
+
+  /** @param from - a client, a URL, or all options */
+  constructor(from: RedisClient | string | RedisStoreOptions) {
+    // A client has a `client` too: the command of that name.
+    const isOptions = typeof from === 'object' && !('createBuiltinCommand' in from);
+    const options: RedisStoreOptions = isOptions ? from : { client: from };
+    const { client, keyPrefix, now, timeoutMs = 2000, durability } = options;
+    const elapsed = options.elapsed ?? (now ? undefined : () => performance.now());
+    if (typeof client === 'string') {
+      const url = parseRedisUrl(client);
+      this.#keys = new RedisKeys(keyPrefix ?? url.keyPrefix);
+      this.#connection = new RedisConnection(() => createClient(url));
+    } else {
+      this.#keys = new RedisKeys(keyPrefix ?? '', client.options.keyPrefix);
+      this.#connection = new RedisConnection(client);
+    }
+    this.#durable = new DurableWrites(this.#connection, durability);
+    this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
+    this.#usage = new UsageRows(this.#connection, this.#keys, timeoutMs);
+    this.#clock = now ? () => String(now()) : () => '';
+    this.#horizon = elapsed && new LeaseHorizon(elapsed);
+    this.#timeoutMs = timeoutMs;
+    this.#rounds = new SweepRounds({
+      claimed: () => this.#due.claim(this.#clock),
+      all: () => this.accounts(),
+      sweep: (account, atMost) => this.#sweep(account, atMost),
+      lookAgain: (account, at) => this.#due.put(account, at),
+    });
+    this.#apiKeys = new RedisApiKeys(
+      {
+        clock: this.#clock,
+        run: (script, keys, args) => this.#runAt(script, keys, args),
+        runDurably: (script, keys, args) =>
+          this.#durable.run(timeoutMs, (send) => script.run(send, keys, args)),
+        list: (account) => this.#list(account),
+      },
+      this.#keys,
+    );
+  }
+
+  /**
+   * Resolves once Redis may keep money (7.0 or later, `maxmemory-policy` noeviction) and takes the commands of a request.
+   *
+   * Those are sent for an account that doesn't exist, so they change nothing: a server that is out of memory, read-only
+   * or denies scripts refuses them like any other.
+   *
+   * @throws an Error that says what to change, or StoreUnavailable
+   */
+  async ready(): Promise<void> {
+    await this.#connection.ready(this.#timeoutMs);
+    const requestId = new RequestIds().next();
+    // A name that no account has.
+    const [account, key, leaseMs] = [`missing-${requestId}`, 'missing', 1];
+    await this.admit({ account, requestId, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
+    await this.extend({ account, requestId, hold: 0n, leaseMs, checkpoint: 0n });
+    await this.void({ account, requestId });
+    await this.balance(account);
+  }
+
+  get losses(): number {
+    return this.#connection.losses;
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    checkAdmit(command);
+    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
+    const { keyVersion } = command;
+    const result = await this.#run(admit, account, [
+      this.#leaseClock(),
+      requestId,
+      key,
+      String(want),
+      String(min),
+      String(leaseMs),
+      String(tokens),
+      String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
+      externalKey ? '1' : '0',
+      reassert ? '1' : '0',
+      ...idempotencyTerms(command),
+      keyVersion === undefined ? '' : String(keyVersion),
+      withoutBlanks(command.model ?? ''),
+      ...witnessTerms(command),
+    ]);
+    if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
+    this.#horizon?.heard(result.now);
+    return result;
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    checkExtend(command);
+    const { account, requestId, hold, leaseMs, checkpoint } = command;
+    const result = await this.#run(extend, account, [
+      this.#clock(),
+      requestId,
+      String(hold),
+      String(leaseMs),
+      String(checkpoint),
+      ...witnessTerms(command),
+    ]);
+    this.#horizon?.heard(result.now);
+    return result;
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    checkSettle(command);
+    const { account, requestId, amount, key, model, usage, force } = command;
+    return this.#run(settle, account, [
+      this.#clock(),
+      requestId,
+      String(amount),
+      key,
+      String(usage.promptTokens + usage.completionTokens),
+      force ? '1' : '0',
+      settleDetails(model, usage),
+      withoutBlanks(model),
+      settledCounts(command),
+      ...idempotencyTerms(command),
+      command.inParts ? '1' : '0',
+      command.wasAdmitted ? '1' : '0',
+      ...witnessTerms(command),
+    ]);
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    checkVoid(command);
+    const { account, requestId, key = '', model } = command;
+    return this.#run(release, account, [
+      this.#clock(),
+      requestId,
+      key,
+      model === undefined ? '-' : withoutBlanks(model),
+      endedFields(command),
+      voidedCounts(command),
+      ...witnessTerms(command),
+    ]);
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    checkGrant(command);
+    const { account, id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
+    const expiry = expiresAt === undefined ? '' : String(expiresAt);
+    const result = await this.#runDurably(grant, account, [
+      this.#clock(),
+      id,
+      String(amount),
+      expiry,
+      String(priority),
+      command.mustExist ? '1' : '0',
+      ...witnessTerms(command),
+    ]);
+    if (result.code !== 'no_account') await afterwards(this.#list(account));
+    if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
+    return result;
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    checkAdjust(command);
+    const { account, id, delta, reason } = command;
+    return this.#runDurably(adjust, account, [
+      this.#clock(),
+      id,
+      String(delta),
+      adjustDetails(reason),
+      ...witnessTerms(command),
+    ]);
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return this.#run(verify, command.account, [this.#clock(), ...witnessTerms(command)]);
+  }
+
+  async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
+    return this.#rounds.sweep(budget);
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    return this.#run(readRequest, account, [requestId]);
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    checkAccount(account);
+    const state = await this.#run(snapshot, account, []);
+    return state?.(account);
+  }
+
+  async balance(account: string): Promise<Balance | undefined> {
+    checkAccount(account);
+    return this.#run(balance, account, [this.#clock()]);
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    checkJournal(account, afterSeq, limit);
+    const most = Math.min(limit, Number.MAX_SAFE_INTEGER);
+    return this.#run(journal, account, [String(afterSeq), String(most)]);
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    checkTrim(account, seq);
+    while ((await this.#run(trim, account, [String(seq)])) === 'more');
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    checkUsage(account, fromDay, toDay);
+    return this.#usage.read(account, fromDay, toDay);
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    checkFoldUsage(account, beforeDay);
+    await this.#usage.fold(account, beforeDay);
+  }
+
+  async freeze(account: string, frozen: boolean): Promise<boolean> {
+    checkAccount(account);
+    const keys = this.#keys.ofAccount(account);
+    const { reply } = await this.#durable.run(this.#timeoutMs, (send) =>
+      freeze.run(send, keys, [frozen ? 'frozen' : 'open']),
+    );
+    return reply;
+  }
+
+  async *accounts(): AsyncGenerator<string> {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      // A scan may tell a member twice.
+      const told = new Set<string>();
+      let cursor = '0';
+      do {
+        const [next, members] = scanned(await this.#send('sscan', this.#keys.accounts(shard), cursor));
+        cursor = next;
+        for (const account of members) {
+          if (!told.has(account)) yield account;
+          told.add(account);
+        }
+      } while (cursor !== '0');
+    }
+  }
+
+  createKey(command: CreateKey): Promise<CreateKeyResult> {
+    return this.#apiKeys.createKey(command);
+  }
+
+  findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#apiKeys.findKey(hash);
+  }
+
+  keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    return this.#apiKeys.keyState(account, key);
+  }
+
+  keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#apiKeys.keys(account);
+  }
+
+  keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    return this.#apiKeys.keyHashes(account);
+  }
+
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#apiKeys.updateKey(command);
+  }
+
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#apiKeys.rotateKey(command);
+  }
+
+  revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#apiKeys.revokeKey(account, key);
+  }
+
+  /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
+  async close(): Promise<void> {
+    await this.#durable.close();
+    await this.#connection.close();
+  }
+
+  /** The clock, for commands that end leases. */
+  #leaseClock(): string {
+    return `${this.#clock()}<${this.#horizon?.time ?? ''}`;
+  }
+
+  #run<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    account: string,
+    args: Args,
+  ): Promise<Reply> {
+    return this.#runAt(script, this.#keys.ofAccount(account), args);
+  }
+
+  #runAt<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+  ): Promise<Reply> {
+    return this.#connection.within(this.#timeoutMs, (send) => script.run(send, keys, args));
+  }
+
+  /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
+  async #runDurably<Args extends readonly string[], Result extends { readonly code: string }>(
+    script: Script<Args, Result>,
+    account: string,
+    args: Args,
+  ): Promise<Result & { readonly durable?: boolean }> {
+    const keys = this.#keys.ofAccount(account);
+    const { reply, durable } = await this.#durable.run(this.#timeoutMs, (send) =>
+      script.run(send, keys, args),
+    );
+    const isAcknowledged = reply.code === 'ok' || reply.code === 'duplicate';
+    return isAcknowledged && durable !== undefined ? { ...reply, durable } : reply;
+  }
+
+  async #sweep(account: string, atMost: number): Promise<Swept> {
+    const swept = await this.#run(sweep, account, [this.#leaseClock(), String(atMost)]);
+    if (swept.now !== undefined) this.#horizon?.heard(swept.now);
+    return swept;
+  }
+
+  #send(command: string, ...args: readonly string[]): Promise<unknown> {
+    return this.#connection.within(this.#timeoutMs, (send) => send(command, ...args));
+  }
+
+  /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
+  async #list(account: string): Promise<void> {
+    await this.#send('sadd', this.#keys.accounts(shardOf(account)), account);
+  }
+}
+
+const DEFAULT_PRIORITY = 50;
+
+/** A scan's next cursor and what it found. */
+function scanned(reply: unknown): [string, string[]] {
+  const fields = new ReplyReader(reply);
+  return [fields.text(), fields.nested().texts()];
+}

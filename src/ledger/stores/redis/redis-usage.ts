@@ -1,0 +1,61 @@
+import type { UsageRow } from '../../contract/ledger-store.ts';
+import type { RedisConnection } from './redis-connection.ts';
+import type { RedisKeys } from './redis-keys.ts';
+import { SENTINEL } from './lua/account-lua.ts';
+import { ReplyReader } from './lua/define-script.ts';
+import { foldUsage } from './lua/fold-usage.ts';
+import { usageDay, usageRow } from './lua/usage-fields.ts';
+
+/** Rows of usage, read page by page, so that an account with many of them keeps nobody waiting. */
+export class UsageRows {
+  readonly #connection: RedisConnection;
+  readonly #keys: RedisKeys;
+  readonly #timeoutMs: number;
+
+  constructor(connection: RedisConnection, keys: RedisKeys, timeoutMs: number) {
+    this.#connection = connection;
+    this.#keys = keys;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Those of some days, both inclusive. */
+  async read(account: string, fromDay: string, toDay: string): Promise<UsageRow[]> {
+    // A scan may tell a field twice.
+    const rows = new Map<string, UsageRow>();
+    for await (const row of this.#scan(account)) {
+      const day = usageDay(row[0]);
+      if (day >= fromDay && day <= toDay) rows.set(row[0], usageRow(row));
+    }
+    return [...rows.values()];
+  }
+
+  /** Folds those of earlier days. */
+  async fold(account: string, beforeDay: string): Promise<void> {
+    const fields = new Set<string>();
+    for await (const [field] of this.#scan(account)) if (usageDay(field) < beforeDay) fields.add(field);
+    const old = [...fields];
+    for (let from = 0; from < old.length; from += FOLDED_BY_SCRIPT) {
+      const some = old.slice(from, from + FOLDED_BY_SCRIPT);
+      await this.#connection.within(this.#timeoutMs, (send) =>
+        foldUsage.run(send, this.#keys.ofAccount(account), some),
+      );
+    }
+  }
+
+  async *#scan(account: string): AsyncGenerator<[field: string, counts: string]> {
+    const key = this.#keys.usage(account);
+    let cursor = '0';
+    do {
+      const from = cursor;
+      const reply = new ReplyReader(
+        await this.#connection.within(this.#timeoutMs, (send) => send('hscan', key, from, 'COUNT', PAGE)),
+      );
+      cursor = reply.text();
+      for (const row of reply.nested().pairs()) if (row[0] !== SENTINEL) yield row;
+    } while (cursor !== '0');
+  }
+}
+
+const PAGE = '500';
+/** Rows that one script folds. */
+const FOLDED_BY_SCRIPT = 500;

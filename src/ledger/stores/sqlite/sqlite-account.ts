@@ -1,0 +1,319 @@
+import {
+  type AccountRows,
+  type Books,
+  type KeyRow,
+  type LotRow,
+  requestRecord,
+  type RequestRow,
+} from '../../engine/account-rows.ts';
+import type { AccountState, JournalLine, Lot, UsageRow } from '../../contract/ledger-store.ts';
+import type { FoundKey } from '../../contract/key-records.ts';
+import { foundKey, keyState } from '../../engine/api-keys.ts';
+import { compareLots } from '../../engine/lots.ts';
+import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
+import { BOOKS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
+import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
+
+/**
+ * The rows of one account as tables, for the length of one transaction.
+ *
+ * Nothing is read before it is asked for. Requests and journal lines are
+ * written at once, because the index of what is due must know them; books, keys
+ * and lots, which one command may change several times, by `save`.
+ */
+export class SqliteAccount implements AccountRows {
+  readonly books: Books;
+  readonly #sql: Sql;
+  readonly #row: Row;
+  /** As they are written. */
+  readonly #booksBefore: readonly SqlValue[];
+  readonly #id: bigint;
+  readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
+  readonly #changedKeys = new Set<string>();
+  readonly #changedTerms = new Set<string>();
+  #lots: readonly LotRow[] | undefined;
+  readonly #changedLots = new Set<LotRow>();
+
+  /** Finds an account; there may be none. */
+  static find(sql: Sql, name: string): SqliteAccount | undefined {
+    const row = sql(ACCOUNT).get(name);
+    return row && new SqliteAccount(sql, row);
+  }
+
+  /** Finds an account, or makes it. */
+  static open(sql: Sql, name: string): SqliteAccount {
+    const row = sql(ACCOUNT).get(name) ?? sql(INSERT_ACCOUNT).get(name);
+    if (!row) throw new Error(`The ledger file took no account ${name}`);
+    return new SqliteAccount(sql, row);
+  }
+
+  private constructor(sql: Sql, row: Row) {
+    this.#sql = sql;
+    this.#row = row;
+    this.#id = integer(row, 'id');
+    this.books = BOOKS.read(row);
+    this.#booksBefore = valuesOf(BOOKS, this.books);
+  }
+
+  request(id: string): RequestRow | undefined {
+    const row = this.#sql(REQUEST_BY_ID).get(this.#id, id);
+    return row && REQUEST.read(row);
+  }
+
+  requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined {
+    const row = this.#sql(REQUEST_BY_IDEMPOTENCY_KEY).get(this.#id, apiKey, key);
+    return row && REQUEST.read(row);
+  }
+
+  freeIdempotencyKey(row: RequestRow): void {
+    this.#sql(FREE_IDEMPOTENCY_KEY).run(this.#id, row.id);
+  }
+
+  firstDue(now: number): RequestRow | undefined {
+    const row = this.#sql(FIRST_DUE).get(this.#id, now);
+    return row && REQUEST.read(row);
+  }
+
+  saveRequest(row: RequestRow): void {
+    this.#sql(SAVE_REQUEST).run(this.#id, ...valuesOf(REQUEST, row));
+  }
+
+  forgetRequest(row: RequestRow): void {
+    this.#sql(DELETE_REQUEST).run(this.#id, row.id);
+  }
+
+  key(id: string): KeyRow | undefined {
+    const known = this.#keys.get(id);
+    if (known) return known.row;
+    const columns = this.#sql(KEY_BY_ID).get(this.#id, id);
+    if (!columns) return undefined;
+    const row = KEY.read(columns);
+    this.#keys.set(id, { row, stored: true });
+    return row;
+  }
+
+  saveKey(row: KeyRow): void {
+    if (!this.#keys.has(row.key)) this.#keys.set(row.key, { row, stored: false });
+    this.#changedKeys.add(row.key);
+  }
+
+  saveKeyTerms(row: KeyRow): void {
+    this.saveKey(row);
+    this.#changedTerms.add(row.key);
+  }
+
+  openLots(): readonly LotRow[] {
+    this.#lots ??= this.#sql(LOTS).all(this.#id).map(LOT.read).toSorted(compareLots);
+    return this.#lots;
+  }
+
+  saveLot(row: LotRow): void {
+    const lots = this.openLots();
+    if (row.remaining === 0n) this.#lots = lots.filter((lot) => lot !== row);
+    else if (!lots.includes(row)) this.#lots = [...lots, row].toSorted(compareLots);
+    this.#changedLots.add(row);
+  }
+
+  fingerprint(id: string): string | undefined {
+    const row = this.#sql(FINGERPRINT).get(this.#id, id);
+    return row && text(row, 'fingerprint');
+  }
+
+  saveFingerprint(id: string, fingerprint: string): void {
+    this.#sql(INSERT_FINGERPRINT).run(this.#id, id, fingerprint);
+  }
+
+  append(line: JournalLine): void {
+    this.#sql(INSERT_LINE).run(this.#id, ...valuesOf(LINE, line));
+  }
+
+  count(usage: UsageRow): void {
+    this.#sql(COUNT_USAGE).run(this.#id, ...valuesOf(USAGE, usage));
+  }
+
+  usage(fromDay: string, toDay: string): UsageRow[] {
+    return this.#sql(USAGE_ROWS).all(this.#id, fromDay, toDay).map(USAGE.read);
+  }
+
+  foldUsage(beforeDay: string): void {
+    if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
+    this.#sql(ADD_FOLDED_USAGE).run(this.#id, beforeDay, this.#id);
+    this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
+  }
+
+  /** Writes what the command changed and left to be written. */
+  save(): void {
+    for (const id of this.#changedKeys) {
+      const known = this.#keys.get(id);
+      if (known?.stored) {
+        this.#sql(UPDATE_KEY).run(...valuesOf(KEY_STATE, known.row), this.#id, id);
+        if (this.#changedTerms.has(id)) {
+          this.#sql(UPDATE_KEY_TERMS).run(...valuesOf(KEY_TERMS, known.row), this.#id, id);
+        }
+      } else if (known) this.#sql(INSERT_KEY).run(this.#id, ...valuesOf(KEY, known.row));
+    }
+    for (const lot of this.#changedLots) {
+      if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
+      else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
+    }
+    const after = valuesOf(BOOKS, this.books);
+    if (after.some((value, n) => value !== this.#booksBefore[n]))
+      this.#sql(UPDATE_BOOKS).run(...after, this.#id);
+  }
+
+  /** Its keys, as saved. */
+  keys(): KeyRow[] {
+    return this.#sql(KEYS).all(this.#id).map(KEY.read);
+  }
+
+  line(seq: bigint): JournalLine | undefined {
+    const [line] = this.lines(seq - 1n, 1);
+    return line?.seq === seq ? line : undefined;
+  }
+
+  lines(afterSeq: bigint, limit: number): JournalLine[] {
+    return this.#sql(LINES).all(this.#id, afterSeq, limit).map(LINE.read);
+  }
+
+  /** Folds the oldest lines, at most `most` of them and none after `seq`; says whether more are left of those. */
+  trim(seq: bigint, most: bigint): boolean {
+    const next = integer(this.#row, 'trimmed_seq') + most;
+    const until = seq < next ? seq : next;
+    const sums = this.#sql(FOLDED_LINES).get(this.#id, until);
+    if (!sums || sums['seq'] === null) return false;
+    this.#sql(ADD_TRIMMED).run(
+      integer(sums, 'seq'),
+      integer(sums, 'granted'),
+      integer(sums, 'spent'),
+      integer(sums, 'expired'),
+      integer(sums, 'written_off'),
+      this.#id,
+    );
+    this.#sql(DELETE_LINES).run(this.#id, until);
+    return until < seq;
+  }
+
+  /** All of it, as saved. */
+  state(account: string): AccountState {
+    const { nextExpiry: _, ...books } = this.books;
+    return {
+      ...books,
+      requests: this.#sql(REQUESTS)
+        .all(this.#id)
+        .map((row) => requestRecord(REQUEST.read(row))),
+      lots: this.openLots().map(lotState),
+      keys: this.keys().map((key) => keyState(account, key)),
+      trimmed: {
+        seq: integer(this.#row, 'trimmed_seq'),
+        granted: integer(this.#row, 'trimmed_granted'),
+        spent: integer(this.#row, 'trimmed_spent'),
+        expired: integer(this.#row, 'trimmed_expired'),
+        writtenOff: integer(this.#row, 'trimmed_written_off'),
+      },
+      usage: this.usage('', '~'),
+      usageFolded: integer(this.#row, 'usage_folded'),
+    };
+  }
+}
+
+/** The next few names after the given one, in order; none after the last. */
+export function accountNames(sql: Sql, after: string): string[] {
+  return sql(NAMES)
+    .all(after)
+    .map((row) => text(row, 'name'));
+}
+
+/** As `accountNames`, of those that a sweep would change. */
+export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
+  return sql(OVERDUE_NAMES)
+    .all(after, now, now)
+    .map((row) => text(row, 'name'));
+}
+
+export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefined {
+  const row = sql(KEY_BY_HASH).get(hash, hash);
+  return row && foundKey(text(row, 'account_name'), KEY.read(row), hash, now);
+}
+
+/** Whether a secret has the hash, or had it last. */
+export function isHashTaken(sql: Sql, hash: string): boolean {
+  return sql(KEY_BY_HASH).get(hash, hash) !== undefined;
+}
+
+const NAMES = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT 500';
+const OVERDUE_NAMES = `
+  SELECT name FROM accounts WHERE name > ? AND (
+    next_expiry <= ?
+    OR EXISTS (SELECT 1 FROM requests WHERE account = accounts.id AND due <= ?)
+    OR (granted <> available + held + spent + expired AND NOT frozen)
+  ) ORDER BY name LIMIT 500`;
+
+const ACCOUNT = 'SELECT * FROM accounts WHERE name = ?';
+const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
+const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
+
+const REQUESTS = `SELECT ${REQUEST.names.join(', ')} FROM requests WHERE account = ?`;
+const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
+const REQUEST_BY_IDEMPOTENCY_KEY = `${REQUESTS} AND api_key = ? AND idempotency_key = ? AND state <> 'voided'`;
+const FIRST_DUE = `${REQUESTS} AND due <= ? ORDER BY due, id LIMIT 1`;
+const SAVE_REQUEST = `${insert('requests', REQUEST)} ON CONFLICT DO UPDATE SET state = excluded.state,
+  amount = excluded.amount, checkpoint = excluded.checkpoint, due = excluded.due, model = excluded.model,
+  line = excluded.line, ending = excluded.ending, provider = excluded.provider,
+  idempotency_key = excluded.idempotency_key, body_hash = excluded.body_hash`;
+const FREE_IDEMPOTENCY_KEY = `UPDATE requests SET idempotency_key = NULL, body_hash = NULL WHERE account = ? AND id = ?`;
+const DELETE_REQUEST = 'DELETE FROM requests WHERE account = ? AND id = ?';
+
+const KEYS = `SELECT ${KEY.names.join(', ')} FROM keys WHERE account = ?`;
+const KEY_BY_ID = `${KEYS} AND id = ?`;
+const KEY_BY_HASH = `
+  SELECT accounts.name AS account_name, ${KEY.names.map((column) => `keys.${column}`).join(', ')}
+  FROM keys JOIN accounts ON accounts.id = keys.account WHERE hash = ? OR previous_hash = ?`;
+const INSERT_KEY = insert('keys', KEY);
+const UPDATE_KEY = `${update('keys', KEY_STATE)} WHERE account = ? AND id = ?`;
+const UPDATE_KEY_TERMS = `${update('keys', KEY_TERMS)} WHERE account = ? AND id = ?`;
+
+const LOTS = `SELECT ${LOT.names.join(', ')} FROM lots WHERE account = ?`;
+const SAVE_LOT = `${insert('lots', LOT)} ON CONFLICT DO UPDATE SET remaining = excluded.remaining`;
+const DELETE_LOT = 'DELETE FROM lots WHERE account = ? AND id = ?';
+
+const FINGERPRINT = 'SELECT fingerprint FROM fingerprints WHERE account = ? AND id = ?';
+const INSERT_FINGERPRINT = insert('fingerprints', { names: ['id', 'fingerprint'] });
+
+const LINES = `SELECT ${LINE.names.join(', ')} FROM journal WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?`;
+const INSERT_LINE = insert('journal', LINE);
+const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
+const FOLDED_LINES = `
+  SELECT
+    max(seq) AS seq,
+    sum(CASE WHEN type IN ('g', 'a') THEN amount ELSE 0 END) AS granted,
+    sum(CASE WHEN type IN ('g', 'a', 'x') THEN 0 ELSE amount END) AS spent,
+    sum(CASE WHEN type = 'x' THEN amount ELSE 0 END) AS expired,
+    sum(coalesce(written_off, 0)) AS written_off
+  FROM journal WHERE account = ? AND seq <= ?`;
+const ADD_TRIMMED = `
+  UPDATE accounts SET
+    trimmed_seq = ?, trimmed_granted = trimmed_granted + ?, trimmed_spent = trimmed_spent + ?,
+    trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
+  WHERE id = ?`;
+
+const SUMS = USAGE_COUNTS.names.map((column) => `${column} = ${column} + excluded.${column}`);
+const COUNT_USAGE = `${insert('usage', USAGE)} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
+const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
+const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
+const ADD_FOLDED_USAGE = `
+  UPDATE accounts SET usage_folded = usage_folded
+    + coalesce((SELECT sum(charged) FROM usage WHERE account = ? AND day < ?), 0)
+  WHERE id = ?`;
+const DELETE_USAGE = 'DELETE FROM usage WHERE account = ? AND day < ?';
+
+function insert(table: string, { names }: Pick<Columns<never>, 'names'>): string {
+  return `INSERT INTO ${table} (account, ${names.join(', ')}) VALUES (?${', ?'.repeat(names.length)})`;
+}
+
+function update(table: string, { names }: Pick<Columns<never>, 'names'>): string {
+  return `UPDATE ${table} SET ${names.map((name) => `${name} = ?`).join(', ')}`;
+}
+
+function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
+  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
+}

@@ -1,0 +1,101 @@
+import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
+import { ClockSteps } from '../../engine/clock-steps.ts';
+import { newKey, revokeKey, rotateKey, updateKey } from '../../engine/api-keys.ts';
+import { adjust, expireLots, grant } from '../../engine/lots.ts';
+import type { SettledUsage } from '../../contract/ledger-store.ts';
+import { RequestIds } from '../../contract/request-ids.ts';
+import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { followClock } from './sqlite-clock.ts';
+import type { Sql } from './sqlite-schema.ts';
+
+/** No account can have this name. */
+const ACCOUNT = '(rehearsal)';
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const USAGE: SettledUsage = {
+  promptTokens: 1,
+  completionTokens: 1,
+  cachedTokens: 0,
+  reasoningTokens: 0,
+  price: 'v1',
+  source: 'upstream',
+  cost: 1n,
+  ending: 'finished',
+};
+
+/**
+ * One command of each kind, in a transaction that is rolled back.
+ *
+ * A file can be opened and read by a SQLite that can't run a statement of ours, or by a user who may not
+ * write to it: only a command that was made tells that it can be made. What is rolled back is not written,
+ * so a full disk is not found.
+ *
+ * @param now - the store's clock, in ms
+ * @throws what any of them throws
+ */
+export function rehearse(sql: Sql, now: number): void {
+  const account = ACCOUNT;
+  const ids = new RequestIds(() => now);
+  /** As a command of the store: the account is found, changed and saved. */
+  const command = <T>(work: (rows: SqliteAccount) => T): T => {
+    const rows = SqliteAccount.open(sql, account);
+    const result = work(rows);
+    rows.save();
+    return result;
+  };
+  const hash = `${account} 1`;
+  command((rows) => grant(rows, { account, id: 'g1', amount: 5n, expiresAt: now + HOUR_MS }, now));
+  command((rows) => grant(rows, { account, id: 'g2', amount: 5n }, now));
+  command((rows) => adjust(rows, { account, id: 'a1', delta: -5n, reason: account }, now));
+  isHashTaken(sql, hash);
+  command((rows) => rows.saveKey(newKey({ key: 'k1', hash, name: account }, now)));
+  findKey(sql, hash, now);
+  command((rows) => updateKey(rows, { account, key: 'k1', name: 'k1', version: 1 }, now));
+  command((rows) =>
+    rotateKey(rows, { account, key: 'k1', hash: `${account} 2`, version: 2, overlapMs: HOUR_MS }, now, false),
+  );
+
+  const standing = new ClockSteps(() => 0);
+  followClock(sql, standing, now);
+  followClock(sql, standing, now + HOUR_MS);
+
+  const [settled, voided, left] = [ids.next(), ids.next(), ids.next()];
+  for (const requestId of [settled, voided, left]) {
+    const idempotencyKey = { key: requestId, body: requestId };
+    const hold = {
+      account,
+      key: 'k1',
+      requestId,
+      model: 'm',
+      want: 1n,
+      min: 1n,
+      leaseMs: HOUR_MS,
+      tokens: 1,
+    };
+    command((rows) => admit(rows, { ...hold, notAfter: now, idempotencyKey }, now));
+  }
+  const renewal = { account, requestId: settled, hold: 1n, leaseMs: HOUR_MS, checkpoint: 1n };
+  command((rows) => extend(rows, renewal, now));
+  const charge = { account, requestId: settled, amount: 1n, key: 'k1', model: 'm', force: true };
+  command((rows) => settle(rows, { ...charge, usage: USAGE }, now));
+  const lost = { ...charge, requestId: ids.next(), idempotencyKey: { key: left, body: left } };
+  command((rows) => settle(rows, { ...lost, usage: USAGE }, now));
+  command((rows) => release(rows, { account, requestId: voided, key: 'k1', model: 'm' }, now));
+  command((rows) => revokeKey(rows, 'k1', now));
+
+  // What is due by then: a lease, final records, and the lot that expires.
+  const later = now + 2 * DAY_MS;
+  overdueAccounts(sql, '', later);
+  command((rows) => {
+    reap(rows, 10, later);
+    expireLots(rows, later);
+  });
+  command((rows) => rows.foldUsage('~'));
+  command((rows) => rows.trim(1n, 1n));
+  command((rows) => {
+    rows.request(left);
+    rows.lines(0n, 10);
+    rows.state(account);
+  });
+  accountNames(sql, '');
+}

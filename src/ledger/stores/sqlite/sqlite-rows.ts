@@ -1,0 +1,159 @@
+import type { BucketRow, Books, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
+import type { KeyLimits } from '../../contract/key-records.ts';
+import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
+import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
+import {
+  type Columns,
+  columnsOf,
+  endIn,
+  flagIn,
+  integerIn,
+  type Members,
+  numberIn,
+  optional,
+  textIn,
+  wordIn,
+} from './sqlite-columns.ts';
+
+/** Each kind of row as columns: a member once, with its column and how that is written and read. */
+
+export const BOOKS: Columns<Books> = columnsOf<Books>({
+  granted: integerIn('granted'),
+  available: integerIn('available'),
+  held: integerIn('held'),
+  spent: integerIn('spent'),
+  expired: integerIn('expired'),
+  writtenOff: integerIn('written_off'),
+  floor: integerIn('floor'),
+  frozen: flagIn('frozen'),
+  seq: integerIn('seq'),
+  lowWater: numberIn('low_water'),
+  freeLowWater: numberIn('free_low_water'),
+  nextExpiry: endIn('next_expiry'),
+});
+
+export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
+  id: textIn('id'),
+  state: wordIn('state', ['held', 'settled', 'voided', 'expired']),
+  amount: integerIn('amount'),
+  checkpoint: integerIn('checkpoint'),
+  due: numberIn('due'),
+  key: textIn('api_key'),
+  window: numberIn('budget_window'),
+  tokens: numberIn('tokens'),
+  idempotencyKey: optional(columnsOf({ key: textIn('idempotency_key'), body: textIn('body_hash') })),
+  model: textIn('model'),
+  line: optional(integerIn('line')),
+  ending: optional(wordIn('ending', ENDINGS)),
+  provider: optional(textIn('provider')),
+});
+
+const bucketIn = (name: string): Columns<BucketRow> =>
+  columnsOf({ level: numberIn(name), at: numberIn(`${name}_at`) });
+
+/** What requests change of a key. */
+type KeyState = Pick<KeyRow, 'held' | 'running' | 'spent' | 'window' | 'requestBucket' | 'tokenBucket'>;
+/** What operators change of it. */
+type KeyTerms = Omit<KeyRow, 'key' | 'createdAt' | keyof KeyState>;
+
+const STATE: Members<KeyState> = {
+  held: integerIn('held'),
+  running: numberIn('running'),
+  spent: integerIn('spent'),
+  window: numberIn('budget_window'),
+  requestBucket: bucketIn('request_level'),
+  tokenBucket: bucketIn('token_level'),
+};
+
+const TERMS: Members<KeyTerms> = {
+  hash: optional(textIn('hash')),
+  previous: optional(columnsOf({ hash: textIn('previous_hash'), until: numberIn('previous_until') })),
+  name: textIn('name'),
+  limits: columnsOf<KeyLimits>({
+    budget: optional(
+      columnsOf({
+        amount: integerIn('budget_amount'),
+        per: wordIn('budget_per', ['day', 'week', 'month', 'lifetime']),
+      }),
+    ),
+    requestsPerMinute: optional(numberIn('requests_per_minute')),
+    tokensPerMinute: optional(numberIn('tokens_per_minute')),
+    concurrentRequests: optional(numberIn('concurrent_requests')),
+  }),
+  expiresAt: optional(numberIn('expires_at')),
+  policy: optional(textIn('policy')),
+  revokedAt: optional(numberIn('revoked_at')),
+  version: numberIn('version'),
+};
+
+export const KEY_STATE: Columns<KeyState> = columnsOf(STATE);
+export const KEY_TERMS: Columns<KeyTerms> = columnsOf(TERMS);
+export const KEY: Columns<KeyRow> = columnsOf<KeyRow>({
+  key: textIn('id'),
+  createdAt: numberIn('created_at'),
+  ...TERMS,
+  ...STATE,
+});
+
+export const LOT: Columns<LotRow> = columnsOf<LotRow>({
+  id: textIn('id'),
+  amount: integerIn('amount'),
+  remaining: integerIn('remaining'),
+  expiresAt: optional(numberIn('expires_at')),
+  priority: numberIn('priority'),
+});
+
+const SETTLED_USAGE = columnsOf<SettledUsage>({
+  promptTokens: numberIn('prompt_tokens'),
+  cachedTokens: numberIn('cached_tokens'),
+  completionTokens: numberIn('completion_tokens'),
+  reasoningTokens: numberIn('reasoning_tokens'),
+  source: wordIn('source', ['upstream', 'estimated', 'none']),
+  cost: optional(integerIn('cost')),
+  price: textIn('price'),
+  ending: wordIn('ending', ENDINGS),
+  provider: optional(textIn('provider')),
+  upstreamModel: optional(textIn('upstream_model')),
+  firstByteMs: optional(numberIn('first_byte_ms')),
+  durationMs: optional(numberIn('duration_ms')),
+  finishReason: optional(textIn('finish_reason')),
+  streamed: optional(flagIn('streamed')),
+  cacheWriteTokens: optional(numberIn('cache_write_tokens')),
+  webSearches: optional(numberIn('web_searches')),
+  ownKey: optional(flagIn('own_key')),
+});
+
+export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({
+  seq: integerIn('seq'),
+  type: wordIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a']),
+  at: numberIn('at'),
+  id: textIn('id'),
+  amount: integerIn('amount'),
+  available: integerIn('available'),
+  hold: optional(integerIn('hold')),
+  writtenOff: optional(integerIn('written_off')),
+  key: optional(textIn('api_key')),
+  model: optional(textIn('model')),
+  reason: optional(textIn('reason')),
+  usage: optional(SETTLED_USAGE, 'source'),
+});
+
+const COUNTS: Members<UsageCounts> = {
+  requests: numberIn('requests'),
+  errors: numberIn('errors'),
+  aborted: numberIn('aborted'),
+  promptTokens: numberIn('prompt_tokens'),
+  cachedTokens: numberIn('cached_tokens'),
+  completionTokens: numberIn('completion_tokens'),
+  reasoningTokens: numberIn('reasoning_tokens'),
+  charged: integerIn('charged'),
+  cost: integerIn('cost'),
+};
+
+export const USAGE_COUNTS: Columns<UsageCounts> = columnsOf(COUNTS);
+export const USAGE: Columns<UsageRow> = columnsOf<UsageRow>({
+  day: textIn('day'),
+  key: textIn('api_key'),
+  model: textIn('model'),
+  ...COUNTS,
+});

@@ -1,0 +1,436 @@
+import { resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
+import { balanceOf, requestRecord, stamp } from '../../engine/account-rows.ts';
+import { type ClockSteps, clockSteps } from '../../engine/clock-steps.ts';
+import {
+  checkAccount,
+  checkAdjust,
+  checkAdmit,
+  checkCreateKey,
+  checkExtend,
+  checkFoldUsage,
+  checkGrant,
+  checkJournal,
+  checkKeyOf,
+  checkRequest,
+  checkRotateKey,
+  checkSettle,
+  checkSweep,
+  checkTrim,
+  checkUpdateKey,
+  checkUsage,
+  checkVoid,
+} from '../../engine/validate-commands.ts';
+import {
+  isSameKey,
+  keyHashes,
+  keyRecord,
+  keyState,
+  keyStatus,
+  madeKey,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../../engine/api-keys.ts';
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type LedgerStore,
+  type RequestRecord,
+  type Settle,
+  type SettleResult,
+  StoreUnavailable,
+  type UsageRow,
+  type Verify,
+  type VerifyResult,
+  type Void,
+  type VoidResult,
+} from '../../contract/ledger-store.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  FoundKey,
+  KeyHashes,
+  KeyRecord,
+  KeyStatus,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../../contract/key-records.ts';
+import { adjust, expireLots, grant } from '../../engine/lots.ts';
+import { verify } from '../../engine/witnesses.ts';
+import type { MakesAccount } from '../../contract/reply.ts';
+import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } from './sqlite-account.ts';
+import { followClock } from './sqlite-clock.ts';
+import { rehearse } from './sqlite-rehearsal.ts';
+import type { Database, Sql } from './sqlite-schema.ts';
+import { text } from './sqlite-columns.ts';
+import { SqliteSession } from './sqlite-session.ts';
+import type { Mode } from './sqlite-transaction.ts';
+
+/** Requests that one transaction of a sweep ends, lines that one of a trim folds: few ms each. */
+const SWEEP_STEP = 100;
+const TRIM_STEP = 1000n;
+
+const MAX_INT64 = 2n ** 63n - 1n;
+
+export interface SqliteStoreOptions {
+  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  readonly now?: () => number;
+  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  readonly elapsed?: () => number;
+  /**
+   * Open the file also where each instance commonly has a disk of its own, that
+   * ends with it: only right if this file is on one that lasts and is shared.
+   *
+   * @default false
+   */
+  readonly allowServerless?: boolean;
+  /**
+   * How long a command waits for other processes that have the file, in ms; an admit no longer than until its `notAfter`.
+   *
+   * @default 5000
+   */
+  readonly timeoutMs?: number;
+  /** Told the whole path of the file when it was opened. */
+  readonly onOpen?: (path: string) => void;
+}
+
+/**
+ * A ledger in a file, by the SQLite that is part of Node: for any number of
+ * processes on one machine.
+ *
+ * What was acknowledged survives the death of the process. A power cut may take
+ * back the latest settles and holds, never what an operator did: grants,
+ * adjustments and keys are on the disk when they are acknowledged.
+ *
+ * Every command is atomic by itself. It runs to its end in one turn of the event loop; where
+ * another process has the file, it stands in line for it, for 5 seconds at most.
+ */
+export class SqliteStore implements LedgerStore {
+  readonly #session: SqliteSession;
+  readonly #now: () => number;
+  readonly #clockSteps: ClockSteps | undefined;
+
+  /** @param file - made, but not its folder, by the first command: until then nothing is opened */
+  constructor(file: string, options: SqliteStoreOptions = {}) {
+    const { now, elapsed, allowServerless = false, onOpen, timeoutMs = 5000 } = options;
+    if (typeof file !== 'string' || file === '' || file === ':memory:') {
+      throw new TypeError(`file must be the path of a file, got ${JSON.stringify(file)}`);
+    }
+    this.#session = new SqliteSession({
+      path: resolve(file),
+      open: openDatabase,
+      allowServerless,
+      onOpen,
+      timeoutMs,
+    });
+    this.#now = now ?? Date.now;
+    this.#clockSteps = clockSteps(now, elapsed);
+  }
+
+  /** Opens the file, and makes one command of each kind in a transaction that is rolled back. */
+  async ready(): Promise<void> {
+    await this.#session.run('rehearsal', (sql) => rehearse(sql, this.#now()));
+  }
+
+  async admit(command: Admit): Promise<AdmitResult> {
+    checkAdmit(command);
+    const patienceMs = Math.max(0, command.notAfter - this.#now());
+    return this.#leaseCommand(command.account, (rows, now) => admit(rows, command, now), patienceMs);
+  }
+
+  async extend(command: Extend): Promise<ExtendResult> {
+    checkExtend(command);
+    return this.#leaseCommand(command.account, (rows, now) => extend(rows, command, now));
+  }
+
+  async settle(command: Settle): Promise<SettleResult> {
+    checkSettle(command);
+    return this.#command(command.account, (rows, now) => settle(rows, command, now));
+  }
+
+  async void(command: Void): Promise<VoidResult> {
+    checkVoid(command);
+    return this.#command(command.account, (rows, now) => release(rows, command, now));
+  }
+
+  async grant(command: Grant): Promise<GrantResult> {
+    checkGrant(command);
+    return this.#session.run('durable', (sql) => {
+      const rows = accountFor(sql, command);
+      const result = grant(rows, command, this.#now());
+      rows?.save();
+      return durable(result);
+    });
+  }
+
+  async adjust(command: Adjust): Promise<AdjustResult> {
+    checkAdjust(command);
+    return this.#command(command.account, (rows, now) => durable(adjust(rows, command, now)), 'durable');
+  }
+
+  async verify(command: Verify): Promise<VerifyResult> {
+    checkAccount(command.account);
+    return this.#session.run('read', (sql) =>
+      verify(SqliteAccount.find(sql, command.account), command, this.#now()),
+    );
+  }
+
+  async sweep(budget: number): Promise<number> {
+    checkSweep(budget);
+    const now = await this.#session.run('write', (sql) => this.#look(sql));
+    let left = budget;
+    let names: string[] = [];
+    let last = '';
+    await this.#steps(async () => {
+      const [name] = names;
+      if (name === undefined) {
+        names = await this.#session.run('read', (sql) => overdueAccounts(sql, last, now));
+        return names.length > 0;
+      }
+      const step = Math.min(SWEEP_STEP, left);
+      const count = await this.#leaseCommand(name, (rows, now) => {
+        if (!rows) return 0;
+        const count = reap(rows, step, now);
+        expireLots(rows, now);
+        stamp(rows, now);
+        return count;
+      });
+      left -= count;
+      if (count < SWEEP_STEP) last = names.shift() ?? '';
+      return true;
+    });
+    return budget - left;
+  }
+
+  async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    checkRequest(account, requestId);
+    return this.#session.run('read', (sql) => {
+      const row = SqliteAccount.find(sql, account)?.request(requestId);
+      return row && requestRecord(row);
+    });
+  }
+
+  async snapshot(account: string): Promise<AccountState | undefined> {
+    checkAccount(account);
+    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.state(account));
+  }
+
+  async balance(account: string): Promise<Balance | undefined> {
+    checkAccount(account);
+    return this.#command(account, (rows, now) => {
+      if (!rows) return undefined;
+      expireLots(rows, now);
+      stamp(rows, now);
+      return balanceOf(rows);
+    });
+  }
+
+  async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    checkJournal(account, afterSeq, limit);
+    const [after, most] = [within64Bits(afterSeq), Math.min(limit, Number.MAX_SAFE_INTEGER)];
+    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
+  }
+
+  async trim(account: string, seq: bigint): Promise<void> {
+    checkTrim(account, seq);
+    const until = within64Bits(seq);
+    await this.#steps(() => this.#command(account, (rows) => rows?.trim(until, TRIM_STEP) ?? false));
+  }
+
+  async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    checkUsage(account, fromDay, toDay);
+    return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
+  }
+
+  async foldUsage(account: string, beforeDay: string): Promise<void> {
+    checkFoldUsage(account, beforeDay);
+    return this.#command(account, (rows) => rows?.foldUsage(beforeDay));
+  }
+
+  async freeze(account: string, frozen: boolean): Promise<boolean> {
+    checkAccount(account);
+    return this.#command(
+      account,
+      (rows) => {
+        if (rows) rows.books.frozen = frozen;
+        return rows !== undefined;
+      },
+      'durable',
+    );
+  }
+
+  async *accounts(): AsyncGenerator<string> {
+    let names = await this.#session.run('read', (sql) => accountNames(sql, ''));
+    while (names.length > 0) {
+      yield* names;
+      const last = names.at(-1) ?? '';
+      names = await this.#session.run('read', (sql) => accountNames(sql, last));
+    }
+  }
+
+  async createKey(command: CreateKey): Promise<CreateKeyResult> {
+    checkCreateKey(command);
+    const { account, key, hash } = command;
+    return this.#session.run('durable', (sql) => {
+      const now = this.#now();
+      const found = SqliteAccount.find(sql, account);
+      const known = found?.key(key);
+      if (known?.hash || isHashTaken(sql, hash)) {
+        const code = isSameKey(known, command) ? 'ok' : 'conflict';
+        const reply = stamp(found, now);
+        found?.save();
+        return { code, ...reply };
+      }
+      const rows = found ?? accountFor(sql, command);
+      if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
+      rows.saveKeyTerms(madeKey(known, command, now));
+      const reply = stamp(rows, now);
+      rows.save();
+      return durable({ code: 'ok', ...reply });
+    });
+  }
+
+  async findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#session.run('read', (sql) => findKey(sql, hash, this.#now()));
+  }
+
+  async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    checkKeyOf(account, key);
+    return this.#session.run('read', (sql) => {
+      const row = SqliteAccount.find(sql, account)?.key(key);
+      return row?.hash ? keyStatus(keyState(account, row), this.#now()) : undefined;
+    });
+  }
+
+  async keys(account: string): Promise<readonly KeyRecord[]> {
+    checkAccount(account);
+    const keys = await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []);
+    return keys.filter((key) => key.hash).map((key) => keyRecord(account, key));
+  }
+
+  async keyHashes(account: string): Promise<ReadonlyMap<string, KeyHashes>> {
+    checkAccount(account);
+    return keyHashes(
+      await this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.keys() ?? []),
+    );
+  }
+
+  async updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    checkUpdateKey(command);
+    return this.#command(command.account, (rows, now) => durable(updateKey(rows, command, now)), 'durable');
+  }
+
+  async rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    checkRotateKey(command);
+    const { account, hash } = command;
+    return this.#session.run('durable', (sql) => {
+      const rows = SqliteAccount.find(sql, account);
+      const result = rotateKey(rows, command, this.#now(), isHashTaken(sql, hash));
+      rows?.save();
+      return durable(result);
+    });
+  }
+
+  async revokeKey(account: string, key: string): Promise<boolean> {
+    checkKeyOf(account, key);
+    return this.#command(account, (rows, now) => revokeKey(rows, key, now), 'durable');
+  }
+
+  /** Reads the whole file, and stops this process's event loop for as long as that takes. */
+  async damage(): Promise<readonly string[]> {
+    const rows = await this.#session.run('read', (sql) => sql('PRAGMA integrity_check').all());
+    return rows.map((row) => text(row, 'integrity_check')).filter((found) => found !== 'ok');
+  }
+
+  /** Waits for the commands that are under way, and refuses later ones. */
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  /** One command on one account, in one transaction. */
+  async #command<T>(
+    account: string,
+    work: (rows: SqliteAccount | undefined, now: number) => T,
+    mode: Mode = 'write',
+  ): Promise<T> {
+    return this.#session.run(mode, (sql) => onAccount(sql, account, this.#now(), work));
+  }
+
+  /** As `#command`, of those that begin, renew or end leases. */
+  async #leaseCommand<T>(
+    account: string,
+    work: (rows: SqliteAccount | undefined, now: number) => T,
+    patienceMs?: number,
+  ): Promise<T> {
+    return this.#session.run('write', (sql) => onAccount(sql, account, this.#look(sql), work), patienceMs);
+  }
+
+  /** The store's clock, once all leases are moved by what it was set since the last look. */
+  #look(sql: Sql): number {
+    const now = this.#now();
+    followClock(sql, this.#clockSteps, now);
+    return now;
+  }
+
+  /** Runs steps, each of them a command, with turns of the event loop between, until one says there are no more. */
+  async #steps(step: () => Promise<boolean>): Promise<void> {
+    for (let count = 0; ; count++) {
+      try {
+        if (!(await step())) return;
+      } catch (cause) {
+        throw count === 0 ? cause : new StoreUnavailable('unknown', { cause });
+      }
+      await setImmediate();
+    }
+  }
+}
+
+function onAccount<T>(
+  sql: Sql,
+  account: string,
+  now: number,
+  work: (rows: SqliteAccount | undefined, now: number) => T,
+): T {
+  const rows = SqliteAccount.find(sql, account);
+  const result = work(rows, now);
+  rows?.save();
+  return result;
+}
+
+/** Asked of the process, and only now, so that bundlers don't look for it and nobody loads it who doesn't use it. */
+function openDatabase(path: string): Database {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  return new sqlite.DatabaseSync(path);
+}
+
+/** A commit at FULL is on the disk. What was there before may be from a moment ago, of a process that died since. */
+function durable<Reply extends { readonly code: string }>(
+  reply: Reply,
+): Reply & { readonly durable?: boolean } {
+  return reply.code === 'ok' ? { ...reply, durable: true } : reply;
+}
+
+/** The account that a command makes, if it may. */
+function accountFor(
+  sql: Sql,
+  { account, mustExist }: MakesAccount & { readonly account: string },
+): SqliteAccount | undefined {
+  return mustExist ? SqliteAccount.find(sql, account) : SqliteAccount.open(sql, account);
+}
+
+function within64Bits(seq: bigint): bigint {
+  return seq < MAX_INT64 ? seq : MAX_INT64;
+}

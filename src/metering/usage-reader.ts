@@ -1,0 +1,390 @@
+import { KeyTable } from '../json/key-matcher.ts';
+import { type Key, KEYS, type Place } from './answer-keys.ts';
+import { ReportedCost, type ReportedCostField } from './reported-cost.ts';
+import type { JsonListener } from '../json/scanner.ts';
+import { type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import { type Counts, type Usage, type UsageDialect, UsageTally } from './usage-dialects.ts';
+
+/** Of a reason, what is kept of it. */
+const LONGEST_REASON = 64;
+/** What a choice says of its end when its provider failed: OpenRouter, Zhipu, DeepSeek. */
+const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
+
+/**
+ * Takes out of an answer, or out of one chunk of a streamed answer after another, what metering
+ * needs. It is told of every value as a scanner passes it, and keeps numbers only, and the reason of its end.
+ */
+export class ChunkReader implements JsonListener<Place> {
+  /** Delivered text, in characters: content, reasoning, refusals, tool calls. */
+  ascii = 0;
+  nonAscii = 0;
+  /** Some chunk said that the answer is an error. */
+  failed = false;
+  /** Some choice gave a reason for its end. */
+  finished = false;
+  /** The first reason that was given. */
+  finishReason: string | undefined;
+  #tier: string | undefined;
+  #tierUsed: string | undefined;
+  readonly #cost: ReportedCost | undefined;
+  readonly #tally: UsageTally;
+
+  #key: Key | undefined;
+  /** Of the current chunk: */
+  #isAnswer = false;
+  #hasUsage = false;
+  #saysMore = false;
+  #choicesSay = false;
+  #usageKeyFrom = 0;
+  #nullUsage: { readonly from: number; readonly to: number } | undefined;
+  #hasChoices = false;
+  #choices = 0;
+  #choice = 0;
+  /** Counts of the chunk, and of the usage object that is being read; `wrong` once one of them can't be. */
+  #chunkCounts: Counts | undefined;
+  #counts: { [name in Key]?: number } = {};
+  #wrong = false;
+  /** Of the choice that is being read. */
+  #choiceCounts: Counts | undefined;
+  #usageIn: 'answer' | 'choice' | 'timings' = 'answer';
+  #timings: Counts | undefined;
+  /** Characters delivered before it. */
+  #charsBefore = 0;
+  /** Searches that no usage tells of: calls of Moonshot's own function, and of the gateway's tools as they were told last. */
+  #ownSearches = 0;
+  #gatewayCalls = 0;
+
+  constructor(dialect: UsageDialect | undefined, choices: number, costField: ReportedCostField | undefined) {
+    this.#tally = new UsageTally(choices, dialect);
+    this.#cost = costField === undefined ? undefined : new ReportedCost(costField);
+  }
+
+  /** The service tier that served, as the provider names it; undefined where it doesn't. */
+  get serviceTier(): string | undefined {
+    return this.#tierUsed ?? this.#tier;
+  }
+
+  /** What the provider says that the answer costs, in pico-dollars. */
+  get reportedCost(): bigint | undefined {
+    return this.#cost?.read();
+  }
+
+  /** Completion tokens as the provider counted them last; 0 until it did. */
+  get completionTold(): number {
+    return this.#tally.read()?.completionTokens ?? 0;
+  }
+
+  /** Whether the chunk is an object, as answers are. */
+  get isAnswer(): boolean {
+    return this.#isAnswer;
+  }
+
+  /**
+   * Whether the chunk that was just read has usage and nothing else to say. LiteLLM's has a choice with an empty delta,
+   * after the one that gave the reason of the end.
+   */
+  get isUsageOnly(): boolean {
+    if (!this.#hasUsage || !this.#hasChoices || this.#saysMore) return false;
+    return this.#choices === 0 || (this.finished && !this.#choicesSay);
+  }
+
+  /** Where the chunk's own `"usage": null` stands in it, if it has one: key and value. */
+  get nullUsage(): { readonly from: number; readonly to: number } | undefined {
+    return this.#nullUsage;
+  }
+
+  usage(): Usage | undefined {
+    const usage = this.#tally.read();
+    const searches = this.#ownSearches + this.#gatewayCalls;
+    return usage && searches > 0 ? { ...usage, webSearches: usage.webSearches + searches } : usage;
+  }
+
+  /** Another chunk begins. */
+  begin(): void {
+    this.#key = undefined;
+    this.#isAnswer = false;
+    this.#hasUsage = false;
+    this.#saysMore = false;
+    this.#choicesSay = false;
+    this.#nullUsage = undefined;
+    this.#hasChoices = false;
+    this.#choices = 0;
+    this.#choice = 0;
+    this.#chunkCounts = undefined;
+    this.#choiceCounts = undefined;
+    this.#timings = undefined;
+    this.#charsBefore = this.ascii + this.nonAscii;
+  }
+
+  /** The chunk is over, complete or not: what was told of usage counts. */
+  end(): void {
+    const counts = this.#chunkCounts;
+    const timings = this.#timings;
+    this.#endChoice();
+    if (!counts && !timings) return;
+    const only = this.#choices === 1 ? this.#choice : undefined;
+    if (counts) this.#tally.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
+    if (timings) this.#tally.addOfChoice(timings, only ?? 0);
+    this.#chunkCounts = undefined;
+    this.#timings = undefined;
+  }
+
+  key(within: Place, token: JsonToken): void {
+    const match = KEYS[within].find(token);
+    this.#key = match?.exact ? match.role : undefined;
+    if (this.#key === 'usage') this.#usageKeyFrom = token.start;
+  }
+
+  value(within: Place, kind: JsonKind, token: JsonToken): Place {
+    if (within === 'elsewhere') return within;
+    switch (within) {
+      case 'document':
+        this.#isAnswer = kind === 'object';
+        return kind === 'object' ? 'answer' : kind === 'array' ? 'list' : 'elsewhere';
+      case 'answer':
+        return this.#inAnswer(kind, token);
+      case 'choices':
+        this.#choice = this.#choices;
+        this.#choices += 1;
+        if (kind === 'object') return 'choice';
+        this.#choicesSay = true;
+        return 'elsewhere';
+      case 'choice':
+        return this.#inChoice(kind, token);
+      case 'delta':
+        if (kind !== 'null') this.#choicesSay = true;
+        if (this.#key === 'silent') return 'elsewhere';
+        if (this.#key === 'metadata') return 'metadata';
+        if (kind === 'string') {
+          if (this.#key === 'name' && isOwnFunction(token)) this.#ownSearches += 1;
+          this.ascii += token.asciiChars;
+          this.nonAscii += token.nonAsciiChars;
+        }
+        return 'delta';
+      case 'metadata':
+        if (this.#key !== 'gateway calls' || (kind !== 'object' && kind !== 'array')) return 'metadata';
+        this.#gatewayCalls = 0;
+        return 'gateway calls';
+      case 'gateway calls':
+        // A number a tool, or a list of its calls.
+        this.#gatewayCalls += kind === 'number' ? callsOf(token) : 1;
+        return 'elsewhere';
+      case 'x_groq':
+        return this.#key === 'usage' && kind === 'object' ? this.#beginUsage('answer') : 'elsewhere';
+      case 'timings':
+        return this.#count(kind, token, true);
+      case 'base_resp':
+        if (this.#key === 'status_code' && kind === 'number' && numberOf(token) !== 0) this.#fail();
+        return 'elsewhere';
+      case 'list':
+        return kind === 'object' ? 'listed' : 'elsewhere';
+      case 'listed':
+        if (this.#key === 'error' && isTruthy(kind, token)) this.#fail();
+        return 'elsewhere';
+      case 'usage':
+        if (
+          this.#key === 'prompt details' ||
+          this.#key === 'completion details' ||
+          this.#key === 'server tools' ||
+          this.#key === 'plugins'
+        ) {
+          return kind === 'object' ? this.#key : 'elsewhere';
+        }
+        if (this.#key === 'cache writes') return kind === 'object' ? 'cache writes' : 'elsewhere';
+        return this.#costIn(kind, token) ?? this.#count(kind, token, true);
+      case 'prompt details':
+        if (this.#key === 'cache writes') return kind === 'object' ? 'cache writes' : 'elsewhere';
+        return this.#count(kind, token, false);
+      case 'cost':
+        return this.#costIn(kind, token) ?? 'elsewhere';
+      case 'completion details':
+      case 'server tools':
+      case 'cache writes':
+      case 'plugin':
+        return this.#count(kind, token, false);
+      case 'plugins':
+        return this.#key === 'plugin' && kind === 'object' ? 'plugin' : 'elsewhere';
+      default:
+        return 'elsewhere';
+    }
+  }
+
+  /** Whether the string value that is being read, directly in that, is delivered text. */
+  isText(within: Place): boolean {
+    return within === 'delta' && this.#key !== 'silent';
+  }
+
+  close(place: Place): void {
+    if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
+    if (place === 'choice') this.#endChoice();
+  }
+
+  /** Not before: the index of a choice may come after its usage. */
+  #endChoice(): void {
+    if (this.#choiceCounts) this.#tally.addOfChoice(this.#choiceCounts, this.#choice);
+    this.#choiceCounts = undefined;
+  }
+
+  #inAnswer(kind: JsonKind, token: JsonToken): Place {
+    if (this.#key === undefined) return 'elsewhere';
+    switch (this.#key) {
+      case 'choices':
+        this.#hasChoices = kind === 'array';
+        return kind === 'array' ? 'choices' : 'elsewhere';
+      case 'usage':
+        if (kind === 'null') this.#nullUsage = { from: this.#usageKeyFrom, to: token.end };
+        if (kind !== 'object') return 'elsewhere';
+        this.#hasUsage = true;
+        return this.#beginUsage('answer');
+      case 'error':
+        if (isTruthy(kind, token)) this.#fail();
+        return 'elsewhere';
+      case 'moderation':
+        if (kind !== 'null') this.#saysMore = true;
+        return 'elsewhere';
+      case 'x_groq':
+        return kind === 'object' ? 'x_groq' : 'elsewhere';
+      case 'timings':
+        return kind === 'object' ? this.#beginUsage('timings') : 'elsewhere';
+      case 'base_resp':
+        return kind === 'object' ? 'base_resp' : 'elsewhere';
+      case 'service_tier':
+        this.#tier = tierIn(kind, token) ?? this.#tier;
+        return 'elsewhere';
+      case 'service_tier_used':
+        this.#tierUsed = tierIn(kind, token) ?? this.#tierUsed;
+        return 'elsewhere';
+      case 'object':
+        if (kind === 'string' && token.asciiChars === 5 && textOf(token) === 'error') this.#fail();
+        return 'elsewhere';
+      default:
+        return 'elsewhere';
+    }
+  }
+
+  #inChoice(kind: JsonKind, token: JsonToken): Place {
+    if (kind !== 'null' && this.#key !== 'index' && this.#key !== 'delta') this.#choicesSay = true;
+    switch (this.#key) {
+      case 'index':
+        if (kind === 'number') this.#choice = numberOf(token);
+        return 'elsewhere';
+      case 'delta':
+        if (kind === 'object') return 'delta';
+        this.#choicesSay = true;
+        return 'elsewhere';
+      case 'finish_reason':
+        if (kind === 'string' && token.to > token.from) {
+          const reason = textOf(token) ?? '';
+          this.finished = true;
+          this.finishReason ??= reason.slice(0, LONGEST_REASON);
+          if (FAILURES.has(reason)) this.failed = true;
+        }
+        return 'elsewhere';
+      case 'usage':
+        return kind === 'object' ? this.#beginUsage('choice') : 'elsewhere';
+      default:
+        return 'elsewhere';
+    }
+  }
+
+  /** What is part of a cost; undefined for everything else. */
+  #costIn(kind: JsonKind, token: JsonToken): Place | undefined {
+    switch (this.#key) {
+      case 'own key':
+        if (this.#cost) this.#cost.ownKey = kind === 'true';
+        return 'elsewhere';
+      case 'cost':
+        if (kind === 'object') return this.#cost ? 'cost' : 'elsewhere';
+        break;
+      case 'total_cost':
+      case 'ticks':
+      case 'market_cost':
+      case 'upstream_cost':
+        break;
+      default:
+        return undefined;
+    }
+    if (this.#cost && (kind === 'number' || kind === 'string'))
+      this.#cost.add(this.#key, textOf(token) ?? '');
+    return 'elsewhere';
+  }
+
+  /** The chunk is that of an error, which nobody may take for usage alone. */
+  #fail(): void {
+    this.failed = true;
+    this.#saysMore = true;
+  }
+
+  #beginUsage(place: 'answer' | 'choice' | 'timings'): Place {
+    this.#usageIn = place;
+    this.#counts = {};
+    this.#wrong = false;
+    return place === 'timings' ? place : 'usage';
+  }
+
+  /** A count that can't be one spoils the usage it is in, if prompt or completion hang on it. */
+  #count(kind: JsonKind, token: JsonToken, spoils: boolean): Place {
+    const name = this.#key;
+    if (name === undefined || kind === 'null') return 'elsewhere';
+    const count = kind === 'number' ? numberOf(token) : Number.NaN;
+    if (Number.isSafeInteger(count) && count >= 0) this.#counts[name] = count;
+    else if (spoils && (name === 'prompt' || name === 'completion')) this.#wrong = true;
+    return 'elsewhere';
+  }
+
+  #keepCounts(): void {
+    if (this.#usageIn === 'answer') this.#chunkCounts = { ...this.#chunkCounts, ...this.#counts };
+    else if (this.#usageIn === 'timings') {
+      const { input, cacheRead, output } = this.#counts;
+      // Those without `cache_n` don't tell how long the prompt was.
+      if (input !== undefined && cacheRead !== undefined && output !== undefined)
+        this.#timings = this.#counts;
+    } else this.#choiceCounts = { ...this.#choiceCounts, ...this.#counts };
+  }
+}
+
+/** Names of tiers that are read without making a string of each chunk's. */
+const TIERS = new KeyTable<string>({
+  default: 'default',
+  standard: 'standard',
+  on_demand: 'on_demand',
+  priority: 'priority',
+  flex: 'flex',
+});
+
+function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
+  if (kind !== 'string' || token.to === token.from) return undefined;
+  const known = TIERS.find(token);
+  return known?.exact ? known.role : textOf(token)?.slice(0, LONGEST_REASON);
+}
+
+/** As JavaScript has it: some servers send `error: ""` with every chunk. */
+function isTruthy(kind: JsonKind, token: JsonToken): boolean {
+  if (kind === 'string') return token.to > token.from;
+  if (kind === 'number') return numberOf(token) !== 0;
+  return kind !== 'null' && kind !== 'false';
+}
+
+/** A function that the provider runs: Moonshot's have a dollar sign, which names of a client's own functions can't have. */
+function isOwnFunction({ bytes, from }: JsonToken): boolean {
+  return bytes[from] === 0x24;
+}
+
+/** 0 for what can't be a count. */
+function callsOf(token: JsonToken): number {
+  const calls = numberOf(token);
+  return Number.isSafeInteger(calls) && calls > 0 ? calls : 0;
+}
+
+/** What a number says; of digits alone, as most counts are, without making a string of them. */
+function numberOf(token: JsonToken): number {
+  const { bytes, from, to } = token;
+  if (to - from > 15) return Number(textOf(token));
+  let number = 0;
+  for (let i = from; i < to; i++) {
+    const digit = (bytes[i] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) return Number(textOf(token));
+    number = number * 10 + digit;
+  }
+  return number;
+}

@@ -1,0 +1,348 @@
+import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http';
+
+import { RouterError } from '../errors/errors.ts';
+import type { AttemptEnded, AttemptStarted, EndpointName, RequestStarted, ResponseEnded } from './hooks.ts';
+import type { Ending } from '../ledger/contract/ledger-store.ts';
+import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';
+
+/** Asks the hooks for the headers that they want to add to an attempt. */
+export type AskHeaders = (attempt: AttemptStarted) => readonly Readonly<Record<string, string>>[];
+
+/** A request as it came, as far as it is noted. */
+export interface ObservedRequest {
+  readonly id: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** A response, as far as it is noted. */
+interface ObservedResponse {
+  readonly headersSent: boolean;
+  readonly statusCode: number;
+}
+
+/** A target, as far as it is noted. */
+interface ObservedTarget {
+  readonly provider: { readonly name: string; readonly origin: URL };
+  /** The model's name there. */
+  readonly model: string;
+  /** The same, with the star of a wildcard. */
+  readonly knownAs: string;
+}
+
+/** What became of a request for which money was held. */
+interface ObservedOutcome {
+  readonly ending: Ending;
+  readonly target: ObservedTarget;
+  readonly answer?: { readonly meter: { readonly finishReason: string | undefined } };
+}
+
+/** How the relay of its answer ended. */
+interface ObservedEnd {
+  readonly firstByteAt: number | undefined;
+  readonly error?: Error;
+}
+
+/** What nginx logs for a client that left before there was a status. */
+const CLIENT_CLOSED_REQUEST = 499;
+const LONGEST_PATH = 256;
+
+/**
+ * What is noted of a request on its way, for `onResponse`.
+ *
+ * There is none where no hook wants to know, and nothing of a request's way depends on it: it is written here and
+ * read by hooks alone.
+ */
+export class Observation {
+  readonly started: RequestStarted;
+  /** Undefined where no hook wants to have the content of a completion. */
+  readonly content: ContentRecorder | undefined;
+  readonly #since = performance.now();
+  readonly #askHeaders: AskHeaders | undefined;
+  readonly #attempts: ObservedAttempt[] = [];
+  #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
+  #model: string | undefined;
+  #wildcard: string | undefined;
+  #stream = false;
+  #admitted = false;
+  #outcome: ObservedOutcome | undefined;
+  #firstByteMs: number | undefined;
+  #errorCode: string | undefined;
+
+  constructor(
+    request: ObservedRequest,
+    path: string,
+    endpoint: EndpointName | undefined,
+    askHeaders: AskHeaders | undefined,
+    content: ContentRecorder | undefined,
+  ) {
+    this.#askHeaders = askHeaders;
+    this.content = content;
+    const { id, method, headers } = request;
+    const clientRequestId = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
+    const traceparent = inForm(headers['traceparent'], TRACEPARENT);
+    const tracestate = inForm(headers['tracestate'], TRACESTATE);
+    this.started = {
+      requestId: id,
+      endpoint,
+      method,
+      path: path.slice(0, LONGEST_PATH),
+      startedAt: Date.now(),
+      ...(clientRequestId !== undefined && { clientRequestId }),
+      ...(traceparent !== undefined && { traceparent }),
+      ...(tracestate !== undefined && { tracestate }),
+    };
+  }
+
+  /** Its key is known. */
+  from({ account, key }: { readonly account: string; readonly key: string }): void {
+    this.#caller = { account, key };
+  }
+
+  /** It is for a model that there is. */
+  asks(
+    { id, wildcard }: { readonly id: string; readonly wildcard: string | undefined },
+    stream: boolean,
+  ): void {
+    this.#model = id;
+    this.#wildcard = wildcard;
+    this.#stream = stream;
+  }
+
+  /** Money is held for it. */
+  admitted(body: readonly Buffer[]): void {
+    this.#admitted = true;
+    if (this.content) for (const piece of body) this.content.request.add(piece);
+  }
+
+  /** A request goes out to a provider now. */
+  attempt(target: ObservedTarget): ObservedAttempt {
+    const attempt = new ObservedAttempt(
+      target,
+      this.started.requestId,
+      this.#attempts.length,
+      this.#askHeaders,
+    );
+    this.#attempts.push(attempt);
+    return attempt;
+  }
+
+  /** The answer to the last one turned out to be none. */
+  attemptFailed(error: Error): void {
+    this.#attempts.at(-1)?.failed(codeOf(error));
+  }
+
+  /** What was held for is over; `startedAt` and `firstByteAt` are by the same clock. */
+  ended(outcome: ObservedOutcome, startedAt: number, end: ObservedEnd | undefined): void {
+    this.#outcome = outcome;
+    if (end?.firstByteAt !== undefined) this.#firstByteMs = toMicroseconds(end.firstByteAt - startedAt);
+    if (outcome.ending === 'credits_exhausted') this.#errorCode = 'credits_exhausted';
+    if (!end?.error) return;
+    const { error } = end;
+    // A socket's own error has no code that a client could have been told.
+    const isCut = !(error instanceof RouterError) && outcome.ending !== 'failed';
+    this.#errorCode = isCut ? 'upstream_cut' : codeOf(error);
+    this.#attempts.at(-1)?.failed(this.#errorCode);
+  }
+
+  /** The client was refused, or would have been had it waited. */
+  refused(error: RouterError): void {
+    this.#errorCode = error.code;
+  }
+
+  /** Whose content was recorded; undefined where no money was held. */
+  completion(): RecordedCompletion | undefined {
+    const { account, key } = this.#caller;
+    const provider = this.#outcome?.target.provider.name;
+    if (account === undefined || key === undefined || this.#model === undefined || provider === undefined)
+      return undefined;
+    const { requestId } = this.started;
+    return { requestId, account, key, model: this.#model, provider, stream: this.#stream };
+  }
+
+  /** The event, once the response is over. */
+  over(response: ObservedResponse): ResponseEnded {
+    const now = performance.now();
+    const { ending, target, answer } = this.#outcome ?? {};
+    const finishReason = answer?.meter.finishReason;
+    const last = this.#attempts.at(-1);
+    return {
+      ...this.started,
+      status: response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST,
+      ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
+      ...this.#caller,
+      ...(this.#model !== undefined && { model: this.#model }),
+      ...(this.#wildcard !== undefined && { wildcard: this.#wildcard }),
+      ...(target && { provider: target.provider.name, upstreamModel: target.model }),
+      ...(last?.upstreamRequestId !== undefined && { upstreamRequestId: last.upstreamRequestId }),
+      stream: this.#stream,
+      attempts: this.#attempts.map((attempt) => attempt.over(attempt === last ? now : undefined)),
+      ...(this.#firstByteMs !== undefined && { firstByteMs: this.#firstByteMs }),
+      durationMs: toMicroseconds(now - this.#since),
+      ...(ending && { ending }),
+      ...(finishReason !== undefined && { finishReason }),
+      admitted: this.#admitted,
+    };
+  }
+}
+
+/** What is noted of one request to a provider. */
+export class ObservedAttempt {
+  readonly #started: AttemptStarted;
+  readonly #since = performance.now();
+  readonly #askHeaders: AskHeaders | undefined;
+  readonly #knownAs: string;
+  #status: number | undefined;
+  #errorCode: string | undefined;
+  #answeredAt: number | undefined;
+  #failedAt: number | undefined;
+  upstreamRequestId: string | undefined;
+
+  constructor(
+    { provider, model, knownAs }: ObservedTarget,
+    requestId: string,
+    index: number,
+    askHeaders: AskHeaders | undefined,
+  ) {
+    const { hostname, port, protocol } = provider.origin;
+    this.#askHeaders = askHeaders;
+    this.#knownAs = knownAs;
+    this.#started = {
+      requestId,
+      index,
+      provider: provider.name,
+      model,
+      host: hostname,
+      port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+      startedAt: Date.now(),
+    };
+  }
+
+  /** Adds the headers of the hooks to those that go out; what is set stays. */
+  addHeaders(headers: Record<string, string>): void {
+    for (const given of this.#askHeaders?.(this.#started) ?? []) {
+      for (const [name, value] of Object.entries(given)) {
+        const key = name.toLowerCase();
+        if (!Object.hasOwn(headers, key) && !FRAMING.has(key) && canBeHeader(key, value))
+          headers[key] = value;
+      }
+    }
+  }
+
+  /** The head of an answer came. */
+  answered(
+    { statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
+    apiKey: string | undefined,
+  ): void {
+    this.#answeredAt = performance.now();
+    this.#status = statusCode;
+    const id = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
+    // Servers that debug show what they got.
+    if (!apiKey || !id?.includes(apiKey)) this.upstreamRequestId = id;
+  }
+
+  /** There is no answer, or none that the client can have. The first reason counts. */
+  failed(errorCode: string): void {
+    this.#errorCode ??= errorCode;
+    this.#failedAt ??= performance.now();
+  }
+
+  /** @param endedAt - when its answer was over, of the one that was relayed; others are of no use from their heads on */
+  over(endedAt: number | undefined): AttemptEnded {
+    const { provider, model, host, port, startedAt } = this.#started;
+    const until = this.#failedAt ?? endedAt ?? this.#answeredAt ?? this.#since;
+    return {
+      provider,
+      model,
+      host,
+      port,
+      startedAt,
+      ...(this.#knownAs !== model && { wildcard: this.#knownAs }),
+      ...(this.#status !== undefined && { status: this.#status }),
+      ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
+      ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),
+      durationMs: toMicroseconds(until - this.#since),
+    };
+  }
+}
+
+/** Ms with three decimals: the rest is noise in a log. */
+function toMicroseconds(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
+
+/** What makes a message of its bytes: two opinions of that in one request are an attack. */
+const FRAMING: ReadonlySet<string> = new Set([
+  'connection',
+  'expect',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+function canBeHeader(name: string, value: unknown): value is string {
+  try {
+    validateHeaderName(name);
+    if (typeof value !== 'string') return false;
+    validateHeaderValue(name, value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const REQUEST_ID_OF_OTHERS = /^[\w.:=+/@-]{1,128}$/;
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}[\x21-\x7e]{0,64}$/;
+const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
+
+/** A header of the client's, where it has the form that it must have. */
+function inForm(value: string | readonly string[] | undefined, form: RegExp): string | undefined {
+  return typeof value === 'string' && form.test(value) ? value : undefined;
+}
+
+/** What an error is called that ended an attempt or a response. */
+export function codeOf(error: Error): string {
+  if (error instanceof RouterError) return error.code;
+  return { ClientGone: 'client_gone', Closed: 'router_closing' }[error.name] ?? 'internal_error';
+}
+
+/** Whom an observer tells, none of whom can break anything. */
+export interface ObserverHooks {
+  readonly onRequest: ((started: RequestStarted) => void) | undefined;
+  readonly onResponse: ((ended: ResponseEnded) => void) | undefined;
+  readonly onContent: ContentHooks | undefined;
+  readonly askHeaders: AskHeaders | undefined;
+}
+
+/** Who wants to have the content of completions. */
+export interface ContentHooks {
+  /** The most that any of them wants, in bytes. */
+  readonly most: number;
+  tell(completion: RecordedCompletion, content: ContentRecorder): void;
+}
+
+/** Notes each request, and tells of its beginning and its end. */
+export class Observer {
+  readonly #hooks: ObserverHooks;
+
+  constructor(hooks: ObserverHooks) {
+    this.#hooks = hooks;
+  }
+
+  begin(request: ObservedRequest, path: string, endpoint: EndpointName | undefined): Observation {
+    const { askHeaders, onContent } = this.#hooks;
+    const content = onContent && endpoint === 'completions' ? new ContentRecorder(onContent.most) : undefined;
+    const observation = new Observation(request, path, endpoint, askHeaders, content);
+    this.#hooks.onRequest?.(observation.started);
+    return observation;
+  }
+
+  end(observation: Observation, response: ObservedResponse): void {
+    const { content } = observation;
+    const completion = content && observation.completion();
+    if (completion) this.#hooks.onContent?.tell(completion, content);
+    this.#hooks.onResponse?.(observation.over(response));
+  }
+}

@@ -1,0 +1,381 @@
+import { getHeapStatistics } from 'node:v8';
+
+import type { Hooks } from '../observability/hooks.ts';
+import { type MarkupTerms, NO_MARKUP, parseMarkup } from '../metering/markup.ts';
+import type { AnswerOptions } from './answer-options.ts';
+import type { PriceCatalog } from './model-options.ts';
+import type { TimeoutOptions } from './provider-options.ts';
+import type {
+  ChatCompletionsRouterOptions,
+  CorsOptions,
+  DisconnectOptions,
+  RetryOptions,
+  HealthCheckOptions,
+  RequestControlOptions,
+  HoldMode,
+  OnBreak,
+  OrphanPolicy,
+} from './router-options.ts';
+
+/** All four clocks, in ms. */
+export type Timeouts = Required<TimeoutOptions>;
+
+/** Fields of a request by which clients may choose among models and providers. */
+export type RequestControlFields = ReadonlySet<string>;
+
+export type Retries = Required<RetryOptions>;
+export type HealthChecks = Required<HealthCheckOptions>;
+
+/** Which pages of other origins may call the router from a browser. */
+export interface Cors {
+  /** As browsers send them: scheme, host and port. */
+  readonly origins: ReadonlySet<string> | 'any';
+  readonly maxAgeSeconds: number;
+}
+
+/** The scalar options with their defaults filled in. */
+export interface Settings {
+  readonly basePath: string;
+  readonly maxBodyBytes: number;
+  readonly maxBufferedBytes: number;
+  readonly bodyTimeoutMs: number;
+  readonly holdMode: HoldMode;
+  readonly disconnect: Required<DisconnectOptions>;
+  readonly emptyAnswerIsFree: boolean;
+  readonly onOrphan: OrphanPolicy;
+  readonly onBreak: OnBreak;
+  readonly heartbeatMs: number | undefined;
+  readonly answer: AnswerTerms;
+  readonly timeouts: Timeouts;
+  readonly markup: MarkupTerms;
+  readonly prices: PriceCatalog | undefined;
+  readonly retries: Retries | undefined;
+  readonly health: HealthChecks | undefined;
+  readonly keyCacheMs: number;
+  readonly closeTimeoutMs: number;
+  readonly outboxDir: string | undefined;
+  readonly journalDays: number;
+  readonly usageDays: number;
+  readonly cors: Cors | undefined;
+  readonly requestControl: RequestControlFields;
+  readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
+}
+
+const DEFAULT_TIMEOUTS: Timeouts = {
+  connectMs: 10_000,
+  firstByteMs: 600_000,
+  idleMs: 120_000,
+  totalMs: 3_600_000,
+};
+
+const DEFAULT_RETRIES: Retries = { perTarget: 1, maxWaitMs: 5000, firstEventWaitMs: 1000 };
+const DEFAULT_HEALTH: HealthChecks = { failures: 5, coolDownMs: 5000, maxCoolDownMs: 300_000 };
+
+const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
+  providers: true,
+  models: true,
+  markup: true,
+  markupOf: true,
+  prices: true,
+  store: true,
+  authenticate: true,
+  cacheKey: true,
+  keyCacheMs: true,
+  basePath: true,
+  maxBodyBytes: true,
+  maxBufferedBytes: true,
+  bodyTimeoutMs: true,
+  holdMode: true,
+  disconnect: true,
+  emptyAnswerIsFree: true,
+  onOrphan: true,
+  onBreak: true,
+  heartbeatMs: true,
+  answer: true,
+  timeouts: true,
+  retries: true,
+  health: true,
+  closeTimeoutMs: true,
+  outboxDir: true,
+  journalDays: true,
+  usageDays: true,
+  hooks: true,
+  waitUntil: true,
+  cors: true,
+  requestControl: true,
+};
+
+/**
+ * Fills in defaults and refuses what can only be a mistake.
+ *
+ * Touches no network, file or environment variable: `next build` runs it too.
+ *
+ * @throws {TypeError} naming the option, what it wants and what it got
+ */
+export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
+  checkRecord(options, 'options', KNOWN_OPTIONS);
+  checkHooks(options.hooks);
+  for (const name of ['authenticate', 'cacheKey', 'markupOf', 'waitUntil'] as const) {
+    if (options[name] !== undefined && typeof options[name] !== 'function') {
+      throw wrong(name, 'a function', options[name]);
+    }
+  }
+  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir } = options;
+  if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
+    throw wrong('basePath', 'a path that begins with a slash', basePath);
+  }
+  if (onBreak !== 'error' && onBreak !== 'reset') throw wrong('onBreak', "'error' or 'reset'", onBreak);
+  if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
+    throw wrong('outboxDir', 'the path of a folder', outboxDir);
+  }
+  return {
+    basePath: basePath.replace(/(?<!\/)\/+$/, ''),
+    ...resolveBodyBytes(options),
+    bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
+    ...resolveBilling(options),
+    onBreak,
+    answer: resolveAnswer(options.answer, 'answer'),
+    heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
+    timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
+    prices: resolvePrices(options.prices),
+    markup: options.markup === undefined ? NO_MARKUP : parseMarkup(options.markup, 'markup'),
+    retries: resolveRetries(options.retries),
+    health: resolveHealth(options.health),
+    keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
+    closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
+    outboxDir,
+    journalDays: resolveJournalDays(options.journalDays ?? 90),
+    usageDays: resolveUsageDays(options.usageDays ?? 400),
+    cors: resolveCors(options.cors),
+    requestControl: resolveRequestControl(options.requestControl),
+    waitUntil: options.waitUntil,
+  };
+}
+
+/** A body that is as long as one may be has room in any case, where nothing else does. */
+function resolveBodyBytes({
+  maxBodyBytes: most = 33_554_432,
+  maxBufferedBytes,
+}: ChatCompletionsRouterOptions): Pick<Settings, 'maxBodyBytes' | 'maxBufferedBytes'> {
+  const maxBodyBytes = positiveInteger(most, 'maxBodyBytes');
+  if (maxBufferedBytes === undefined) {
+    const usual = Math.min(268_435_456, Math.floor(getHeapStatistics().heap_size_limit / 4));
+    return { maxBodyBytes, maxBufferedBytes: Math.max(usual, maxBodyBytes) };
+  }
+  if (positiveInteger(maxBufferedBytes, 'maxBufferedBytes') < maxBodyBytes)
+    throw wrong('maxBufferedBytes', `maxBodyBytes (${maxBodyBytes}) or more`, maxBufferedBytes);
+  return { maxBodyBytes, maxBufferedBytes };
+}
+
+const HOOKS: Record<keyof Hooks, true> = {
+  onRequest: true,
+  onResponse: true,
+  onContent: true,
+  maxContentBytes: true,
+  onSettled: true,
+  onError: true,
+  onLedgerEvent: true,
+  onHealthChange: true,
+  onRouter: true,
+  upstreamHeaders: true,
+  measuresOnly: true,
+};
+
+function checkHooks(given: Hooks | readonly Hooks[] = []): void {
+  const several = Array.isArray(given);
+  const all: readonly Hooks[] = several ? given : [given];
+  for (const [index, hooks] of all.entries()) {
+    const option = several ? `hooks[${index}]` : 'hooks';
+    checkRecord(hooks, option, HOOKS);
+    const { maxContentBytes, ...functions } = hooks;
+    if (maxContentBytes !== undefined) checkContentBytes(maxContentBytes, `${option}.maxContentBytes`);
+    for (const [name, hook] of Object.entries(functions)) {
+      const wanted = name === 'measuresOnly' ? 'boolean' : 'function';
+      if (hook !== undefined && typeof hook !== wanted) throw wrong(`${option}.${name}`, `a ${wanted}`, hook);
+    }
+  }
+}
+
+function checkContentBytes(given: number, option: string): void {
+  if (Number.isSafeInteger(given) && given >= 1 && given <= 1_048_576) return;
+  throw wrong(option, 'an integer from 1 to 1,048,576', given);
+}
+
+function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefined {
+  if (given !== undefined && typeof given?.find !== 'function') {
+    throw wrong('prices', "a price catalog, as catalogPrices() of 'chat-completions-router/prices'", given);
+  }
+  return given;
+}
+
+function resolveRequestControl(given: boolean | RequestControlOptions = false): RequestControlFields {
+  if (given === true) return new Set(['models', 'provider', 'providerOptions']);
+  if (given === false) return new Set();
+  checkRecord(given, 'requestControl', { models: true, provider: true });
+  for (const name of ['models', 'provider'] as const) {
+    if (!['boolean', 'undefined'].includes(typeof given[name]))
+      throw wrong(`requestControl.${name}`, 'a boolean', given[name]);
+  }
+  return new Set([
+    ...(given.models ? ['models'] : []),
+    ...(given.provider ? ['provider', 'providerOptions'] : []),
+  ]);
+}
+
+function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
+  if (cors === false) return undefined;
+  if (cors === true) return { origins: 'any', maxAgeSeconds: 600 };
+  checkRecord(cors, 'cors', { origins: true, maxAgeSeconds: true });
+  const { origins, maxAgeSeconds = 600 } = cors;
+  for (const origin of origins ?? []) {
+    const isOrigin = typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin;
+    if (!isOrigin) throw wrong('cors.origins', "origins such as 'https://chat.example.com'", origin);
+  }
+  return {
+    origins: origins ? new Set(origins) : 'any',
+    maxAgeSeconds: positiveInteger(maxAgeSeconds, 'cors.maxAgeSeconds'),
+  };
+}
+
+/** Who pays what, and how it is held. */
+function resolveBilling(
+  options: ChatCompletionsRouterOptions,
+): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onOrphan'> {
+  const { holdMode = 'clamp', disconnect = {}, emptyAnswerIsFree = false, onOrphan = 'checkpoint' } = options;
+  if (!['clamp', 'strict', 'adaptive'].includes(holdMode)) {
+    throw wrong('holdMode', "'clamp', 'strict' or 'adaptive'", holdMode);
+  }
+  checkRecord(disconnect, 'disconnect', { beforeOutput: true });
+  const { beforeOutput = 'input' } = disconnect;
+  if (beforeOutput !== 'input' && beforeOutput !== 'free') {
+    throw wrong('disconnect.beforeOutput', "'input' or 'free'", beforeOutput);
+  }
+  if (typeof emptyAnswerIsFree !== 'boolean')
+    throw wrong('emptyAnswerIsFree', 'a boolean', emptyAnswerIsFree);
+  if (!['checkpoint', 'release', 'capture'].includes(onOrphan)) {
+    throw wrong('onOrphan', "'checkpoint', 'release' or 'capture'", onOrphan);
+  }
+  return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onOrphan };
+}
+
+/** What is undefined depends on the provider. */
+export type AnswerTerms = { readonly [name in keyof AnswerOptions]-?: AnswerOptions[name] | undefined };
+
+const ANSWER_VALUES = {
+  model: ['ours', 'theirs'],
+  provider: ['hide', 'show'],
+  cost: ['ours', 'hide', 'theirs'],
+};
+
+/** @param defaults - where it doesn't say */
+export function resolveAnswer(
+  given: AnswerOptions = {},
+  option: string,
+  defaults?: AnswerTerms,
+): AnswerTerms {
+  checkRecord(given, option, ANSWER_VALUES);
+  for (const name of ['model', 'provider', 'cost'] as const) {
+    const values: readonly unknown[] = ANSWER_VALUES[name];
+    const value = given[name];
+    if (value !== undefined && !values.includes(value)) {
+      throw wrong(`${option}.${name}`, `one of ${values.join(', ')}`, value);
+    }
+  }
+  return {
+    model: given.model ?? defaults?.model,
+    provider: given.provider ?? defaults?.provider,
+    cost: given.cost ?? defaults?.cost,
+  };
+}
+
+function resolveJournalDays(days: number): number {
+  return days === Infinity ? Infinity : positiveInteger(days, 'journalDays');
+}
+
+/** A request may be corrected for a day after it ended: its row must be there then. */
+function resolveUsageDays(days: number): number {
+  if (days === Infinity || (Number.isSafeInteger(days) && days >= 2)) return days;
+  throw wrong('usageDays', 'an integer of 2 or more, or Infinity', days);
+}
+
+/** The given clocks over the defaults. */
+export function resolveTimeouts(
+  given: TimeoutOptions | undefined,
+  defaults: Timeouts,
+  option: string,
+): Timeouts {
+  if (given === undefined) return defaults;
+  checkRecord(given, option, defaults);
+  const clock = (name: keyof Timeouts): number =>
+    given[name] === undefined ? defaults[name] : milliseconds(given[name], `${option}.${name}`);
+  return {
+    connectMs: clock('connectMs'),
+    firstByteMs: clock('firstByteMs'),
+    idleMs: clock('idleMs'),
+    totalMs: clock('totalMs'),
+  };
+}
+
+function resolveRetries(given: RetryOptions | false | undefined): Retries | undefined {
+  if (given === false) return undefined;
+  if (given !== undefined) checkRecord(given, 'retries', DEFAULT_RETRIES);
+  const { perTarget, maxWaitMs, firstEventWaitMs } = { ...DEFAULT_RETRIES, ...given };
+  if (perTarget !== 0) positiveInteger(perTarget, 'retries.perTarget');
+  return {
+    perTarget,
+    maxWaitMs: milliseconds(maxWaitMs, 'retries.maxWaitMs'),
+    firstEventWaitMs: milliseconds(firstEventWaitMs, 'retries.firstEventWaitMs'),
+  };
+}
+
+function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChecks | undefined {
+  if (given === false) return undefined;
+  if (given !== undefined) checkRecord(given, 'health', DEFAULT_HEALTH);
+  const { failures, coolDownMs, maxCoolDownMs } = { ...DEFAULT_HEALTH, ...given };
+  if (given?.maxCoolDownMs !== undefined && given.coolDownMs !== undefined && coolDownMs > maxCoolDownMs) {
+    throw wrong('health.maxCoolDownMs', `health.coolDownMs (${coolDownMs}) or more`, maxCoolDownMs);
+  }
+  return {
+    failures: positiveInteger(failures, 'health.failures'),
+    coolDownMs: milliseconds(coolDownMs, 'health.coolDownMs'),
+    maxCoolDownMs: milliseconds(maxCoolDownMs, 'health.maxCoolDownMs'),
+  };
+}
+
+/** @throws {TypeError} unless it is an object, with no keys but the known ones where those are given */
+export function checkRecord(value: unknown, option: string, known?: Readonly<Record<string, unknown>>): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(option, 'an object', value);
+  if (!known) return;
+  for (const key of Object.keys(value)) {
+    if (!Object.hasOwn(known, key)) {
+      throw new TypeError(
+        `${option} has an unknown key ${JSON.stringify(key)}; it takes ${Object.keys(known).join(', ')}`,
+      );
+    }
+  }
+}
+
+export function positiveInteger(value: unknown, option: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
+  throw wrong(option, 'a positive integer', value);
+}
+
+/** The TypeError of an option: its name, what it wants, what it got. */
+export function wrong(option: string, wanted: string, got: unknown): TypeError {
+  return new TypeError(`${option} must be ${wanted}, got ${show(got)}`);
+}
+
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export function milliseconds(value: unknown, option: string): number {
+  if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIMER_MS)) {
+    throw wrong(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
+  }
+  return value;
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  return JSON.stringify(value) ?? String(value);
+}

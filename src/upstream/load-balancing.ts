@@ -1,0 +1,72 @@
+import { worstCase, type Quote } from '../metering/estimate.ts';
+import { pricesOfTier } from '../metering/service-tiers.ts';
+import type { Model, Target } from '../catalog/catalog.ts';
+import type { Choice } from '../options/model-options.ts';
+import type { Health } from './circuit-breaker.ts';
+
+/** The targets of several models, those of the first before those of the next. */
+export function targetsOf(
+  [first, ...rest]: readonly [Model, ...Model[]],
+  quote: Quote,
+  health: Health,
+  account: string,
+): readonly [Target, ...Target[]] {
+  return [
+    ...orderTargets(first, quote, health, account),
+    ...rest.flatMap((model) => orderTargets(model, quote, health, account)),
+  ];
+}
+
+/**
+ * Puts targets in the order in which to try them; those set aside for failing come last, and are still tried.
+ *
+ * @param random - from 0 to below 1
+ */
+export function orderTargets(
+  { targets, choice }: Model,
+  quote: Quote,
+  health: Health,
+  account: string,
+  random: () => number = Math.random,
+): readonly [Target, ...Target[]] {
+  const [only, second] = targets;
+  if (!second) return targets;
+  const now = Date.now();
+  const ordered = byChoice(targets, choice, quote, health, now, random);
+  const available = ordered.filter((target) => health.of(target).isAvailable(now, account));
+  const aside = ordered.filter((target) => !available.includes(target));
+  aside.sort((a, b) => health.of(a).retryAt - health.of(b).retryAt);
+  const [first = only, ...rest] = [...available, ...aside];
+  return [first, ...rest];
+}
+
+function byChoice(
+  targets: readonly Target[],
+  choice: Choice,
+  quote: Quote,
+  health: Health,
+  now: number,
+  random: () => number,
+): Target[] {
+  if (choice === 'ordered') return [...targets];
+  // Efraimidis and Spirakis: of exponential times by weight, the soonest first, is a draw without replacement.
+  if (choice === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
+  if (choice === 'cheapest') {
+    return ascending(targets, ({ cost, price, asked }) => {
+      const own = cost ?? price;
+      const [first = own, ...others] = pricesOfTier(own, asked?.serviceTier);
+      return Math.max(...[first, ...others].map((each) => Number(worstCase(quote, each))));
+    });
+  }
+  const byLoad = ascending(targets, (target) => health.of(target).load(now));
+  const two = ascending(targets, () => random()).slice(0, 2);
+  const first = byLoad.filter((target) => two.includes(target)).slice(0, 1);
+  return [...first, ...byLoad.filter((target) => !first.includes(target))];
+}
+
+function ascending(targets: readonly Target[], rank: (target: Target) => number): Target[] {
+  return targets
+    .map((target) => ({ target, rank: rank(target) }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ target }) => target);
+}

@@ -1,0 +1,206 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { UpstreamError } from '../errors/errors.ts';
+import type { Drain } from '../http/detached-reads.ts';
+import type { Client } from '../http/exchange.ts';
+import type { Pieces } from '../http/body-chunks.ts';
+import type { Answer } from '../http/relay.ts';
+import type { Target } from '../catalog/catalog.ts';
+import type { Observation } from '../observability/request-trace.ts';
+import type { Agents } from './agents.ts';
+import { type Abortable, attempt } from './attempt.ts';
+import { peek } from './peek.ts';
+import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
+import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
+import { exhaustedMs, limitedMs } from './rate-limits.ts';
+import { upstreamRequest } from './upstream-request.ts';
+import { UsageOption } from './include-usage-support.ts';
+
+/** A request that is to go to a target. */
+export interface Parcel {
+  readonly target: Target;
+  /** Whose request it is: what is learned of it counts for others only once several have shown it. */
+  readonly account: string;
+  readonly clientHeaders: IncomingHttpHeaders;
+  /** The body as this target gets it. */
+  readonly body: (includeUsage: boolean) => Pieces;
+  /** It streams, and the client did not ask for usage. */
+  readonly lacksUsage: boolean;
+  /** The client wrote `include_usage: false`. */
+  readonly deniesUsage: boolean;
+  /** The client's own key for the provider; undefined where the operator's is used. */
+  readonly ownKey: string | undefined;
+  readonly client: Client;
+  readonly drain: Drain | undefined;
+  /** When the client's request came, by `performance.now()`: a clock that nobody sets. */
+  readonly startedAt: number;
+  /** Given what can abort the attempt that begins, up to the last byte of its answer. */
+  readonly onAttempt: (running: Abortable) => void;
+  /** Called when an attempt's request goes out, on a socket that is connected. */
+  readonly onSent: () => void;
+  /** The provider refused the attempt that ran: until another begins, it has nothing to bill. */
+  readonly onRefused: () => void;
+  /** Told of a key that was set aside, and of a field that is refused. */
+  readonly onError: (error: Error) => void;
+  readonly observation: Observation | undefined;
+}
+
+export interface Sent {
+  readonly answer: Answer;
+  /** The provider was asked for usage that the client did not ask for. */
+  readonly asksUsage: boolean;
+}
+
+const NO_KEYS: ProviderKey[] = [];
+
+/** A 429 of one key, while others are asked. */
+interface KeptAnswer {
+  readonly answer: Answer;
+  /** It is about the account's money. */
+  readonly isSpent: boolean;
+}
+
+/** Of two 429s the one that says how long to wait, the first of the same kind; the other one is let go. */
+function theBetter(kept: KeptAnswer | undefined, next: KeptAnswer): KeptAnswer {
+  const [better, other] = kept && (next.isSpent || !kept.isSpent) ? [kept, next] : [next, kept];
+  other?.answer.body.destroy();
+  return better;
+}
+
+/**
+ * Sends requests to their providers, with a key that works and in a form that the provider takes.
+ *
+ * What the provider refuses for a reason of ours (of several keys one that is dead or limited, a field that we added)
+ * is sent again without it, on the same target, and remembered; the client never hears of it.
+ */
+export class Sender {
+  readonly #agents: Agents;
+  readonly #keys = new ProviderKeys();
+  readonly #usageOption = new UsageOption();
+
+  constructor(agents: Agents) {
+    this.#agents = agents;
+  }
+
+  /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
+  send(parcel: Parcel): Promise<Sent> {
+    const { target, lacksUsage, deniesUsage } = parcel;
+    // A provider that sends it unasked may still leave it out for a client that says so.
+    const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
+    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isTakenBy(target, parcel.account));
+    return asksUsage ? this.#sendAskingUsage(parcel) : this.#sendWithKey(parcel, false);
+  }
+
+  async #sendAskingUsage(parcel: Parcel): Promise<Sent> {
+    const { target, account, client, onError } = parcel;
+    const first = await this.#sendWithKey(parcel, true);
+    if (isSuccess(first.answer)) this.#usageOption.wasTakenBy(target);
+    if (first.answer.status !== 400 && first.answer.status !== 422) return first;
+    const { text, answer } = await peek(first.answer, client);
+    if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
+
+    answer.body.destroy();
+    const second = await this.#sendWithKey(parcel, false);
+    const news = isSuccess(second.answer) ? this.#usageOption.wasRefusedBy(target, account) : undefined;
+    if (news) onError(news);
+    return second;
+  }
+
+  /**
+   * Tries one of the provider's keys after another, until one is neither refused nor limited.
+   *
+   * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
+   * quota, before a refusal.
+   */
+  async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
+    const { ownKey, target } = parcel;
+    const { provider, model } = target;
+    const keys = ownKey === undefined ? [...this.#keys.turn(provider, model, parcel.account)] : NO_KEYS;
+    let kept: KeptAnswer | undefined;
+    try {
+      for (let i = 0; ; i++) {
+        const key = keys[i];
+        let refusal: UpstreamError | undefined;
+        try {
+          const apiKey = ownKey ?? key?.read();
+          const known = apiKey instanceof Promise ? await apiKey : apiKey;
+          const answer = await this.#attempt(parcel, known, asksUsage);
+          if (isSuccess(answer)) key?.worked();
+          if (!key?.isOneOfSeveral) return { answer, asksUsage };
+          if (answer.status !== 429) {
+            const forMs = exhaustedMs(answer.received);
+            if (forMs > 0) key.limit(target.model, forMs);
+            return { answer, asksUsage };
+          }
+          const peeked = await peek(answer, parcel.client);
+          const isSpent = saysQuotaSpent(peeked.text);
+          if (isSpent) setAside(key, 'its quota is spent', parcel);
+          else key.limit(target.model, limitedMs(answer.received));
+          kept = theBetter(kept, { answer: peeked.answer, isSpent });
+        } catch (error) {
+          if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
+          setAside(key, error.message, parcel);
+          refusal = error;
+        }
+        if (i < keys.length - 1) continue;
+        // One that was limited when this began may be free by now; or its 429 is the answer.
+        keys.push(...this.#keys.untried(provider, model, parcel.account, keys, kept === undefined));
+        if (i < keys.length - 1) continue;
+        if (!kept) throw refusal ?? new Error('no key was asked');
+        const answer = this.#withShortestWait(kept.answer, parcel);
+        kept = undefined;
+        return { answer, asksUsage };
+      }
+    } finally {
+      kept?.answer.body.destroy();
+    }
+  }
+
+  /** A 429 of one key of several, as it is true of all: until the first is free again. */
+  #withShortestWait(answer: Answer, { target, account }: Parcel): Answer {
+    const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
+    const headers = {
+      ...answer.headers,
+      'retry-after': String(Math.ceil(ms / 1000)),
+      'retry-after-ms': String(ms),
+    };
+    return { ...answer, headers };
+  }
+
+  #attempt(parcel: Parcel, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
+    const { target, clientHeaders, client, drain, startedAt, ownKey } = parcel;
+    client.assertThere();
+    const observed = parcel.observation?.attempt(target);
+    const body = parcel.body(includeUsage);
+    const request = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
+    const terms = {
+      timeouts: target.provider.timeouts,
+      spentMs: performance.now() - startedAt,
+      client,
+      drain,
+      usesOwnKey: ownKey !== undefined,
+      observed,
+      onSent: parcel.onSent,
+      onRefused: parcel.onRefused,
+    };
+    return attempt(request, terms, parcel.onAttempt);
+  }
+}
+
+function isSuccess({ status }: Answer): boolean {
+  return status >= 200 && status < 300;
+}
+
+function isRefusal(error: unknown): error is UpstreamError {
+  return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
+}
+
+function setAside(key: ProviderKey, why: string, { target, account, onError }: Parcel): void {
+  key.setAside(account);
+  const { name } = target.provider;
+  const error = new UpstreamError(
+    'upstream_refused_credentials',
+    `Of the provider ${JSON.stringify(name)}, ${key.name} is set aside for a minute: ${why}`,
+  );
+  onError(Object.assign(error, { provider: name }));
+}

@@ -1,0 +1,23 @@
+import { Evidence } from '../metering/evidence.ts';
+import type { UsageMeter } from '../metering/usage-meter.ts';
+import type { Target } from '../catalog/catalog.ts';
+import { PerTarget } from '../catalog/per-target.ts';
+
+/** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */
+export class EndMarks {
+  readonly #seen = new PerTarget(() => new Evidence());
+
+  expectedOf(target: Target, account: string): boolean {
+    return target.provider.marksEnd ?? this.#seen.of(target).countsFor(account);
+  }
+
+  /** A stream of this target's is over. */
+  learn(
+    target: Target,
+    { format, finished }: Pick<UsageMeter, 'format' | 'finished'>,
+    account: string,
+  ): void {
+    if (target.provider.marksEnd !== undefined || format !== 'event-stream' || !finished) return;
+    this.#seen.of(target).add(account);
+  }
+}
