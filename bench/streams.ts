@@ -8,7 +8,7 @@ import type { Proxy } from './proxy.ts';
 const PATIENCE_SECONDS = 6;
 
 /** Who can't begin its streams in this time can't carry them. */
-const MOST_OPENING_SECONDS = 5;
+const MAX_OPENING_SECONDS = 5;
 /** What all of them cost once, a checkpoint with the ledger included, is over by then. */
 const SETTLED_MS = 500;
 /** For each second of a round. */
@@ -89,7 +89,7 @@ function holding(bench: Bench, streams: number): (proxy: Proxy, seconds: number)
   return async (proxy, seconds) => {
     if (overwhelmed.has(proxy.name)) return {};
     const door = { ...doorOf(proxy), model: 'stream-500-20', bytes: 1024 };
-    const mostSeconds = MOST_OPENING_SECONDS;
+    const mostSeconds = MAX_OPENING_SECONDS;
     try {
       const standing = await bench.load.ask<number>('hold', { ...door, streams, mostSeconds });
       if (standing < streams) {

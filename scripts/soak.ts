@@ -30,7 +30,7 @@ import { isSound, judge } from '../test/soak/verdict.ts';
 
 /** Of a scenario's time, for what is waited for when its load is over. */
 const ENDING_MS = 55_000;
-const SHORTEST_LOAD_MS = 20_000;
+const MIN_LOAD_MS = 20_000;
 
 const { values } = parseArgs({
   options: {
@@ -50,7 +50,7 @@ const chosen = SCENARIOS.filter(isChosen);
 if (chosen.length === 0) throw new Error(`No scenario is called ${values.scenario}: --list names all`);
 const seed = Number(values.seed);
 const reportFile = values.report ?? join(tmpdir(), `ccr-soak-${seed}.json`);
-const loadMs = Math.max(SHORTEST_LOAD_MS, (Number(values.minutes) * 60_000) / chosen.length - ENDING_MS);
+const loadMs = Math.max(MIN_LOAD_MS, (Number(values.minutes) * 60_000) / chosen.length - ENDING_MS);
 console.log(
   `seed ${seed}, ${chosen.length} scenarios, ${Math.round(loadMs / 1000)} s of load each; ${reportFile}`,
 );

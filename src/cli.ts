@@ -22,7 +22,7 @@ import {
 } from './cli/commands/keys.ts';
 import { journalCommand, trimCommand } from './cli/commands/journal.ts';
 import { migrateCommand } from './cli/commands/migrate.ts';
-import { nearest } from './cli/commands/did-you-mean.ts';
+import { didYouMean } from './cli/commands/did-you-mean.ts';
 import { Progress } from './cli/commands/progress.ts';
 import { requireNode } from './cli/commands/require-node.ts';
 import { serveCommand } from './cli/commands/serve.ts';
@@ -153,7 +153,7 @@ function findCommand(args: readonly string[]): Command {
     throw new UsageError(`${word} is followed by one of ${family.map(([, each]) => each).join(', ')}`);
   }
   const names = COMMANDS.map(({ name }) => name);
-  const near = nearest([word, second].join(' ').trimEnd(), names) ?? nearest(word, names);
+  const near = didYouMean([word, second].join(' ').trimEnd(), names) ?? didYouMean(word, names);
   throw new UsageError(
     `there is no command ${JSON.stringify(word)}${near === undefined ? '' : `; did you mean ${near}?`}`,
   );

@@ -47,7 +47,7 @@ export type { CreditsEntry } from './ledger/operations/journal-entries.ts';
 export type * from './ledger/contract/key-records.ts';
 export type * from './ledger/contract/ledger-store.ts';
 export type { UsageCounts } from './ledger/contract/usage.ts';
-export { AccountLost, StoreUnavailable } from './ledger/contract/ledger-store.ts';
+export { AccountLostError, StoreUnavailableError } from './ledger/contract/ledger-store.ts';
 export { MemoryStore } from './ledger/stores/memory/memory-store.ts';
 export {
   type MigrateOptions,

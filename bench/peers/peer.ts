@@ -27,7 +27,7 @@ export interface Place {
 }
 
 const PEERS = join(homedir(), '.cache/chat-completions-router/peers');
-const MOST_SECONDS = 240;
+const MAX_SECONDS = 240;
 
 /** Of npm's, of pip's, or of a script's of Node's: there the cause, where one is told. */
 const LINE_THAT_SAYS_WHY = /(?<=\[cause\]: ).*|^(?:npm error|ERROR:|\w*Error:|❌).*$/m;
@@ -75,7 +75,7 @@ export function run(
   const options = {
     cwd,
     env: { ...process.env, ...env },
-    timeout: MOST_SECONDS * 1000,
+    timeout: MAX_SECONDS * 1000,
     encoding: 'utf8',
   } as const;
   execFile(file, args, options, (error, stdout, stderr) => {
@@ -83,7 +83,7 @@ export function run(
     if (!error) return resolve(written);
     const name = basename(file);
     if (error.code === 'ENOENT') return reject(new Error(`${name} is not installed`));
-    if (error.killed) return reject(new Error(`${name} took more than ${MOST_SECONDS / 60} minutes`));
+    if (error.killed) return reject(new Error(`${name} took more than ${MAX_SECONDS / 60} minutes`));
     const line = LINE_THAT_SAYS_WHY.exec(written)?.[0] ?? error.message.split('\n')[0];
     return reject(new Error(`${name}: ${line}`));
   });

@@ -18,7 +18,7 @@ const VERSES: readonly ((word: string) => string)[] = [
 
 /** Words that a question for more asks for, when it doesn't say how many. */
 const LONG_ANSWER = 150;
-const LONGEST_ECHO = 30;
+const MAX_ECHO = 30;
 
 /**
  * Answers the last message: repeats it, remarks on it, and goes on if asked to.
@@ -95,7 +95,7 @@ function cry(nth: number): string {
 
 function echo(text: string): string {
   const words = text.split(' ');
-  return words.length > LONGEST_ECHO ? `${words.slice(0, LONGEST_ECHO).join(' ')} …` : text;
+  return words.length > MAX_ECHO ? `${words.slice(0, MAX_ECHO).join(' ')} …` : text;
 }
 
 function countWords(sentences: readonly string[]): number {

@@ -10,7 +10,7 @@ import { serve } from './handle-request.ts';
 import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
 import { type AdministeredRouter, type AdminRouterOptions, checkOptions } from './options.ts';
-import { Places } from './admin-routes.ts';
+import { AdminRoutes } from './admin-routes.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
 export interface AdminRouter extends NodeHandler {
@@ -36,7 +36,7 @@ export function createAdminRouter(router: AdministeredRouter, options: AdminRout
   };
   const services = {
     router,
-    places: new Places(endpoints, trimSlashes(basePath)),
+    places: new AdminRoutes(endpoints, trimSlashes(basePath)),
     description: openApi(endpoints),
     authorize,
     audit: async (event: AuditEvent) => {

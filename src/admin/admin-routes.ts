@@ -2,7 +2,7 @@ import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** What a path of the admin door stands for. */
-export type Place =
+export type RouteMatch =
   | { readonly kind: 'page' | 'description'; readonly path: string }
   | {
       readonly kind: 'resource';
@@ -17,7 +17,7 @@ export type Place =
  * Finds what a path stands for, whatever the mount: the leftmost segment that begins an endpoint decides, and what
  * follows must be one. The mount itself is the page.
  */
-export class Places {
+export class AdminRoutes {
   readonly #basePath: string;
   readonly #resources: readonly Resource[];
   readonly #beginnings: ReadonlySet<string>;
@@ -34,7 +34,7 @@ export class Places {
   }
 
   /** @param acceptsPage - whoever asks is a browser that navigates: under a mount that nobody named, it gets the page */
-  find(url: string, acceptsPage: boolean): Place | undefined {
+  find(url: string, acceptsPage: boolean): RouteMatch | undefined {
     const path = pathOf(url);
     if (isTooLong(path)) return undefined;
     const base = this.#basePath;

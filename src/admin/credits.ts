@@ -98,7 +98,7 @@ const journalEntry = component(
         streamed: v.optional(v.boolean()),
         cache_write_tokens: v.optional(whole),
         web_searches: v.optional(whole),
-        own_key: v.optional(v.boolean()),
+        byok: v.optional(v.boolean()),
       }),
     ),
     reason: v.optional(v.string()),
@@ -232,7 +232,7 @@ function usageAnswer(
   usage: NonNullable<CreditsEntry['usage']>,
 ): NonNullable<v.InferOutput<typeof journalEntry>['usage']> {
   const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
-  const { cacheWriteTokens, webSearches, ownKey } = usage;
+  const { cacheWriteTokens, webSearches, byok: byok } = usage;
   return {
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
@@ -250,6 +250,6 @@ function usageAnswer(
     ...(streamed !== undefined && { streamed }),
     ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
     ...(webSearches !== undefined && { web_searches: webSearches }),
-    ...(ownKey !== undefined && { own_key: ownKey }),
+    ...(byok !== undefined && { byok: byok }),
   };
 }

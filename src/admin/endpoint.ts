@@ -7,17 +7,17 @@ import { validate } from './validation.ts';
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** One operation of the admin API: what it takes and answers is said once, for the door and for its description. */
-export interface Endpoint extends Omit<Parts, 'run'> {
+export interface Endpoint extends Omit<EndpointDefinition, 'run'> {
   /**
    * Judges what was sent.
    *
    * @throws a 400 that names the parameter at fault
    */
-  prepare(sent: Sent): Call;
+  prepare(sent: RawInput): Call;
 }
 
 /** What came with a request, not judged yet. */
-export interface Sent {
+export interface RawInput {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   /** Undefined where none came. */
@@ -33,7 +33,7 @@ export interface Call {
 }
 
 /** An operation as its file writes it. */
-export interface Parts<
+export interface EndpointDefinition<
   Params extends Schema<object> = Schema<object>,
   Query extends Schema<object> = Schema<object>,
   Body extends Schema = Schema,
@@ -100,7 +100,7 @@ export function endpoint<
   Query extends Schema<object>,
   Body extends Schema,
   Answer extends Schema,
->({ run, ...parts }: Parts<Params, Query, Body, Answer>): Endpoint {
+>({ run, ...parts }: EndpointDefinition<Params, Query, Body, Answer>): Endpoint {
   return {
     ...parts,
     prepare(sent) {

@@ -145,7 +145,7 @@ export class AccountLostError extends RouterError {
  */
 export function refusalOf(thrown: unknown, isChange: boolean): unknown {
   if (!(thrown instanceof Error) || thrown instanceof RouterError) return thrown;
-  if (thrown.name === 'StoreUnavailable') {
+  if (thrown.name === 'StoreUnavailableError') {
     if (Reflect.get(thrown, 'code') === 'account_lost') return new AccountLostError(thrown);
     return new AdminStoreUnavailableError(isChange && Reflect.get(thrown, 'applied') !== 'no', thrown);
   }

@@ -6,12 +6,12 @@ import { type Call, type Endpoint, type Result } from './endpoint.ts';
 import { NotFoundError, refusalOf, UnauthorizedError, WrongMethodError } from './errors.ts';
 import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
 import { PAGE } from './page.ts';
-import type { Place, Places } from './admin-routes.ts';
+import type { RouteMatch, AdminRoutes } from './admin-routes.ts';
 import { readCall } from './parse-request.ts';
 
-export interface DoorServices {
+export interface AdminServices {
   readonly router: AdministeredRouter;
-  readonly places: Places;
+  readonly places: AdminRoutes;
   /** The OpenAPI document. */
   readonly description: Buffer;
   readonly authorize: AdminRouterOptions['authorize'];
@@ -29,7 +29,7 @@ export interface DoorServices {
 export async function serve(
   exchange: Exchange,
   ip: string | undefined,
-  services: DoorServices,
+  services: AdminServices,
 ): Promise<void> {
   const attempt: Attempt = { requestId: exchange.id, ip };
   const { method } = exchange;
@@ -75,14 +75,14 @@ interface Answer {
 
 async function answerOf(
   exchange: Exchange,
-  place: Place | undefined,
+  place: RouteMatch | undefined,
   attempt: Attempt,
-  services: DoorServices,
+  services: AdminServices,
 ): Promise<Answer> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
   // Of the path as it is read here: by what stands before it nobody is let in to something else.
-  const operator = await whoAsks({ headers, method, path: place?.path ?? path }, services);
+  const operator = await authorizeOperator({ headers, method, path: place?.path ?? path }, services);
   if (operator === undefined) throw new UnauthorizedError();
   attempt.operator = operator;
   if (!place) throw unknownPath(method, path);
@@ -123,7 +123,10 @@ function pageAnswer(answer: Answer): Answer {
 }
 
 /** @throws {InternalError} for whatever `authorize` threw: a stranger reads nothing of it */
-async function whoAsks(request: AdminRequest, { authorize }: DoorServices): Promise<string | undefined> {
+async function authorizeOperator(
+  request: AdminRequest,
+  { authorize }: AdminServices,
+): Promise<string | undefined> {
   try {
     return operatorOf(await authorize(request));
   } catch (thrown) {
@@ -148,11 +151,11 @@ function unknownPath(method: string, path: string): NotFoundError {
   );
 }
 
-function endpointOf(place: Place, method: string): Endpoint | undefined {
+function endpointOf(place: RouteMatch, method: string): Endpoint | undefined {
   return place.kind === 'resource' ? place.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
 }
 
-function allowOf(place: Place | undefined): string {
+function allowOf(place: RouteMatch | undefined): string {
   const methods = place?.kind === 'resource' ? [...place.endpoints.keys()] : ['GET'];
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
 }

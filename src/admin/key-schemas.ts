@@ -64,7 +64,7 @@ export interface CreatedKeyAnswer extends KeyAnswer {
   readonly duplicate: boolean;
 }
 
-const MOST_A_MINUTE = 1_000_000_000;
+const MAX_PER_MINUTE = 1_000_000_000;
 const METADATA_WANTED =
   'an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512';
 const MODEL_WANTED = 'a model ID of 1 to 256 characters without blanks, in which * stands for any characters';
@@ -124,9 +124,9 @@ const policy = {
   expires_at: time,
   models: modelPatterns,
   budget,
-  requests_per_minute: integer(1, MOST_A_MINUTE),
-  tokens_per_minute: integer(1, MOST_A_MINUTE),
-  concurrent_requests: integer(1, MOST_A_MINUTE),
+  requests_per_minute: integer(1, MAX_PER_MINUTE),
+  tokens_per_minute: integer(1, MAX_PER_MINUTE),
+  concurrent_requests: integer(1, MAX_PER_MINUTE),
   markup,
 };
 
@@ -239,7 +239,7 @@ export function policyOf(asked: PolicyBody): KeyPolicy {
     ...(asked.requests_per_minute !== undefined && { requestsPerMinute: asked.requests_per_minute }),
     ...(asked.tokens_per_minute !== undefined && { tokensPerMinute: asked.tokens_per_minute }),
     ...(asked.concurrent_requests !== undefined && { concurrentRequests: asked.concurrent_requests }),
-    ...(added !== undefined && { markup: markupOf(added) }),
+    ...(added !== undefined && { markup: resolveMarkup(added) }),
   };
 }
 
@@ -290,7 +290,10 @@ export function keyDetailsAnswer(key: ApiKeyDetails): KeyDetailsAnswer {
   };
 }
 
-function markupOf({ factor, fee }: NonNullable<PolicyBody['markup']>): { factor?: string; fee?: string } {
+function resolveMarkup({ factor, fee }: NonNullable<PolicyBody['markup']>): {
+  factor?: string;
+  fee?: string;
+} {
   return { ...(factor !== undefined && { factor }), ...(fee !== undefined && { fee }) };
 }
 

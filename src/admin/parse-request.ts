@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';
 import { textOf } from '../json/token.ts';
-import { type Call, type Endpoint, nothing, type Sent } from './endpoint.ts';
+import { type Call, type Endpoint, nothing, type RawInput } from './endpoint.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
 /** Far more than any change needs. */
@@ -18,7 +18,7 @@ const LIMITS = { maxBodyBytes: 65_536, bodyTimeoutMs: 10_000 };
 export async function readCall(
   exchange: Exchange,
   endpoint: Endpoint,
-  params: Sent['params'],
+  params: RawInput['params'],
 ): Promise<Call> {
   const query = queryOf(exchange.url);
   if (!endpoint.change) return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined });

@@ -47,7 +47,7 @@ const runningRequests = component(
   v.object({ object: v.literal('list'), data: v.array(runningRequest) }),
 );
 
-export const stateEndpoints: readonly Endpoint[] = [
+export const runtimeStatusEndpoints: readonly Endpoint[] = [
   endpoint({
     operation: 'listTargets',
     method: 'GET',

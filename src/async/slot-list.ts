@@ -5,22 +5,22 @@
  * dozen changes, and links the old one to it; one that has grown old then keeps every later table, and with each
  * the requests that were in it, until the next full collection.
  */
-export class InFlight<T> {
-  readonly #places: Place<T>[] = [];
+export class SlotList<T> {
+  readonly #places: Slot<T>[] = [];
 
   get size(): number {
     return this.#places.length;
   }
 
   /** Returns what takes it out again. */
-  add(value: T): Place<T> {
+  add(value: T): Slot<T> {
     const place = { value, index: this.#places.length };
     this.#places.push(place);
     return place;
   }
 
   /** Does nothing the second time. */
-  delete(place: Place<T>): void {
+  delete(place: Slot<T>): void {
     const { index } = place;
     if (this.#places[index] !== place) return;
     place.index = -1;
@@ -37,7 +37,7 @@ export class InFlight<T> {
 }
 
 /** Where something is that is under way. */
-export interface Place<T> {
+export interface Slot<T> {
   readonly value: T;
   index: number;
 }

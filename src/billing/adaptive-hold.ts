@@ -5,8 +5,8 @@ import {
   CreditStoreUnavailableError,
   type RouterError,
 } from '../errors/errors.ts';
-import type { Brake } from '../http/relay.ts';
-import { StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import type { DeliveryGate } from '../http/relay.ts';
+import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { NanoDollars } from '../ledger/contract/money.ts';
 import {
   firstHold,
@@ -26,12 +26,12 @@ const GROW_AT = 0.6;
 const GROWTH_WAIT_MS = 5000;
 /** Pauses between two tries to ask such a store. */
 const RETRY_MS = [50, 100, 250, 500];
-const LONGEST_RETRY_MS = 1000;
+const MAX_RETRY_MS = 1000;
 
 /** What keeps a stream within a hold that grows with it; undefined where all that it can cost is held. */
-export function growthOf(hold: Hold, meter: UsageMeter): Growth | undefined {
+export function adaptiveHoldOf(hold: Hold, meter: UsageMeter): AdaptiveHold | undefined {
   const { grows, quote } = hold.terms;
-  return grows && hold.amount < quote.want ? new Growth(hold, meter) : undefined;
+  return grows && hold.amount < quote.maximum ? new AdaptiveHold(hold, meter) : undefined;
 }
 
 /**
@@ -44,7 +44,7 @@ export function growthOf(hold: Hold, meter: UsageMeter): Growth | undefined {
  * stream that has reached its hold waits for it for 5 seconds. Once all is held that the request was
  * admitted for, nothing is looked at any more.
  */
-export class Growth implements Brake {
+export class AdaptiveHold implements DeliveryGate {
   readonly #hold: Hold;
   readonly #meter: UsageMeter;
   readonly #plausible: number;
@@ -107,7 +107,7 @@ export class Growth implements Brake {
   #measure(): void {
     const { amount, terms } = this.#hold;
     const { quote } = terms;
-    if (amount >= quote.want) {
+    if (amount >= quote.maximum) {
       this.#covered = Infinity;
       this.#growAt = Infinity;
       return;
@@ -129,11 +129,11 @@ export class Growth implements Brake {
         if (grown) return 'grown';
         break;
       } catch (error) {
-        if (!(error instanceof StoreUnavailable)) {
+        if (!(error instanceof StoreUnavailableError)) {
           this.#hold.report(asError(error));
           break;
         }
-        const pause = RETRY_MS[tries] ?? LONGEST_RETRY_MS;
+        const pause = RETRY_MS[tries] ?? MAX_RETRY_MS;
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }

@@ -94,7 +94,7 @@ const FINDS: ReadonlySet<string> = new Set([
 ]);
 
 function feesAt(target: Target, features: readonly AskedFeature[]): NanoDollars {
-  return target.usesOwnKey ? 0n : feesAtMost(features, target.serverTools);
+  return target.usesByok ? 0n : feesAtMost(features, target.serverTools);
 }
 
 function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
@@ -119,7 +119,7 @@ function limitIn(
 }
 
 /** A prompt that is long in characters may be short in tokens: so much is left to its answer in any case. */
-const LEAST_INSERTED = 1024;
+const MIN_INSERTED = 1024;
 
 /**
  * What is done to the output limit of a request that goes to a target: no answer exceeds what its model may write, nor what is held.
@@ -139,7 +139,7 @@ export function limitFor(
   const inserts = covered !== undefined || output.isLimited;
   let tokens = Math.min(covered ?? Infinity, output.most ?? Infinity);
   if (given === 0 && output.isLimited && output.contextWindow !== undefined) {
-    tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, LEAST_INSERTED));
+    tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, MIN_INSERTED));
   }
   if (tokens === Infinity) tokens = given;
   if (tokens === 0) return { edit: undefined, told: undefined };
@@ -149,14 +149,14 @@ export function limitFor(
 }
 
 /** The least that a request is admitted with. */
-export function leastHold(quote: Quote, holdMode: HoldMode): NanoDollars {
-  if (holdMode === 'strict') return quote.want;
-  return holdMode === 'adaptive' ? quote.likelyMin : quote.min;
+export function minimumHold(quote: Quote, holdMode: HoldMode): NanoDollars {
+  if (holdMode === 'strict') return quote.maximum;
+  return holdMode === 'adaptive' ? quote.likelyMin : quote.minimum;
 }
 
 /** The limit of output that a hold covers; undefined where the request can't exceed it anyway. */
 export function outputLimit(hold: NanoDollars, quote: Quote, holdMode: HoldMode): number | undefined {
-  if (hold >= quote.want) return undefined;
+  if (hold >= quote.maximum) return undefined;
   const limit = outputTokensFor(hold, quote, holdMode);
   return limit < quote.outputCap ? limit : undefined;
 }
@@ -178,7 +178,7 @@ export function refusal(
   holdMode: HoldMode,
   limits: KeyLimits = {},
 ): RouterError {
-  const required = leastHold(quote, holdMode);
+  const required = minimumHold(quote, holdMode);
   const insufficient = (available: NanoDollars): RouterError =>
     new InsufficientCreditsError(
       formatUsd(required),

@@ -1,49 +1,43 @@
 import type { Caller } from '../keys/authenticator.ts';
-import { leastHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
+import { minimumHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
 import { asError, CreditStoreUnavailableError } from '../errors/errors.ts';
-import { Heartbeat } from './lease-renewal.ts';
-import { Hold, type HoldKeeper } from './hold.ts';
+import { LeaseRenewal } from './lease-renewal.ts';
+import { Hold, type HoldServices } from './hold.ts';
 import type { Settled } from '../observability/hooks.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { InFlight } from '../async/slot-list.ts';
+import { SlotList } from '../async/slot-list.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import {
   type AdmitResult,
   type IdempotencyKey,
   type LedgerStore,
   type SettledUsage,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
-import { Correction } from '../metering/estimate-calibration.ts';
+import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 import { firstHold, type Quote } from '../metering/estimate.ts';
 import type { Model } from '../catalog/catalog.ts';
 import type { Settings } from '../options/resolve-options.ts';
-import {
-  type Consumption,
-  consumptionOf,
-  type ConsumptionTerms,
-  learnFrom,
-  type Outcome,
-} from './charge-policy.ts';
+import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
 
 /** How long an admit may take before the client is told to come again. */
 const ADMIT_DEADLINE_MS = 5_000;
 /** Pauses between two tries to post a settlement. */
 const RETRY_MS = [50, 100, 250, 500, 1000, 2500];
-const LONGEST_RETRY_MS = 5000;
+const MAX_RETRY_MS = 5000;
 /** Of a target: more than there are. */
-const MOST_TIERS_TOLD = 8;
+const MAX_TIERS_REPORTED = 8;
 
-export interface SettlementsOptions {
+export interface BillingServiceOptions {
   readonly store: LedgerStore;
   /** Learns from every admit. @default clockOf(store) */
   readonly clock?: StoreClock;
   /** What is learned of tokens. @default nothing at first */
-  readonly corrections?: PerTarget<Correction>;
-  readonly settings: Pick<Settings, 'holdMode' | 'onOrphan' | 'disconnect' | 'emptyAnswerIsFree'>;
+  readonly corrections?: PerTarget<EstimateCalibration>;
+  readonly settings: Pick<Settings, 'holdMode' | 'onCrash' | 'disconnect' | 'emptyAnswerIsFree'>;
   /** How long a hold lives without a sign of life. @default 120000 */
   readonly leaseMs?: number;
   /** How often one is given. @default 30000 */
@@ -70,40 +64,40 @@ export interface AdmitRequest {
   /** When it arrived, by `performance.now()`. */
   readonly startedAt: number;
   /** Is told what is left of the key's limits, where it has some, whatever the answer is. */
-  readonly exchange: Pick<Exchange, 'rateLimit'>;
+  readonly exchange: Pick<Exchange, 'rateLimitHeaders'>;
 }
 
 /** The caller's key is not what it was when it was looked up. Never reaches anyone outside. */
-export class KeyChanged extends Error {
+export class KeyChangedError extends Error {
   override readonly name = 'KeyChanged';
 }
 
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
-export class Settlements {
-  readonly #options: SettlementsOptions;
-  readonly #keeper: HoldKeeper;
-  readonly #heartbeat: Heartbeat;
-  readonly #corrections: PerTarget<Correction>;
+export class BillingService {
+  readonly #options: BillingServiceOptions;
+  readonly #keeper: HoldServices;
+  readonly #heartbeat: LeaseRenewal;
+  readonly #corrections: PerTarget<EstimateCalibration>;
   /** Service tiers without a price that were told of. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
-  readonly #posting = new InFlight<Posting>();
+  readonly #posting = new SlotList<Posting>();
   /** Holds of nothing, of accounts that there are not. */
-  readonly #unbooked = new WeakSet<Hold>();
+  readonly #freeHolds = new WeakSet<Hold>();
   #abandoned = false;
   readonly #clock: StoreClock;
 
-  constructor(options: SettlementsOptions) {
+  constructor(options: BillingServiceOptions) {
     this.#options = options;
     const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
     this.#clock = options.clock ?? clockOf(store);
-    this.#corrections = options.corrections ?? new PerTarget(() => new Correction());
-    this.#heartbeat = new Heartbeat(heartbeatMs);
+    this.#corrections = options.corrections ?? new PerTarget(() => new EstimateCalibration());
+    this.#heartbeat = new LeaseRenewal(heartbeatMs);
     this.#keeper = {
       store,
       leaseMs,
-      onOrphan: settings.onOrphan,
+      onCrash: settings.onCrash,
       onError,
-      priceOf: (cut, hold) => consumptionOf(cut, this.#consumptionTerms(hold, cut))?.charge ?? 0n,
+      priceOf: (cut, hold) => chargeFor(cut, this.#consumptionTerms(hold, cut))?.charge ?? 0n,
       delivering: (hold) => {
         this.#heartbeat.soon(hold);
       },
@@ -116,7 +110,7 @@ export class Settlements {
   /**
    * Holds what the request could cost, in one round trip.
    *
-   * @throws {KeyChanged} if the caller's key was changed since it was looked up; nothing is held then
+   * @throws {KeyChangedError} if the caller's key was changed since it was looked up; nothing is held then
    * @throws a RouterError that says what refused it; nothing is held then
    */
   async admit(request: AdmitRequest): Promise<Hold> {
@@ -132,8 +126,8 @@ export class Settlements {
         key,
         requestId,
         model: model.id,
-        want: grows ? firstHold(quote) : quote.want,
-        min: leastHold(quote, holdMode),
+        want: grows ? firstHold(quote) : quote.maximum,
+        min: minimumHold(quote, holdMode),
         leaseMs: this.#keeper.leaseMs,
         tokens: quote.tokens,
         notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
@@ -141,7 +135,7 @@ export class Settlements {
         ...(keyVersion !== undefined && { keyVersion }),
         ...(idempotencyKey && { idempotencyKey }),
       });
-      this.#clock.heard(answer.now);
+      this.#clock.sync(answer.now);
       return answer;
     };
     let result: AdmitResult;
@@ -151,14 +145,14 @@ export class Settlements {
       if (result.code === 'stale') result = await send();
     } catch (error) {
       // It may have been applied: the void finds it, or plants a tombstone that it will find.
-      if (error instanceof StoreUnavailable && error.applied === 'unknown') {
-        void this.#voidGhost(account, requestId);
+      if (error instanceof StoreUnavailableError && error.applied === 'unknown') {
+        void this.#voidUncertainHold(account, requestId);
       }
-      throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
+      throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
-    if (result.rates) request.exchange.rateLimit = rateLimitHeaders(result.rates);
-    if (result.code === 'changed') throw new KeyChanged();
+    if (result.rates) request.exchange.rateLimitHeaders = rateLimitHeaders(result.rates);
+    if (result.code === 'changed') throw new KeyChangedError();
     const terms = {
       requestId,
       caller,
@@ -170,9 +164,9 @@ export class Settlements {
       outputLimit: undefined,
     };
     // What costs nothing needs no account.
-    if (result.code === 'no_account' && quote.want === 0n) {
+    if (result.code === 'no_account' && quote.maximum === 0n) {
       const hold = new Hold(this.#keeper, terms, 0n);
-      this.#unbooked.add(hold);
+      this.#freeHolds.add(hold);
       return hold;
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
@@ -189,11 +183,11 @@ export class Settlements {
   #post(hold: Hold, outcome: Outcome): void {
     this.#heartbeat.delete(hold);
     const terms = this.#consumptionTerms(hold, outcome);
-    const consumption = consumptionOf(outcome, terms);
+    const consumption = chargeFor(outcome, terms);
     if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
     const answered = answeredBy(hold, outcome, performance.now());
-    learnFrom(outcome, terms);
-    if (this.#unbooked.has(hold)) {
+    calibrateFrom(outcome, terms);
+    if (this.#freeHolds.has(hold)) {
       this.#tell(hold, outcome, consumption, 0n, 0n);
       return;
     }
@@ -228,13 +222,13 @@ export class Settlements {
     while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
   }
 
-  #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ConsumptionTerms {
+  #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ChargeTerms {
     const { quote, caller } = terms;
     const correction = this.#corrections.of(target);
     return { quote, held: amount, account: caller.account, correction, policy: this.#options.settings };
   }
 
-  async #settle(hold: Hold, outcome: Outcome, consumption: Consumption, answered: Answered): Promise<void> {
+  async #settle(hold: Hold, outcome: Outcome, consumption: Charge, answered: Answered): Promise<void> {
     const { requestId, caller, idempotencyKey } = hold.terms;
     const { charge, cost, usage, source } = consumption;
     const result = await this.#options.store.settle({
@@ -274,7 +268,7 @@ export class Settlements {
   /** Once of each target and tier: its provider serves what has no price. */
   #tellOfTier({ terms }: Hold, { target }: Outcome, tier: string): void {
     const told = this.#toldTiers.of(target);
-    if (told.has(tier) || told.size === MOST_TIERS_TOLD) return;
+    if (told.has(tier) || told.size === MAX_TIERS_REPORTED) return;
     told.add(tier);
     const { provider, model, modelId } = target;
     this.#options.onError(
@@ -313,7 +307,7 @@ export class Settlements {
   #tell(
     hold: Hold,
     { target, ending }: Outcome,
-    consumption: Consumption | undefined,
+    consumption: Charge | undefined,
     charged: NanoDollars,
     writtenOff: NanoDollars,
   ): void {
@@ -328,7 +322,7 @@ export class Settlements {
       ...(target.wildcard !== undefined && { wildcard: target.wildcard }),
       provider: target.provider.name,
       upstreamModel: target.model,
-      ...(target.knownAs !== target.model && { upstreamWildcard: target.knownAs }),
+      ...(target.healthKey !== target.model && { upstreamWildcard: target.healthKey }),
       charged: formatUsd(charged),
       writtenOff: formatUsd(writtenOff),
       ...(consumption?.cost !== undefined && { cost: formatUsd(consumption.cost) }),
@@ -350,14 +344,14 @@ export class Settlements {
       } catch (error) {
         if (this.#abandoned) return;
         this.#options.onError(asError(error), requestId);
-        if (!(error instanceof StoreUnavailable)) return;
+        if (!(error instanceof StoreUnavailableError)) return;
         await pauseAfter(tries);
       }
     }
   }
 
   /** Voids what may have been held without our knowledge, for as long as it can hold anything: then its lease ends it. */
-  async #voidGhost(account: string, requestId: string): Promise<void> {
+  async #voidUncertainHold(account: string, requestId: string): Promise<void> {
     const until = Date.now() + this.#keeper.leaseMs;
     for (let tries = 0; !this.#abandoned && Date.now() < until; tries++) {
       try {
@@ -379,19 +373,19 @@ export class Settlements {
 
 type Answered = Pick<
   SettledUsage,
-  'provider' | 'upstreamModel' | 'ownKey' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
+  'provider' | 'upstreamModel' | 'byok' | 'firstByteMs' | 'durationMs' | 'finishReason' | 'streamed'
 >;
 
 /** Who answered a request, how and how fast, for the journal. */
 function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: number): Answered {
-  const { modelId, model, provider, usesOwnKey } = target;
+  const { modelId, model, provider, usesByok } = target;
   const { startedAt, stream } = terms;
   const firstByteAt = answer?.firstByteAt;
   const finishReason = answer?.meter.failed === true ? 'error' : answer?.meter.finishReason;
   return {
     provider: provider.name,
     ...(model !== modelId && { upstreamModel: model }),
-    ownKey: usesOwnKey,
+    byok: usesByok,
     ...(firstByteAt !== undefined && { firstByteMs: Math.round(firstByteAt - startedAt) }),
     durationMs: Math.round(endedAt - startedAt),
     ...(finishReason !== undefined && { finishReason }),
@@ -401,6 +395,6 @@ function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: numbe
 
 /** Less than the whole pause, so that those who wait don't come all at once. */
 function pauseAfter(tries: number): Promise<void> {
-  const pause = (RETRY_MS[tries] ?? LONGEST_RETRY_MS) * (0.5 + Math.random() / 2);
+  const pause = (RETRY_MS[tries] ?? MAX_RETRY_MS) * (0.5 + Math.random() / 2);
   return new Promise((resolve) => setTimeout(resolve, pause));
 }

@@ -1,6 +1,6 @@
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { NanoDollars } from '../ledger/contract/money.ts';
-import type { Correction } from '../metering/estimate-calibration.ts';
+import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from '../metering/estimate.ts';
 import { charge, chargeReported, FREE, type Price } from '../metering/price.ts';
 import { costsOf, feesOf } from '../metering/server-tool-fees.ts';
@@ -41,7 +41,7 @@ export interface Delivered {
 }
 
 /** What is charged for it. */
-export interface Consumption {
+export interface Charge {
   /** What is paid for. */
   readonly usage: Usage;
   readonly source: 'upstream' | 'estimated';
@@ -55,14 +55,14 @@ export interface Consumption {
 }
 
 /** What a consumption depends on, beside its outcome. */
-export interface ConsumptionTerms {
+export interface ChargeTerms {
   readonly quote: Quote;
   /** What is held. */
   readonly held: NanoDollars;
   /** Whose request it is. */
   readonly account: string;
   /** Of the target. */
-  readonly correction: Correction;
+  readonly correction: EstimateCalibration;
   readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
 }
 
@@ -87,16 +87,16 @@ export interface ConsumptionTerms {
  * than was held. What is free is posted as a charge of 0 where it is known what the
  * provider bills for it, so that the loss is in the books.
  */
-export function consumptionOf(outcome: Outcome, terms: ConsumptionTerms): Consumption | undefined {
+export function chargeFor(outcome: Outcome, terms: ChargeTerms): Charge | undefined {
   const consumption = consumed(outcome, terms);
   if (!consumption || !isFree(outcome, consumption, terms.policy)) return consumption;
   return consumption.cost ? { ...consumption, charge: 0n } : undefined;
 }
 
 /** An answer that told its usage at its end shows how good the estimates of its target are, also where its client had left. */
-export function learnFrom(
+export function calibrateFrom(
   { ending, answer }: Outcome,
-  { quote, account, correction }: ConsumptionTerms,
+  { quote, account, correction }: ChargeTerms,
 ): void {
   if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
   const { usage, delivered, finished } = answer.meter;
@@ -107,8 +107,8 @@ export function learnFrom(
 
 function consumed(
   { ending, target, dispatched, answer }: Outcome,
-  { quote, held, account, correction }: ConsumptionTerms,
-): Consumption | undefined {
+  { quote, held, account, correction }: ChargeTerms,
+): Charge | undefined {
   const left = ending === 'client_gone' && dispatched;
   /** Of so many tokens of text; of none, something may be hidden only where a client did not wait for any. */
   const estimate = (seen: number): Usage => {
@@ -147,8 +147,8 @@ function consumed(
 /** What the client does not pay for, though it was consumed. */
 function isFree(
   { ending, answer }: Outcome,
-  { usage }: Consumption,
-  { disconnect, emptyAnswerIsFree }: ConsumptionTerms['policy'],
+  { usage }: Charge,
+  { disconnect, emptyAnswerIsFree }: ChargeTerms['policy'],
 ): boolean {
   if (answer && !isSuccess(answer.status)) return true;
   if (ending === 'client_gone') {
@@ -179,10 +179,10 @@ function pricing(
   { features = [] }: Quote,
   held: NanoDollars,
   searched: Usage | undefined,
-): (counted: Usage, source: Consumption['source'], told?: Told) => Consumption {
-  const { asked, provider, serverTools, usesOwnKey } = target;
-  const fees = usesOwnKey ? 0n : feesOf(features, serverTools, searched, target.price);
-  const toolCosts = usesOwnKey || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
+): (counted: Usage, source: Charge['source'], told?: Told) => Charge {
+  const { asked, provider, serverTools, usesByok } = target;
+  const fees = usesByok ? 0n : feesOf(features, serverTools, searched, target.price);
+  const toolCosts = usesByok || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, told) => {
     const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
     const reported = source === 'upstream' ? told?.reportedCost : undefined;
@@ -204,7 +204,7 @@ function pricing(
           ? (reported + 999n) / 1000n
           : target.cost && servedCost(usage, served(target.cost), toolCosts),
       price,
-      unpricedTier: found || isReported || price === FREE || usesOwnKey ? undefined : told?.serviceTier,
+      unpricedTier: found || isReported || price === FREE || usesByok ? undefined : told?.serviceTier,
     };
   };
 }
@@ -226,7 +226,7 @@ function writtenForAnHour(usage: Usage): Usage {
   return cacheWriteHourTokens === 0 ? usage : { ...usage, cacheWriteHourTokens };
 }
 
-function atMost(held: NanoDollars, consumption: Consumption): Consumption {
+function atMost(held: NanoDollars, consumption: Charge): Charge {
   return consumption.charge <= held ? consumption : { ...consumption, charge: held };
 }
 

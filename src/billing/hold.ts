@@ -1,5 +1,5 @@
 import type { Caller } from '../keys/authenticator.ts';
-import type { Place } from '../async/slot-list.ts';
+import type { Slot } from '../async/slot-list.ts';
 import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import type { Quote } from '../metering/estimate.ts';
@@ -26,10 +26,10 @@ export interface HoldTerms {
 }
 
 /** What all holds of a router share. */
-export interface HoldKeeper {
+export interface HoldServices {
   readonly store: LedgerStore;
   readonly leaseMs: number;
-  readonly onOrphan: Settings['onOrphan'];
+  readonly onCrash: Settings['onCrash'];
   /** What a request would be charged that ended now, and so. */
   priceOf(cut: Outcome, hold: Hold): NanoDollars;
   /** An answer is being delivered for this hold. */
@@ -40,9 +40,9 @@ export interface HoldKeeper {
 }
 
 /** A hold's place among those that give signs of life, for the heartbeat alone. */
-export interface Pulse {
+export interface RenewalSlot {
   /** Undefined when it gives none, or none any more. */
-  place: Place<Hold> | undefined;
+  place: Slot<Hold> | undefined;
   /** Of its next beat; undefined while that is due or on its way. */
   timer: NodeJS.Timeout | undefined;
 }
@@ -50,13 +50,13 @@ export interface Pulse {
 /** The money of one running request. */
 export class Hold {
   readonly terms: HoldTerms;
-  readonly pulse: Pulse = { place: undefined, timer: undefined };
-  readonly #keeper: HoldKeeper;
+  readonly pulse: RenewalSlot = { place: undefined, timer: undefined };
+  readonly #keeper: HoldServices;
   #amount: NanoDollars;
   #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;
   #settled = false;
 
-  constructor(keeper: HoldKeeper, terms: HoldTerms, amount: NanoDollars) {
+  constructor(keeper: HoldServices, terms: HoldTerms, amount: NanoDollars) {
     this.#keeper = keeper;
     this.terms = terms;
     this.#amount = amount;
@@ -90,7 +90,7 @@ export class Hold {
   /**
    * Renews the lease, with what is to be charged should nobody come back; asks for a larger hold where one is given.
    *
-   * @throws {StoreUnavailable} when nobody knows whether it was applied: the next time says it again
+   * @throws {StoreUnavailableError} when nobody knows whether it was applied: the next time says it again
    */
   async renew(atLeast: NanoDollars = this.#amount): Promise<ExtendResult> {
     const { store, leaseMs } = this.#keeper;
@@ -119,9 +119,9 @@ export class Hold {
 
   /** What is charged if this process dies now: nothing before there is an answer, at most the hold. */
   #checkpoint(): NanoDollars {
-    const { onOrphan } = this.#keeper;
-    if (!this.#running || onOrphan === 'release') return 0n;
-    if (onOrphan === 'capture') return this.#amount;
+    const { onCrash } = this.#keeper;
+    if (!this.#running || onCrash === 'release') return 0n;
+    if (onCrash === 'capture') return this.#amount;
     const { target, meter } = this.#running;
     // As if the client had left: the prompt is paid for as soon as an answer has begun.
     const cut: Outcome = { ending: 'client_gone', target, dispatched: true, answer: { status: 200, meter } };

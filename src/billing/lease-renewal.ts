@@ -1,12 +1,12 @@
 import { asError } from '../errors/errors.ts';
-import { InFlight } from '../async/slot-list.ts';
-import { StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import { SlotList } from '../async/slot-list.ts';
+import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Hold } from './hold.ts';
 
 /** So long after its answer began, a request has not ended and is worth a checkpoint. */
 const FIRST_BEAT_MS = 250;
 /** So many signs of life are on their way at a time; the others wait. */
-const MOST_IN_FLIGHT = 16;
+const MAX_IN_FLIGHT = 16;
 
 /**
  * Gives signs of life for holds, each at its own times, so that many of them don't come at once.
@@ -14,9 +14,9 @@ const MOST_IN_FLIGHT = 16;
  * A hold has at most one on its way, and the next one only after that was answered:
  * a slow store is asked less often.
  */
-export class Heartbeat {
+export class LeaseRenewal {
   readonly #intervalMs: number;
-  readonly #holds = new InFlight<Hold>();
+  readonly #holds = new SlotList<Hold>();
   /** Whose beat waits for its turn, in order; some of them may be over. */
   #due: Hold[] = [];
   #inFlight = 0;
@@ -64,7 +64,7 @@ export class Heartbeat {
   }
 
   #send(): void {
-    while (this.#inFlight < MOST_IN_FLIGHT) {
+    while (this.#inFlight < MAX_IN_FLIGHT) {
       const hold = this.#due.shift();
       if (!hold) return;
       if (!hold.pulse.place) continue;
@@ -83,7 +83,7 @@ export class Heartbeat {
       // Its lease ran out: what it consumes is settled by its id all the same.
       if (code === 'closed') this.delete(hold);
     } catch (error) {
-      const isAway = error instanceof StoreUnavailable;
+      const isAway = error instanceof StoreUnavailableError;
       if (!isAway || !this.#away) hold.report(asError(error));
       this.#away ||= isAway;
     }

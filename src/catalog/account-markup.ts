@@ -11,24 +11,24 @@ export interface PricedCaller extends MarkupCaller {
 }
 
 /** Different ones that are kept: resellers have a few price lists. */
-const KEPT_MARKUPS = 1000;
+const MAX_MARKUPS = 1000;
 
 /** What is added to prices for one caller: by its key or its host's word, and by its account. */
-export class CallerMarkups {
-  readonly #markupOf: ((caller: MarkupCaller) => Markup | undefined) | undefined;
-  readonly #kept = new LRUCache<string, MarkupTerms>({ max: KEPT_MARKUPS });
+export class AccountMarkups {
+  readonly #resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined;
+  readonly #kept = new LRUCache<string, MarkupTerms>({ max: MAX_MARKUPS });
 
-  constructor(markupOf: ((caller: MarkupCaller) => Markup | undefined) | undefined) {
-    this.#markupOf = markupOf;
+  constructor(resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined) {
+    this.#resolveMarkup = resolveMarkup;
   }
 
   /**
    * The same object for the same markup; undefined where nothing is added.
    *
-   * @throws {TypeError} if `markupOf` returns what can't be a markup: rather no answer than one at a wrong price
+   * @throws {TypeError} if `resolveMarkup` returns what can't be a markup: rather no answer than one at a wrong price
    */
   of({ account, key, markup }: PricedCaller): MarkupTerms | undefined {
-    const ofAccount = this.#markupOf?.({ account, key });
+    const ofAccount = this.#resolveMarkup?.({ account, key });
     if (markup === undefined && ofAccount === undefined) return undefined;
     if (markup === undefined || ofAccount === undefined) return this.#terms(markup ?? ofAccount ?? {});
     return this.#same(combineMarkups(this.#terms(markup), this.#terms(ofAccount)));
@@ -49,7 +49,7 @@ export class CallerMarkups {
 const marked = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
 
 /** A model as it is for a caller with a markup; the same object each time. */
-export function withCallerMarkup(model: Model, markup: MarkupTerms): Model {
+export function withAccountMarkup(model: Model, markup: MarkupTerms): Model {
   if (markup === NO_MARKUP) return model;
   let models = marked.get(markup);
   if (!models) marked.set(markup, (models = new WeakMap()));
@@ -63,7 +63,7 @@ function markedUp(model: Model, markup: MarkupTerms): Model {
   const dearer = (target: Target): Target => ({
     ...target,
     price: withMarkup(target.price, markup),
-    ownKeyPrice: withMarkup(target.ownKeyPrice, markup),
+    byokPrice: withMarkup(target.byokPrice, markup),
   });
   const targets = [dearer(first), ...rest.map(dearer)] as const;
   const prices = [...new Set(targets.map(({ price }) => price))];

@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../errors/errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import { FREE, type Price, withHourWrites } from '../metering/price.ts';
 import { pricesOfTier, tierNamed } from '../metering/service-tiers.ts';
-import type { AskedModels } from './model-selection.ts';
+import type { SelectedModels } from './model-selection.ts';
 import type { Model, Target } from './catalog.ts';
 
 /** What a request asks that has a price of its own. */
@@ -21,7 +21,7 @@ type Asking = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
  *
  * @throws {InvalidRequestError} if no target has one
  */
-export function soldAsAsked(models: AskedModels, request: Asking): AskedModels {
+export function soldAsAsked(models: SelectedModels, request: Asking): SelectedModels {
   if (request.serviceTier === undefined && !request.hourWrites) return models;
   const [first, ...rest] = models
     .map((model) => asAsked(model, request))
@@ -66,20 +66,20 @@ function heldPrices(price: Price, asked: AskedApart | undefined): readonly Price
 }
 
 /** Its client pays the provider, whatever it asks. */
-function isFreeByOwnKey({ usesOwnKey, price }: Target): boolean {
-  return usesOwnKey && price === FREE;
+function isFreeByOwnKey({ usesByok, price }: Target): boolean {
+  return usesByok && price === FREE;
 }
 
-const LONGEST_SHOWN = 64;
+const MAX_SHOWN_LENGTH = 64;
 
-function noSuchTier(name: string, models: AskedModels): InvalidRequestError {
+function noSuchTier(name: string, models: SelectedModels): InvalidRequestError {
   const names = models.flatMap(({ targets }) =>
     targets.flatMap(({ price }) => [...price.serviceTiers.keys()]),
   );
   const sold = [...new Set(['auto', 'default', ...names])].map((each) => JSON.stringify(each)).join(', ');
   return new InvalidRequestError(
     'unsupported_service_tier',
-    `The service tier ${JSON.stringify(name.slice(0, LONGEST_SHOWN))} has no price here; those that have one are ${sold}.`,
+    `The service tier ${JSON.stringify(name.slice(0, MAX_SHOWN_LENGTH))} has no price here; those that have one are ${sold}.`,
     'service_tier',
   );
 }

@@ -1,5 +1,5 @@
 import { trimSlashes } from '../http/url.ts';
-import { checkRecord, wrong } from '../options/resolve-options.ts';
+import { assertObject, optionError } from '../options/resolve-options.ts';
 
 /** Where a provider is asked. */
 export interface Address {
@@ -51,7 +51,7 @@ const MODEL_IN_PATH = '%7Bmodel%7D';
 
 function fill(baseURL: string, variables: AddressOptions['variables'], option: string): string {
   const names = variablesOf(baseURL);
-  checkRecord(
+  assertObject(
     variables ?? {},
     `${option}.variables`,
     Object.fromEntries([...names].map((name) => [name, true])),
@@ -64,7 +64,7 @@ function fill(baseURL: string, variables: AddressOptions['variables'], option: s
     }
     // Part of a host name or of a path, never more than the one part.
     if (typeof value !== 'string' || !/^\w[\w.-]*$/.test(value)) {
-      throw wrong(`${option}.variables.${name}`, 'a name of A-Z a-z 0-9 _ . -', value);
+      throw optionError(`${option}.variables.${name}`, 'a name of A-Z a-z 0-9 _ . -', value);
     }
     filled = filled.replaceAll(`{${name}}`, () => value);
   }
@@ -74,7 +74,7 @@ function fill(baseURL: string, variables: AddressOptions['variables'], option: s
 function parse(baseURL: string, option: string): URL {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw wrong(`${option}.baseURL`, 'an absolute http(s) URL', baseURL);
+    throw optionError(`${option}.baseURL`, 'an absolute http(s) URL', baseURL);
   }
   if (url.username || url.password) {
     throw new TypeError(`${option}.baseURL must not hold credentials; use apiKey and auth`);

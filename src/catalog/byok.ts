@@ -3,11 +3,11 @@ import type { Model, Target } from './catalog.ts';
 
 /**
  * A model as it is for a client that has keys of its own: its targets at those providers cost what
- * `ownKeyPricing` says, and the operator nothing.
+ * `byokPricing` says, and the operator nothing.
  *
  * @param hasKey - by the provider's name
  */
-export function withOwnKeys(model: Model, hasKey: (provider: string) => boolean): Model {
+export function withByokPrices(model: Model, hasKey: (provider: string) => boolean): Model {
   if (!model.targets.some(({ provider }) => hasKey(provider.name))) return model;
   const own = (target: Target): Target => (hasKey(target.provider.name) ? variantOf(target) : target);
   const [first, ...rest] = model.targets;
@@ -21,7 +21,7 @@ const variants = new WeakMap<Target, Target>();
 function variantOf(target: Target): Target {
   let variant = variants.get(target);
   if (!variant) {
-    variant = { ...target, price: target.ownKeyPrice, cost: FREE, reportsCost: false, usesOwnKey: true };
+    variant = { ...target, price: target.byokPrice, cost: FREE, reportsCost: false, usesByok: true };
     variants.set(target, variant);
   }
   return variant;

@@ -7,11 +7,11 @@ import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { checkRecord, type Settings, wrong } from '../options/resolve-options.ts';
+import { assertObject, type Settings, optionError } from '../options/resolve-options.ts';
 import type { AskedApart } from './asked-apart.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
-import { withCallerMarkup } from './account-markup.ts';
-import { isShutDown, type Lifecycle } from './deprecation.ts';
+import { withAccountMarkup } from './account-markup.ts';
+import { isShutDown, type Deprecation } from './deprecation.ts';
 import { ModelList } from './model-list.ts';
 import { isSameProvider, type Provider, resolveProvider } from './providers.ts';
 import { resolveModel } from './resolve-model.ts';
@@ -25,7 +25,7 @@ export interface Model {
   /** The entry with a star that it comes of, as `openai/*`; undefined where it has one of its own. */
   readonly wildcard: string | undefined;
   /** Undefined where it is here to stay. */
-  readonly lifecycle: Lifecycle | undefined;
+  readonly deprecation: Deprecation | undefined;
   /** Ordered, at least one. */
   readonly targets: readonly [Target, ...Target[]];
   /** In which order they are tried. */
@@ -63,13 +63,13 @@ export interface Target {
   /** The model's name there. */
   readonly model: string;
   /** By which it is remembered how it does: its name, or one for all that a wildcard makes, whose names clients choose. */
-  readonly knownAs: string;
+  readonly healthKey: string;
   /** What the client pays when this target answers. */
   readonly price: Price;
   /** What it pays when its own key was used. */
-  readonly ownKeyPrice: Price;
+  readonly byokPrice: Price;
   /** The client's own key is used: `price` is what it pays then, and the operator pays nothing. */
-  readonly usesOwnKey: boolean;
+  readonly usesByok: boolean;
   /** What the provider bills; undefined when nobody said. */
   readonly cost: Price | undefined;
   /** The cost is what the provider reports, where it does. */
@@ -99,7 +99,7 @@ export interface TargetOutput {
 }
 
 /** Lists, one a markup: each can be as large as the catalog. */
-const KEPT_LISTS = 8;
+const MAX_LISTS = 8;
 
 /** All that clients can ask for, and where. It never changes: another one takes its place. */
 export class Catalog {
@@ -116,7 +116,7 @@ export class Catalog {
   /** Names of the providers that serve a model, in lower case. */
   readonly #serving: ReadonlySet<string>;
   /** `GET /models`, as it is until a model is shut down. */
-  readonly #lists = new LRUCache<MarkupTerms, ModelList>({ max: KEPT_LISTS });
+  readonly #lists = new LRUCache<MarkupTerms, ModelList>({ max: MAX_LISTS });
   #listedUntil = 0;
 
   constructor(
@@ -156,13 +156,13 @@ export class Catalog {
     const now = Date.now();
     if (now >= this.#listedUntil) {
       this.#lists.clear();
-      const ends = this.#models.map(({ lifecycle }) => lifecycle?.shutdownAt ?? Infinity);
+      const ends = this.#models.map(({ deprecation: lifecycle }) => lifecycle?.shutdownAt ?? Infinity);
       this.#listedUntil = Math.min(...ends.filter((end) => end > now), Infinity);
     }
     let list = this.#lists.get(markup);
     if (!list) {
       const listed = this.#models.filter((model) => !isShutDown(model, now));
-      list = new ModelList(listed.map((model) => withCallerMarkup(model, markup)));
+      list = new ModelList(listed.map((model) => withAccountMarkup(model, markup)));
       this.#lists.set(markup, list);
     }
     return list;
@@ -214,11 +214,11 @@ export function createCatalog(
   { timeouts, markup, prices, answer }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
-  checkRecord(options.providers, 'providers');
-  checkRecord(options.models, 'models');
+  assertObject(options.providers, 'providers');
+  assertObject(options.models, 'models');
   const providers = new Map<string, Provider>();
   for (const [name, given] of Object.entries(options.providers)) {
-    if (name === '' || name.includes('/')) throw wrong('providers', 'named without slashes', name);
+    if (name === '' || name.includes('/')) throw optionError('providers', 'named without slashes', name);
     const provider = resolveProvider(name, given, timeouts);
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);

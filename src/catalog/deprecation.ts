@@ -1,10 +1,10 @@
 import { ModelShutDownError } from '../errors/errors.ts';
 import type { ModelOptions } from '../options/model-options.ts';
-import { wrong } from '../options/resolve-options.ts';
+import { optionError } from '../options/resolve-options.ts';
 import type { Model } from './catalog.ts';
 
 /** That a model is going, or gone. */
-export interface Lifecycle {
+export interface Deprecation {
   /** In ms since the epoch. */
   readonly deprecatedAt: number | undefined;
   /** In ms since the epoch; from then on it is refused. */
@@ -15,12 +15,12 @@ export interface Lifecycle {
 }
 
 /** @throws {TypeError} naming the option that can't be right */
-export function resolveLifecycle(given: ModelOptions, option: string): Lifecycle | undefined {
+export function resolveDeprecation(given: ModelOptions, option: string): Deprecation | undefined {
   const deprecatedAt = moment(given.deprecatedAt, `${option}.deprecatedAt`);
   const shutdownAt = moment(given.shutdownDate, `${option}.shutdownDate`);
   const { replacement } = given;
   if (replacement !== undefined && (typeof replacement !== 'string' || replacement === '')) {
-    throw wrong(`${option}.replacement`, 'the ID of a model', replacement);
+    throw optionError(`${option}.replacement`, 'the ID of a model', replacement);
   }
   if (deprecatedAt === undefined && shutdownAt === undefined) {
     if (replacement === undefined) return undefined;
@@ -40,14 +40,14 @@ export function resolveLifecycle(given: ModelOptions, option: string): Lifecycle
   };
 }
 
-export function isShutDown({ lifecycle }: Model, now: number): boolean {
+export function isShutDown({ deprecation: lifecycle }: Model, now: number): boolean {
   return lifecycle?.shutdownAt !== undefined && now >= lifecycle.shutdownAt;
 }
 
 /** @throws {ModelShutDownError} if its day has come */
 export function assertServed(model: Model): void {
   if (!isShutDown(model, Date.now())) return;
-  const { shutdownAt = 0, replacement } = model.lifecycle ?? {};
+  const { shutdownAt = 0, replacement } = model.deprecation ?? {};
   throw new ModelShutDownError(model.id, isoDate(shutdownAt), replacement);
 }
 
@@ -65,7 +65,7 @@ function moment(given: unknown, option: string): number | undefined {
   // Of 31 February JavaScript makes one of March.
   const rolls = text !== undefined && Number.isFinite(ms) && !isDay(text.slice(0, 10));
   if (Number.isFinite(ms) && !rolls) return ms;
-  throw wrong(option, "a Date, or a date as '2027-01-31' or '2027-01-31T12:00:00Z'", given);
+  throw optionError(option, "a Date, or a date as '2027-01-31' or '2027-01-31T12:00:00Z'", given);
 }
 
 function isDay(day: string): boolean {

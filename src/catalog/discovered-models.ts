@@ -1,5 +1,5 @@
 import type { DiscoveryOptions, ProviderOptions } from '../options/provider-options.ts';
-import { checkRecord, milliseconds, positiveInteger, wrong } from '../options/resolve-options.ts';
+import { assertObject, milliseconds, positiveInteger, optionError } from '../options/resolve-options.ts';
 import type { ModelOptions } from '../options/model-options.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import { parsePricing, type Pricing, type ReportedPricing } from '../metering/pricing.ts';
@@ -7,10 +7,10 @@ import type { Model } from './catalog.ts';
 import type { ListedModel } from './provider-model-list.ts';
 import type { Provider } from './providers.ts';
 import { costsMore, lacksPrices } from './priced-apart.ts';
-import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
+import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** How the models of a provider's own list are served. */
-export interface Discovery extends DiscoveryOptions {
+export interface DiscoveryTerms extends DiscoveryOptions {
   readonly prefix: string;
   readonly refreshMs: number;
 }
@@ -34,16 +34,16 @@ export function resolveDiscovery(
   given: ProviderOptions['models'],
   name: string,
   option: string,
-): Discovery | undefined {
+): DiscoveryTerms | undefined {
   if (given === undefined) return undefined;
   if (given === 'discover') return { prefix: `${name}/`, refreshMs: HOUR_MS };
-  checkRecord(given, option, DISCOVERY_OPTIONS);
+  assertObject(given, option, DISCOVERY_OPTIONS);
   const { prefix = `${name}/`, only, pricing, markup, contextWindow, maxOutputTokens, refreshMs } = given;
   if (typeof prefix !== 'string' || prefix.length > 128 || /[\s*]/.test(prefix) || prefix.startsWith('/')) {
-    throw wrong(`${option}.prefix`, 'what IDs begin with, without blanks and stars', prefix);
+    throw optionError(`${option}.prefix`, 'what IDs begin with, without blanks and stars', prefix);
   }
   if (only !== undefined && !(Array.isArray(only) && only.every((one) => typeof one === 'string'))) {
-    throw wrong(
+    throw optionError(
       `${option}.only`,
       "a list of the provider's model IDs, or of how they begin: ['gpt-*']",
       only,
@@ -56,7 +56,7 @@ export function resolveDiscovery(
   if (contextWindow !== undefined) positiveInteger(contextWindow, `${option}.contextWindow`);
   const { enforceOutputLimit: enforced } = given;
   if (enforced !== undefined && enforced !== 'lower' && enforced !== 'insert') {
-    throw wrong(`${option}.enforceOutputLimit`, "'lower' or 'insert'", enforced);
+    throw optionError(`${option}.enforceOutputLimit`, "'lower' or 'insert'", enforced);
   }
   if (maxOutputTokens !== undefined) positiveInteger(maxOutputTokens, `${option}.maxOutputTokens`);
   return { ...given, prefix, refreshMs: milliseconds(refreshMs ?? HOUR_MS, `${option}.refreshMs`) };
@@ -68,7 +68,7 @@ const HOUR_MS = 3_600_000;
 export function discoveredModels(
   provider: Provider,
   listed: readonly ListedModel[],
-  surroundings: ModelSurroundings,
+  surroundings: ResolveContext,
 ): readonly Model[] {
   const { discovery } = provider;
   if (!discovery) return [];
@@ -92,7 +92,7 @@ export function discoveredModels(
 }
 
 /** Its name says that it costs more than the catalog says. */
-function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ModelSurroundings): boolean {
+function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ResolveContext): boolean {
   const entry = prices?.find(priceQuestion(provider, id));
   return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
 }
@@ -102,7 +102,7 @@ function isUnderpriced(
   provider: Provider,
   { id }: ListedModel,
   pricing: ModelOptions['pricing'],
-  { prices }: ModelSurroundings,
+  { prices }: ResolveContext,
 ): boolean {
   if (pricing === 'catalog') return false;
   return costsMore(id, provider, pricing, prices?.find(priceQuestion(provider, id))?.pricing);
@@ -110,9 +110,9 @@ function isUnderpriced(
 
 /** The prices to try, in this order. */
 function pricingsOf(
-  { pricing }: Discovery,
+  { pricing }: DiscoveryTerms,
   listed: ListedModel,
-  { prices }: ModelSurroundings,
+  { prices }: ResolveContext,
 ): readonly ModelOptions['pricing'][] {
   if (pricing !== undefined && pricing !== 'provider') return [pricing];
   const own = listed.pricing ? [listed.pricing] : [];
@@ -121,7 +121,7 @@ function pricingsOf(
 
 function optionsOf(
   provider: Provider,
-  { markup, contextWindow, maxOutputTokens, enforceOutputLimit }: Discovery,
+  { markup, contextWindow, maxOutputTokens, enforceOutputLimit }: DiscoveryTerms,
   listed: ListedModel,
   pricing: ModelOptions['pricing'],
 ): ModelOptions {

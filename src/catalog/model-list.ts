@@ -8,34 +8,34 @@ import { isoDate } from './deprecation.ts';
 /** `GET /models`, serialised once: the models of a catalog don't change. */
 export class ModelList {
   /** In the order of the catalog. */
-  readonly #models: readonly ListedModel[];
+  readonly #models: readonly ModelRecord[];
   /** The list from the first model on. */
   readonly all: Buffer;
   /** Patterns of models -> the list of those. */
-  readonly #lists = new LRUCache<string, Buffer>({ max: MOST_LISTS });
+  readonly #lists = new LRUCache<string, Buffer>({ max: MAX_LISTS });
 
   constructor(models: Iterable<Model>) {
     this.#models = [...models].map((model) => {
       return { names: [model.id, ...model.aliases], record: recordOf(model) };
     });
-    this.all = listOf(this.#models);
+    this.all = listBody(this.#models);
   }
 
   /** The list of those models alone that somebody may use, made once for all with the same patterns. */
   only(patterns: ModelPatterns): Buffer {
     const known = this.#lists.get(patterns.name);
     if (known) return known;
-    const list = listOf(this.#allowed(patterns));
+    const list = listBody(this.#allowed(patterns));
     this.#lists.set(patterns.name, list);
     return list;
   }
 
   /** The list without its first models, as clients ask for that take it for the first of several pages. */
   from(offset: number, patterns: ModelPatterns | undefined): Buffer {
-    return listOf(patterns ? this.#allowed(patterns) : this.#models, offset);
+    return listBody(patterns ? this.#allowed(patterns) : this.#models, offset);
   }
 
-  #allowed(patterns: ModelPatterns): readonly ListedModel[] {
+  #allowed(patterns: ModelPatterns): readonly ModelRecord[] {
     return this.#models.filter(({ names }) => names.some((name) => patterns.allows(name)));
   }
 }
@@ -46,16 +46,16 @@ export function recordOf(model: Model): Buffer {
 }
 
 /** Different ones that are kept: hosts sell a few sets of models. */
-const MOST_LISTS = 100;
+const MAX_LISTS = 100;
 
-interface ListedModel {
+interface ModelRecord {
   /** Its ID, and its aliases: who may use it by one of them finds it. */
   readonly names: readonly string[];
   readonly record: Buffer;
 }
 
 /** OpenAI's list, with what OpenRouter's clients need beside it: one page, and the number of models. */
-function listOf(models: readonly ListedModel[], offset = 0): Buffer {
+function listBody(models: readonly ModelRecord[], offset = 0): Buffer {
   const pieces = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
   const tail = Buffer.from(`],"links":{"next":null},"total_count":${models.length}}`);
   return Buffer.concat([LIST_HEAD, ...pieces, tail]);
@@ -79,7 +79,7 @@ const UNKNOWN = {
  */
 function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   const { price, contextWindow, maxOutputTokens } = model;
-  const { deprecatedAt, shutdownAt, replacement } = model.lifecycle ?? {};
+  const { deprecatedAt, shutdownAt, replacement } = model.deprecation ?? {};
   return {
     id: model.id,
     object: 'model',

@@ -1,11 +1,11 @@
 import { InvalidRequestError, ModelNotFoundError } from '../errors/errors.ts';
-import type { RequestControl } from '../http/client-routing.ts';
+import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog, Model, Target } from './catalog.ts';
 import { assertServed } from './deprecation.ts';
 
 /** Models in the order in which to ask them, at least one, each with the targets that are left of it. */
-export type AskedModels = readonly [Model, ...Model[]];
+export type SelectedModels = readonly [Model, ...Model[]];
 
 /**
  * What a request asks: its model, or that and others, at the providers that it chose.
@@ -14,11 +14,11 @@ export type AskedModels = readonly [Model, ...Model[]];
  * @throws {ModelShutDownError} for the first one that it no longer serves
  * @throws {InvalidRequestError} if a provider isn't known, or no target is left
  */
-export function askedModels(
+export function selectModels(
   catalog: Catalog,
   modelId: string,
-  control: RequestControl | undefined,
-): AskedModels {
+  control: ClientRouting | undefined,
+): SelectedModels {
   const find = (id: string): Model => {
     const model = catalog.get(id);
     if (!model) throw new ModelNotFoundError(id);
@@ -42,14 +42,14 @@ export function askedModels(
 }
 
 /** Whether who is allowed these models may use one, by the name that it asks for or by the model's ID. */
-export function mayUse(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
+export function isAllowed(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
   if (allowed.allows(id)) return true;
   const model = catalog.get(id);
   return model !== undefined && allowed.allows(model.id);
 }
 
 /** Several models as one, for holds: the dearest price, the largest limit. Its ID is that of the first. */
-export function combined(models: AskedModels): Model {
+export function mergeForQuote(models: SelectedModels): Model {
   const [first, ...rest] = models;
   return rest.reduce(
     (sum, model) => ({
@@ -96,7 +96,7 @@ function placeIn(list: readonly string[], name: string): number {
 
 function atProviders(
   model: Model,
-  { order, only, ignore, allowFallbacks }: RequestControl,
+  { order, only, ignore, allowFallbacks }: ClientRouting,
 ): Model | undefined {
   let targets = model.targets.filter((target) => (!only || has(only, target)) && !has(ignore, target));
   if (order) {
@@ -112,7 +112,7 @@ function atProviders(
   return { ...model, targets: [first, ...rest], prices, choice: order ? 'ordered' : model.choice };
 }
 
-function checkProviders(catalog: Catalog, { order, only, ignore }: RequestControl): void {
+function checkProviders(catalog: Catalog, { order, only, ignore }: ClientRouting): void {
   for (const name of [...(order ?? []), ...(only ?? []), ...(ignore ?? [])]) {
     if (catalog.hasProvider(name)) continue;
     throw new InvalidRequestError(

@@ -16,7 +16,7 @@ export class PerTarget<T extends object> {
   }
 
   of(target: Target): T {
-    const { provider, knownAs } = target;
+    const { provider, healthKey: knownAs } = target;
     let ofProvider = this.#byProvider.get(provider);
     if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map<string, T>()));
     let known = ofProvider.get(knownAs);
@@ -25,7 +25,7 @@ export class PerTarget<T extends object> {
   }
 
   /** Undefined where nothing is remembered. */
-  find({ provider, knownAs }: Target): T | undefined {
+  find({ provider, healthKey: knownAs }: Target): T | undefined {
     return this.#byProvider.get(provider)?.get(knownAs);
   }
 }

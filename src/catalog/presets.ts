@@ -1,7 +1,7 @@
 import type { ProviderOptions } from '../options/provider-options.ts';
 
 /** What is known of a provider by its name. */
-export type Preset = Pick<ProviderOptions, 'auth' | 'query' | 'streamUsage' | 'onClientGone' | 'usage'> & {
+export type Preset = Pick<ProviderOptions, 'auth' | 'query' | 'streamUsage' | 'onDisconnect' | 'usage'> & {
   /** `{names}` in it are filled from `variables`, `{model}` from the target. */
   readonly baseURL: string;
   /** Works without a key: a server of one's own. */
@@ -28,7 +28,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   },
   bedrock: {
     baseURL: 'https://bedrock-runtime.{region}.amazonaws.com/openai/v1',
-    onClientGone: 'drain',
+    onDisconnect: 'drain',
   },
   cerebras: { baseURL: 'https://api.cerebras.ai/v1', streamUsage: 'native' },
   cloudflare: { baseURL: 'https://api.cloudflare.com/client/v4/accounts/{account}/ai/v1' },
@@ -38,28 +38,28 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   fireworks: { baseURL: 'https://api.fireworks.ai/inference/v1' },
   gemini: {
     baseURL: 'https://generativelanguage.googleapis.com/v1beta/openai',
-    onClientGone: 'drain',
+    onDisconnect: 'drain',
   },
-  groq: { baseURL: 'https://api.groq.com/openai/v1', streamUsage: 'native', onClientGone: 'drain' },
-  huggingface: { baseURL: 'https://router.huggingface.co/v1', onClientGone: 'drain' },
+  groq: { baseURL: 'https://api.groq.com/openai/v1', streamUsage: 'native', onDisconnect: 'drain' },
+  huggingface: { baseURL: 'https://router.huggingface.co/v1', onDisconnect: 'drain' },
   llamacpp: { baseURL: 'http://127.0.0.1:8080/v1', keyless: true },
   lmstudio: { baseURL: 'http://127.0.0.1:1234/v1', keyless: true },
-  mistral: { baseURL: 'https://api.mistral.ai/v1', streamUsage: 'rejected', onClientGone: 'drain' },
+  mistral: { baseURL: 'https://api.mistral.ai/v1', streamUsage: 'rejected', onDisconnect: 'drain' },
   moonshot: { baseURL: 'https://api.moonshot.ai/v1' },
   nvidia: { baseURL: 'https://integrate.api.nvidia.com/v1' },
   ollama: { baseURL: 'http://127.0.0.1:11434/v1', keyless: true },
   openai: { baseURL: 'https://api.openai.com/v1' },
   openrouter: { baseURL: 'https://openrouter.ai/api/v1', streamUsage: 'native' },
-  perplexity: { baseURL: 'https://api.perplexity.ai', streamUsage: 'native', onClientGone: 'drain' },
-  qwen: { baseURL: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', onClientGone: 'drain' },
-  sambanova: { baseURL: 'https://api.sambanova.ai/v1', streamUsage: 'native', onClientGone: 'drain' },
+  perplexity: { baseURL: 'https://api.perplexity.ai', streamUsage: 'native', onDisconnect: 'drain' },
+  qwen: { baseURL: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', onDisconnect: 'drain' },
+  sambanova: { baseURL: 'https://api.sambanova.ai/v1', streamUsage: 'native', onDisconnect: 'drain' },
   together: { baseURL: 'https://api.together.xyz/v1' },
   vercel: { baseURL: 'https://ai-gateway.vercel.sh/v1' },
   // Its keys are OAuth tokens that live for an hour: `apiKey` has to be a function.
   vertex: {
     baseURL:
       'https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/endpoints/openapi',
-    onClientGone: 'drain',
+    onDisconnect: 'drain',
   },
   vllm: { baseURL: 'http://127.0.0.1:8000/v1', keyless: true },
   xai: { baseURL: 'https://api.x.ai/v1', usage: { cached: 'either' } },

@@ -1,7 +1,7 @@
 import type { Pricing } from '../metering/pricing.ts';
 import { isRecord, type Json } from './json-value.ts';
 import { isModelId } from './model-id.ts';
-import { listedPricing } from './provider-pricing.ts';
+import { pricingFromList } from './provider-pricing.ts';
 
 /** A model as its provider's own list has it, as far as we can use it. */
 export interface ListedModel {
@@ -19,11 +19,11 @@ export interface ListedModel {
 }
 
 /** More than any provider has; a list may grow longer, and the rest of it isn't read. */
-const MOST_MODELS = 5000;
-const LONGEST_TEXT = 2000;
+const MAX_MODELS = 5000;
+const MAX_TEXT_LENGTH = 2000;
 /** Of modalities, or parameters. */
-const MOST_NAMES = 64;
-const LONGEST_NAME = 64;
+const MAX_NAMES = 64;
+const MAX_NAME_LENGTH = 64;
 
 /**
  * The models of a provider's `GET /models` that write text: `{ data: [...] }` as OpenAI has it, or a bare list.
@@ -33,7 +33,7 @@ const LONGEST_NAME = 64;
 export function readListedModels(answer: Json): readonly ListedModel[] {
   const list = listIn(answer);
   if (!list) throw new Error('its answer is not a list of models');
-  return list.slice(0, MOST_MODELS).flatMap((entry) => (isRecord(entry) ? readListedModel(entry) : []));
+  return list.slice(0, MAX_MODELS).flatMap((entry) => (isRecord(entry) ? readListedModel(entry) : []));
 }
 
 /** The IDs of all its models, also of those that write no text; undefined if it is no list. */
@@ -69,7 +69,7 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
       maxOutputTokens: count(
         top['max_completion_tokens'] ?? entry['max_completion_tokens'] ?? entry['max_tokens'],
       ),
-      pricing: listedPricing(entry['pricing']),
+      pricing: pricingFromList(entry['pricing']),
     },
   ];
 }
@@ -83,7 +83,7 @@ function writesText(entry: Readonly<Record<string, Json>>): boolean {
 }
 
 function text(given: Json): string | undefined {
-  return typeof given === 'string' && given !== '' ? given.slice(0, LONGEST_TEXT) : undefined;
+  return typeof given === 'string' && given !== '' ? given.slice(0, MAX_TEXT_LENGTH) : undefined;
 }
 
 /** Undefined where the list says nothing of them. */
@@ -91,8 +91,8 @@ function namesOf(given: Json): readonly string[] | undefined {
   if (!Array.isArray(given) || given.length === 0) return undefined;
   return given
     .filter((name: Json) => typeof name === 'string')
-    .filter((name) => name.length <= LONGEST_NAME)
-    .slice(0, MOST_NAMES);
+    .filter((name) => name.length <= MAX_NAME_LENGTH)
+    .slice(0, MAX_NAMES);
 }
 
 function count(given: Json): number | undefined {

@@ -15,19 +15,19 @@ const RATES: readonly (readonly [name: keyof TokenPricing, theirs: readonly stri
   ['imageOutput', ['image_output']],
 ];
 
-const MOST_TIERS = 16;
+const MAX_TIERS = 16;
 
 /**
  * What a provider's own list says that a model costs: decimal strings in USD per token, as OpenRouter and Vercel write them.
  *
  * @returns undefined where it isn't said, or not so that we could charge it: other units, prices by the time of day
  */
-export function listedPricing(pricing: Json): Pricing | undefined {
+export function pricingFromList(pricing: Json): Pricing | undefined {
   if (!isRecord(pricing)) return undefined;
   const base = ratesOf(pricing, {});
   if (!base) return undefined;
   const tiers = [...vercelTiers(pricing, base), ...openRouterTiers(pricing, base)];
-  if (tiers.length > MOST_TIERS || tiers.includes(undefined)) return undefined;
+  if (tiers.length > MAX_TIERS || tiers.includes(undefined)) return undefined;
   const request = feeOf(pricing['request']);
   // Only OpenRouter's usage tells of searches by its own price for them.
   const webSearch = 'prompt' in pricing ? feeOf(pricing['web_search']) : '0';

@@ -4,15 +4,15 @@ import type { BodyRule } from '../http/apply-body-rules.ts';
 import type { UsageDialect } from '../metering/usage-dialects.ts';
 import type {
   ApiKeySource,
-  OnClientGone,
+  OnDisconnect,
   OutputLimitField,
   ProviderOptions,
   StreamUsage,
 } from '../options/provider-options.ts';
-import { checkRecord, resolveTimeouts, type Timeouts, wrong } from '../options/resolve-options.ts';
+import { assertObject, resolveTimeouts, type Timeouts, optionError } from '../options/resolve-options.ts';
 import { type Address, resolveAddress } from './base-url.ts';
 import { resolveBodyRules } from './resolve-body-rules.ts';
-import { type Discovery, resolveDiscovery } from './discovered-models.ts';
+import { type DiscoveryTerms, resolveDiscovery } from './discovered-models.ts';
 import { PRESET_FIELDS, type PresetFields } from './preset-fields.ts';
 import { type Preset, PRESETS } from './presets.ts';
 
@@ -40,14 +40,14 @@ export interface Provider extends Address {
   /** What it reports is the cost of models for which none is given. */
   readonly reportsAllCost: boolean;
   /** Undefined where it depends on the target. */
-  readonly onClientGone: OnClientGone | undefined;
+  readonly onDisconnect: OnDisconnect | undefined;
   /** Undefined where it has to be learned. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
   /** Those of its targets come beside them. */
   readonly bodyRules: readonly BodyRule[];
   /** Undefined where its own list isn't asked for. */
-  readonly discovery: Discovery | undefined;
+  readonly discovery: DiscoveryTerms | undefined;
 }
 
 /** Which output limits a provider is known to obey. */
@@ -72,7 +72,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   streamUsage: true,
   usage: true,
   outputLimitField: true,
-  onClientGone: true,
+  onDisconnect: true,
   marksEnd: true,
   timeouts: true,
   body: true,
@@ -98,11 +98,11 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set([
 /** @throws {TypeError} naming the option that can't be right */
 export function resolveProvider(name: string, given: ProviderOptions, timeouts: Timeouts): Provider {
   const option = `providers[${JSON.stringify(name)}]`;
-  checkRecord(given, option, PROVIDER_OPTIONS);
+  assertObject(given, option, PROVIDER_OPTIONS);
   const presetName = given.preset ?? name;
   const preset = Object.hasOwn(PRESETS, presetName) ? PRESETS[presetName] : undefined;
   if (given.preset !== undefined && !preset) {
-    throw wrong(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
+    throw optionError(`${option}.preset`, `one of ${Object.keys(PRESETS).join(', ')}`, given.preset);
   }
   const fields = preset && PRESET_FIELDS[presetName];
   const baseURL = given.baseURL ?? preset?.baseURL;
@@ -118,7 +118,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   const auth = given.auth ?? preset?.auth ?? { header: 'authorization', scheme: 'Bearer' };
   const authHeader = headerName(auth.header, `${option}.auth.header`);
   if (auth.scheme !== undefined && !/^[\w-]+$/.test(auth.scheme)) {
-    throw wrong(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
+    throw optionError(`${option}.auth.scheme`, "a word, as 'Bearer'", auth.scheme);
   }
   const outputLimits = resolveOutputLimits(given.outputLimitField, fields, `${option}.outputLimitField`);
   return {
@@ -155,7 +155,7 @@ function comparable({ chatPath, ...rest }: Provider): unknown {
 /** All that we have a preset for give a `finish_reason`, also those that send no `[DONE]`. */
 function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): boolean | undefined {
   if (given === undefined) return hasPreset || undefined;
-  if (typeof given !== 'boolean') throw wrong(`${option}.marksEnd`, 'a boolean', given);
+  if (typeof given !== 'boolean') throw optionError(`${option}.marksEnd`, 'a boolean', given);
   return given;
 }
 
@@ -163,22 +163,22 @@ function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): bo
 function resolveBehavior(
   given: ProviderOptions | Preset,
   option: string,
-): Pick<Provider, 'streamUsage' | 'usage' | 'onClientGone'> {
-  const { streamUsage = 'option', usage = {}, onClientGone } = given;
+): Pick<Provider, 'streamUsage' | 'usage' | 'onDisconnect'> {
+  const { streamUsage = 'option', usage = {}, onDisconnect } = given;
   if (!['option', 'native', 'rejected', 'none'].includes(streamUsage)) {
-    throw wrong(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
+    throw optionError(`${option}.streamUsage`, "'option', 'native', 'rejected' or 'none'", streamUsage);
   }
-  checkRecord(usage, `${option}.usage`, { cached: true, reasoning: true });
+  assertObject(usage, `${option}.usage`, { cached: true, reasoning: true });
   if (!['inside', 'outside', 'either'].includes(usage.cached ?? 'inside')) {
-    throw wrong(`${option}.usage.cached`, "'inside', 'outside' or 'either'", usage.cached);
+    throw optionError(`${option}.usage.cached`, "'inside', 'outside' or 'either'", usage.cached);
   }
   if (!['inside', 'outside'].includes(usage.reasoning ?? 'inside')) {
-    throw wrong(`${option}.usage.reasoning`, "'inside' or 'outside'", usage.reasoning);
+    throw optionError(`${option}.usage.reasoning`, "'inside' or 'outside'", usage.reasoning);
   }
-  if (onClientGone !== undefined && onClientGone !== 'abort' && onClientGone !== 'drain') {
-    throw wrong(`${option}.onClientGone`, "'abort' or 'drain'", onClientGone);
+  if (onDisconnect !== undefined && onDisconnect !== 'abort' && onDisconnect !== 'drain') {
+    throw optionError(`${option}.onDisconnect`, "'abort' or 'drain'", onDisconnect);
   }
-  return { streamUsage, usage, onClientGone };
+  return { streamUsage, usage, onDisconnect };
 }
 
 /** A server of which nothing is known obeys the field that it is said to want, and perhaps the other one. */
@@ -188,7 +188,7 @@ function resolveOutputLimits(
   option: string,
 ): OutputLimits {
   if (given !== undefined && given !== 'max_tokens' && given !== 'max_completion_tokens') {
-    throw wrong(option, "'max_tokens' or 'max_completion_tokens'", given);
+    throw optionError(option, "'max_tokens' or 'max_completion_tokens'", given);
   }
   const [first, ...rest] = fields?.limits ?? ['max_tokens'];
   const obeyed = given ?? first;
@@ -221,7 +221,7 @@ function resolveHeaders(
 
 function headerName(name: unknown, option: string): string {
   if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]+$/.test(name))
-    throw wrong(option, 'a header name', name);
+    throw optionError(option, 'a header name', name);
   return name.toLowerCase();
 }
 

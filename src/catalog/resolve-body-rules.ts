@@ -1,9 +1,9 @@
 import { BILLED_FIELDS } from '../http/billed-fields.ts';
-import { type BodyRule, jsonOf, LONGEST_MADE, namesOf } from '../http/apply-body-rules.ts';
-import { MORE_ANSWERS, OTHER_LIMIT, REFUSED_FIELDS } from '../http/rejected-fields.ts';
+import { type BodyRule, jsonOf, MAX_MADE_LENGTH, namesOf } from '../http/apply-body-rules.ts';
+import { MORE_ANSWERS, OTHER_LIMIT, REJECTED_FIELDS } from '../http/rejected-fields.ts';
 import type { BodyRules, BodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
-import { checkRecord, wrong } from '../options/resolve-options.ts';
+import { assertObject, optionError } from '../options/resolve-options.ts';
 import type { OutputLimits, Provider } from './providers.ts';
 
 /** The rules that count for a target: its provider's, and its own in place of those for the same fields. */
@@ -58,7 +58,7 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
           { actions: ['set', 'default', 'rename'] as const, why: 'the provider bills it apart' },
         ] as const,
     ),
-    ...Object.entries(REFUSED_FIELDS).map(
+    ...Object.entries(REJECTED_FIELDS).map(
       ([name, why]) =>
         [
           name.toLowerCase(),
@@ -77,12 +77,12 @@ export function resolveBodyRules(
   option: string,
 ): readonly BodyRule[] {
   if (given === undefined) return [];
-  checkRecord(given, option, BODY_RULES);
+  assertObject(given, option, BODY_RULES);
   const { set = {}, default: defaults = {}, drop = [], rename = {} } = given;
-  checkRecord(set, `${option}.set`);
-  checkRecord(defaults, `${option}.default`);
-  if (!Array.isArray(drop)) throw wrong(`${option}.drop`, 'a list of names of fields', drop);
-  checkRecord(rename, `${option}.rename`);
+  assertObject(set, `${option}.set`);
+  assertObject(defaults, `${option}.default`);
+  if (!Array.isArray(drop)) throw optionError(`${option}.drop`, 'a list of names of fields', drop);
+  assertObject(rename, `${option}.rename`);
   const rules: readonly BodyRule[] = [
     ...Object.entries(set).map(([name, value]) => valueRule('set', name, value, `${option}.set`)),
     ...Object.entries(defaults).map(([name, value]) =>
@@ -117,7 +117,8 @@ function renameRule(given: string, target: unknown, parent: string): BodyRule {
   const name = checkName(given, 'rename', parent);
   const option = `${parent}.${name}`;
   const to = checkName(target, 'rename', option);
-  if (name.toLowerCase() === to.toLowerCase()) throw wrong(option, 'another name than the field has', to);
+  if (name.toLowerCase() === to.toLowerCase())
+    throw optionError(option, 'another name than the field has', to);
   if (LIMITS.includes(name) !== LIMITS.includes(to)) {
     throw new TypeError(
       `${option}: ${LIMITS.join(' and ')} are renamed to each other, and nothing else to them`,
@@ -128,7 +129,7 @@ function renameRule(given: string, target: unknown, parent: string): BodyRule {
 
 function checkName(name: unknown, action: Action, option: string): string {
   if (typeof name !== 'string' || !/^[A-Za-z_][\w-]{0,31}$/.test(name)) {
-    throw wrong(option, 'of top-level fields, of at most 32 letters, digits, _ and -', name);
+    throw optionError(option, 'of top-level fields, of at most 32 letters, digits, _ and -', name);
   }
   const forbidden = FORBIDDEN.get(name.toLowerCase());
   if (forbidden?.actions.includes(action)) {
@@ -190,6 +191,6 @@ function isLimit(name: string): name is OutputLimitField {
 function addedBy(rule: BodyRule): number {
   if (rule.action === 'drop' || rule.action === 'rename') return 0;
   const { value } = rule;
-  if (typeof value === 'function') return LONGEST_MADE;
+  if (typeof value === 'function') return MAX_MADE_LENGTH;
   return /^["[{]/.test(value) ? Buffer.byteLength(value) : 0;
 }

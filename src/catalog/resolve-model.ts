@@ -14,16 +14,16 @@ import type {
 } from '../options/model-options.ts';
 import {
   type AnswerTerms,
-  checkRecord,
+  assertObject,
   positiveInteger,
   resolveAnswer,
-  wrong,
+  optionError,
 } from '../options/resolve-options.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
 import type { Model, Target, TargetOutput } from './catalog.ts';
 import { assertCovers } from './ceilings.ts';
-import { resolveLifecycle } from './deprecation.ts';
+import { resolveDeprecation } from './deprecation.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './providers.ts';
 import { resolveServerTools } from './resolve-server-tools.ts';
@@ -36,7 +36,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   pricing: true,
   serviceTiers: true,
   markup: true,
-  ownKeyPricing: true,
+  byokPricing: true,
   contextWindow: true,
   maxOutputTokens: true,
   enforceOutputLimit: true,
@@ -62,7 +62,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   provider: true,
   model: true,
   pricing: true,
-  ownKeyPricing: true,
+  byokPricing: true,
   cost: true,
   weight: true,
   body: true,
@@ -72,7 +72,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
 const WEB_SEARCHES = 5;
 
 /** What all models are resolved with. */
-export interface ModelSurroundings {
+export interface ResolveContext {
   readonly providers: ReadonlyMap<string, Provider>;
   /** The router's own. */
   readonly markup: MarkupTerms;
@@ -83,17 +83,17 @@ export interface ModelSurroundings {
 }
 
 /** A target before its prices. */
-interface Place {
+interface OptionPath {
   readonly given: TargetOptions;
   readonly provider: Provider;
   readonly option: string;
 }
 
 /** @throws {TypeError} naming the option that can't be right */
-export function resolveModel(id: string, given: ModelOptions, surroundings: ModelSurroundings): Model {
+export function resolveModel(id: string, given: ModelOptions, surroundings: ResolveContext): Model {
   const option = `models[${JSON.stringify(id)}]`;
   checkModelId(id, option);
-  checkRecord(given, option, MODEL_OPTIONS);
+  assertObject(given, option, MODEL_OPTIONS);
   if (given.pricing === undefined) {
     throw new TypeError(
       `${option}.pricing is missing: give { input, output } in USD per million tokens, or 'free'`,
@@ -102,7 +102,7 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
   if (given.except !== undefined && !id.endsWith('*')) {
     throw new TypeError(`${option}.except is for an entry whose ID ends in a star`);
   }
-  if (!Array.isArray(given.targets)) throw wrong(`${option}.targets`, 'an array', given.targets);
+  if (!Array.isArray(given.targets)) throw optionError(`${option}.targets`, 'an array', given.targets);
   const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>
     resolvePlace(target, surroundings.providers, `${option}.targets[${index}]`),
   );
@@ -110,7 +110,7 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
 
   const pricer = new Pricer(surroundings, given.markup, option);
   const price = pricer.ofModel(given, place, option);
-  const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
+  const byokPrice = pricer.optional(given.byokPricing, place, `${option}.byokPricing`);
   const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
   const contextWindow = given.contextWindow ?? known?.contextWindow;
   const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
@@ -126,32 +126,34 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Mode
   }
   const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
   const { accountFiles = false, serverTools } = given;
-  if (typeof accountFiles !== 'boolean') throw wrong(`${option}.accountFiles`, 'a boolean', accountFiles);
-  const targetOf = (each: Place): Target => ({
+  if (typeof accountFiles !== 'boolean')
+    throw optionError(`${option}.accountFiles`, 'a boolean', accountFiles);
+  const targetOf = (each: OptionPath): Target => ({
     ...withCeiling(
       each,
       given.pricing,
       option,
-      resolveTarget(id, each, { price, ownKeyPrice, pricer, output, answer }),
+      resolveTarget(id, each, { price, byokPrice, pricer, output, answer }),
     ),
     serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
     accountFiles,
   });
   const targets = [targetOf(place), ...places.map(targetOf)] as const;
-  const prices = [price, ...targets.flatMap((target) => [target.price, target.ownKeyPrice])];
+  const prices = [price, ...targets.flatMap((target) => [target.price, target.byokPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
     throw new TypeError(
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
     );
   }
   const { choice = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
-  if (!CHOICES.includes(choice)) throw wrong(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
+  if (!CHOICES.includes(choice))
+    throw optionError(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
   if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
   return {
     id,
     aliases: resolveAliases(given.aliases, `${option}.aliases`),
     wildcard: undefined,
-    lifecycle: resolveLifecycle(given, option),
+    deprecation: resolveDeprecation(given, option),
     targets,
     choice,
     price,
@@ -174,29 +176,29 @@ function resolvePlace(
   target: string | TargetOptions,
   providers: ReadonlyMap<string, Provider>,
   option: string,
-): Place {
+): OptionPath {
   const given = typeof target === 'string' ? splitTarget(target, option) : target;
-  checkRecord(given, option, TARGET_OPTIONS);
+  assertObject(given, option, TARGET_OPTIONS);
   const provider = providers.get(given.provider);
   if (!provider) {
-    throw wrong(
+    throw optionError(
       `${option}.provider`,
       `one of providers (${[...providers.keys()].join(', ')})`,
       given.provider,
     );
   }
   if (typeof given.model !== 'string' || given.model === '') {
-    throw wrong(`${option}.model`, "the model's name at the provider", given.model);
+    throw optionError(`${option}.model`, "the model's name at the provider", given.model);
   }
   return { given, provider, option };
 }
 
 function resolveTarget(
   modelId: string,
-  place: Place,
+  place: OptionPath,
   ofModel: {
     readonly price: Price;
-    readonly ownKeyPrice: Price | undefined;
+    readonly byokPrice: Price | undefined;
     readonly pricer: Pricer;
     readonly output: TargetOutput;
     readonly answer: AnswerTerms;
@@ -205,16 +207,16 @@ function resolveTarget(
   const { given, provider, option } = place;
   const { pricer, output, answer } = ofModel;
   const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
-  const ownKeyPrice = pricer.optional(given.ownKeyPricing, place, `${option}.ownKeyPricing`);
+  const byokPrice = pricer.optional(given.byokPricing, place, `${option}.byokPricing`);
   return {
     modelId,
     wildcard: undefined,
     provider,
     model: given.model,
-    knownAs: given.model,
+    healthKey: given.model,
     price,
-    ownKeyPrice: ownKeyPrice ?? ofModel.ownKeyPrice ?? price,
-    usesOwnKey: false,
+    byokPrice: byokPrice ?? ofModel.byokPrice ?? price,
+    usesByok: false,
     ...pricer.costOf(place),
     weight: weightOf(given.weight, `${option}.weight`),
     output,
@@ -225,7 +227,7 @@ function resolveTarget(
 
 /** A target whose ceiling, where it has one, isn't below its cost; what a catalog says of either is nobody's mistake here. */
 function withCeiling<T extends Pick<Target, 'price' | 'cost'>>(
-  { given, option }: Place,
+  { given, option }: OptionPath,
   ofModel: PricingOption,
   modelOption: string,
   target: T,
@@ -244,29 +246,29 @@ class Pricer {
   readonly #catalog: PriceCatalog | undefined;
   readonly #markup: MarkupTerms;
 
-  constructor({ prices, markup: ofAll }: ModelSurroundings, markup: ModelOptions['markup'], option: string) {
+  constructor({ prices, markup: ofAll }: ResolveContext, markup: ModelOptions['markup'], option: string) {
     this.#catalog = prices;
     this.#markup =
       markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(markup, `${option}.markup`));
   }
 
-  price(given: PricingOption, place: Place, option: string): Price {
+  price(given: PricingOption, place: OptionPath, option: string): Price {
     return this.#sold(given, place, option);
   }
 
-  optional(given: PricingOption | undefined, place: Place, option: string): Price | undefined {
+  optional(given: PricingOption | undefined, place: OptionPath, option: string): Price | undefined {
     return given === undefined ? undefined : this.price(given, place, option);
   }
 
   /** The model's own, with the tiers that stand beside it. */
-  ofModel({ pricing, serviceTiers }: ModelOptions, place: Place, option: string): Price {
+  ofModel({ pricing, serviceTiers }: ModelOptions, place: OptionPath, option: string): Price {
     const beside =
       serviceTiers === undefined ? undefined : { serviceTiers, option: `${option}.serviceTiers` };
     return this.#sold(pricing, place, `${option}.pricing`, beside);
   }
 
   /** What the provider bills, by prices or by its own report. */
-  costOf(place: Place): Pick<Target, 'cost' | 'reportsCost'> {
+  costOf(place: OptionPath): Pick<Target, 'cost' | 'reportsCost'> {
     const { given, provider } = place;
     const option = `${place.option}.cost`;
     if (given.cost === undefined) return { cost: undefined, reportsCost: provider.reportsAllCost };
@@ -278,7 +280,7 @@ class Pricer {
     return { cost, reportsCost: cost.reported };
   }
 
-  #sold(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {
+  #sold(given: PricingOption, place: OptionPath, option: string, beside?: TiersBeside): Price {
     const price = this.#parse(given, place, option, beside);
     const isBounded = price.inputAtMost > 0n || price.outputAtMost > 0n;
     if (isReported(given) && given.ceiling !== 'catalog' && !isBounded) {
@@ -287,7 +289,7 @@ class Pricer {
     return withMarkup(price, this.#markup);
   }
 
-  #parse(given: PricingOption, place: Place, option: string, beside?: TiersBeside): Price {
+  #parse(given: PricingOption, place: OptionPath, option: string, beside?: TiersBeside): Price {
     if (given === 'catalog') return parsePricing(this.entry(place, option).pricing, option, beside);
     if (!isReported(given)) return parsePricing(given, option, beside);
     assertReports(place.provider, option);
@@ -296,7 +298,7 @@ class Pricer {
     return parsePricing({ ...given, ceiling: prices }, option, beside);
   }
 
-  entry({ provider, given }: Place, option: string): CatalogEntry {
+  entry({ provider, given }: OptionPath, option: string): CatalogEntry {
     if (!this.#catalog) {
       throw new TypeError(
         `${option} is 'catalog': give the option prices, as catalogPrices() of 'chat-completions-router/prices'`,
@@ -332,9 +334,9 @@ export function priceQuestion(provider: Provider, model: string): PriceQuestion 
 
 function resolveAliases(given: unknown, option: string): readonly string[] {
   if (given === undefined) return [];
-  if (!Array.isArray(given)) throw wrong(option, 'a list of model IDs', given);
+  if (!Array.isArray(given)) throw optionError(option, 'a list of model IDs', given);
   return given.map((alias: unknown) => {
-    if (typeof alias !== 'string') throw wrong(option, 'a list of model IDs', given);
+    if (typeof alias !== 'string') throw optionError(option, 'a list of model IDs', given);
     checkModelId(alias, `${option} has ${JSON.stringify(alias)}`);
     return alias;
   });
@@ -343,24 +345,24 @@ function resolveAliases(given: unknown, option: string): readonly string[] {
 function names(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
   if (given === undefined) return undefined;
   if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
-  throw wrong(option, 'a list of names', given);
+  throw optionError(option, 'a list of names', given);
 }
 
 function resolveEnforcement(given: EnforceOutputLimit | undefined, option: string): boolean {
   if (given === undefined || given === 'lower') return false;
-  if (given !== 'insert') throw wrong(option, "'lower' or 'insert'", given);
+  if (given !== 'insert') throw optionError(option, "'lower' or 'insert'", given);
   return true;
 }
 
 function weightOf(given: number | undefined, option: string): number {
   if (given === undefined) return 1;
-  if (!(Number.isFinite(given) && given > 0)) throw wrong(option, 'a number above 0', given);
+  if (!(Number.isFinite(given) && given > 0)) throw optionError(option, 'a number above 0', given);
   return given;
 }
 
 function splitTarget(target: string, option: string): TargetOptions {
   const slash = target.indexOf('/');
-  if (slash < 1) throw wrong(option, "'provider/upstream-model' or { provider, model }", target);
+  if (slash < 1) throw optionError(option, "'provider/upstream-model' or { provider, model }", target);
   return { provider: target.slice(0, slash), model: target.slice(slash + 1) };
 }
 
@@ -369,7 +371,7 @@ function resolveMedia(
   targets: readonly Target[],
   option: string,
 ): Pick<Model, 'tokenBudgets' | 'mediaBounds'> {
-  checkRecord(given ?? {}, option, { ...DEFAULT_TOKEN_BUDGETS });
+  assertObject(given ?? {}, option, { ...DEFAULT_TOKEN_BUDGETS });
   for (const [name, value] of Object.entries(given ?? {})) positiveInteger(value, `${option}.${name}`);
   const tokenBudgets = { ...DEFAULT_TOKEN_BUDGETS, ...given };
   const image = given?.image ?? Math.max(...targets.map(imageTokensAt));

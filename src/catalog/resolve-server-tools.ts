@@ -3,14 +3,14 @@ import { InvalidRequestError } from '../errors/errors.ts';
 import { parseFee } from '../metering/pricing.ts';
 import type { AskedFeature, ServerTool, ServerTools } from '../metering/server-tool-fees.ts';
 import type { ServerToolOptions } from '../options/model-options.ts';
-import { checkRecord, positiveInteger, wrong } from '../options/resolve-options.ts';
+import { assertObject, positiveInteger, optionError } from '../options/resolve-options.ts';
 import type { Model, Target } from './catalog.ts';
 import { PRESET_FEES } from './preset-fees.ts';
 import { PRESETS } from './presets.ts';
 import type { Provider } from './providers.ts';
 
 /** More calls of one tool are no bound. */
-const MOST_CALLS = 1000;
+const MAX_CALLS = 1000;
 
 const TOOL_OPTIONS: Record<keyof ServerToolOptions, true> = { fee: true, cost: true, atMost: true };
 
@@ -25,17 +25,17 @@ export function resolveServerTools(
   option: string,
 ): ServerTools {
   if (given === undefined) return NONE;
-  checkRecord(given, option);
+  assertObject(given, option);
   return new Map(
     Object.entries(given).map(([name, tool]): [string, ServerTool] => {
       const place = `${option}[${JSON.stringify(name)}]`;
       if (name === '' || name.includes('*') || name === 'function' || name === 'custom') {
-        throw wrong(option, 'named by what providers bill: a type of tool, a field', name);
+        throw optionError(option, 'named by what providers bill: a type of tool, a field', name);
       }
-      checkRecord(tool, place, TOOL_OPTIONS);
+      assertObject(tool, place, TOOL_OPTIONS);
       if (tool.fee === undefined) throw new TypeError(`${place}.fee is missing: USD a call, as '0.005'`);
       const atMost = positiveInteger(tool.atMost, `${place}.atMost`);
-      if (atMost > MOST_CALLS) throw wrong(`${place}.atMost`, `at most ${MOST_CALLS}`, atMost);
+      if (atMost > MAX_CALLS) throw optionError(`${place}.atMost`, `at most ${MAX_CALLS}`, atMost);
       const fee = parseFee(tool.fee, `${place}.fee`);
       const cost = tool.cost === undefined ? undefined : parseFee(tool.cost, `${place}.cost`);
       return [name, { fee, cost, atMost, isCounted: isCounted(name, preset) }];
@@ -62,7 +62,7 @@ export function assertPriced(asked: readonly AskedFeature[], model: Model): void
 
 function isPriced({ name, kind }: AskedFeature, target: Target): boolean {
   // Its provider bills the client itself, and has that client's files.
-  if (target.usesOwnKey) return true;
+  if (target.usesByok) return true;
   if (kind === 'account file') return target.accountFiles;
   if (target.serverTools.has(name)) return true;
   const { price, provider } = target;

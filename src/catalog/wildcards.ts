@@ -5,17 +5,17 @@ import { type ModelPatterns, parseModelPatterns } from '../options/model-pattern
 import type { Model, Target } from './catalog.ts';
 import { isModelId } from './model-id.ts';
 import { costsMore, lacksPrices } from './priced-apart.ts';
-import { type ModelSurroundings, priceQuestion, resolveModel } from './resolve-model.ts';
+import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
-const KEPT_MODELS = 1000;
+const MAX_MODELS = 1000;
 
 /** The entries of `models` that end in a star. */
 export class Wildcards {
   readonly #byPrefix: ReadonlyMap<string, Wildcard>;
   /** Of prefixes, the longest first, each length once. */
   readonly #lengths: readonly number[];
-  readonly #made = new LRUCache<string, Model>({ max: KEPT_MODELS });
+  readonly #made = new LRUCache<string, Model>({ max: MAX_MODELS });
 
   constructor(wildcards: readonly Wildcard[]) {
     this.#byPrefix = new Map(wildcards.map((wildcard) => [wildcard.prefix, wildcard]));
@@ -47,10 +47,10 @@ export class Wildcard {
   readonly #pattern: string;
   readonly #given: ModelOptions;
   readonly #except: ModelPatterns | undefined;
-  readonly #surroundings: ModelSurroundings;
+  readonly #surroundings: ResolveContext;
 
   /** @throws {TypeError} naming the option that can't be right */
-  constructor(pattern: string, given: ModelOptions, surroundings: ModelSurroundings) {
+  constructor(pattern: string, given: ModelOptions, surroundings: ResolveContext) {
     const option = `models[${JSON.stringify(pattern)}]`;
     if (pattern.indexOf('*') !== pattern.length - 1) {
       throw new TypeError(`${option}: a star stands for the rest of an ID, at its end`);

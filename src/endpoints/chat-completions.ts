@@ -16,57 +16,57 @@ import { type BodyMembers, findMembers, NO_MEMBERS } from '../http/body-members.
 import { assertUnambiguous, memberEdits, namesOf, withMovedLimit } from '../http/apply-body-rules.ts';
 import type { BodyBuffer, BufferedBytes } from '../http/buffered-bytes.ts';
 import { type ChatRequest, spliceRequest } from '../http/chat-request.ts';
-import { Drain, type Drains } from '../http/detached-reads.ts';
-import { type Client, ClientGone, type Exchange } from '../http/exchange.ts';
-import { joined, type Pieces } from '../http/body-chunks.ts';
+import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
+import { type ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
+import { concatChunks, type BodyChunks } from '../http/body-chunks.ts';
 import { readChatRequest, type ReadRequest } from '../http/read-body.ts';
-import { type RequestControl, readRequestControl } from '../http/client-routing.ts';
+import { type ClientRouting, readClientRouting } from '../http/client-routing.ts';
 import { type Answer, relay } from '../http/relay.ts';
-import { Closed, type RelayEnd } from '../http/relay-end.ts';
-import { growthOf } from '../billing/adaptive-hold.ts';
+import { RouterClosedError, type RelayEnd } from '../http/relay-end.ts';
+import { adaptiveHoldOf } from '../billing/adaptive-hold.ts';
 import type { Hold } from '../billing/hold.ts';
-import type { Place } from '../async/slot-list.ts';
+import type { Slot } from '../async/slot-list.ts';
 import type { Ending, IdempotencyKey } from '../ledger/contract/ledger-store.ts';
-import type { LiveRequest } from '../observability/active-request.ts';
-import type { Correction } from '../metering/estimate-calibration.ts';
+import type { ActiveRequest } from '../observability/active-request.ts';
+import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { Quote } from '../metering/estimate.ts';
 import { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
-import { askedModels, combined, mayUse } from '../catalog/model-selection.ts';
-import { type CallerMarkups, withCallerMarkup } from '../catalog/account-markup.ts';
+import { selectModels, mergeForQuote, isAllowed } from '../catalog/model-selection.ts';
+import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
 import { soldAsAsked } from '../catalog/asked-apart.ts';
 import type { Catalog, Model, Target } from '../catalog/catalog.ts';
-import { withOwnKeys } from '../catalog/byok.ts';
+import { withByokPrices } from '../catalog/byok.ts';
 import type { PerTarget } from '../catalog/per-target.ts';
 import { assertPriced } from '../catalog/resolve-server-tools.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import type { Outcome } from '../billing/charge-policy.ts';
-import { KeyChanged, type Settlements } from '../billing/billing-service.ts';
+import { KeyChangedError, type BillingService } from '../billing/billing-service.ts';
 import type { Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import { targetsOf } from '../upstream/load-balancing.ts';
-import type { EndMarks } from '../upstream/stream-termination.ts';
-import type { Delivery, Failover } from '../upstream/failover.ts';
-import type { Health } from '../upstream/circuit-breaker.ts';
-import { isReadOn } from '../upstream/abandoned-answers.ts';
-import type { Sender } from '../upstream/provider-client.ts';
+import type { StreamTermination } from '../upstream/stream-termination.ts';
+import type { FailoverResult, Failover } from '../upstream/failover.ts';
+import type { CircuitBreakers } from '../upstream/circuit-breaker.ts';
+import { isReadToEnd } from '../upstream/abandoned-answers.ts';
+import type { ProviderClient } from '../upstream/provider-client.ts';
 
-export interface CompletionServices {
+export interface ChatCompletionServices {
   readonly authenticator: Pick<Authenticator, 'refresh' | 'invalidate'>;
   readonly settings: Settings;
   readonly catalog: Catalog;
-  readonly markups: CallerMarkups;
+  readonly markups: AccountMarkups;
   readonly discovery: Pick<ModelDiscovery, 'pending'>;
-  readonly settlements: Settlements;
-  readonly sender: Sender;
-  readonly health: Health;
+  readonly settlements: BillingService;
+  readonly sender: ProviderClient;
+  readonly health: CircuitBreakers;
   readonly failover: Failover;
-  readonly endMarks: EndMarks;
+  readonly endMarks: StreamTermination;
   /** What was learned of each target's tokens. */
-  readonly corrections: PerTarget<Correction>;
+  readonly corrections: PerTarget<EstimateCalibration>;
   /** The attempts that run now, for those who must end them. */
   readonly running: RunningAttempts;
-  readonly drains: Drains;
+  readonly drains: DetachedReads;
   readonly buffered: BufferedBytes;
   /** Set once `close()` was called: nothing new begins. */
   readonly closing: () => boolean;
@@ -79,17 +79,17 @@ export interface CompletionServices {
  *
  * However it ends, a hold that was taken is settled or voided once, by the `finally` below.
  *
- * @throws a RouterError for what the client must be told; ClientGone when there is nobody left to tell
+ * @throws a RouterError for what the client must be told; ClientDisconnectedError when there is nobody left to tell
  */
-export async function completion(
+export async function chatCompletion(
   exchange: Exchange,
-  client: Client,
+  client: ClientConnection,
   caller: Caller,
-  services: CompletionServices,
-  live: LiveRequest,
+  services: ChatCompletionServices,
+  live: ActiveRequest,
 ): Promise<void> {
   const { settings } = services;
-  const { observation } = live;
+  const { trace: observation } = live;
   const { account } = caller;
   const startedAt = performance.now();
   live.account = account;
@@ -102,13 +102,13 @@ export async function completion(
   } finally {
     buffer.giveBack();
   }
-  const { read, hold, model, targets, members, ownKey } = begun;
+  const { read, hold, model, targets, members, byokKey } = begun;
   const { request } = read;
   observation?.admitted(read.body);
 
   let outcome: Outcome = { ending: 'failed', target: targets[0], dispatched: false };
-  let running: Place<Abortable> | undefined;
-  let drain: Drain | undefined;
+  let running: Slot<Abortable> | undefined;
+  let drain: DetachedRead | undefined;
   let asksUsage = false;
   let attempts = 0;
   /** Which of them the target is in that is being asked; undefined while nothing was sent to it. */
@@ -123,8 +123,8 @@ export async function completion(
     attempt = undefined;
     outcome = { ending: 'failed', target, dispatched: false };
     drain?.end();
-    drain = new Drain(services.drains, `${account} ${caller.key}`, () =>
-      isReadOn(target, account, hold.terms.quote, services.corrections.of(target)),
+    drain = new DetachedRead(services.drains, `${account} ${caller.key}`, () =>
+      isReadToEnd(target, account, hold.terms.quote, services.corrections.of(target)),
     );
     try {
       const sent = await services.sender.send({
@@ -134,7 +134,7 @@ export async function completion(
         body: bodyFor(target, { read, members, hold }, onError),
         lacksUsage: request.edits.includeUsage !== undefined,
         deniesUsage: request.includeUsage === false,
-        ownKey: ownKey(provider.name),
+        byokKey: byokKey(provider.name),
         client,
         drain,
         startedAt,
@@ -156,11 +156,11 @@ export async function completion(
       ({ asksUsage } = sent);
       return answer;
     } catch (error) {
-      if (!(error instanceof ClientGone)) outcome = { ...outcome, dispatched: false };
+      if (!(error instanceof ClientDisconnectedError)) outcome = { ...outcome, dispatched: false };
       throw error;
     }
   };
-  let delivery: Delivery | undefined;
+  let delivery: FailoverResult | undefined;
   let end: RelayEnd | undefined;
   try {
     const onFailed = (error: Error): void => {
@@ -175,18 +175,18 @@ export async function completion(
     const readsCost = target.reportsCost || target.price.reported;
     const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
     hold.watch(target, meter);
-    const brake = growthOf(hold, meter);
+    const brake = adaptiveHoldOf(hold, meter);
     const filter = asksUsage || brake ? new UsageEventFilter(meter, asksUsage) : undefined;
-    const { onBreak, heartbeatMs } = settings;
+    const { onStreamError, heartbeatMs } = settings;
     const mustMarkEnd = services.endMarks.expectedOf(target, account);
     const { status } = answer;
     const cost = (): string => hold.costNow(target, { status, meter });
     const editor = editorOf(target, target.modelId === model.id ? request.model : target.modelId, cost);
-    const parts = { meter, filter, editor, brake, drain, mustMarkEnd, onBreak, heartbeatMs };
+    const parts = { meter, filter, editor, brake, drain, mustMarkEnd, onStreamError, heartbeatMs };
     const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
     const headers = {
       ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
-      ...model.lifecycle?.headers,
+      ...model.deprecation?.headers,
     };
     end = await relay(exchange, client, withHeaders(answer, headers), parts);
     const { ending, leftBeforeOutput, firstByteAt, stalled } = end;
@@ -219,7 +219,7 @@ interface Begun extends Admitted {
 
 interface Arrival {
   readonly exchange: Exchange;
-  readonly client: Client;
+  readonly client: ClientConnection;
   readonly caller: Caller;
   readonly buffer: BodyBuffer;
   readonly startedAt: number;
@@ -228,8 +228,8 @@ interface Arrival {
 /** Reads a request and holds what it asks. */
 async function begin(
   { exchange, client, caller, buffer, startedAt }: Arrival,
-  services: CompletionServices,
-  live: LiveRequest,
+  services: ChatCompletionServices,
+  live: ActiveRequest,
 ): Promise<Begun> {
   const { settings } = services;
   const name = idempotencyKeyOf(exchange.headers);
@@ -237,84 +237,85 @@ async function begin(
   const { request } = read;
   live.model = request.model;
   live.stream = request.stream;
-  const control = readRequestControl(read.body, request.control, settings.requestControl);
+  const control = readClientRouting(read.body, request.control, settings.clientRouting);
   // A process that has just begun may not know the models of its providers yet.
   if (!services.catalog.get(request.model)) await services.discovery.pending;
   const asked = caller.models
-    ? await askAgain(caller, { exchange, read, control }, services)
-    : askFor(caller, request, control, services);
-  live.observation?.asks(asked.model, request.stream);
-  const idempotencyKey = name === undefined ? undefined : await hashIdempotencyKey(name, joined(read.body));
-  client.assertThere();
+    ? await replan(caller, { exchange, read, control }, services)
+    : planRequest(caller, request, control, services);
+  live.trace?.modelResolved(asked.model, request.stream);
+  const idempotencyKey =
+    name === undefined ? undefined : await hashIdempotencyKey(name, concatChunks(read.body));
+  client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
   const terms = { exchange, read, control, idempotencyKey, startedAt };
   return { read, ...(await admit(asked, terms, services)) };
 }
 
 /** What a request asks, as its caller may and at the prices that it pays. */
-interface Asked {
+interface RequestPlan {
   readonly caller: Caller;
   readonly model: Model;
   readonly quote: Quote;
   readonly targets: readonly [Target, ...Target[]];
-  readonly ownKey: (provider: string) => string | undefined;
+  readonly byokKey: (provider: string) => string | undefined;
 }
 
 /** A key of ours that may not use a model is looked up anew: it may have been allowed it elsewhere. */
-async function askAgain(
+async function replan(
   caller: Caller,
   { exchange, read, control }: Omit<Admission, 'idempotencyKey' | 'startedAt'>,
-  services: CompletionServices,
-): Promise<Asked> {
+  services: ChatCompletionServices,
+): Promise<RequestPlan> {
   const { request } = read;
   try {
-    return askFor(caller, request, control, services);
+    return planRequest(caller, request, control, services);
   } catch (error) {
     if (!(error instanceof ModelNotAllowedError) || caller.externalKey) throw error;
   }
   const anew = await services.authenticator.refresh(exchange.headers, caller);
-  return askFor(anew, request, control, services);
+  return planRequest(anew, request, control, services);
 }
 
-function askFor(
+function planRequest(
   caller: Caller,
   request: ChatRequest,
-  control: RequestControl | undefined,
-  { catalog, markups, health }: CompletionServices,
-): Asked {
+  control: ClientRouting | undefined,
+  { catalog, markups, health }: ChatCompletionServices,
+): RequestPlan {
   const { upstreamKeys } = caller;
   if (caller.models) assertAllowed(caller.models, [request.model, ...(control?.models ?? [])], catalog);
-  const found = askedModels(catalog, request.model, control);
-  const ownKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
+  const found = selectModels(catalog, request.model, control);
+  const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
   const markup = markups.of(caller);
   const priced = (asked: Model): Model => {
-    const marked = markup ? withCallerMarkup(asked, markup) : asked;
-    return upstreamKeys ? withOwnKeys(marked, (provider) => ownKey(provider) !== undefined) : marked;
+    const marked = markup ? withAccountMarkup(asked, markup) : asked;
+    return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
   };
   const [first, ...fallbacks] = found;
   const models = soldAsAsked([priced(first), ...fallbacks.map(priced)], request);
-  const model = combined(models);
+  const model = mergeForQuote(models);
   assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
-  return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), ownKey };
+  return { caller, model, quote, targets: targetsOf(models, quote, health, caller.account), byokKey };
 }
 
 /** Before they are asked for: who may not use a model doesn't learn whether there is one. */
 function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {
   for (const id of ids) {
-    if (!mayUse(allowed, id, catalog)) throw new ModelNotAllowedError(id, allowed.patterns);
+    if (!isAllowed(allowed, id, catalog)) throw new ModelNotAllowedError(id, allowed.patterns);
   }
 }
 
 /** Holds what is asked, in one round trip; if the key was changed since it was looked up, as its caller may now. */
 async function admit(
-  first: Asked,
+  first: RequestPlan,
   { exchange, read, control, idempotencyKey, startedAt }: Admission,
-  services: CompletionServices,
+  services: ChatCompletionServices,
 ): Promise<Admitted> {
   const { request } = read;
   let asked = first;
-  for (let changes = 0; changes < MOST_CHANGES; changes++) {
+  for (let changes = 0; changes < MAX_CHANGES; changes++) {
     const { caller, model, quote } = asked;
     const { stream } = request;
     const members = asked.targets.some(({ body }) => body)
@@ -327,15 +328,15 @@ async function admit(
     } catch (error) {
       // What the ledger has refused for its key's sake is not shown anything else meanwhile.
       if (error instanceof AuthenticationError) services.authenticator.invalidate(caller.account, caller.key);
-      if (!(error instanceof KeyChanged)) throw error;
+      if (!(error instanceof KeyChangedError)) throw error;
     }
     const anew = await services.authenticator.refresh(exchange.headers, caller);
-    asked = askFor(anew, request, control, services);
+    asked = planRequest(anew, request, control, services);
   }
   throw new CreditStoreUnavailableError();
 }
 
-interface Admitted extends Asked {
+interface Admitted extends RequestPlan {
   readonly hold: Hold;
   /** Where the fields are that the targets have rules for. */
   readonly members: BodyMembers;
@@ -344,13 +345,13 @@ interface Admitted extends Asked {
 interface Admission {
   readonly exchange: Exchange;
   readonly read: ReadRequest;
-  readonly control: RequestControl | undefined;
+  readonly control: ClientRouting | undefined;
   readonly idempotencyKey: IdempotencyKey | undefined;
   readonly startedAt: number;
 }
 
 /** Before money is held: a field that a target could read otherwise than its rules do is refused, whichever is asked first. */
-async function ruledMembers(body: Pieces, { targets }: Asked): Promise<BodyMembers> {
+async function ruledMembers(body: BodyChunks, { targets }: RequestPlan): Promise<BodyMembers> {
   const rules = targets.flatMap((target) => target.body?.rules ?? []);
   const members = await findMembers(body, new Set(rules.flatMap(namesOf)));
   assertUnambiguous(rules, members);
@@ -367,7 +368,7 @@ function bodyFor(
   target: Target,
   { read, members, hold }: Ruled,
   onError: (error: Error) => void,
-): (includeUsage: boolean) => Pieces {
+): (includeUsage: boolean) => BodyChunks {
   const { body, model, modelId } = target;
   const request = body?.limit === undefined ? read.request : withMovedLimit(read.request, body.limit);
   const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
@@ -388,7 +389,7 @@ interface Ruled {
 }
 
 /** A key that is changed so often, while one request waits, is changed by something that went mad. */
-const MOST_CHANGES = 5;
+const MAX_CHANGES = 5;
 
 function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
   return { ...answer, headers: { ...answer.headers, ...headers } };
@@ -406,8 +407,8 @@ function blame(error: unknown, { provider, model }: Target, attempt: number | un
 }
 
 function endingOf(error: unknown): Ending {
-  if (error instanceof ClientGone) return 'client_gone';
+  if (error instanceof ClientDisconnectedError) return 'client_gone';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
-  if (error instanceof Closed) return 'closed';
+  if (error instanceof RouterClosedError) return 'closed';
   return 'upstream_error';
 }

@@ -10,7 +10,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { sendJson } from '../http/respond.ts';
 import { queryOf } from '../http/url.ts';
 import type { KeyStatus } from '../ledger/contract/key-records.ts';
-import { type LedgerStore, StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
@@ -85,7 +85,7 @@ export interface GenerationServices {
 }
 
 /** How long a look-up waits for a charge that this process is posting just then. */
-const LONGEST_WAIT_MS = 1000;
+const MAX_WAIT_MS = 1000;
 
 /** `GET /generation?id=`, as OpenRouter and Vercel have it, for requests of the caller's own account. */
 export async function sendGeneration(
@@ -105,7 +105,7 @@ export async function sendGeneration(
   let generation = isRequestId(id) ? await find() : undefined;
   if (generation?.state === 'running') {
     // Who has read the last word asks at once: its charge is on its way.
-    await withTimeout(settlements.posted(id), LONGEST_WAIT_MS, () => {});
+    await withTimeout(settlements.posted(id), MAX_WAIT_MS, () => {});
     generation = await find();
   }
   if (!generation) throw new GenerationNotFoundError(id);
@@ -127,7 +127,7 @@ function generationBody(generation: Generation): object {
   const isCancelled = ending === 'client_gone';
   const isWell = ending === 'finished' && state === 'settled';
   // With no answer there is no key that it was got with.
-  const isOwnKey = generation.ownKey ?? (state === 'voided' ? false : undefined);
+  const isOwnKey = generation.byok ?? (state === 'voided' ? false : undefined);
   return {
     id,
     created_at: createdAt.toISOString(),
@@ -203,7 +203,7 @@ async function fromStore<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    throw error instanceof StoreUnavailable ? new CreditStoreUnavailableError(error) : error;
+    throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
   }
 }
 

@@ -376,13 +376,13 @@ export class UpstreamErrorPageError extends RouterError {
 }
 
 /** The provider refused the client's own key for it, or that key's account there. */
-export class OwnKeyRefusedError extends RouterError {
+export class ByokKeyRejectedError extends RouterError {
   readonly status: 401 | 402 | 403;
-  readonly code = 'own_key_refused';
+  readonly code = 'byok_key_rejected';
   readonly type = 'authentication_error';
 
   /** @param status - the provider's own */
-  constructor(status: OwnKeyRefusedError['status']) {
+  constructor(status: ByokKeyRejectedError['status']) {
     super(`The model's provider refused the API key of your own that is used for it (${status}).`);
     this.status = status;
   }

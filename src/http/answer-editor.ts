@@ -106,7 +106,7 @@ export class AnswerEditor {
   /** What follows a whole document may be another, glued to it; anything else that is no JSON passes. */
   #afterFault(bytes: Uint8Array, at: number, to: number): number {
     this.#faults += 1;
-    if (!this.#json.isClosed || this.#faults > MOST_FAULTS) {
+    if (!this.#json.isClosed || this.#faults > MAX_FAULTS) {
       this.#members.readTo(this.#base + at);
       this.#members.begin();
       this.#broken = true;
@@ -136,4 +136,4 @@ const BRACE = 0x7b;
 const BRACKET = 0x5b;
 const BLANK_OR_BOM: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf, 0x20, 0x09, 0x0a, 0x0d]);
 /** Documents in one event, beyond which it is taken for broken. */
-const MOST_FAULTS = 100;
+const MAX_FAULTS = 100;

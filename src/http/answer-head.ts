@@ -4,7 +4,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** The headers of a provider's answer, ours over them; an event stream must not be cached, buffered or compressed on its way. */
 export function headFor(answered: Headers, exchange: Exchange, edited: boolean): Headers {
-  const { id, crossOrigin, rateLimit } = exchange;
+  const { id, corsHeaders: crossOrigin, rateLimitHeaders: rateLimit } = exchange;
   const headers: Record<string, string> = { ...answered, 'x-request-id': id, ...crossOrigin, ...rateLimit };
   const stream = isEventStream(headers);
   if (stream) {

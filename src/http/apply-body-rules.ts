@@ -21,7 +21,7 @@ export type BodyRule =
     };
 
 /** The most bytes, as JSON, that a function may make: so much is held for it before it is called. */
-export const LONGEST_MADE = 512;
+export const MAX_MADE_LENGTH = 512;
 
 /** Names that a rule looks for in a request. */
 export function namesOf(rule: BodyRule): readonly string[] {
@@ -111,8 +111,8 @@ function madeBy(make: MakeBodyValue, option: string, caller: BodyCaller): string
   if (made instanceof Promise) made.catch(() => {});
   const text = jsonOf(made);
   if (text === undefined) throw new TypeError(`${option} returned what is no JSON value`);
-  if (Buffer.byteLength(text) <= LONGEST_MADE) return text;
-  throw new TypeError(`${option} returned a value of more than ${LONGEST_MADE} bytes`);
+  if (Buffer.byteLength(text) <= MAX_MADE_LENGTH) return text;
+  throw new TypeError(`${option} returned a value of more than ${MAX_MADE_LENGTH} bytes`);
 }
 
 /** Undefined for what JSON can't say as it is: functions, dates, NaN, members that are undefined. */

@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '../errors/errors.ts';
-import { KeyTable } from '../json/key-matcher.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
 import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { BILLED_FIELDS, GOOGLE_MEMBERS } from './billed-fields.ts';
@@ -18,14 +18,14 @@ const PLAIN_OF_FUNCTION = plain(
 const PLAIN_OF_TOOL = plain(
   'cache_control,defer_loading,description,eager_input_streaming,id,input_examples,parameters,strict,title',
 );
-const NO_KEYS = new KeyTable<Member>({});
-const KEYS: Readonly<Record<ToolPlace, KeyTable<Member>>> = {
+const NO_KEYS = new KeyMatcher<Member>({});
+const KEYS: Readonly<Record<ToolPlace, KeyMatcher<Member>>> = {
   tools: NO_KEYS,
   'tool list': NO_KEYS,
-  tool: new KeyTable<Member>({ ...PLAIN_OF_TOOL, ...TOOL }),
-  'tool function': new KeyTable<Member>({ ...PLAIN_OF_FUNCTION, ...FUNCTION }),
-  'tool choice': new KeyTable<Member>({ ...TOOL, tools: 'tools', allowed_tools: 'allowed_tools' }),
-  google: new KeyTable<Member>(
+  tool: new KeyMatcher<Member>({ ...PLAIN_OF_TOOL, ...TOOL }),
+  'tool function': new KeyMatcher<Member>({ ...PLAIN_OF_FUNCTION, ...FUNCTION }),
+  'tool choice': new KeyMatcher<Member>({ ...TOOL, tools: 'tools', allowed_tools: 'allowed_tools' }),
+  google: new KeyMatcher<Member>(
     Object.fromEntries(Object.keys(GOOGLE_MEMBERS).map((name) => [name, 'google' as const])),
   ),
 };
@@ -46,8 +46,8 @@ const CHOICES: ReadonlySet<string> = new Set([
 const BUILT_IN = 'builtin_function';
 
 /** No request needs more kinds, nor longer names. */
-const MOST_FEATURES = 32;
-const LONGEST_NAME = 64;
+const MAX_FEATURES = 32;
+const MAX_NAME_LENGTH = 64;
 
 /** Finds what a request asks of a provider that may be billed beside its tokens. */
 export class AskedFeatures {
@@ -77,7 +77,7 @@ export class AskedFeatures {
       if (kind === 'part') found.set(name, { ...before, times: before.times + 1 });
       return;
     }
-    if (name.length > LONGEST_NAME || found.size === MOST_FEATURES) throw unpriced(name, path);
+    if (name.length > MAX_NAME_LENGTH || found.size === MAX_FEATURES) throw unpriced(name, path);
     found.set(name, { name, kind, path, times: 1 });
   }
 
@@ -102,7 +102,7 @@ export class AskedFeatures {
     this.#member = match?.role;
     if (within === 'google' && match) this.#google = match.name;
     const isOther = match === undefined && (within === 'tool' || within === 'tool function');
-    this.#otherKey = isOther ? (textOf(token) ?? headOf(token, LONGEST_NAME + 1)) : undefined;
+    this.#otherKey = isOther ? (textOf(token) ?? headOf(token, MAX_NAME_LENGTH + 1)) : undefined;
   }
 
   /** Where the members of the value are; undefined where they don't matter. */
@@ -157,8 +157,8 @@ export class AskedFeatures {
   }
 
   #other(name: string, within: string): void {
-    const path = this.#path(`${within}${name.slice(0, LONGEST_NAME)}`);
-    if (this.#others.length === MOST_FEATURES) throw unpriced(name, path);
+    const path = this.#path(`${within}${name.slice(0, MAX_NAME_LENGTH)}`);
+    if (this.#others.length === MAX_FEATURES) throw unpriced(name, path);
     this.#others.push({ name, path });
   }
 
@@ -199,7 +199,7 @@ function plain(names: string): Readonly<Record<string, 'plain'>> {
 
 /** Nothing of it is sent: no model has a price for that, or this one hasn't. */
 export function unpriced(name: string, path: string): InvalidRequestError {
-  const what = JSON.stringify(name.slice(0, LONGEST_NAME));
+  const what = JSON.stringify(name.slice(0, MAX_NAME_LENGTH));
   return new InvalidRequestError(
     'unpriced_feature',
     `Nothing was sent: this model has no price for ${what}, which its provider may bill apart.`,

@@ -3,14 +3,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { TurnSpent } from './turns.ts';
 
 /** The bytes of a body as they came, in order: a large one is never copied together only to be sent on. */
-export type Pieces = readonly Buffer[];
+export type BodyChunks = readonly Buffer[];
 
 /** What a chunk is kept in takes some hundred bytes: shorter ones are copied together. */
 const SMALL = 1024;
-const LARGEST_BLOCK = 65_536;
+const MAX_BLOCK_BYTES = 65_536;
 
 /** Keeps chunks as they come, in little more memory than they have bytes, however small they are. */
-export class PieceCollector {
+export class ChunkCollector {
   /** In bytes. */
   length = 0;
   #pieces: Buffer[] = [];
@@ -28,7 +28,7 @@ export class PieceCollector {
     }
     if (this.#to + chunk.length > this.#block.length) {
       this.#endPiece();
-      this.#block = Buffer.allocUnsafeSlow(Math.min(LARGEST_BLOCK, Math.max(SMALL, this.length)));
+      this.#block = Buffer.allocUnsafeSlow(Math.min(MAX_BLOCK_BYTES, Math.max(SMALL, this.length)));
       this.#from = 0;
       this.#to = 0;
     }
@@ -37,7 +37,7 @@ export class PieceCollector {
   }
 
   /** What was kept, which then is no more. */
-  take(): Pieces {
+  take(): BodyChunks {
     this.#endPiece();
     const pieces = this.#pieces;
     this.#pieces = [];
@@ -52,7 +52,7 @@ export class PieceCollector {
 }
 
 /** Pieces with others behind them: parts of one buffer that follow upon each other become one again. */
-export function appended(pieces: Buffer | Pieces, others: Buffer | Pieces): Buffer | Pieces {
+export function appended(pieces: Buffer | BodyChunks, others: Buffer | BodyChunks): Buffer | BodyChunks {
   const all = [pieces].flat();
   for (const piece of [others].flat()) {
     const last = all.at(-1);
@@ -64,13 +64,13 @@ export function appended(pieces: Buffer | Pieces, others: Buffer | Pieces): Buff
 }
 
 /** For those who have to see all bytes at once. */
-export function joined(pieces: Pieces): Buffer {
+export function concatChunks(pieces: BodyChunks): Buffer {
   const [only, second] = pieces;
   return only && !second ? only : Buffer.concat(pieces);
 }
 
 /** The bytes from `from` to before `to`, in the memory that they are in. */
-export function slice(pieces: Pieces, from: number, to: number): Buffer[] {
+export function slice(pieces: BodyChunks, from: number, to: number): Buffer[] {
   const found: Buffer[] = [];
   let at = 0;
   for (const piece of pieces) {
@@ -81,14 +81,14 @@ export function slice(pieces: Pieces, from: number, to: number): Buffer[] {
   return found;
 }
 
-export function lengthOf(pieces: Pieces): number {
+export function byteLength(pieces: BodyChunks): number {
   let length = 0;
   for (const piece of pieces) length += piece.length;
   return length;
 }
 
 /** Looks at all bytes, a little in each turn of the event loop. */
-export async function inTurns(pieces: Pieces, look: (part: Buffer) => void): Promise<void> {
+export async function inTurns(pieces: BodyChunks, look: (part: Buffer) => void): Promise<void> {
   const spent = new TurnSpent();
   for (const piece of pieces) {
     for (let at = 0; at < piece.length;) {

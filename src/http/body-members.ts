@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '../errors/errors.ts';
-import { KeyTable } from '../json/key-matcher.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import type { JsonKind, JsonToken } from '../json/token.ts';
-import { inTurns, type Pieces } from './body-chunks.ts';
+import { inTurns, type BodyChunks } from './body-chunks.ts';
 import type { MemberSpan } from './splice-request.ts';
 
 /** Where top-level members of a body are, by their names. */
@@ -19,9 +19,9 @@ export const NO_MEMBERS: BodyMembers = { found: new Map(), faults: new Map() };
  *
  * @param names - of at most 32 characters, all ASCII
  */
-export async function findMembers(body: Pieces, names: Iterable<string>): Promise<BodyMembers> {
+export async function findMembers(body: BodyChunks, names: Iterable<string>): Promise<BodyMembers> {
   const finder = new MemberFinder(names);
-  const json = new JsonScanner<Place>('body', finder);
+  const json = new JsonScanner<MemberPosition>('body', finder);
   await inTurns(body, (part) => {
     json.write(part);
   });
@@ -30,12 +30,12 @@ export async function findMembers(body: Pieces, names: Iterable<string>): Promis
 }
 
 /** What a value is directly in. */
-type Place = 'body' | 'request' | 'extra_body' | 'member' | 'elsewhere';
+type MemberPosition = 'body' | 'request' | 'extra_body' | 'member' | 'elsewhere';
 
-class MemberFinder implements JsonListener<Place>, BodyMembers {
+class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
   readonly found = new Map<string, MemberSpan>();
   readonly faults = new Map<string, InvalidRequestError>();
-  readonly #names: KeyTable<'name' | 'extra_body'>;
+  readonly #names: KeyMatcher<'name' | 'extra_body'>;
   /** The member that was begun, if it is one of them. */
   #member: { readonly name: string; readonly key: MemberSpan['key'] } | undefined;
   #start = 0;
@@ -43,15 +43,15 @@ class MemberFinder implements JsonListener<Place>, BodyMembers {
 
   constructor(names: Iterable<string>) {
     const roles = Object.fromEntries(Array.from(names, (name) => [name, 'name' as const]));
-    this.#names = new KeyTable<'name' | 'extra_body'>({ extra_body: 'extra_body', ...roles });
+    this.#names = new KeyMatcher<'name' | 'extra_body'>({ extra_body: 'extra_body', ...roles });
   }
 
-  key(within: Place, token: JsonToken): void {
+  key(within: MemberPosition, token: JsonToken): void {
     if (within === 'request') this.#begin(token);
     else if (within === 'extra_body') this.#refuseIn(token);
   }
 
-  value(within: Place, kind: JsonKind, token: JsonToken): Place {
+  value(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition {
     if (within === 'body') return 'request';
     if (within !== 'request') return 'elsewhere';
     const isContainer = kind === 'object' || kind === 'array';
@@ -61,7 +61,7 @@ class MemberFinder implements JsonListener<Place>, BodyMembers {
     return this.#member ? 'member' : 'elsewhere';
   }
 
-  close(place: Place, token: JsonToken): void {
+  close(place: MemberPosition, token: JsonToken): void {
     if (place === 'member' || (place === 'extra_body' && this.#member)) this.#end(token.end);
   }
 

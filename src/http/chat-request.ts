@@ -1,15 +1,15 @@
 import { InvalidRequestError } from '../errors/errors.ts';
-import type { RequestControlFields } from '../options/resolve-options.ts';
+import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
-import { type JsonKind, type JsonToken, LONGEST_TEXT, textOf } from '../json/token.ts';
-import { KeyTable } from '../json/key-matcher.ts';
+import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, textOf } from '../json/token.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { AskedFeatures, type ToolPlace } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
 import { inTurns } from './body-chunks.ts';
-import { type PromptPlace, PromptReader } from './prompt-reader.ts';
-import { REFUSED_FIELDS, refusedByLook, SETTINGS_FIELDS } from './rejected-fields.ts';
+import { type PromptPosition, PromptReader } from './prompt-reader.ts';
+import { REJECTED_FIELDS, refusedByLook, SETTINGS_FIELDS } from './rejected-fields.ts';
 import type { ControlField } from './client-routing.ts';
 import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
@@ -49,12 +49,12 @@ export interface ChatRequest {
  */
 export class ChatRequestScanner {
   readonly #reader: RequestReader;
-  readonly #json: JsonScanner<Place>;
+  readonly #json: JsonScanner<MemberPosition>;
 
   /** @param controls - fields by which this client may choose among models and providers */
-  constructor(controls: RequestControlFields = NONE) {
+  constructor(controls: ClientRoutingFields = NONE) {
     this.#reader = new RequestReader(controls);
-    this.#json = new JsonScanner<Place>('body', this.#reader);
+    this.#json = new JsonScanner<MemberPosition>('body', this.#reader);
   }
 
   /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
@@ -85,15 +85,15 @@ export class ChatRequestScanner {
  *
  * @throws {InvalidRequestError} if it is not a chat completion request
  */
-export async function scanWhole(body: Buffer, controls?: RequestControlFields): Promise<ChatRequest> {
+export async function scanWhole(body: Buffer, controls?: ClientRoutingFields): Promise<ChatRequest> {
   const scanner = new ChatRequestScanner(controls);
   await scanner.writeInTurns(body);
   return scanner.end();
 }
 
 /** What a value is directly in. */
-type Place =
-  | PromptPlace
+type MemberPosition =
+  | PromptPosition
   | ToolPlace
   | 'body'
   | 'request'
@@ -123,9 +123,9 @@ type Role =
   | 'prediction'
   | 'extra_body';
 
-const NONE: RequestControlFields = new Set();
+const NONE: ClientRoutingFields = new Set();
 
-const FIELDS = new KeyTable<Role>({
+const FIELDS = new KeyMatcher<Role>({
   // No other parser may read another value of these than we do.
   model: 'acted on',
   messages: 'acted on',
@@ -144,12 +144,12 @@ const FIELDS = new KeyTable<Role>({
   extra_body: 'extra_body',
   ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
-  ...Object.fromEntries(Object.keys(REFUSED_FIELDS).map((name) => [name, 'refused' as const])),
+  ...Object.fromEntries(Object.keys(REJECTED_FIELDS).map((name) => [name, 'refused' as const])),
 });
-const OPTIONS = new KeyTable<Role>({ include_usage: 'acted on' });
+const OPTIONS = new KeyMatcher<Role>({ include_usage: 'acted on' });
 
 /** Makes a ChatRequest of what a JsonScanner finds. */
-class RequestReader implements JsonListener<Place> {
+class RequestReader implements JsonListener<MemberPosition> {
   readonly #asked = new AskedFeatures();
   readonly #prompt = new PromptReader(this.#asked);
   #bodyKind: JsonKind = 'null';
@@ -161,15 +161,15 @@ class RequestReader implements JsonListener<Place> {
   #settings = 'extra_body';
   #noOptions = true;
   #predictedBytes = 0;
-  readonly #controls: RequestControlFields;
+  readonly #controls: ClientRoutingFields;
   #key: Span = { start: 0, end: 0 };
   readonly #control: ControlField[] = [];
 
-  constructor(controls: RequestControlFields) {
+  constructor(controls: ClientRoutingFields) {
     this.#controls = controls;
   }
 
-  key(within: Place, token: JsonToken): void {
+  key(within: MemberPosition, token: JsonToken): void {
     switch (within) {
       case 'request':
         this.#topLevelKey(token);
@@ -204,7 +204,7 @@ class RequestReader implements JsonListener<Place> {
     }
   }
 
-  value(within: Place, kind: JsonKind, token: JsonToken): Place {
+  value(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition {
     switch (within) {
       case 'body':
         this.#bodyKind = kind;
@@ -239,7 +239,7 @@ class RequestReader implements JsonListener<Place> {
     }
   }
 
-  close(place: Place, token: JsonToken): void {
+  close(place: MemberPosition, token: JsonToken): void {
     if (place === 'schema' || place === 'tools') this.#prompt.endSchema(token);
     if (place === 'tool') this.#asked.endTool();
     if (place === 'control') this.#endControl(token.end);
@@ -252,7 +252,7 @@ class RequestReader implements JsonListener<Place> {
       throw new InvalidRequestError('invalid_type', 'The request body must be a JSON object.');
     }
     const model = this.#required('model', 'string', 'a string');
-    if (model.text === undefined) throw wrongType('model', `a string of at most ${LONGEST_TEXT} bytes`);
+    if (model.text === undefined) throw typeError('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
     this.#required('messages', 'array', 'an array');
 
     const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
@@ -310,7 +310,7 @@ class RequestReader implements JsonListener<Place> {
   }
 
   /** Notes a key, if it is one that we know, and that no other parser can see another value of it. */
-  #take(table: KeyTable<Role>, token: JsonToken, path = ''): void {
+  #take(table: KeyMatcher<Role>, token: JsonToken, path = ''): void {
     const match = table.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
@@ -328,13 +328,13 @@ class RequestReader implements JsonListener<Place> {
   }
 
   /** A field that we don't know may look like one that must not pass. */
-  #assertHarmless(within: Place, token: JsonToken): void {
+  #assertHarmless(within: MemberPosition, token: JsonToken): void {
     const nameOf = (): string | undefined => textOf(token);
     const reason = refusedByLook(token.asciiChars + token.nonAsciiChars, nameOf);
     if (reason !== undefined) throw refused(reason, this.#pathIn(within, nameOf() ?? ''));
   }
 
-  #pathIn(within: Place, name: string): string {
+  #pathIn(within: MemberPosition, name: string): string {
     if (within === 'google') return `google.${name}`;
     return within === 'extra_body' ? `${this.#settings}.${name}` : name;
   }
@@ -354,7 +354,7 @@ class RequestReader implements JsonListener<Place> {
     if (field) this.#control.push({ ...field, end, value: { start: field.value.start, end } });
   }
 
-  #placeIn(within: Place, kind: JsonKind, token: JsonToken): Place | undefined {
+  #placeIn(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition | undefined {
     if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
     if (this.#role === 'control') return 'control';
     if (this.#role === 'schema') return this.#prompt.beginSchema(token);
@@ -383,7 +383,7 @@ class RequestReader implements JsonListener<Place> {
     if (!value) {
       throw new InvalidRequestError('missing_required_parameter', `The field "${name}" is missing.`, name);
     }
-    if (value.kind !== kind) throw wrongType(name, wanted);
+    if (value.kind !== kind) throw typeError(name, wanted);
     return value;
   }
 
@@ -391,7 +391,7 @@ class RequestReader implements JsonListener<Place> {
   #optional(name: string, kinds: readonly JsonKind[], wanted: string, path = name): Value | undefined {
     const value = this.#values.get(name);
     if (!value || value.kind === 'null') return undefined;
-    if (!kinds.includes(value.kind)) throw wrongType(path, `${wanted} or null`);
+    if (!kinds.includes(value.kind)) throw typeError(path, `${wanted} or null`);
     return value;
   }
 
@@ -400,14 +400,14 @@ class RequestReader implements JsonListener<Place> {
     if (!value) return undefined;
     const number = Number(value.text);
     if (!Number.isInteger(number) || number < 1 || number > highest) {
-      throw wrongType(name, `${wanted} or null`);
+      throw typeError(name, `${wanted} or null`);
     }
     return number;
   }
 
   #serviceTier(): string | undefined {
     const value = this.#optional('service_tier', ['string'], 'a string');
-    if (value && value.text === undefined) throw wrongType('service_tier', 'the name of a service tier');
+    if (value && value.text === undefined) throw typeError('service_tier', 'the name of a service tier');
     return value?.text;
   }
 
@@ -435,7 +435,7 @@ const CUT_BYTES = 100_000;
 const CUT_BY_HOST = ' Something before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
 
 /** What is not JSON, as the client is told it. */
-function invalidJson({ fault, faultAt: offset }: JsonScanner<Place>): InvalidRequestError {
+function invalidJson({ fault, faultAt: offset }: JsonScanner<MemberPosition>): InvalidRequestError {
   const why = {
     cut:
       offset === 0
@@ -454,12 +454,12 @@ function spanOf({ start, end }: Span): Span {
   return { start, end };
 }
 
-function wrongType(name: string, wanted: string): InvalidRequestError {
+function typeError(name: string, wanted: string): InvalidRequestError {
   return new InvalidRequestError('invalid_type', `The field "${name}" must be ${wanted}.`, name);
 }
 
 function refusedByName(name: string, path: string): InvalidRequestError {
-  return refused(REFUSED_FIELDS[name] ?? 'it belongs at the top level', path);
+  return refused(REJECTED_FIELDS[name] ?? 'it belongs at the top level', path);
 }
 
 function refused(reason: string, path: string): InvalidRequestError {

@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../errors/errors.ts';
-import type { RequestControlFields } from '../options/resolve-options.ts';
-import { joined, type Pieces } from './body-chunks.ts';
+import type { ClientRoutingFields } from '../options/resolve-options.ts';
+import { concatChunks, type BodyChunks } from './body-chunks.ts';
 import type { Span } from './splice-request.ts';
 
 /** Where a client's choice among models and providers stands in its body. */
@@ -11,7 +11,7 @@ export interface ControlField extends Span {
 }
 
 /** A client's choice among models and providers; those that it did not make are undefined. */
-export interface RequestControl {
+export interface ClientRouting {
   /** IDs of the models to ask after the request's own, in this order. */
   readonly models: readonly string[] | undefined;
   /** Names of the providers to ask first, in this order. */
@@ -24,7 +24,7 @@ export interface RequestControl {
 
 /** More is no choice among providers. */
 const LONGEST = 16_384;
-const MOST_NAMES = 32;
+const MAX_NAMES = 32;
 
 const PROVIDER = ['order', 'only', 'ignore', 'allow_fallbacks'];
 const GATEWAY = ['order', 'only', 'models'];
@@ -34,13 +34,13 @@ const GATEWAY = ['order', 'only', 'models'];
  *
  * @throws {InvalidRequestError} naming what can't be obeyed
  */
-export function readRequestControl(
-  pieces: Pieces,
+export function readClientRouting(
+  pieces: BodyChunks,
   fields: readonly ControlField[],
-  allowed: RequestControlFields,
-): RequestControl | undefined {
+  allowed: ClientRoutingFields,
+): ClientRouting | undefined {
   if (fields.length === 0) return undefined;
-  const body = joined(pieces);
+  const body = concatChunks(pieces);
   const values = new Map(fields.map((field) => [field.name, parse(body, field)]));
   const provider = record(values.get('provider'), 'provider', PROVIDER);
   const options = record(values.get('providerOptions'), 'providerOptions', ['gateway']);
@@ -92,9 +92,9 @@ function names(value: unknown, path: string): readonly string[] | undefined {
   if (value === undefined || value === null) return undefined;
   const isList =
     Array.isArray(value) &&
-    value.length <= MOST_NAMES &&
+    value.length <= MAX_NAMES &&
     value.every((name): name is string => typeof name === 'string');
-  if (!isList) throw wrongType(path, `an array of at most ${MOST_NAMES} strings, or null`);
+  if (!isList) throw wrongType(path, `an array of at most ${MAX_NAMES} strings, or null`);
   return value;
 }
 

@@ -1,41 +1,41 @@
-import { ClientGone } from './exchange.ts';
+import { ClientDisconnectedError } from './exchange.ts';
 
 /** The most answers of one key that are read on at a time. */
-const MOST_AT_ONCE = 32;
+const MAX_CONCURRENT = 32;
 
 /**
  * The answers that are read on after their clients left, to learn what they cost: few of one key at a time. Others of its own wait
  * for their turn, on connections that aren't read meanwhile.
  */
-export class Drains {
+export class DetachedReads {
   /** By key: those that are read first, then those that wait. */
-  readonly #lines = new Map<string, Drain[]>();
-  readonly #begun = new Set<Drain>();
+  readonly #lines = new Map<string, DetachedRead[]>();
+  readonly #begun = new Set<DetachedRead>();
   #closed = false;
 
   /** Whether one more may be read on; each has to leave. */
-  enter(drain: Drain): boolean {
+  enter(drain: DetachedRead): boolean {
     if (this.#closed) return false;
     this.#begun.add(drain);
     return true;
   }
 
   /** It has something to read. */
-  wait(drain: Drain): void {
+  wait(drain: DetachedRead): void {
     const line = this.#lines.get(drain.key);
     if (!line) this.#lines.set(drain.key, [drain]);
     else if (!line.includes(drain)) line.push(drain);
-    if ((line?.length ?? 0) <= MOST_AT_ONCE) drain.start();
+    if ((line?.length ?? 0) <= MAX_CONCURRENT) drain.start();
   }
 
-  leave(drain: Drain): void {
+  leave(drain: DetachedRead): void {
     if (!this.#begun.delete(drain)) return;
     const line = this.#lines.get(drain.key);
     const place = line?.indexOf(drain) ?? -1;
     if (!line || place < 0) return;
     line.splice(place, 1);
     if (line.length === 0) this.#lines.delete(drain.key);
-    else if (place < MOST_AT_ONCE) line[MOST_AT_ONCE - 1]?.start();
+    else if (place < MAX_CONCURRENT) line[MAX_CONCURRENT - 1]?.start();
   }
 
   /** Ends them all; from now on nothing is drained. */
@@ -46,16 +46,16 @@ export class Drains {
 }
 
 /** One answer that may be read on when its client leaves. It has the time that it would have had with its client. */
-export class Drain {
+export class DetachedRead {
   /** Whose it is. */
   readonly key: string;
-  readonly #drains: Drains;
+  readonly #drains: DetachedReads;
   readonly #isWanted: () => boolean;
   #abort: ((reason: Error) => void) | undefined;
   #read: (() => void) | undefined;
 
   /** @param isWanted - asked once, when the client leaves */
-  constructor(drains: Drains, key: string, isWanted: () => boolean) {
+  constructor(drains: DetachedReads, key: string, isWanted: () => boolean) {
     this.#drains = drains;
     this.key = key;
     this.#isWanted = isWanted;
@@ -83,7 +83,7 @@ export class Drain {
   }
 
   abort(): void {
-    this.#abort?.(new ClientGone());
+    this.#abort?.(new ClientDisconnectedError());
   }
 
   /** The answer is over. Called for every request, drained or not. */

@@ -12,9 +12,9 @@ export interface Exchange {
   readonly headers: IncomingHttpHeaders;
   readonly body: RequestBody;
   /** What every response to it carries beside its own headers: what browsers ask for, where a host lets them in. */
-  crossOrigin?: Readonly<Record<string, string>>;
+  corsHeaders?: Readonly<Record<string, string>>;
   /** And what is left of its key's limits, where it has some and they were asked. */
-  rateLimit?: Readonly<Record<string, string>>;
+  rateLimitHeaders?: Readonly<Record<string, string>>;
   /** Another stands before it where what it is sent is recorded. */
   response: ClientResponse;
 }
@@ -47,7 +47,7 @@ export interface ClientResponse {
 }
 
 /** Whether the client still waits. Subscribes once, for the whole life of an exchange. */
-export class Client {
+export class ClientConnection {
   #gone: boolean;
   #listener: (() => void) | undefined;
 
@@ -69,15 +69,15 @@ export class Client {
     else this.#listener = listener;
   }
 
-  /** @throws {ClientGone} if nobody waits any more */
-  assertThere(): void {
-    if (this.#gone) throw new ClientGone();
+  /** @throws {ClientDisconnectedError} if nobody waits any more */
+  throwIfDisconnected(): void {
+    if (this.#gone) throw new ClientDisconnectedError();
   }
 }
 
 /** The client left: nothing can be answered. Never reaches anyone outside. */
-export class ClientGone extends Error {
-  override readonly name = 'ClientGone';
+export class ClientDisconnectedError extends Error {
+  override readonly name = 'ClientDisconnectedError';
 
   constructor() {
     super('The client closed its connection');

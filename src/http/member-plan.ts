@@ -1,4 +1,4 @@
-import { KeyTable } from '../json/key-matcher.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
 
 /** What becomes of a member. */
 export interface MemberRole {
@@ -25,7 +25,7 @@ export interface MemberEdits {
 export class MemberPlan {
   readonly tellsCost: boolean;
   readonly hidesComments: boolean;
-  readonly #places: ReadonlyMap<string, KeyTable<MemberRole>>;
+  readonly #places: ReadonlyMap<string, KeyMatcher<MemberRole>>;
 
   constructor({ hidden, renames, tellsCost, hidesComments }: MemberEdits) {
     this.tellsCost = tellsCost;
@@ -33,11 +33,11 @@ export class MemberPlan {
     const places = new Map<string, Record<string, MemberRole>>();
     for (const path of tellsCost ? [...hidden, 'usage.cost'] : hidden) add(places, path, 'hide');
     if (renames) add(places, 'model', 'rename');
-    this.#places = new Map([...places].map(([place, roles]) => [place, new KeyTable(roles)]));
+    this.#places = new Map([...places].map(([place, roles]) => [place, new KeyMatcher(roles)]));
   }
 
   /** Of the objects there; undefined where none of their members is edited. */
-  at(place: string): KeyTable<MemberRole> | undefined {
+  at(place: string): KeyMatcher<MemberRole> | undefined {
     return this.#places.get(place);
   }
 }

@@ -1,10 +1,10 @@
 import type { PromptSize } from '../metering/estimate.ts';
 import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
-import { KeyTable } from '../json/key-matcher.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeatures } from './asked-features.ts';
 
 /** What of a request a value is directly in; the prompt is counted by it. */
-export type PromptPlace =
+export type PromptPosition =
   | 'messages'
   | 'message'
   | 'message audio'
@@ -35,10 +35,10 @@ type Member =
   | 'role'
   | 'message audio';
 
-const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
-  message: new KeyTable<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
-  'message audio': new KeyTable<Member>({ id: 'file_id' }),
-  part: new KeyTable<Member>({
+const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<Member>>>> = {
+  message: new KeyMatcher<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
+  'message audio': new KeyMatcher<Member>({ id: 'file_id' }),
+  part: new KeyMatcher<Member>({
     type: 'type',
     image_url: 'link',
     input_audio: 'audio',
@@ -54,14 +54,14 @@ const KEYS: Readonly<Partial<Record<PromptPlace, KeyTable<Member>>>> = {
     // Of Qwen: a video as a list of images.
     video: 'frames',
   }),
-  link: new KeyTable<Member>({ url: 'url', file_id: 'file_id' }),
-  'unknown part': new KeyTable<Member>({ text: 'text', file_id: 'file_id' }),
-  audio: new KeyTable<Member>({ data: 'data' }),
-  file: new KeyTable<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
+  link: new KeyMatcher<Member>({ url: 'url', file_id: 'file_id' }),
+  'unknown part': new KeyMatcher<Member>({ text: 'text', file_id: 'file_id' }),
+  audio: new KeyMatcher<Member>({ data: 'data' }),
+  file: new KeyMatcher<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
 
 /** Types of parts that are text, or media that are found by their members. What else a provider makes of one isn't known. */
-const PART_TYPES = new KeyTable(
+const PART_TYPES = new KeyMatcher(
   Object.fromEntries(
     (
       'text,refusal,input_text,output_text,summary_text,reasoning_text,reasoning,thinking,redacted_thinking,search_result,' +
@@ -74,8 +74,8 @@ const PART_TYPES = new KeyTable(
 );
 
 /** Where it says what is to be written to a cache, in a message, a part, a tool or the request, and for how long. */
-const CACHE_CONTROL = new KeyTable({ cache_control: true });
-const TTL = new KeyTable({ ttl: true });
+const CACHE_CONTROL = new KeyMatcher({ cache_control: true });
+const TTL = new KeyMatcher({ ttl: true });
 
 /**
  * Sizes up the prompt of a request, value by value.
@@ -120,7 +120,7 @@ export class PromptReader {
     this.#asked = asked;
   }
 
-  key(within: PromptPlace, token: JsonToken): void {
+  key(within: PromptPosition, token: JsonToken): void {
     this.countText(token);
     this.cacheKey(token);
     this.#isTtl = within === 'cache control' && TTL.find(token) !== undefined;
@@ -139,7 +139,7 @@ export class PromptReader {
   }
 
   /** Where the members or elements of the value are, if it has any. */
-  value(within: PromptPlace, kind: JsonKind, token: JsonToken): PromptPlace {
+  value(within: PromptPosition, kind: JsonKind, token: JsonToken): PromptPosition {
     const isCacheControl = this.#isCacheControl;
     // Of one value: what follows in a list has no key of its own.
     this.#isCacheControl = false;
@@ -214,7 +214,7 @@ export class PromptReader {
   }
 
   /** Begins a value of which all is prompt, not only the strings; `endSchema` ends it. */
-  beginSchema(token: JsonToken): PromptPlace {
+  beginSchema(token: JsonToken): PromptPosition {
     this.#schema = { start: token.start, spaces: token.spaces, stringBytes: this.size.stringBytes };
     return 'schema';
   }
@@ -227,7 +227,7 @@ export class PromptReader {
   }
 
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
-  #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPlace {
+  #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPosition {
     if (member === 'frames' && kind === 'array') return 'frames';
     if (member === 'type') {
       // It is held for as what may be fetched, or searched for.

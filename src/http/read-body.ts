@@ -9,15 +9,15 @@ import {
   UnsupportedMediaTypeError,
 } from '../errors/errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
-import type { RequestControlFields } from '../options/resolve-options.ts';
+import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import type { BodyBuffer } from './buffered-bytes.ts';
 import type { Exchange, RequestBody } from './exchange.ts';
-import { joined, lengthOf, PieceCollector, type Pieces } from './body-chunks.ts';
-import { LARGEST_PART, Turns } from './turns.ts';
-import { takeWhole } from './whole-body.ts';
+import { concatChunks, byteLength, ChunkCollector, type BodyChunks } from './body-chunks.ts';
+import { MAX_PART_BYTES, Turns } from './turns.ts';
+import { readBuffered } from './whole-body.ts';
 
 export interface BodyLimits extends SizeLimits {
-  readonly requestControl: RequestControlFields;
+  readonly clientRouting: ClientRoutingFields;
 }
 
 export interface SizeLimits {
@@ -28,7 +28,7 @@ export interface SizeLimits {
 /** A chat completion request and its bytes. */
 export interface ReadRequest {
   /** Given up once an answer has begun: what runs for minutes keeps no prompt. */
-  body: Pieces;
+  body: BodyChunks;
   readonly request: ChatRequest;
 }
 
@@ -49,19 +49,19 @@ export async function readChatRequest(
   if (body.kind !== 'stream') {
     const bytes = takeBytes(headers, body, limits);
     buffer.hold(bytes.length);
-    return { body: [bytes], request: await scanWhole(bytes, limits.requestControl) };
+    return { body: [bytes], request: await scanWhole(bytes, limits.clientRouting) };
   }
   checkAnnounced(headers, limits);
-  const scanner = new ChatRequestScanner(limits.requestControl);
-  const whole = takeWhole(body.stream, headers['content-length']);
+  const scanner = new ChatRequestScanner(limits.clientRouting);
+  const whole = readBuffered(body.stream, headers['content-length']);
   if (whole) {
     buffer.hold(whole.length);
-    if (whole.length <= LARGEST_PART) scanner.write(whole);
+    if (whole.length <= MAX_PART_BYTES) scanner.write(whole);
     else await scanner.writeInTurns(whole);
     return { body: [whole], request: scanner.end() };
   }
   const pieces = await collect(body.stream, limits, { scanner, buffer });
-  checkComplete(lengthOf(pieces), headers['content-length']);
+  checkComplete(byteLength(pieces), headers['content-length']);
   return { body: pieces, request: scanner.end() };
 }
 
@@ -76,7 +76,7 @@ export async function readBytes(
 ): Promise<Buffer> {
   if (body.kind !== 'stream') return takeBytes(headers, body, limits);
   checkAnnounced(headers, limits);
-  const bytes = joined(await collect(body.stream, limits));
+  const bytes = concatChunks(await collect(body.stream, limits));
   checkComplete(bytes.length, headers['content-length']);
   return bytes;
 }
@@ -112,9 +112,13 @@ interface Watchers {
 }
 
 /** Reads a stream to its end, showing each chunk to its watchers on the way; their refusal ends it. */
-function collect(stream: Readable, limits: SizeLimits, { scanner, buffer }: Watchers = {}): Promise<Pieces> {
+function collect(
+  stream: Readable,
+  limits: SizeLimits,
+  { scanner, buffer }: Watchers = {},
+): Promise<BodyChunks> {
   return new Promise((resolve, reject) => {
-    const chunks = new PieceCollector();
+    const chunks = new ChunkCollector();
     let length = 0;
     let refusal: unknown;
     let isEnded = false;

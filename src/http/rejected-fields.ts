@@ -11,7 +11,7 @@ const LONGER_PROMPT = 'it makes a prompt that is longer than the request shows';
  * What a model can have a price for (`web_search_options`, `speed`) is in billed-fields.ts, `service_tier` in
  * models/asked-apart.ts. What only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`) passes.
  */
-export const REFUSED_FIELDS: Readonly<Record<string, string>> = {
+export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel
   route: 'it lets the provider choose another model', // OpenRouter
   provider: 'it chooses among providers, and so among prices', // OpenRouter
@@ -74,8 +74,8 @@ export const SETTINGS_FIELDS = [
   'samplingParams',
 ] as const;
 
-const SHORTEST_NAME = 6;
-const LONGEST_NAME = 64;
+const MIN_NAME = 6;
+const MAX_NAME_LENGTH = 64;
 /** Limits of something else than what is written to the client. */
 const OTHER_THAN_OUTPUT = /^min|input|prompt|context|history|page|reasoning|thinking/;
 const LIMIT_NAMES = [
@@ -99,7 +99,7 @@ const NUMBER_NAMES = [
  * @param length - of the name, in characters
  */
 export function refusedByLook(length: number, nameOf: () => string | undefined): string | undefined {
-  if (length < SHORTEST_NAME || length > LONGEST_NAME) return undefined;
+  if (length < MIN_NAME || length > MAX_NAME_LENGTH) return undefined;
   // Upper case first: it folds a long s to an s.
   const name = nameOf()
     ?.toUpperCase()

@@ -23,7 +23,7 @@ export interface RelayEnd {
 }
 
 /** The router is closing and waits no longer. */
-export class Closed extends Error {
+export class RouterClosedError extends Error {
   override readonly name = 'Closed';
 
   constructor() {
@@ -38,7 +38,7 @@ export function brokenEnd(error: Error | undefined): {
   readonly shown: Error;
 } {
   if (error instanceof UpstreamTimeoutError) return { ending: 'timeout', error, shown: error };
-  if (error instanceof Closed) {
+  if (error instanceof RouterClosedError) {
     const shown = new UpstreamError(
       'upstream_cut',
       'This server was shut down before the answer was complete.',

@@ -7,14 +7,14 @@ import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
-import type { Drain } from './detached-reads.ts';
-import type { Client, ClientResponse, Exchange } from './exchange.ts';
+import type { DetachedRead } from './detached-reads.ts';
+import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appended } from './body-chunks.ts';
 import { brokenEnd, type RelayEnd } from './relay-end.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
-import { LARGEST_PART, Turns } from './turns.ts';
-import { takeWhole } from './whole-body.ts';
+import { MAX_PART_BYTES, Turns } from './turns.ts';
+import { readBuffered } from './whole-body.ts';
 
 /** A provider's answer on its way to the client. */
 export interface Answer {
@@ -30,7 +30,7 @@ export interface Answer {
 }
 
 /** What keeps delivery within what is paid for. */
-export interface Brake {
+export interface DeliveryGate {
   /** Whether all that the meter has seen may go on to the client. Asked after each piece. */
   mayPass(): boolean;
   /** Resolves once it may, or with what the client is told when it never will. */
@@ -38,20 +38,20 @@ export interface Brake {
 }
 
 /** What acts on an answer while it is relayed. */
-export interface RelayParts {
+export interface RelayOptions {
   /** Sees every byte. */
   readonly meter: UsageMeter;
   /** For streams to which we added `include_usage`: takes that one event out again. */
   readonly filter: UsageEventFilter | undefined;
   /** Edits what goes on, behind the filter. */
   readonly editor: AnswerEditor | undefined;
-  readonly brake: Brake | undefined;
+  readonly brake: DeliveryGate | undefined;
   /** For answers that are paid for whoever reads them. */
-  readonly drain: Drain | undefined;
+  readonly drain: DetachedRead | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
   readonly mustMarkEnd: boolean;
   /** What ends a stream that broke between two events: an error event, or the end of its connection. */
-  readonly onBreak: 'error' | 'reset';
+  readonly onStreamError: 'error' | 'reset';
   /** How long an event stream may be silent, in ms; undefined for ever. */
   readonly heartbeatMs: number | undefined;
 }
@@ -70,18 +70,18 @@ const LINGER_MS = 1000;
  */
 export function relay(
   exchange: Exchange,
-  client: Client,
+  client: ClientConnection,
   answer: Answer,
-  parts: RelayParts,
+  parts: RelayOptions,
 ): RelayEnd | Promise<RelayEnd> {
   return new Relay(exchange, client, answer, parts).run();
 }
 
 class Relay {
   readonly #response: ClientResponse;
-  readonly #client: Client;
+  readonly #client: ClientConnection;
   readonly #answer: Answer;
-  readonly #parts: RelayParts;
+  readonly #parts: RelayOptions;
   readonly #head: Readonly<Record<string, string>>;
   #end: RelayEnd | undefined;
   #resolve: ((end: RelayEnd) => void) | undefined;
@@ -100,7 +100,7 @@ class Relay {
   /** What the brake has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
-  constructor(exchange: Exchange, client: Client, answer: Answer, parts: RelayParts) {
+  constructor(exchange: Exchange, client: ClientConnection, answer: Answer, parts: RelayOptions) {
     this.#response = exchange.response;
     this.#client = client;
     this.#answer = answer;
@@ -121,7 +121,9 @@ class Relay {
   run(): RelayEnd | Promise<RelayEnd> {
     const { body } = this.#answer;
     this.#response.writeHead(this.#answer.status, this.#head);
-    const whole = this.#client.gone ? undefined : takeWhole(body, this.#head['content-length'], LARGEST_PART);
+    const whole = this.#client.gone
+      ? undefined
+      : readBuffered(body, this.#head['content-length'], MAX_PART_BYTES);
     if (whole) this.#passWhole(whole);
     if (this.#end) return this.#end;
     return new Promise((resolve) => {
@@ -164,7 +166,7 @@ class Relay {
     body.on('error', onBroken);
     body.on('close', onBroken);
     this.#client.onGone(() => {
-      this.#onClientGone();
+      this.#onDisconnect();
     });
     // Whoever looked at its first event has paused it.
     body.resume();
@@ -276,7 +278,7 @@ class Relay {
     return this.#unread !== undefined || !(this.#withheld || (this.#stalls.isOne && !isOver));
   }
 
-  #withhold(pieces: Buffer | readonly Buffer[], by: Brake): void {
+  #withhold(pieces: Buffer | readonly Buffer[], by: DeliveryGate): void {
     const { body, idleClock } = this.#answer;
     this.#withheld = pieces;
     idleClock.pause();
@@ -337,7 +339,7 @@ class Relay {
       return;
     }
     const end = brokenEnd(error);
-    this.#breakOff(end.shown, this.#parts.onBreak);
+    this.#breakOff(end.shown, this.#parts.onStreamError);
     this.#finish({ ending: end.ending, error: end.error });
   }
 
@@ -352,7 +354,7 @@ class Relay {
   }
 
   /** A cut answer must never look finished. */
-  #breakOff(shown: Error, how: RelayParts['onBreak']): void {
+  #breakOff(shown: Error, how: RelayOptions['onStreamError']): void {
     if (how === 'error' && this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
     } else {
@@ -367,7 +369,7 @@ class Relay {
     return this.#withheld ? meter.format === 'event-stream' : meter.betweenEvents;
   }
 
-  #onClientGone(): void {
+  #onDisconnect(): void {
     const { body } = this.#answer;
     const { meter, drain } = this.#parts;
     if (meter.finished) {
@@ -390,14 +392,14 @@ class Relay {
   }
 
   /** Says whether the rest is read on to its end. */
-  #drainOn(drain: Drain | undefined): boolean {
+  #drainOn(drain: DetachedRead | undefined): boolean {
     const { body } = this.#answer;
     if (!drain?.begin((reason) => body.destroy(reason))) return false;
     this.#readOn('draining', drain);
     return true;
   }
 
-  #readOn(why: 'lingering' | 'draining', queue?: Drain): void {
+  #readOn(why: 'lingering' | 'draining', queue?: DetachedRead): void {
     const { body, idleClock } = this.#answer;
     this.#unread = why;
     clearImmediate(this.#flushing);

@@ -12,8 +12,8 @@ export function sendJson(
     'content-type': 'application/json',
     'content-length': String(body.length),
     'x-request-id': exchange.id,
-    ...exchange.crossOrigin,
-    ...exchange.rateLimit,
+    ...exchange.corsHeaders,
+    ...exchange.rateLimitHeaders,
     ...headers,
   });
   exchange.response.end(body);

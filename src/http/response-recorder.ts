@@ -1,7 +1,7 @@
 import type { ClientResponse } from './exchange.ts';
 
 /** A response that shows each byte of its body that it takes to somebody else as well. */
-export class RecordedResponse implements ClientResponse {
+export class ResponseRecorder implements ClientResponse {
   readonly #response: ClientResponse;
   readonly #record: { add(bytes: Uint8Array): void };
 

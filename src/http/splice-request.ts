@@ -1,5 +1,5 @@
 import type { OutputLimitField } from '../options/provider-options.ts';
-import { joined, lengthOf, type Pieces, slice } from './body-chunks.ts';
+import { concatChunks, byteLength, type BodyChunks, slice } from './body-chunks.ts';
 
 /** Bytes of a body, from `start` to before `end`. */
 export interface Span {
@@ -68,10 +68,10 @@ interface Editable {
 }
 
 /** Less than this is sooner copied than written piece by piece. */
-const LEAST_IN_PIECES = 16_384;
+const MIN_IN_PIECES = 16_384;
 
 /** The original bytes with the edits spliced in; the same pieces when there is none. */
-export function spliceRequest(body: Pieces, request: Editable, edits: RequestEdits): Pieces {
+export function spliceRequest(body: BodyChunks, request: Editable, edits: RequestEdits): BodyChunks {
   const points = request.edits;
   const splices: Splice[] = [];
   if (edits.model !== undefined) splices.push({ ...points.model, text: JSON.stringify(edits.model) });
@@ -81,7 +81,7 @@ export function spliceRequest(body: Pieces, request: Editable, edits: RequestEdi
   splices.push(...replaced);
   if (added !== '') splices.push({ start: points.model.end, end: points.model.end, text: added });
   const removed = dropped.length > 0 ? [...request.control, ...dropped] : request.control;
-  if (removed.length > 0) splices.push(...removals(joined(body), removed));
+  if (removed.length > 0) splices.push(...removals(concatChunks(body), removed));
   if (splices.length === 0) return body;
 
   // What is added right after the model's value starts where that ends, and so may what is taken out: in this order.
@@ -92,9 +92,9 @@ export function spliceRequest(body: Pieces, request: Editable, edits: RequestEdi
     pieces.push(...slice(body, kept, start), Buffer.from(text));
     kept = end;
   }
-  const length = lengthOf(body);
+  const length = byteLength(body);
   pieces.push(...slice(body, kept, length));
-  return length < LEAST_IN_PIECES ? [Buffer.concat(pieces)] : pieces;
+  return length < MIN_IN_PIECES ? [Buffer.concat(pieces)] : pieces;
 }
 
 function limitOutput(request: Editable, { field, tokens, inserts, moves }: OutputLimitEdit): Splice[] {

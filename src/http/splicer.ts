@@ -1,5 +1,5 @@
 /** So much is kept for the sake of a text that is still to come. */
-const MOST_KEPT = 1024 * 1024;
+const MAX_KEPT_BYTES = 1024 * 1024;
 
 /**
  * Copies a stream of chunks, but for what is skipped, and with what is put between; a chunk in which nothing is
@@ -69,7 +69,7 @@ export class Splicer {
   #take(): Buffer | undefined {
     if (this.#awaited !== -1) {
       this.#kept += this.#chunk.length;
-      if (this.#kept > MOST_KEPT) this.#awaited = -1;
+      if (this.#kept > MAX_KEPT_BYTES) this.#awaited = -1;
     }
     const pieces = this.#awaited === -1 ? this.#out : this.#out.slice(0, this.#awaited);
     this.#out = this.#awaited === -1 ? [] : this.#out.slice(this.#awaited);

@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 
 /** How long one turn of the event loop may be spent on a body, in ms. */
-const MOST_MS = 0.25;
+const MAX_MS = 0.25;
 /** How many bytes of it a turn gets at most, however fast they are looked at: what a socket gives at once. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 /** So much is looked at before the clock is read: a body may be made to be slow to read. */
 const FIRST_PART = 2048;
 /** And so much at most between two readings of it. */
-export const LARGEST_PART = 16_384;
+export const MAX_PART_BYTES = 16_384;
 /** No clock is read for a chunk of at most a first part: it counts for so many times its bytes, 4 KiB of such for a turn. */
 const SMALL_WEIGHT = 16;
 
@@ -17,7 +17,7 @@ export class TurnSpent {
   #bytes = 0;
 
   get isAll(): boolean {
-    return this.#ms >= MOST_MS || this.#bytes >= MOST_BYTES;
+    return this.#ms >= MAX_MS || this.#bytes >= MAX_BYTES;
   }
 
   /** Another turn begins. */
@@ -41,7 +41,7 @@ export class TurnSpent {
     const msBefore = this.#ms;
     let to = 0;
     do {
-      const length = Math.min(Math.max(to, FIRST_PART), LARGEST_PART);
+      const length = Math.min(Math.max(to, FIRST_PART), MAX_PART_BYTES);
       const part = bytes.subarray(to, to + length);
       look(part);
       to += part.length;

@@ -7,10 +7,10 @@ export function pathOf(url: string): string {
 
 /** Whether a path is longer than any that is served, and needs no look: IDs of models are short, mounts are, too. */
 export function isTooLong(path: string): boolean {
-  return path.length > LONGEST_PATH;
+  return path.length > MAX_PATH_LENGTH;
 }
 
-const LONGEST_PATH = 4096;
+const MAX_PATH_LENGTH = 4096;
 
 /** What stands after the question mark. */
 export function queryOf(url: string): URLSearchParams {

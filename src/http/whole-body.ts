@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
  * @param most - how many bytes are taken at once
  * @returns undefined, with nothing taken, where some of it is still to come, or nobody knows
  */
-export function takeWhole(
+export function readBuffered(
   body: Readable,
   length: string | undefined,
   most: number = Infinity,

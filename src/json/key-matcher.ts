@@ -14,12 +14,12 @@ interface Entry<Role> {
   readonly variant: Match<Role>;
 }
 
-const LONGEST_NAME = 64;
+const MAX_NAME_LENGTH = 64;
 const LONG_S = 0x17f;
 const KELVIN_SIGN = 0x212a;
 
 /** The key that is looked for, as UTF-16 units. One for all tables: nothing waits while it is in use. */
-const decoded = new Uint16Array(LONGEST_NAME);
+const decoded = new Uint16Array(MAX_NAME_LENGTH);
 
 /**
  * Recognises a few names among the keys of a document, without making strings of the others.
@@ -28,13 +28,13 @@ const decoded = new Uint16Array(LONGEST_NAME);
  * what another parser could read as one of the names is found: `MODEL`,
  * `mod\u0065l`, `ſtream` with a long s, the Kelvin sign for a k.
  */
-export class KeyTable<Role> {
+export class KeyMatcher<Role> {
   readonly #byLength: Entry<Role>[][] = [];
 
   constructor(roles: Readonly<Record<string, Role>>) {
     for (const [name, role] of Object.entries(roles)) {
       const chars = Array.from(name, (char) => char.charCodeAt(0));
-      if (chars.length > LONGEST_NAME) throw new RangeError(`${name} is too long for a KeyTable`);
+      if (chars.length > MAX_NAME_LENGTH) throw new RangeError(`${name} is too long for a KeyTable`);
       (this.#byLength[chars.length] ??= []).push({
         chars,
         itself: { name, role, exact: true },

@@ -1,6 +1,6 @@
 import { BEGIN, mayEnd, nextInNumber, OVER } from './number-grammar.ts';
 import { JsonStringScanner } from './string-scanner.ts';
-import { type JsonKind, type JsonToken, LONGEST_TEXT } from './token.ts';
+import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH } from './token.ts';
 
 /** Told what a document consists of, in its order. What `value` returns for a container marks all that is directly in it. */
 export interface JsonListener<Mark extends string> {
@@ -315,8 +315,8 @@ export class JsonScanner<Mark extends string> {
   }
 
   #carryOver(bytes: Uint8Array, to: number): void {
-    if (this.#carry === NOTHING) this.#carry = Buffer.allocUnsafe(LONGEST_TEXT);
-    const head = bytes.subarray(this.#from, Math.min(to, this.#from + LONGEST_TEXT - this.#carried));
+    if (this.#carry === NOTHING) this.#carry = Buffer.allocUnsafe(MAX_TEXT_LENGTH);
+    const head = bytes.subarray(this.#from, Math.min(to, this.#from + MAX_TEXT_LENGTH - this.#carried));
     this.#carry.set(head, this.#carried);
     this.#carried += head.length;
   }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
 /** Less than this at once is not worth the preparation. */
-const LEAST_BYTES = 1024;
+const MIN_BYTES = 1024;
 
 const NO_WORDS: DataView = new DataView(new ArrayBuffer(0));
 const HIGH_BITS = 0x80808080 | 0;
@@ -12,7 +12,7 @@ const HIGH_BITS = 0x80808080 | 0;
  * Where a chunk is long enough it is checked as UTF-8 in one call of Node's, and read as words of 32 bits; what
  * a string can't have as it is (quotes, backslashes, control characters) is left to whoever looks at single bytes.
  */
-export class PlainText {
+export class StringFastPath {
   /** Of what was passed last. */
   asciiChars = 0;
   nonAsciiChars = 0;
@@ -25,7 +25,7 @@ export class PlainText {
   /** Looks at the next bytes; `pass` is for these, until the next call. */
   open(bytes: Uint8Array, from: number, to: number): void {
     this.#end = this.#from;
-    if (to - from < LEAST_BYTES) return;
+    if (to - from < MIN_BYTES) return;
     const start = afterCut(bytes, from);
     const end = beforeCut(bytes, to);
     if (!isUtf8(bytes.subarray(start, end))) return;

@@ -1,4 +1,4 @@
-import { PlainText } from './string-fast-path.ts';
+import { StringFastPath } from './string-fast-path.ts';
 import { hexDigit } from './token.ts';
 
 /** `#escape` right after a backslash; 4 to 1 are the hex digits still to come, 0 is no escape. */
@@ -15,7 +15,7 @@ export class JsonStringScanner {
   nonAsciiChars = 0;
   escaped = false;
 
-  readonly #plain = new PlainText();
+  readonly #plain = new StringFastPath();
   #escape = 0;
   #hex = 0;
   /** Bytes that a UTF-8 character still lacks, and what the next of them may be. */

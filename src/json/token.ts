@@ -20,12 +20,12 @@ export interface JsonToken {
 }
 
 /** Longest token, quotes included, that is kept whole where it spans chunks. */
-export const LONGEST_TEXT = 1024;
+export const MAX_TEXT_LENGTH = 1024;
 
 /** What a string says, or a number's digits; undefined where it is longer than 1,024 bytes. */
 export function textOf(token: JsonToken): string | undefined {
-  if (token.end - token.start > LONGEST_TEXT) return undefined;
-  const text = headOf(token, LONGEST_TEXT);
+  if (token.end - token.start > MAX_TEXT_LENGTH) return undefined;
+  const text = headOf(token, MAX_TEXT_LENGTH);
   return token.escaped ? String(JSON.parse(`"${text}"`)) : text;
 }
 

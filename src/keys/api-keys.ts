@@ -9,7 +9,7 @@ import {
   rotationOf,
   termsOf,
   withChanges,
-  wrong,
+  policyError,
 } from './key-policy.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 
@@ -25,7 +25,7 @@ export interface ApiKeys {
    *
    * @throws {TypeError} naming the field that can't be right
    * @throws {ApiKeyConflictError} when the account has a key of that `id`
-   * @throws {AccountLost} when this process has known the account, and the store has lost it: see `recreate`
+   * @throws {AccountLostError} when this process has known the account, and the store has lost it: see `recreate`
    */
   create(key: CreateApiKey): Promise<CreatedApiKey>;
   /** All keys of an account, revoked ones too, without what they were made of. */
@@ -150,7 +150,7 @@ export interface KeyCache {
 }
 
 /** Others that change the same key at the same time are given way so often. */
-const MOST_TRIES = 10;
+const MAX_TRIES = 10;
 
 /** @param now - the store's clock, in ms */
 export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => number = Date.now): ApiKeys {
@@ -160,7 +160,7 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
     id: string,
     make: (state: KeyStatus) => Promise<Result>,
   ): Promise<{ readonly result: Result; readonly info: ApiKeyInfo } | undefined> {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const state = await store.keyState(account, id);
       if (!state) return undefined;
       const result = await make(state);
@@ -179,7 +179,7 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
       const terms = termsOf(withChanges(policy, {}));
       const { expiresAt } = terms;
       if (expiresAt !== undefined && expiresAt <= now()) {
-        throw wrong('expiresAt', 'in the future', new Date(expiresAt));
+        throw policyError('expiresAt', 'in the future', new Date(expiresAt));
       }
       const key = newApiKey(id);
       const command = {
@@ -226,8 +226,8 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
     },
 
     async rotate(account, id, { overlapMs = 0, id: rotationId } = {}) {
-      if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MOST_OVERLAP_MS) {
-        throw wrong('overlapMs', `an integer from 0 to ${MOST_OVERLAP_MS}`, overlapMs);
+      if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
+        throw policyError('overlapMs', `an integer from 0 to ${MAX_OVERLAP_MS}`, overlapMs);
       }
       if (rotationId !== undefined) checkId('id', rotationId);
       const key = newApiKey(id);
@@ -278,11 +278,11 @@ function carriedRotation(state: KeyRecord): Rotation | undefined {
 }
 
 /** A year. */
-const MOST_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
+const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 
 function checkId(field: string, id: string): void {
   if (typeof id === 'string' && /^[\w-]{1,64}$/.test(id)) return;
-  throw wrong(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
+  throw policyError(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
 }
 
 function infoOf(record: KeyRecord, now: number): ApiKeyInfo {

@@ -9,7 +9,7 @@ import {
   RouterError,
 } from '../errors/errors.ts';
 import type { FoundKey, KeyLimits } from '../ledger/contract/key-records.ts';
-import { type LedgerStore, StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
 import { ModelPatterns } from '../options/model-patterns.ts';
@@ -17,7 +17,7 @@ import { hostCaller } from './host-caller.ts';
 import { loggableFailure } from './host-failure.ts';
 import { keptPolicy } from './key-policy.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
-import type { UpstreamKeys } from './byok.ts';
+import type { ByokKeys } from './byok.ts';
 
 /** Whose request this is. */
 export interface Caller {
@@ -36,7 +36,7 @@ export interface Caller {
   /** Added to the prices that it pays. */
   readonly markup?: Markup;
   /** Its own keys for providers, as the host told them. */
-  readonly upstreamKeys?: UpstreamKeys;
+  readonly upstreamKeys?: ByokKeys;
 }
 
 export interface AuthenticatorOptions {
@@ -194,7 +194,7 @@ export class Authenticator {
     try {
       record = await this.#options.store.findKey(hash);
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
       throw new CreditStoreUnavailableError(error);
     }
     if (!record) return new AuthenticationError('invalid_api_key');

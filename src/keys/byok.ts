@@ -1,5 +1,5 @@
 /** A caller's own keys for providers. Holds them where neither a log nor JSON sees them. */
-export class UpstreamKeys {
+export class ByokKeys {
   readonly #byProvider = new Map<string, string>();
 
   /** @throws {TypeError} that doesn't show it, for a key that can't be one */

@@ -3,7 +3,7 @@ import { parseMarkup } from '../metering/markup.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
 import type { Caller } from './authenticator.ts';
-import { UpstreamKeys } from './byok.ts';
+import { ByokKeys } from './byok.ts';
 
 const MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   account: true,
@@ -39,7 +39,7 @@ export function hostCaller(answer: unknown): Caller | undefined {
     externalKey: true,
     ...(models !== undefined && { models: parseModelPatterns(models, 'models of authenticate') }),
     ...(markup !== undefined && { markup: { ...markup } }),
-    ...(upstreamKeys !== undefined && { upstreamKeys: new UpstreamKeys(upstreamKeys) }),
+    ...(upstreamKeys !== undefined && { upstreamKeys: new ByokKeys(upstreamKeys) }),
   };
 }
 

@@ -48,9 +48,10 @@ export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
     }
   }
   const { name = '', expiresAt } = policy;
-  if (typeof name !== 'string' || name.length > 200) throw wrong('name', 'at most 200 characters', name);
+  if (typeof name !== 'string' || name.length > 200)
+    throw policyError('name', 'at most 200 characters', name);
   if (expiresAt !== undefined && !(expiresAt instanceof Date && expiresAt.getTime() >= 0)) {
-    throw wrong('expiresAt', 'a Date', expiresAt);
+    throw policyError('expiresAt', 'a Date', expiresAt);
   }
   const text = policyText(policy, rotation);
   return {
@@ -114,17 +115,17 @@ const FIELDS: Record<keyof KeyPolicy, true> = {
 };
 
 const PERIODS: readonly unknown[] = ['day', 'week', 'month', 'lifetime'];
-const MOST_PER_MINUTE = 1_000_000_000;
+const MAX_PER_MINUTE = 1_000_000_000;
 /** The ledger keeps 8,192: the rest is for a rotation. */
-const MOST_POLICY = 8000;
+const MAX_POLICY_LENGTH = 8000;
 
 function limitsOf(policy: KeyPolicy): KeyLimits {
   const { budget, requestsPerMinute, tokensPerMinute, concurrentRequests } = policy;
   const counts = { requestsPerMinute, tokensPerMinute, concurrentRequests };
   for (const [field, limit] of Object.entries(counts)) {
     if (limit === undefined) continue;
-    if (!Number.isSafeInteger(limit) || limit < 1 || limit > MOST_PER_MINUTE) {
-      throw wrong(field, `an integer from 1 to ${MOST_PER_MINUTE}`, limit);
+    if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_PER_MINUTE) {
+      throw policyError(field, `an integer from 1 to ${MAX_PER_MINUTE}`, limit);
     }
   }
   return {
@@ -138,8 +139,8 @@ function limitsOf(policy: KeyPolicy): KeyLimits {
 function budgetOf(budget: NonNullable<KeyPolicy['budget']>): NonNullable<KeyLimits['budget']> {
   checkFields('budget', budget, ['amount', 'per']);
   const amount = parseUsd(budget.amount, 'budget.amount');
-  if (amount < 0n) throw wrong('budget.amount', 'USD, 0 or more', budget.amount);
-  if (!PERIODS.includes(budget.per)) throw wrong('budget.per', PERIODS.join(', '), budget.per);
+  if (amount < 0n) throw policyError('budget.amount', 'USD, 0 or more', budget.amount);
+  if (!PERIODS.includes(budget.per)) throw policyError('budget.per', PERIODS.join(', '), budget.per);
   return { amount, per: budget.per };
 }
 
@@ -152,9 +153,9 @@ function policyText(
   if (markup !== undefined) parseMarkup(markup, 'markup');
   const kept = { metadata, models, markup };
   const text = JSON.stringify(kept);
-  if (text.length > MOST_POLICY) {
+  if (text.length > MAX_POLICY_LENGTH) {
     throw new TypeError(
-      `metadata and models must be at most ${MOST_POLICY} characters together, as JSON, got ${text.length}`,
+      `metadata and models must be at most ${MAX_POLICY_LENGTH} characters together, as JSON, got ${text.length}`,
     );
   }
   if (rotation) return JSON.stringify({ ...kept, rotation });
@@ -164,13 +165,14 @@ function policyText(
 function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const isRecord = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
   const entries = Object.entries(isRecord ? metadata : {});
-  if (!isRecord || entries.length > 16) throw wrong('metadata', 'an object of at most 16 strings', metadata);
+  if (!isRecord || entries.length > 16)
+    throw policyError('metadata', 'an object of at most 16 strings', metadata);
   for (const [name, value] of entries) {
     if (name.length < 1 || name.length > 64) {
-      throw wrong('metadata', 'an object with names of 1 to 64 characters', name);
+      throw policyError('metadata', 'an object with names of 1 to 64 characters', name);
     }
     if (typeof value !== 'string' || value.length > 512) {
-      throw wrong(`metadata[${JSON.stringify(name)}]`, 'a string of at most 512 characters', value);
+      throw policyError(`metadata[${JSON.stringify(name)}]`, 'a string of at most 512 characters', value);
     }
   }
 }
@@ -178,11 +180,11 @@ function checkMetadata(metadata: Readonly<Record<string, string>>): void {
 function checkFields(field: string, given: unknown, known: readonly string[]): void {
   const isRecord = typeof given === 'object' && given !== null && !Array.isArray(given);
   const unknown = isRecord && Object.keys(given).some((key) => !known.includes(key));
-  if (!isRecord || unknown) throw wrong(field, `{ ${known.join(', ')} }`, given);
+  if (!isRecord || unknown) throw policyError(field, `{ ${known.join(', ')} }`, given);
 }
 
 /** Of a field that can't be right. */
-export function wrong(field: string, wanted: string, got: unknown): TypeError {
+export function policyError(field: string, wanted: string, got: unknown): TypeError {
   const shown = typeof got === 'bigint' ? `${got}n` : (JSON.stringify(got)?.slice(0, 100) ?? String(got));
   return new TypeError(`${field} must be ${wanted}, got ${shown}`);
 }

@@ -1,4 +1,4 @@
-import { KeyTable } from '../json/key-matcher.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
 import type { CostMember } from './reported-cost.ts';
 import {
   CACHE_WRITE_COUNTS,
@@ -12,7 +12,7 @@ import {
 } from './usage-dialects.ts';
 
 /** What a value of an answer is directly in. */
-export type Place =
+export type AnswerPosition =
   | 'document'
   | 'answer'
   | 'choices'
@@ -61,11 +61,11 @@ type UsageKey =
 /** What a member means where it is. */
 export type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
 
-const NO_KEYS = new KeyTable<Key>({});
+const NO_KEYS = new KeyMatcher<Key>({});
 /** The members of an answer that metering looks at, by where they are. */
-export const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
+export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<Key>>> = {
   document: NO_KEYS,
-  answer: new KeyTable<Key>({
+  answer: new KeyMatcher<Key>({
     choices: 'choices',
     usage: 'usage',
     error: 'error',
@@ -78,7 +78,7 @@ export const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     service_tier_used: 'service_tier_used', // Cerebras, of `auto`
   }),
   choices: NO_KEYS,
-  choice: new KeyTable<Key>({
+  choice: new KeyMatcher<Key>({
     index: 'index',
     delta: 'delta',
     message: 'delta',
@@ -87,7 +87,7 @@ export const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
   }),
   // All strings in a delta or message are delivered text, but for these and what is inside them:
   // labels, media, sources, and what repeats the text or signs it.
-  delta: new KeyTable<Key>({
+  delta: new KeyMatcher<Key>({
     name: 'name',
     provider_metadata: 'metadata', // Vercel
     role: 'silent',
@@ -106,7 +106,7 @@ export const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     provider_specific_fields: 'silent',
     extra_content: 'silent',
   }),
-  usage: new KeyTable<Key>({
+  usage: new KeyMatcher<Key>({
     ...USAGE_COUNTS,
     prompt_tokens_details: 'prompt details',
     prompt_token_details: 'prompt details',
@@ -121,24 +121,24 @@ export const KEYS: Readonly<Record<Place, KeyTable<Key>>> = {
     is_byok: 'own key', // OpenRouter
     plugins: 'plugins', // Qwen
   }),
-  'prompt details': new KeyTable<Key>({
+  'prompt details': new KeyMatcher<Key>({
     ...PROMPT_COUNTS,
     cache_creation: 'cache writes',
     cache_creation_token_details: 'cache writes', // LiteLLM
   }),
-  'cache writes': new KeyTable<Key>({ ...CACHE_WRITE_COUNTS }),
-  cost: new KeyTable<Key>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
-  'completion details': new KeyTable<Key>({ ...COMPLETION_COUNTS }),
-  'server tools': new KeyTable<Key>({ ...SERVER_TOOL_COUNTS }),
-  plugins: new KeyTable<Key>({ search: 'plugin' }),
-  plugin: new KeyTable<Key>({ ...PLUGIN_COUNTS }),
-  metadata: new KeyTable<Key>({ gatewayToolCalls: 'gateway calls' }),
+  'cache writes': new KeyMatcher<Key>({ ...CACHE_WRITE_COUNTS }),
+  cost: new KeyMatcher<Key>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
+  'completion details': new KeyMatcher<Key>({ ...COMPLETION_COUNTS }),
+  'server tools': new KeyMatcher<Key>({ ...SERVER_TOOL_COUNTS }),
+  plugins: new KeyMatcher<Key>({ search: 'plugin' }),
+  plugin: new KeyMatcher<Key>({ ...PLUGIN_COUNTS }),
+  metadata: new KeyMatcher<Key>({ gatewayToolCalls: 'gateway calls' }),
   'gateway calls': NO_KEYS,
-  x_groq: new KeyTable<Key>({ usage: 'usage' }),
-  timings: new KeyTable<Key>({ ...TIMING_COUNTS }),
-  base_resp: new KeyTable<Key>({ status_code: 'status_code' }),
+  x_groq: new KeyMatcher<Key>({ usage: 'usage' }),
+  timings: new KeyMatcher<Key>({ ...TIMING_COUNTS }),
+  base_resp: new KeyMatcher<Key>({ status_code: 'status_code' }),
   // Gemini's errors are a list.
   list: NO_KEYS,
-  listed: new KeyTable<Key>({ error: 'error' }),
+  listed: new KeyMatcher<Key>({ error: 'error' }),
   elsewhere: NO_KEYS,
 };

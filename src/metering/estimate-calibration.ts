@@ -9,7 +9,7 @@ const PRIOR_TOKENS = 2000;
 /** As for tokens, of answers. */
 const REMEMBERED_ANSWERS = 64;
 /** Of so many accounts it is known how their estimates turned out: of those that asked last. */
-const MOST_ACCOUNTS = 64;
+const MAX_ACCOUNTS = 64;
 /** So many of them say together what holds for all. */
 const SEVERAL = 3;
 /** Short texts are estimated badly, and tool calls have tokens around their text: only beyond this something is hidden. */
@@ -72,7 +72,7 @@ class Answers {
  * Every account has one voice: what holds for all is the median of what each has met with, once there are three, and the
  * rules of thumb before. What an account has met with itself counts for it where that is more, never where it is less.
  */
-export class Correction {
+export class EstimateCalibration {
   readonly #byAccount = new Map<string, Answers>();
   /** Accounts whose answers counted more than they showed. */
   readonly #hides = new Evidence();
@@ -161,7 +161,7 @@ export class Correction {
     this.#byAccount.delete(account);
     this.#byAccount.set(account, answers);
     const [oldest] = this.#byAccount.keys();
-    if (this.#byAccount.size > MOST_ACCOUNTS && oldest !== undefined) this.#byAccount.delete(oldest);
+    if (this.#byAccount.size > MAX_ACCOUNTS && oldest !== undefined) this.#byAccount.delete(oldest);
     return answers;
   }
 }

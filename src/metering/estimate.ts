@@ -53,7 +53,7 @@ const FILE_TOKENS = 20_000;
 export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond: 50, file: FILE_TOKENS };
 
 /** The least that a request can be admitted with writes so many tokens, or its own limit. */
-const LEAST_OUTPUT_TOKENS = 16;
+const MIN_OUTPUT_TOKENS = 16;
 /** What a chat template adds, beside the strings: 68 tokens in all with gpt-oss, 36 with Llama 3.1. */
 const TEMPLATE_TOKENS_AT_MOST = 100;
 /** What a provider's instructions on tools add: 530 with Claude 3 Opus, less with the others that say. */
@@ -63,7 +63,7 @@ const MESSAGE_TOKENS = 4;
 /** 32 kbit/s, which is little for speech: more bytes a second would be fewer seconds. */
 const AUDIO_BYTES_PER_SECOND = 4000;
 /** 8 kbit/s, the least that MP3 has. */
-const LEAST_AUDIO_BYTES_PER_SECOND = 1000;
+const MIN_AUDIO_BYTES_PER_SECOND = 1000;
 
 /** Text that was delivered, in characters. */
 export interface DeliveredText {
@@ -100,9 +100,9 @@ export interface QuoteRequest {
 /** What a request can cost. */
 export interface Quote extends QuoteRequest {
   /** All that it can cost: a token a byte, and every answer as long as it may be. */
-  readonly want: NanoDollars;
+  readonly maximum: NanoDollars;
   /** All that it can cost with a few tokens of output. */
-  readonly min: NanoDollars;
+  readonly minimum: NanoDollars;
   /** What it is likely to cost with a few tokens of output: the estimated text, all that media can be, and no searches. */
   readonly likelyMin: NanoDollars;
   /** The prompt's estimate, in tokens. */
@@ -121,11 +121,11 @@ export function quoteFor(request: QuoteRequest): Quote {
   const promptTokensMost = promptTokensAtMost(size, bounds, contextWindow);
   const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
   const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), promptTokensMost);
-  const least = Math.min(LEAST_OUTPUT_TOKENS, outputCap);
+  const least = Math.min(MIN_OUTPUT_TOKENS, outputCap);
   return {
     ...request,
-    want: dearest(promptTokensMost, n * outputCap, request),
-    min: dearest(promptTokensMost, n * least, withSearches(request, request.webSearchesNeeded)),
+    maximum: dearest(promptTokensMost, n * outputCap, request),
+    minimum: dearest(promptTokensMost, n * least, withSearches(request, request.webSearchesNeeded)),
     // Few make any.
     likelyMin: dearest(promptTokensNeeded, n * least, withSearches(request, 0)),
     promptTokens,
@@ -250,7 +250,7 @@ function mediaTokens(size: PromptSize, budgets: TokenBudgets): number {
 }
 
 function mediaTokensAtMost(size: PromptSize, { image, audioPerSecond, file }: MediaBounds): number {
-  const seconds = Math.ceil(size.audioBytes / LEAST_AUDIO_BYTES_PER_SECOND);
+  const seconds = Math.ceil(size.audioBytes / MIN_AUDIO_BYTES_PER_SECOND);
   const files = file === undefined ? filesAtMost(size) : Math.max(size.files, size.linkedFiles) * file;
   return size.images * image + seconds * audioPerSecond + files;
 }

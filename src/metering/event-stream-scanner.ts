@@ -26,7 +26,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const COLON = 0x3a;
 const NEWLINE = Uint8Array.of(LF);
-const LONGEST_LINE_KEPT = 16;
+const MAX_LINE_KEPT = 16;
 
 /**
  * Splits an event stream into the data of its events, wherever it is cut.
@@ -63,7 +63,7 @@ export class EventStreamScanner {
   #nextLf = -1;
   #nextCr = -1;
   #matched = 0;
-  readonly #line = new Uint8Array(LONGEST_LINE_KEPT);
+  readonly #line = new Uint8Array(MAX_LINE_KEPT);
   #lineLength = 0;
 
   constructor(listener: EventStreamListener) {
@@ -137,7 +137,7 @@ export class EventStreamScanner {
   /** In a line that is none of data. */
   #passLine(chunk: Uint8Array, i: number): number {
     const end = this.#lineEnd(chunk, i);
-    for (let at = i; at < end && this.#lineLength < LONGEST_LINE_KEPT; at++)
+    for (let at = i; at < end && this.#lineLength < MAX_LINE_KEPT; at++)
       this.#line[this.#lineLength++] = chunk[at] ?? 0;
     if (this.#line[0] === COLON) this.#listener.comment?.(i, end);
     return end;

@@ -20,8 +20,8 @@ export interface MarkupTerms {
 
 const MARKUP_KEYS: Record<keyof Markup, true> = { factor: true, fee: true };
 
-const MOST_FACTOR = 1000n;
-const MOST_FEE: NanoDollars = 1_000_000_000_000n;
+const MAX_FACTOR = 1000n;
+const MAX_FEE: NanoDollars = 1_000_000_000_000n;
 
 /** What changes nothing. */
 export const NO_MARKUP: MarkupTerms = terms(1n, 1n, 0n);
@@ -42,7 +42,7 @@ export function parseMarkup(markup: Markup, option: string): MarkupTerms {
   const [numerator, denominator] =
     markup.factor === undefined ? [1n, 1n] : parseFactor(markup.factor, `${option}.factor`);
   const fee = markup.fee === undefined ? 0n : parseUsd(markup.fee, `${option}.fee`);
-  if (fee < 0n || fee > MOST_FEE) {
+  if (fee < 0n || fee > MAX_FEE) {
     throw new TypeError(`${option}.fee must be from 0 to 1000 USD, got ${formatUsd(fee)}`);
   }
   return terms(numerator, denominator, fee);
@@ -64,9 +64,9 @@ export function parseFactor(given: unknown, option: string): [bigint, bigint] {
   const [, whole = '0', decimals = ''] = parts ?? [];
   const numerator = BigInt(whole + decimals);
   const denominator = 10n ** BigInt(decimals.length);
-  if (!parts || numerator === 0n || numerator > MOST_FACTOR * denominator) {
+  if (!parts || numerator === 0n || numerator > MAX_FACTOR * denominator) {
     throw new TypeError(
-      `${option} must be a decimal string above 0 and up to ${MOST_FACTOR} with at most 6 decimals, as "1.2", got ${show(given)}`,
+      `${option} must be a decimal string above 0 and up to ${MAX_FACTOR} with at most 6 decimals, as "1.2", got ${show(given)}`,
     );
   }
   return [numerator, denominator];

@@ -86,7 +86,7 @@ const TIER_KEYS: Record<keyof PricingTier, true> = { above: true, ...TOKEN_KEYS 
 
 /** Dearer than any model by far: a price per token where one per million is wanted, or the other way round. */
 const ABSURD_USD_PER_MILLION = 100_000n;
-const MOST_TIERS = 16;
+const MAX_TIERS = 16;
 
 /** Service tiers that don't stand in the pricing itself, and where they do. */
 export interface TiersBeside {
@@ -238,8 +238,8 @@ function parseTiers(
   option: string,
   plain: TokenPricing,
 ): (Rates & { readonly above: number })[] {
-  if (!Array.isArray(tiers) || tiers.length > MOST_TIERS) {
-    throw new TypeError(`${option} must be a list of at most ${MOST_TIERS} tiers, got ${show(tiers)}`);
+  if (!Array.isArray(tiers) || tiers.length > MAX_TIERS) {
+    throw new TypeError(`${option} must be a list of at most ${MAX_TIERS} tiers, got ${show(tiers)}`);
   }
   let before = 0;
   return tiers.map((tier: PricingTier, i) => {

@@ -7,7 +7,7 @@ export type ReportedCostField = 'cost' | 'cost.total_cost' | 'cost_in_usd_ticks'
 export type CostMember = 'cost' | 'total_cost' | 'ticks' | 'market_cost' | 'upstream_cost';
 
 /** More than any answer costs. */
-const MOST_PICO_DOLLARS = 1_000n * 10n ** 12n;
+const MAX_PICO_DOLLARS = 1_000n * 10n ** 12n;
 
 const MEMBERS: Readonly<Record<ReportedCostField, CostMember>> = {
   cost: 'cost',
@@ -25,7 +25,7 @@ export class ReportedCost {
   readonly #member: CostMember;
   readonly #told = new Map<CostMember, string>();
   /** The provider used a key of the operator's own. */
-  ownKey = false;
+  byok = false;
 
   constructor(field: ReportedCostField) {
     this.#member = MEMBERS[field];
@@ -40,13 +40,13 @@ export class ReportedCost {
   read(): bigint | undefined {
     const cost = this.#pico(this.#member);
     if (cost === undefined) return undefined;
-    const ofKey = this.ownKey ? this.#pico('upstream_cost') : undefined;
+    const ofKey = this.byok ? this.#pico('upstream_cost') : undefined;
     const beside =
       this.#member === 'cost' ? (ofKey ?? (cost === 0n ? this.#pico('market_cost') : undefined)) : undefined;
     // What the key paid isn't told.
-    if (this.ownKey && cost === 0n && beside === undefined) return undefined;
+    if (this.byok && cost === 0n && beside === undefined) return undefined;
     const sum = cost + (beside ?? 0n);
-    return sum <= MOST_PICO_DOLLARS ? sum : undefined;
+    return sum <= MAX_PICO_DOLLARS ? sum : undefined;
   }
 
   #pico(member: CostMember): bigint | undefined {

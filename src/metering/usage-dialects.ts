@@ -180,7 +180,7 @@ export type Counts = { -readonly [name in Count]?: number };
  * The last usage wins, count by count; chunks are never added up. Only where
  * each of several choices was told its own are the completions summed.
  */
-export class UsageTally {
+export class UsageAccumulator {
   readonly #dialect: UsageDialect;
   /** All that was told of the whole answer, or of one choice of it. */
   #told: Counts | undefined;

@@ -1,7 +1,7 @@
 import type { EventEnd, UsageMeter } from './usage-meter.ts';
 
 /** An unfinished event longer than this is let go: the usage event has a few hundred bytes. */
-const LONGEST_HELD_BACK = 64 * 1024;
+const MAX_HELD_BACK = 64 * 1024;
 
 /**
  * Takes out of a stream what our `include_usage` has brought into it, and nothing else.
@@ -52,7 +52,7 @@ export class UsageEventFilter {
     if (from === -1) return this.#take(chunk.length);
     const go = from === 0 && !this.#ended ? [] : this.#take(from);
     const begun = from === 0 ? chunk : chunk.subarray(from);
-    if (this.#heldBytes + begun.length <= LONGEST_HELD_BACK) {
+    if (this.#heldBytes + begun.length <= MAX_HELD_BACK) {
       this.#holdBack(begun);
       return go;
     }

@@ -1,6 +1,6 @@
 import { JsonScanner } from '../json/scanner.ts';
-import type { Place } from './answer-keys.ts';
-import { ChunkReader } from './usage-reader.ts';
+import type { AnswerPosition } from './answer-keys.ts';
+import { UsageReader } from './usage-reader.ts';
 import type { DeliveredText } from './estimate.ts';
 import { EventStreamScanner } from './event-stream-scanner.ts';
 import type { ReportedCostField } from './reported-cost.ts';
@@ -27,8 +27,8 @@ export interface EventEnd {
  * like usage, in content or tool arguments, is not where usage is.
  */
 export class UsageMeter {
-  readonly #reader: ChunkReader;
-  readonly #json: JsonScanner<Place>;
+  readonly #reader: UsageReader;
+  readonly #json: JsonScanner<AnswerPosition>;
   #stream: EventStreamScanner | undefined;
   #format: 'event-stream' | 'json' | undefined;
   /** The JSON of the current chunk is broken: nothing of it is read until the next one begins. */
@@ -47,8 +47,8 @@ export class UsageMeter {
    * @param choices - how many answers were asked for: what others are said to have used is not summed
    * @param costField - where it reports a cost that is to be read
    */
-  constructor(dialect?: UsageDialect, choices: number = MOST_CHOICES, costField?: ReportedCostField) {
-    this.#reader = new ChunkReader(dialect, choices, costField);
+  constructor(dialect?: UsageDialect, choices: number = MAX_CHOICES, costField?: ReportedCostField) {
+    this.#reader = new UsageReader(dialect, choices, costField);
     this.#json = new JsonScanner('document', this.#reader);
   }
 
@@ -180,7 +180,7 @@ export class UsageMeter {
 
   /** What follows a whole document may be another, glued to it; anything else that can't be is broken. */
   #afterFault(bytes: Uint8Array, at: number, to: number, length: number): number {
-    if (this.#isAnswer && length >= LEAST_GLUED && this.#glued < MOST_GLUED) {
+    if (this.#isAnswer && length >= MIN_GLUED && this.#glued < MAX_GLUED) {
       this.#glue = 0;
       return this.#skipGlue(bytes, at, to);
     }
@@ -243,9 +243,9 @@ export class UsageMeter {
 const BOM = [0xef, 0xbb, 0xbf];
 const NO_GLUE = -1;
 /** More can't be asked for. */
-const MOST_CHOICES = 128;
+const MAX_CHOICES = 128;
 const GLUE = Uint8Array.from('data:', (char) => char.charCodeAt(0));
 /** In bytes: a document of fewer is no part of an answer. */
-const LEAST_GLUED = 32;
+const MIN_GLUED = 32;
 /** Documents in one event, beyond which it is taken for broken. */
-const MOST_GLUED = 100;
+const MAX_GLUED = 100;

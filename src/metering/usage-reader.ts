@@ -1,12 +1,12 @@
-import { KeyTable } from '../json/key-matcher.ts';
-import { type Key, KEYS, type Place } from './answer-keys.ts';
+import { KeyMatcher } from '../json/key-matcher.ts';
+import { type Key, KEYS, type AnswerPosition } from './answer-keys.ts';
 import { ReportedCost, type ReportedCostField } from './reported-cost.ts';
 import type { JsonListener } from '../json/scanner.ts';
 import { type JsonKind, type JsonToken, textOf } from '../json/token.ts';
-import { type Counts, type Usage, type UsageDialect, UsageTally } from './usage-dialects.ts';
+import { type Counts, type Usage, type UsageDialect, UsageAccumulator } from './usage-dialects.ts';
 
 /** Of a reason, what is kept of it. */
-const LONGEST_REASON = 64;
+const MAX_REASON_LENGTH = 64;
 /** What a choice says of its end when its provider failed: OpenRouter, Zhipu, DeepSeek. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
 
@@ -14,7 +14,7 @@ const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insuff
  * Takes out of an answer, or out of one chunk of a streamed answer after another, what metering
  * needs. It is told of every value as a scanner passes it, and keeps numbers only, and the reason of its end.
  */
-export class ChunkReader implements JsonListener<Place> {
+export class UsageReader implements JsonListener<AnswerPosition> {
   /** Delivered text, in characters: content, reasoning, refusals, tool calls. */
   ascii = 0;
   nonAscii = 0;
@@ -27,7 +27,7 @@ export class ChunkReader implements JsonListener<Place> {
   #tier: string | undefined;
   #tierUsed: string | undefined;
   readonly #cost: ReportedCost | undefined;
-  readonly #tally: UsageTally;
+  readonly #tally: UsageAccumulator;
 
   #key: Key | undefined;
   /** Of the current chunk: */
@@ -55,7 +55,7 @@ export class ChunkReader implements JsonListener<Place> {
   #gatewayCalls = 0;
 
   constructor(dialect: UsageDialect | undefined, choices: number, costField: ReportedCostField | undefined) {
-    this.#tally = new UsageTally(choices, dialect);
+    this.#tally = new UsageAccumulator(choices, dialect);
     this.#cost = costField === undefined ? undefined : new ReportedCost(costField);
   }
 
@@ -129,13 +129,13 @@ export class ChunkReader implements JsonListener<Place> {
     this.#timings = undefined;
   }
 
-  key(within: Place, token: JsonToken): void {
+  key(within: AnswerPosition, token: JsonToken): void {
     const match = KEYS[within].find(token);
     this.#key = match?.exact ? match.role : undefined;
     if (this.#key === 'usage') this.#usageKeyFrom = token.start;
   }
 
-  value(within: Place, kind: JsonKind, token: JsonToken): Place {
+  value(within: AnswerPosition, kind: JsonKind, token: JsonToken): AnswerPosition {
     if (within === 'elsewhere') return within;
     switch (within) {
       case 'document':
@@ -210,11 +210,11 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   /** Whether the string value that is being read, directly in that, is delivered text. */
-  isText(within: Place): boolean {
+  isText(within: AnswerPosition): boolean {
     return within === 'delta' && this.#key !== 'silent';
   }
 
-  close(place: Place): void {
+  close(place: AnswerPosition): void {
     if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
     if (place === 'choice') this.#endChoice();
   }
@@ -225,7 +225,7 @@ export class ChunkReader implements JsonListener<Place> {
     this.#choiceCounts = undefined;
   }
 
-  #inAnswer(kind: JsonKind, token: JsonToken): Place {
+  #inAnswer(kind: JsonKind, token: JsonToken): AnswerPosition {
     if (this.#key === undefined) return 'elsewhere';
     switch (this.#key) {
       case 'choices':
@@ -262,7 +262,7 @@ export class ChunkReader implements JsonListener<Place> {
     }
   }
 
-  #inChoice(kind: JsonKind, token: JsonToken): Place {
+  #inChoice(kind: JsonKind, token: JsonToken): AnswerPosition {
     if (kind !== 'null' && this.#key !== 'index' && this.#key !== 'delta') this.#choicesSay = true;
     switch (this.#key) {
       case 'index':
@@ -276,7 +276,7 @@ export class ChunkReader implements JsonListener<Place> {
         if (kind === 'string' && token.to > token.from) {
           const reason = textOf(token) ?? '';
           this.finished = true;
-          this.finishReason ??= reason.slice(0, LONGEST_REASON);
+          this.finishReason ??= reason.slice(0, MAX_REASON_LENGTH);
           if (FAILURES.has(reason)) this.failed = true;
         }
         return 'elsewhere';
@@ -288,10 +288,10 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   /** What is part of a cost; undefined for everything else. */
-  #costIn(kind: JsonKind, token: JsonToken): Place | undefined {
+  #costIn(kind: JsonKind, token: JsonToken): AnswerPosition | undefined {
     switch (this.#key) {
       case 'own key':
-        if (this.#cost) this.#cost.ownKey = kind === 'true';
+        if (this.#cost) this.#cost.byok = kind === 'true';
         return 'elsewhere';
       case 'cost':
         if (kind === 'object') return this.#cost ? 'cost' : 'elsewhere';
@@ -315,7 +315,7 @@ export class ChunkReader implements JsonListener<Place> {
     this.#saysMore = true;
   }
 
-  #beginUsage(place: 'answer' | 'choice' | 'timings'): Place {
+  #beginUsage(place: 'answer' | 'choice' | 'timings'): AnswerPosition {
     this.#usageIn = place;
     this.#counts = {};
     this.#wrong = false;
@@ -323,7 +323,7 @@ export class ChunkReader implements JsonListener<Place> {
   }
 
   /** A count that can't be one spoils the usage it is in, if prompt or completion hang on it. */
-  #count(kind: JsonKind, token: JsonToken, spoils: boolean): Place {
+  #count(kind: JsonKind, token: JsonToken, spoils: boolean): AnswerPosition {
     const name = this.#key;
     if (name === undefined || kind === 'null') return 'elsewhere';
     const count = kind === 'number' ? numberOf(token) : Number.NaN;
@@ -344,7 +344,7 @@ export class ChunkReader implements JsonListener<Place> {
 }
 
 /** Names of tiers that are read without making a string of each chunk's. */
-const TIERS = new KeyTable<string>({
+const TIERS = new KeyMatcher<string>({
   default: 'default',
   standard: 'standard',
   on_demand: 'on_demand',
@@ -355,7 +355,7 @@ const TIERS = new KeyTable<string>({
 function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
   if (kind !== 'string' || token.to === token.from) return undefined;
   const known = TIERS.find(token);
-  return known?.exact ? known.role : textOf(token)?.slice(0, LONGEST_REASON);
+  return known?.exact ? known.role : textOf(token)?.slice(0, MAX_REASON_LENGTH);
 }
 
 /** As JavaScript has it: some servers send `error: ""` with every chunk. */

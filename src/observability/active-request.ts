@@ -1,14 +1,14 @@
 import { requestTime } from '../ledger/contract/request-ids.ts';
-import type { Observation } from './request-trace.ts';
+import type { RequestTrace } from './request-trace.ts';
 
 /**
  * A request from its arrival to its end, and what is known of it so far: one object, kept anyway, whose fields
  * are filled in on the way for operators who look.
  */
-export class LiveRequest {
+export class ActiveRequest {
   readonly id: string;
   /** Undefined where no hook wants to know of it. */
-  readonly observation: Observation | undefined;
+  readonly trace: RequestTrace | undefined;
   /** Resolves when it is over. */
   handled: Promise<void>;
   /** From here on: set where it is a completion. */
@@ -20,9 +20,9 @@ export class LiveRequest {
   /** Who was asked last. */
   provider: string | undefined;
 
-  constructor(id: string, observation: Observation | undefined) {
+  constructor(id: string, observation: RequestTrace | undefined) {
     this.id = id;
-    this.observation = observation;
+    this.trace = observation;
     this.handled = NOT_YET;
     this.account = undefined;
     this.key = undefined;
@@ -52,7 +52,7 @@ export interface RunningRequest {
 }
 
 /** The completions among live requests, oldest first: their ids begin with the time. */
-export function runningRequests(live: readonly LiveRequest[]): RunningRequest[] {
+export function runningRequests(live: readonly ActiveRequest[]): RunningRequest[] {
   const running: RunningRequest[] = [];
   for (const { id, account, key, model, stream, provider } of live) {
     if (account === undefined || key === undefined) continue;

@@ -1,11 +1,11 @@
 import { CreditStoreUnavailableError, InternalError, RouterError } from '../errors/errors.ts';
 import type { HealthChange, Hooks, RouterGauges, Settled } from './hooks.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
-import { StoreUnavailable } from '../ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import { type AskHeaders, type ContentHooks, Observer } from './request-trace.ts';
 
 /** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
-export interface GuardedHooks {
+export interface HookRunner {
   /** Undefined where no hook wants to know: then nothing is written down for it. */
   readonly observer: Observer | undefined;
   /** Undefined where no hook wants to know. */
@@ -20,7 +20,7 @@ export interface GuardedHooks {
 const AWAY_TOLD_MS = 1000;
 
 /** Makes one of many, each of which is called whatever the others do. */
-export function guardHooks(given: Hooks | readonly Hooks[] = []): GuardedHooks {
+export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunner {
   const all: readonly Hooks[] = Array.isArray(given) ? given : [given];
   const onRequest = allOf(all.map((hooks) => hooks.onRequest));
   const onResponse = allOf(all.map((hooks) => hooks.onResponse));
@@ -42,7 +42,7 @@ export function guardHooks(given: Hooks | readonly Hooks[] = []): GuardedHooks {
       new Observer({ onRequest, onResponse, onContent, askHeaders }),
     onSettled,
     onError: (error, requestId) => {
-      if (error instanceof StoreUnavailable || error instanceof CreditStoreUnavailableError) {
+      if (error instanceof StoreUnavailableError || error instanceof CreditStoreUnavailableError) {
         // While the store is away every request says so.
         if (Date.now() - awayToldAt < AWAY_TOLD_MS) return;
         awayToldAt = Date.now();

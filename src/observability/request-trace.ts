@@ -27,7 +27,7 @@ interface ObservedTarget {
   /** The model's name there. */
   readonly model: string;
   /** The same, with the star of a wildcard. */
-  readonly knownAs: string;
+  readonly healthKey: string;
 }
 
 /** What became of a request for which money was held. */
@@ -45,7 +45,7 @@ interface ObservedEnd {
 
 /** What nginx logs for a client that left before there was a status. */
 const CLIENT_CLOSED_REQUEST = 499;
-const LONGEST_PATH = 256;
+const MAX_PATH_LENGTH = 256;
 
 /**
  * What is noted of a request on its way, for `onResponse`.
@@ -53,13 +53,13 @@ const LONGEST_PATH = 256;
  * There is none where no hook wants to know, and nothing of a request's way depends on it: it is written here and
  * read by hooks alone.
  */
-export class Observation {
+export class RequestTrace {
   readonly started: RequestStarted;
   /** Undefined where no hook wants to have the content of a completion. */
   readonly content: ContentRecorder | undefined;
   readonly #since = performance.now();
   readonly #askHeaders: AskHeaders | undefined;
-  readonly #attempts: ObservedAttempt[] = [];
+  readonly #attempts: AttemptTrace[] = [];
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
   #model: string | undefined;
   #wildcard: string | undefined;
@@ -86,7 +86,7 @@ export class Observation {
       requestId: id,
       endpoint,
       method,
-      path: path.slice(0, LONGEST_PATH),
+      path: path.slice(0, MAX_PATH_LENGTH),
       startedAt: Date.now(),
       ...(clientRequestId !== undefined && { clientRequestId }),
       ...(traceparent !== undefined && { traceparent }),
@@ -95,12 +95,12 @@ export class Observation {
   }
 
   /** Its key is known. */
-  from({ account, key }: { readonly account: string; readonly key: string }): void {
+  authenticated({ account, key }: { readonly account: string; readonly key: string }): void {
     this.#caller = { account, key };
   }
 
   /** It is for a model that there is. */
-  asks(
+  modelResolved(
     { id, wildcard }: { readonly id: string; readonly wildcard: string | undefined },
     stream: boolean,
   ): void {
@@ -116,13 +116,8 @@ export class Observation {
   }
 
   /** A request goes out to a provider now. */
-  attempt(target: ObservedTarget): ObservedAttempt {
-    const attempt = new ObservedAttempt(
-      target,
-      this.started.requestId,
-      this.#attempts.length,
-      this.#askHeaders,
-    );
+  attempt(target: ObservedTarget): AttemptTrace {
+    const attempt = new AttemptTrace(target, this.started.requestId, this.#attempts.length, this.#askHeaders);
     this.#attempts.push(attempt);
     return attempt;
   }
@@ -161,7 +156,7 @@ export class Observation {
   }
 
   /** The event, once the response is over. */
-  over(response: ObservedResponse): ResponseEnded {
+  toEvent(response: ObservedResponse): ResponseEnded {
     const now = performance.now();
     const { ending, target, answer } = this.#outcome ?? {};
     const finishReason = answer?.meter.finishReason;
@@ -176,7 +171,7 @@ export class Observation {
       ...(target && { provider: target.provider.name, upstreamModel: target.model }),
       ...(last?.upstreamRequestId !== undefined && { upstreamRequestId: last.upstreamRequestId }),
       stream: this.#stream,
-      attempts: this.#attempts.map((attempt) => attempt.over(attempt === last ? now : undefined)),
+      attempts: this.#attempts.map((attempt) => attempt.toEvent(attempt === last ? now : undefined)),
       ...(this.#firstByteMs !== undefined && { firstByteMs: this.#firstByteMs }),
       durationMs: toMicroseconds(now - this.#since),
       ...(ending && { ending }),
@@ -187,7 +182,7 @@ export class Observation {
 }
 
 /** What is noted of one request to a provider. */
-export class ObservedAttempt {
+export class AttemptTrace {
   readonly #started: AttemptStarted;
   readonly #since = performance.now();
   readonly #askHeaders: AskHeaders | undefined;
@@ -199,7 +194,7 @@ export class ObservedAttempt {
   upstreamRequestId: string | undefined;
 
   constructor(
-    { provider, model, knownAs }: ObservedTarget,
+    { provider, model, healthKey: knownAs }: ObservedTarget,
     requestId: string,
     index: number,
     askHeaders: AskHeaders | undefined,
@@ -248,7 +243,7 @@ export class ObservedAttempt {
   }
 
   /** @param endedAt - when its answer was over, of the one that was relayed; others are of no use from their heads on */
-  over(endedAt: number | undefined): AttemptEnded {
+  toEvent(endedAt: number | undefined): AttemptEnded {
     const { provider, model, host, port, startedAt } = this.#started;
     const until = this.#failedAt ?? endedAt ?? this.#answeredAt ?? this.#since;
     return {
@@ -305,7 +300,7 @@ function inForm(value: string | readonly string[] | undefined, form: RegExp): st
 /** What an error is called that ended an attempt or a response. */
 export function codeOf(error: Error): string {
   if (error instanceof RouterError) return error.code;
-  return { ClientGone: 'client_gone', Closed: 'router_closing' }[error.name] ?? 'internal_error';
+  return { ClientDisconnectedError: 'client_gone', Closed: 'router_closing' }[error.name] ?? 'internal_error';
 }
 
 /** Whom an observer tells, none of whom can break anything. */
@@ -331,18 +326,18 @@ export class Observer {
     this.#hooks = hooks;
   }
 
-  begin(request: ObservedRequest, path: string, endpoint: EndpointName | undefined): Observation {
+  begin(request: ObservedRequest, path: string, endpoint: EndpointName | undefined): RequestTrace {
     const { askHeaders, onContent } = this.#hooks;
     const content = onContent && endpoint === 'completions' ? new ContentRecorder(onContent.most) : undefined;
-    const observation = new Observation(request, path, endpoint, askHeaders, content);
+    const observation = new RequestTrace(request, path, endpoint, askHeaders, content);
     this.#hooks.onRequest?.(observation.started);
     return observation;
   }
 
-  end(observation: Observation, response: ObservedResponse): void {
+  end(observation: RequestTrace, response: ObservedResponse): void {
     const { content } = observation;
     const completion = content && observation.completion();
     if (completion) this.#hooks.onContent?.tell(completion, content);
-    this.#hooks.onResponse?.(observation.over(response));
+    this.#hooks.onResponse?.(observation.toEvent(response));
   }
 }

@@ -27,7 +27,7 @@ export interface AuthenticatedCaller {
   readonly markup?: Markup;
   /**
    * The caller's own keys for providers, by their names in `providers`: used instead of yours, and never with
-   * yours in their place. The request is charged as any other, or by `ownKeyPricing`; its `cost` to you is 0. A
+   * yours in their place. The request is charged as any other, or by `byokPricing`; its `cost` to you is 0. A
    * key that the provider refuses is the caller's matter: it is told so with the provider's status (401, 402 or
    * 403; 401 where that is a 400), no other target is asked, and none is set aside for it.
    *

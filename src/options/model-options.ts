@@ -48,7 +48,7 @@ export interface ModelOptions {
    *
    * @default as for every other request
    */
-  readonly ownKeyPricing?: PricingOption;
+  readonly byokPricing?: PricingOption;
   /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
   /**
@@ -163,8 +163,8 @@ export interface TargetOptions {
   readonly model: string;
   /** What the client pays when this target answers, instead of the model's `pricing`. */
   readonly pricing?: PricingOption;
-  /** What it pays when its own key was used here, instead of the model's `ownKeyPricing`. */
-  readonly ownKeyPricing?: PricingOption;
+  /** What it pays when its own key was used here, instead of the model's `byokPricing`. */
+  readonly byokPricing?: PricingOption;
   /**
    * What the provider bills; told in the journal and in `onSettled`. `'reported'`: what it says in its answers.
    *

@@ -18,16 +18,16 @@ export class ModelPatterns {
 
 /** @param option - where the patterns stand, for the message */
 export function parseModelPatterns(given: unknown, option: string): ModelPatterns {
-  const isList = Array.isArray(given) && given.length > 0 && given.length <= MOST_PATTERNS;
+  const isList = Array.isArray(given) && given.length > 0 && given.length <= MAX_PATTERNS;
   if (!isList || !given.every((each) => typeof each === 'string' && PATTERN.test(each))) {
     throw new TypeError(
-      `${option} must be 1 to ${MOST_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * stands for any characters, got ${JSON.stringify(given)}`,
+      `${option} must be 1 to ${MAX_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * stands for any characters, got ${JSON.stringify(given)}`,
     );
   }
   return new ModelPatterns(given);
 }
 
-const MOST_PATTERNS = 100;
+const MAX_PATTERNS = 100;
 // eslint-disable-next-line no-control-regex -- as of a model's ID
 const PATTERN = /^[^\u0000-\u0020\u007f]{1,256}$/;
 

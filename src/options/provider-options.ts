@@ -63,7 +63,7 @@ export interface ProviderOptions {
    * showing it, by their names or by what their answers have counted, and for those of which too little was seen; 'abort' for the
    * others, but for one answer of sixteen
    */
-  readonly onClientGone?: OnClientGone;
+  readonly onDisconnect?: OnDisconnect;
   /**
    * Whether each of its streams says that it is over, by a `finish_reason` or `[DONE]`: then one that ends without
    * either was cut.
@@ -117,7 +117,7 @@ export type ApiKeySource = string | (() => string | undefined | Promise<string |
 
 export type StreamUsage = 'option' | 'native' | 'rejected' | 'none';
 export type OutputLimitField = 'max_tokens' | 'max_completion_tokens';
-export type OnClientGone = 'abort' | 'drain';
+export type OnDisconnect = 'abort' | 'drain';
 
 /** Each clock has its own error code: a 504 before anything of the answer is out, then a stream's error event. */
 export interface TimeoutOptions {

@@ -11,17 +11,17 @@ import type {
   DisconnectOptions,
   RetryOptions,
   HealthCheckOptions,
-  RequestControlOptions,
+  ClientRoutingOptions,
   HoldMode,
-  OnBreak,
-  OrphanPolicy,
+  OnStreamError,
+  OnCrash,
 } from './router-options.ts';
 
 /** All four clocks, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
 
 /** Fields of a request by which clients may choose among models and providers. */
-export type RequestControlFields = ReadonlySet<string>;
+export type ClientRoutingFields = ReadonlySet<string>;
 
 export type Retries = Required<RetryOptions>;
 export type HealthChecks = Required<HealthCheckOptions>;
@@ -42,8 +42,8 @@ export interface Settings {
   readonly holdMode: HoldMode;
   readonly disconnect: Required<DisconnectOptions>;
   readonly emptyAnswerIsFree: boolean;
-  readonly onOrphan: OrphanPolicy;
-  readonly onBreak: OnBreak;
+  readonly onCrash: OnCrash;
+  readonly onStreamError: OnStreamError;
   readonly heartbeatMs: number | undefined;
   readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
@@ -54,10 +54,10 @@ export interface Settings {
   readonly keyCacheMs: number;
   readonly closeTimeoutMs: number;
   readonly outboxDir: string | undefined;
-  readonly journalDays: number;
-  readonly usageDays: number;
+  readonly journalRetentionDays: number;
+  readonly usageRetentionDays: number;
   readonly cors: Cors | undefined;
-  readonly requestControl: RequestControlFields;
+  readonly clientRouting: ClientRoutingFields;
   readonly waitUntil: ((work: Promise<void>) => unknown) | undefined;
 }
 
@@ -75,7 +75,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   providers: true,
   models: true,
   markup: true,
-  markupOf: true,
+  resolveMarkup: true,
   prices: true,
   store: true,
   authenticate: true,
@@ -88,8 +88,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   holdMode: true,
   disconnect: true,
   emptyAnswerIsFree: true,
-  onOrphan: true,
-  onBreak: true,
+  onCrash: true,
+  onStreamError: true,
   heartbeatMs: true,
   answer: true,
   timeouts: true,
@@ -97,12 +97,12 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   health: true,
   closeTimeoutMs: true,
   outboxDir: true,
-  journalDays: true,
-  usageDays: true,
+  journalRetentionDays: true,
+  usageRetentionDays: true,
   hooks: true,
   waitUntil: true,
   cors: true,
-  requestControl: true,
+  clientRouting: true,
 };
 
 /**
@@ -113,27 +113,28 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
  * @throws {TypeError} naming the option, what it wants and what it got
  */
 export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
-  checkRecord(options, 'options', KNOWN_OPTIONS);
+  assertObject(options, 'options', KNOWN_OPTIONS);
   checkHooks(options.hooks);
-  for (const name of ['authenticate', 'cacheKey', 'markupOf', 'waitUntil'] as const) {
+  for (const name of ['authenticate', 'cacheKey', 'resolveMarkup', 'waitUntil'] as const) {
     if (options[name] !== undefined && typeof options[name] !== 'function') {
-      throw wrong(name, 'a function', options[name]);
+      throw optionError(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', onBreak = 'error', heartbeatMs, outboxDir } = options;
+  const { basePath = '', onStreamError = 'error', heartbeatMs, outboxDir } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
-    throw wrong('basePath', 'a path that begins with a slash', basePath);
+    throw optionError('basePath', 'a path that begins with a slash', basePath);
   }
-  if (onBreak !== 'error' && onBreak !== 'reset') throw wrong('onBreak', "'error' or 'reset'", onBreak);
+  if (onStreamError !== 'error' && onStreamError !== 'reset')
+    throw optionError('onStreamError', "'error' or 'reset'", onStreamError);
   if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
-    throw wrong('outboxDir', 'the path of a folder', outboxDir);
+    throw optionError('outboxDir', 'the path of a folder', outboxDir);
   }
   return {
     basePath: basePath.replace(/(?<!\/)\/+$/, ''),
     ...resolveBodyBytes(options),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
-    onBreak,
+    onStreamError,
     answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
@@ -144,10 +145,10 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     keyCacheMs: milliseconds(options.keyCacheMs ?? 30_000, 'keyCacheMs'),
     closeTimeoutMs: milliseconds(options.closeTimeoutMs ?? 30_000, 'closeTimeoutMs'),
     outboxDir,
-    journalDays: resolveJournalDays(options.journalDays ?? 90),
-    usageDays: resolveUsageDays(options.usageDays ?? 400),
+    journalRetentionDays: resolveJournalRetention(options.journalRetentionDays ?? 90),
+    usageRetentionDays: resolveUsageRetention(options.usageRetentionDays ?? 400),
     cors: resolveCors(options.cors),
-    requestControl: resolveRequestControl(options.requestControl),
+    clientRouting: resolveClientRouting(options.clientRouting),
     waitUntil: options.waitUntil,
   };
 }
@@ -163,7 +164,7 @@ function resolveBodyBytes({
     return { maxBodyBytes, maxBufferedBytes: Math.max(usual, maxBodyBytes) };
   }
   if (positiveInteger(maxBufferedBytes, 'maxBufferedBytes') < maxBodyBytes)
-    throw wrong('maxBufferedBytes', `maxBodyBytes (${maxBodyBytes}) or more`, maxBufferedBytes);
+    throw optionError('maxBufferedBytes', `maxBodyBytes (${maxBodyBytes}) or more`, maxBufferedBytes);
   return { maxBodyBytes, maxBufferedBytes };
 }
 
@@ -186,35 +187,40 @@ function checkHooks(given: Hooks | readonly Hooks[] = []): void {
   const all: readonly Hooks[] = several ? given : [given];
   for (const [index, hooks] of all.entries()) {
     const option = several ? `hooks[${index}]` : 'hooks';
-    checkRecord(hooks, option, HOOKS);
+    assertObject(hooks, option, HOOKS);
     const { maxContentBytes, ...functions } = hooks;
     if (maxContentBytes !== undefined) checkContentBytes(maxContentBytes, `${option}.maxContentBytes`);
     for (const [name, hook] of Object.entries(functions)) {
       const wanted = name === 'measuresOnly' ? 'boolean' : 'function';
-      if (hook !== undefined && typeof hook !== wanted) throw wrong(`${option}.${name}`, `a ${wanted}`, hook);
+      if (hook !== undefined && typeof hook !== wanted)
+        throw optionError(`${option}.${name}`, `a ${wanted}`, hook);
     }
   }
 }
 
 function checkContentBytes(given: number, option: string): void {
   if (Number.isSafeInteger(given) && given >= 1 && given <= 1_048_576) return;
-  throw wrong(option, 'an integer from 1 to 1,048,576', given);
+  throw optionError(option, 'an integer from 1 to 1,048,576', given);
 }
 
 function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefined {
   if (given !== undefined && typeof given?.find !== 'function') {
-    throw wrong('prices', "a price catalog, as catalogPrices() of 'chat-completions-router/prices'", given);
+    throw optionError(
+      'prices',
+      "a price catalog, as catalogPrices() of 'chat-completions-router/prices'",
+      given,
+    );
   }
   return given;
 }
 
-function resolveRequestControl(given: boolean | RequestControlOptions = false): RequestControlFields {
+function resolveClientRouting(given: boolean | ClientRoutingOptions = false): ClientRoutingFields {
   if (given === true) return new Set(['models', 'provider', 'providerOptions']);
   if (given === false) return new Set();
-  checkRecord(given, 'requestControl', { models: true, provider: true });
+  assertObject(given, 'clientRouting', { models: true, provider: true });
   for (const name of ['models', 'provider'] as const) {
     if (!['boolean', 'undefined'].includes(typeof given[name]))
-      throw wrong(`requestControl.${name}`, 'a boolean', given[name]);
+      throw optionError(`clientRouting.${name}`, 'a boolean', given[name]);
   }
   return new Set([
     ...(given.models ? ['models'] : []),
@@ -225,11 +231,11 @@ function resolveRequestControl(given: boolean | RequestControlOptions = false): 
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
   if (cors === false) return undefined;
   if (cors === true) return { origins: 'any', maxAgeSeconds: 600 };
-  checkRecord(cors, 'cors', { origins: true, maxAgeSeconds: true });
+  assertObject(cors, 'cors', { origins: true, maxAgeSeconds: true });
   const { origins, maxAgeSeconds = 600 } = cors;
   for (const origin of origins ?? []) {
     const isOrigin = typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin;
-    if (!isOrigin) throw wrong('cors.origins', "origins such as 'https://chat.example.com'", origin);
+    if (!isOrigin) throw optionError('cors.origins', "origins such as 'https://chat.example.com'", origin);
   }
   return {
     origins: origins ? new Set(origins) : 'any',
@@ -240,22 +246,22 @@ function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
 /** Who pays what, and how it is held. */
 function resolveBilling(
   options: ChatCompletionsRouterOptions,
-): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onOrphan'> {
-  const { holdMode = 'clamp', disconnect = {}, emptyAnswerIsFree = false, onOrphan = 'checkpoint' } = options;
+): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onCrash'> {
+  const { holdMode = 'clamp', disconnect = {}, emptyAnswerIsFree = false, onCrash = 'checkpoint' } = options;
   if (!['clamp', 'strict', 'adaptive'].includes(holdMode)) {
-    throw wrong('holdMode', "'clamp', 'strict' or 'adaptive'", holdMode);
+    throw optionError('holdMode', "'clamp', 'strict' or 'adaptive'", holdMode);
   }
-  checkRecord(disconnect, 'disconnect', { beforeOutput: true });
+  assertObject(disconnect, 'disconnect', { beforeOutput: true });
   const { beforeOutput = 'input' } = disconnect;
   if (beforeOutput !== 'input' && beforeOutput !== 'free') {
-    throw wrong('disconnect.beforeOutput', "'input' or 'free'", beforeOutput);
+    throw optionError('disconnect.beforeOutput', "'input' or 'free'", beforeOutput);
   }
   if (typeof emptyAnswerIsFree !== 'boolean')
-    throw wrong('emptyAnswerIsFree', 'a boolean', emptyAnswerIsFree);
-  if (!['checkpoint', 'release', 'capture'].includes(onOrphan)) {
-    throw wrong('onOrphan', "'checkpoint', 'release' or 'capture'", onOrphan);
+    throw optionError('emptyAnswerIsFree', 'a boolean', emptyAnswerIsFree);
+  if (!['checkpoint', 'release', 'capture'].includes(onCrash)) {
+    throw optionError('onCrash', "'checkpoint', 'release' or 'capture'", onCrash);
   }
-  return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onOrphan };
+  return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onCrash };
 }
 
 /** What is undefined depends on the provider. */
@@ -273,12 +279,12 @@ export function resolveAnswer(
   option: string,
   defaults?: AnswerTerms,
 ): AnswerTerms {
-  checkRecord(given, option, ANSWER_VALUES);
+  assertObject(given, option, ANSWER_VALUES);
   for (const name of ['model', 'provider', 'cost'] as const) {
     const values: readonly unknown[] = ANSWER_VALUES[name];
     const value = given[name];
     if (value !== undefined && !values.includes(value)) {
-      throw wrong(`${option}.${name}`, `one of ${values.join(', ')}`, value);
+      throw optionError(`${option}.${name}`, `one of ${values.join(', ')}`, value);
     }
   }
   return {
@@ -288,14 +294,14 @@ export function resolveAnswer(
   };
 }
 
-function resolveJournalDays(days: number): number {
-  return days === Infinity ? Infinity : positiveInteger(days, 'journalDays');
+function resolveJournalRetention(days: number): number {
+  return days === Infinity ? Infinity : positiveInteger(days, 'journalRetentionDays');
 }
 
 /** A request may be corrected for a day after it ended: its row must be there then. */
-function resolveUsageDays(days: number): number {
+function resolveUsageRetention(days: number): number {
   if (days === Infinity || (Number.isSafeInteger(days) && days >= 2)) return days;
-  throw wrong('usageDays', 'an integer of 2 or more, or Infinity', days);
+  throw optionError('usageRetentionDays', 'an integer of 2 or more, or Infinity', days);
 }
 
 /** The given clocks over the defaults. */
@@ -305,7 +311,7 @@ export function resolveTimeouts(
   option: string,
 ): Timeouts {
   if (given === undefined) return defaults;
-  checkRecord(given, option, defaults);
+  assertObject(given, option, defaults);
   const clock = (name: keyof Timeouts): number =>
     given[name] === undefined ? defaults[name] : milliseconds(given[name], `${option}.${name}`);
   return {
@@ -318,7 +324,7 @@ export function resolveTimeouts(
 
 function resolveRetries(given: RetryOptions | false | undefined): Retries | undefined {
   if (given === false) return undefined;
-  if (given !== undefined) checkRecord(given, 'retries', DEFAULT_RETRIES);
+  if (given !== undefined) assertObject(given, 'retries', DEFAULT_RETRIES);
   const { perTarget, maxWaitMs, firstEventWaitMs } = { ...DEFAULT_RETRIES, ...given };
   if (perTarget !== 0) positiveInteger(perTarget, 'retries.perTarget');
   return {
@@ -330,10 +336,10 @@ function resolveRetries(given: RetryOptions | false | undefined): Retries | unde
 
 function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChecks | undefined {
   if (given === false) return undefined;
-  if (given !== undefined) checkRecord(given, 'health', DEFAULT_HEALTH);
+  if (given !== undefined) assertObject(given, 'health', DEFAULT_HEALTH);
   const { failures, coolDownMs, maxCoolDownMs } = { ...DEFAULT_HEALTH, ...given };
   if (given?.maxCoolDownMs !== undefined && given.coolDownMs !== undefined && coolDownMs > maxCoolDownMs) {
-    throw wrong('health.maxCoolDownMs', `health.coolDownMs (${coolDownMs}) or more`, maxCoolDownMs);
+    throw optionError('health.maxCoolDownMs', `health.coolDownMs (${coolDownMs}) or more`, maxCoolDownMs);
   }
   return {
     failures: positiveInteger(failures, 'health.failures'),
@@ -343,9 +349,13 @@ function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChe
 }
 
 /** @throws {TypeError} unless it is an object, with no keys but the known ones where those are given */
-export function checkRecord(value: unknown, option: string, known?: Readonly<Record<string, unknown>>): void {
+export function assertObject(
+  value: unknown,
+  option: string,
+  known?: Readonly<Record<string, unknown>>,
+): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw wrong(option, 'an object', value);
+    throw optionError(option, 'an object', value);
   if (!known) return;
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(known, key)) {
@@ -358,11 +368,11 @@ export function checkRecord(value: unknown, option: string, known?: Readonly<Rec
 
 export function positiveInteger(value: unknown, option: string): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
-  throw wrong(option, 'a positive integer', value);
+  throw optionError(option, 'a positive integer', value);
 }
 
 /** The TypeError of an option: its name, what it wants, what it got. */
-export function wrong(option: string, wanted: string, got: unknown): TypeError {
+export function optionError(option: string, wanted: string, got: unknown): TypeError {
   return new TypeError(`${option} must be ${wanted}, got ${show(got)}`);
 }
 
@@ -370,7 +380,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function milliseconds(value: unknown, option: string): number {
   if (typeof value !== 'number' || !(value > 0 && value <= MAX_TIMER_MS)) {
-    throw wrong(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
+    throw optionError(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
   }
   return value;
 }

@@ -25,7 +25,7 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly markup?: Markup;
   /** What is added for one caller, beside what its key or `authenticate` says. Asked on every request. */
-  readonly markupOf?: (caller: MarkupCaller) => Markup | undefined;
+  readonly resolveMarkup?: (caller: MarkupCaller) => Markup | undefined;
   /** Where models and targets get their prices that say `'catalog'`. */
   readonly prices?: PriceCatalog;
   /**
@@ -118,7 +118,7 @@ export interface ChatCompletionsRouterOptions {
    *
    * @default 'checkpoint'
    */
-  readonly onOrphan?: OrphanPolicy;
+  readonly onCrash?: OnCrash;
   /**
    * A folder on a disk of this machine where charges wait until the store has them, so that they survive
    * this process; the processes of a machine share it. While it can't be written, completions are answered 503.
@@ -133,14 +133,14 @@ export interface ChatCompletionsRouterOptions {
    *
    * @default 90
    */
-  readonly journalDays?: number;
+  readonly journalRetentionDays?: number;
   /**
    * Full days, UTC, of which usage is kept by day, key and model: 2 or more, or Infinity for all. What older days
    * charged stays in the account's total.
    *
    * @default 400
    */
-  readonly usageDays?: number;
+  readonly usageRetentionDays?: number;
   /**
    * What answers tell clients of the provider and of costs; a model can say otherwise.
    *
@@ -154,7 +154,7 @@ export interface ChatCompletionsRouterOptions {
    *
    * @default 'error'
    */
-  readonly onBreak?: OnBreak;
+  readonly onStreamError?: OnStreamError;
   /**
    * After so long without a byte, an event stream gets a comment, which clients skip, so that nothing on its way
    * closes it as idle; in ms. It stands between two events, never in one.
@@ -180,7 +180,7 @@ export interface ChatCompletionsRouterOptions {
    *
    * @default false: such fields are a 400
    */
-  readonly requestControl?: boolean | RequestControlOptions;
+  readonly clientRouting?: boolean | ClientRoutingOptions;
   /** Who is told what happens; each of several is told, whatever the others do. */
   readonly hooks?: Hooks | readonly Hooks[];
   /**
@@ -192,7 +192,7 @@ export interface ChatCompletionsRouterOptions {
   readonly waitUntil?: (work: Promise<void>) => unknown;
 }
 
-/** Who asks, for `markupOf`. */
+/** Who asks, for `resolveMarkup`. */
 export interface MarkupCaller {
   readonly account: string;
   /** The key's id, or the host's label for it. */
@@ -208,16 +208,16 @@ export interface CorsOptions {
 }
 
 /** What clients may choose for themselves. */
-export interface RequestControlOptions {
+export interface ClientRoutingOptions {
   /** Other models to fall back to: `models: ['acme/fast', 'acme/smart']`. */
   readonly models?: boolean;
   /** Among the providers of a model: `provider: { order, only, ignore, allow_fallbacks }`. */
   readonly provider?: boolean;
 }
 
-export type OnBreak = 'error' | 'reset';
+export type OnStreamError = 'error' | 'reset';
 export type HoldMode = 'clamp' | 'strict' | 'adaptive';
-export type OrphanPolicy = 'checkpoint' | 'release' | 'capture';
+export type OnCrash = 'checkpoint' | 'release' | 'capture';
 
 /** Once output was delivered, it is paid for, with its prompt. */
 export interface DisconnectOptions {

@@ -5,38 +5,38 @@ import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
 import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
-import { InFlight } from '../async/slot-list.ts';
-import { LiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
+import { SlotList } from '../async/slot-list.ts';
+import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
-import { Housekeeping } from '../ledger/operations/maintenance.ts';
+import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
-import { askTime, clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
-import { guard, guardHooks } from '../observability/hook-runner.ts';
+import { fetchStoreTime, clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { guard, createHookRunner } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { BufferedBytes } from '../http/buffered-bytes.ts';
-import { Drains } from '../http/detached-reads.ts';
+import { DetachedReads } from '../http/detached-reads.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { RecordedResponse } from '../http/response-recorder.ts';
-import { Correction } from '../metering/estimate-calibration.ts';
-import { CallerMarkups } from '../catalog/account-markup.ts';
+import { ResponseRecorder } from '../http/response-recorder.ts';
+import { EstimateCalibration } from '../metering/estimate-calibration.ts';
+import { AccountMarkups } from '../catalog/account-markup.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { checkRecord, resolveSettings, type Settings } from '../options/resolve-options.ts';
+import { assertObject, resolveSettings, type Settings } from '../options/resolve-options.ts';
 import { endpointOf, route } from './routes.ts';
-import { Settlements, type SettlementsOptions } from '../billing/billing-service.ts';
+import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
 import { Agents } from '../upstream/agents.ts';
 import { RunningAttempts } from '../upstream/attempt.ts';
-import { EndMarks } from '../upstream/stream-termination.ts';
+import { StreamTermination } from '../upstream/stream-termination.ts';
 import { Failover } from '../upstream/failover.ts';
-import { Health } from '../upstream/circuit-breaker.ts';
-import { Sender } from '../upstream/provider-client.ts';
+import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
+import { ProviderClient } from '../upstream/provider-client.ts';
 
 /**
  * The router: mount it as it is, `app.use('/v1', router)` or `http.createServer(router)`,
@@ -92,18 +92,18 @@ export interface ChatCompletionsRouter extends NodeHandler {
  * @throws {TypeError} naming the option that can't be right
  */
 export function createChatCompletionsRouter(options: ChatCompletionsRouterOptions): ChatCompletionsRouter {
-  return createPacedRouter(options, {});
+  return createRouterWithTimers(options, {});
 }
 
 /** The same, whose leases and heartbeats last as long as is said: what takes minutes in service, tests see in seconds. */
-export function createPacedRouter(
+export function createRouterWithTimers(
   options: ChatCompletionsRouterOptions,
-  pace: Pick<SettlementsOptions, 'leaseMs' | 'heartbeatMs'>,
+  pace: Pick<BillingServiceOptions, 'leaseMs' | 'heartbeatMs'>,
 ): ChatCompletionsRouter {
   const settings = resolveSettings(options);
   let catalogOptions: CatalogOptions = { providers: options.providers, models: options.models };
   let catalog = createCatalog(catalogOptions, settings);
-  const { observer, onSettled, onError, tell, onHealthChange, onRouter } = guardHooks(options.hooks);
+  const { observer, onSettled, onError, tell, onHealthChange, onRouter } = createHookRunner(options.hooks);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
   const store = makeReliable(plainStore, clock, settings, tell);
@@ -115,8 +115,8 @@ export function createPacedRouter(
     keyCacheMs: settings.keyCacheMs,
     now: () => clock.now(),
   });
-  const corrections = new PerTarget(() => new Correction());
-  const settlements = new Settlements({
+  const corrections = new PerTarget(() => new EstimateCalibration());
+  const settlements = new BillingService({
     store,
     clock,
     corrections,
@@ -126,14 +126,14 @@ export function createPacedRouter(
     tell,
     ...pace,
   });
-  const { journalDays, usageDays } = settings;
-  const housekeeping = new Housekeeping({ store, tell, onError, journalDays, usageDays });
+  const { journalRetentionDays, usageRetentionDays } = settings;
+  const housekeeping = new Maintenance({ store, tell, onError, journalRetentionDays, usageRetentionDays });
   const agents = new Agents();
-  const health = new Health({ settings: settings.health, tell: onHealthChange });
+  const health = new CircuitBreakers({ settings: settings.health, tell: onHealthChange });
   const running = new RunningAttempts();
-  const drains = new Drains();
+  const drains = new DetachedReads();
   const ids = new RequestIds(() => clock.now());
-  const open = new InFlight<LiveRequest>();
+  const open = new SlotList<ActiveRequest>();
   let closed: Promise<void> | undefined;
 
   const discovery = new ModelDiscovery({
@@ -152,14 +152,14 @@ export function createPacedRouter(
     get catalog(): Catalog {
       return catalog;
     },
-    markups: new CallerMarkups(options.markupOf),
+    markups: new AccountMarkups(options.resolveMarkup),
     store,
     authenticator,
     settlements,
-    sender: new Sender(agents),
+    sender: new ProviderClient(agents),
     health,
     failover: new Failover(health, settings.retries),
-    endMarks: new EndMarks(),
+    endMarks: new StreamTermination(),
     corrections,
     running,
     drains,
@@ -182,8 +182,8 @@ export function createPacedRouter(
     discovery.start();
     const observation = observer?.begin(exchange, ...endpointOf(exchange, settings.basePath));
     const content = observation?.content;
-    if (content) exchange.response = new RecordedResponse(exchange.response, content.response);
-    const live = new LiveRequest(exchange.id, observation);
+    if (content) exchange.response = new ResponseRecorder(exchange.response, content.response);
+    const live = new ActiveRequest(exchange.id, observation);
     const place = open.add(live);
     const handled = route(exchange, services, live);
     live.handled = handled;
@@ -218,7 +218,7 @@ export function createPacedRouter(
   }
 
   function reload(changes: ReloadOptions): void {
-    checkRecord(changes, 'reload', { providers: true, models: true });
+    assertObject(changes, 'reload', { providers: true, models: true });
     const { providers = catalogOptions.providers, models = catalogOptions.models } = changes;
     const next = createCatalog({ providers, models }, settings, catalog);
     catalogOptions = { providers, models };
@@ -236,7 +236,7 @@ export function createPacedRouter(
     keys: createApiKeys(store, authenticator, () => clock.now()),
     ready: async () => {
       await store.ready?.();
-      clock.heard(await askTime(store, newId()));
+      clock.sync(await fetchStoreTime(store, newId()));
       housekeeping.start();
       discovery.start();
       await discovery.pending;

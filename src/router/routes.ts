@@ -1,5 +1,5 @@
 import type { Authenticator, Caller } from '../keys/authenticator.ts';
-import { completion, type CompletionServices } from '../endpoints/chat-completions.ts';
+import { chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
 import {
   MethodNotAllowedError,
   ModelNotFoundError,
@@ -8,19 +8,19 @@ import {
 } from '../errors/errors.ts';
 import type { EndpointName } from '../observability/hooks.ts';
 import { corsHeaders } from '../http/cors.ts';
-import { Client, ClientGone, type Exchange } from '../http/exchange.ts';
+import { ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import { sendError, sendJson, toRouterError } from '../http/respond.ts';
 import { decodeOnce, isTooLong, pathOf, queryOf, trimSlashes } from '../http/url.ts';
-import { Closed } from '../http/relay-end.ts';
+import { RouterClosedError } from '../http/relay-end.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
-import type { LiveRequest } from '../observability/active-request.ts';
-import { withCallerMarkup } from '../catalog/account-markup.ts';
-import { mayUse } from '../catalog/model-selection.ts';
+import type { ActiveRequest } from '../observability/active-request.ts';
+import { withAccountMarkup } from '../catalog/account-markup.ts';
+import { isAllowed } from '../catalog/model-selection.ts';
 import { assertServed } from '../catalog/deprecation.ts';
 import { recordOf } from '../catalog/model-list.ts';
 import { sendCredits, sendGeneration } from '../endpoints/own-account.ts';
 
-export interface RouteServices extends CompletionServices {
+export interface RouteServices extends ChatCompletionServices {
   readonly authenticator: Authenticator;
   readonly store: LedgerStore;
 }
@@ -40,10 +40,10 @@ export type Endpoint =
  *
  * A stranger learns nothing, not even which paths exist; only `OPTIONS` needs no key.
  */
-export async function route(exchange: Exchange, services: RouteServices, live: LiveRequest): Promise<void> {
-  const client = new Client(exchange.response);
+export async function route(exchange: Exchange, services: RouteServices, live: ActiveRequest): Promise<void> {
+  const client = new ClientConnection(exchange.response);
   const { cors } = services.settings;
-  if (cors) exchange.crossOrigin = corsHeaders(exchange, cors);
+  if (cors) exchange.corsHeaders = corsHeaders(exchange, cors);
   try {
     if (exchange.method === 'OPTIONS') {
       sendOptions(exchange, services.settings.basePath);
@@ -51,7 +51,7 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
     }
     if (services.closing()) throw new RouterClosingError();
     const caller = await services.authenticator.authenticate(exchange.headers);
-    live.observation?.from(caller);
+    live.trace?.authenticated(caller);
     const endpoint = findEndpoint(exchange.url, services.settings.basePath);
     if (!endpoint || (isGuess(endpoint) && !TO_READ.includes(exchange.method))) {
       throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
@@ -61,7 +61,7 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
 
     switch (endpoint.name) {
       case 'completions':
-        await completion(exchange, client, caller, services, live);
+        await chatCompletion(exchange, client, caller, services, live);
         return;
       case 'models':
         await services.discovery.pending;
@@ -78,9 +78,9 @@ export async function route(exchange: Exchange, services: RouteServices, live: L
         await sendGeneration(exchange, caller, services);
     }
   } catch (thrown) {
-    if (thrown instanceof ClientGone || exchange.response.destroyed) return;
-    const error = toRouterError(thrown instanceof Closed ? new RouterClosingError() : thrown);
-    live.observation?.refused(error);
+    if (thrown instanceof ClientDisconnectedError || exchange.response.destroyed) return;
+    const error = toRouterError(thrown instanceof RouterClosedError ? new RouterClosingError() : thrown);
+    live.trace?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
     sendError(exchange, error);
   }
@@ -110,14 +110,14 @@ function sendModel(
   services: RouteServices,
 ): void {
   const { catalog } = services;
-  const isAllowed = !caller.models || mayUse(caller.models, id, catalog);
-  const model = isAllowed ? catalog.get(id) : undefined;
+  const isServed = !caller.models || isAllowed(caller.models, id, catalog);
+  const model = isServed ? catalog.get(id) : undefined;
   if (!model) throw new ModelNotFoundError(id);
   assertServed(model);
   const markup = services.markups.of(caller);
-  const record = recordOf(markup ? withCallerMarkup(model, markup) : model);
+  const record = recordOf(markup ? withAccountMarkup(model, markup) : model);
   const body = inData ? Buffer.concat([DATA_HEAD, record, DATA_TAIL]) : record;
-  sendJson(exchange, 200, body, model.lifecycle?.headers);
+  sendJson(exchange, 200, body, model.deprecation?.headers);
 }
 
 const DATA_HEAD = Buffer.from('{"data":');
@@ -174,6 +174,6 @@ const TO_READ: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 function sendOptions(exchange: Exchange, basePath: string): void {
   const endpoint = findEndpoint(exchange.url, basePath);
   const allow = endpoint ? allowedMethods(endpoint).join(', ') : 'GET, HEAD, POST, OPTIONS';
-  exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id, ...exchange.crossOrigin });
+  exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id, ...exchange.corsHeaders });
   exchange.response.end();
 }

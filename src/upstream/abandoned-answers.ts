@@ -1,4 +1,4 @@
-import type { Correction } from '../metering/estimate-calibration.ts';
+import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { Target } from '../catalog/catalog.ts';
 import { reasonsSilently } from '../catalog/silent-reasoning.ts';
@@ -9,9 +9,14 @@ import { reasonsSilently } from '../catalog/silent-reasoning.ts';
  * As the provider's options have it; else where the model reasons silently, by its name or by what was seen, or where too little was seen
  * of it, and where the client predicted an answer: of what such an answer costs, what was delivered says next to nothing. A client's own account at the provider is its own matter.
  */
-export function isReadOn(target: Target, account: string, quote: Quote, correction: Correction): boolean {
-  const { provider, model, usesOwnKey } = target;
-  if (provider.onClientGone !== undefined) return provider.onClientGone === 'drain';
-  if (usesOwnKey) return false;
+export function isReadToEnd(
+  target: Target,
+  account: string,
+  quote: Quote,
+  correction: EstimateCalibration,
+): boolean {
+  const { provider, model, usesByok } = target;
+  if (provider.onDisconnect !== undefined) return provider.onDisconnect === 'drain';
+  if (usesByok) return false;
   return quote.predictedTokens !== undefined || reasonsSilently(model) || correction.mayHide(account);
 }

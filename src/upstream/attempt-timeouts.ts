@@ -12,7 +12,7 @@ import type { Timeouts } from '../options/resolve-options.ts';
  * stays when that moves away, as it does with each chunk: when it is over it
  * looks again, and so most requests set one in all.
  */
-export class Clocks {
+export class AttemptTimeouts {
   readonly #timeouts: Timeouts;
   readonly #onTimeout: (error: UpstreamTimeoutError) => void;
   readonly #startedAt = performance.now();

@@ -11,24 +11,24 @@ import {
 import {
   asError,
   InvalidRequestError,
-  OwnKeyRefusedError,
+  ByokKeyRejectedError,
   RouterError,
   UpstreamError,
   UpstreamErrorPageError,
   withoutBytes,
 } from '../errors/errors.ts';
-import type { Drain } from '../http/detached-reads.ts';
-import { InFlight, type Place } from '../async/slot-list.ts';
-import { type Client, ClientGone } from '../http/exchange.ts';
+import type { DetachedRead } from '../http/detached-reads.ts';
+import { SlotList, type Slot } from '../async/slot-list.ts';
+import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
-import { Closed } from '../http/relay-end.ts';
-import { codeOf, type ObservedAttempt } from '../observability/request-trace.ts';
+import { RouterClosedError } from '../http/relay-end.ts';
+import { codeOf, type AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
-import { Clocks } from './attempt-timeouts.ts';
+import { AttemptTimeouts } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
 import { saysContentRefused, saysKeyRefused } from './provider-errors.ts';
-import { type Sending, send, type UpstreamRequest } from './proxy-request.ts';
-import { isSecret, SecretMask } from './redact-secret.ts';
+import { type Sending, proxyRequest, type UpstreamRequest } from './proxy-request.ts';
+import { isSecret, SecretRedactor } from './redact-secret.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 
 /**
@@ -54,22 +54,22 @@ export interface Abortable {
 
 /** The attempts that run now. */
 export class RunningAttempts {
-  readonly #attempts = new InFlight<Abortable>();
+  readonly #attempts = new SlotList<Abortable>();
   #closed = false;
 
-  add(attempted: Abortable): Place<Abortable> {
-    if (this.#closed) attempted.abort(new Closed());
+  add(attempted: Abortable): Slot<Abortable> {
+    if (this.#closed) attempted.abort(new RouterClosedError());
     return this.#attempts.add(attempted);
   }
 
-  delete(place: Place<Abortable>): void {
+  delete(place: Slot<Abortable>): void {
     this.#attempts.delete(place);
   }
 
   /** Ends them all, and whatever is added from now on. */
   close(): void {
     this.#closed = true;
-    for (const attempted of this.#attempts.values()) attempted.abort(new Closed());
+    for (const attempted of this.#attempts.values()) attempted.abort(new RouterClosedError());
   }
 }
 
@@ -77,12 +77,12 @@ export interface AttemptTerms {
   readonly timeouts: Timeouts;
   /** What earlier attempts have used of the total time, in ms. */
   readonly spentMs: number;
-  readonly client: Client;
+  readonly client: ClientConnection;
   /** For providers that bill an answer whoever reads it: then it may be awaited for nobody. */
-  readonly drain: Drain | undefined;
+  readonly drain: DetachedRead | undefined;
   /** The request carries the client's own key: what the provider says of it is the client's matter. */
-  readonly usesOwnKey: boolean;
-  readonly observed: ObservedAttempt | undefined;
+  readonly usesByok: boolean;
+  readonly observed: AttemptTrace | undefined;
   /** The head of the request is being written to a connected socket: the provider may have it from now on. */
   readonly onSent: () => void;
   /** The head of its answer is no success: it costs nothing, whatever comes after it. */
@@ -99,21 +99,21 @@ const STALE_WITHIN_MS = 1000;
  * closed by the provider as we wrote: that is tried once more, on a new one.
  *
  * @param onAttempt - is given what can abort the attempt while it lasts, up to the last byte of the answer
- * @throws {ClientGone} if the client leaves first, and the answer is not drained
+ * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not drained
  * @throws an UpstreamError or UpstreamTimeoutError if there is no answer that the client may have
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, drain, usesOwnKey, observed, onSent, onRefused }: AttemptTerms,
+  { timeouts, spentMs, client, drain, usesByok, observed, onSent, onRefused }: AttemptTerms,
   onAttempt: (running: Abortable) => void,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
-    client.assertThere();
+    client.throwIfDisconnected();
     // Assigned before any clock can run out.
     let sending: Sending | undefined = undefined as Sending | undefined;
-    const clocks = new Clocks(timeouts, spentMs, (error) => sending?.abort(error));
+    const clocks = new AttemptTimeouts(timeouts, spentMs, (error) => sending?.abort(error));
     let isSent = false;
-    sending = send(request, () => {
+    sending = proxyRequest(request, () => {
       isSent = true;
       clocks.connected();
       onSent();
@@ -126,7 +126,7 @@ export async function attempt(
         running.abort(reason);
       };
       // What the provider has none of costs nothing.
-      if (!isSent || !drain?.begin(abort)) abort(new ClientGone());
+      if (!isSent || !drain?.begin(abort)) abort(new ClientDisconnectedError());
     });
     try {
       const message = await running.answer;
@@ -138,9 +138,9 @@ export async function attempt(
       if (message.destroyed) clocks.stop();
       const { statusCode = 0 } = message;
       if (statusCode < 200 || statusCode >= 300) onRefused();
-      const answer = toAnswer(message, clocks, usesOwnKey, request.apiKey);
-      if (answer.status === 403) throw await forbidden(answer, client, usesOwnKey);
-      return answer.status === 400 ? await unlessKeyRefused(answer, client, usesOwnKey) : answer;
+      const answer = toAnswer(message, clocks, usesByok, request.apiKey);
+      if (answer.status === 403) throw await forbidden(answer, client, usesByok);
+      return answer.status === 400 ? await unlessKeyRefused(answer, client, usesByok) : answer;
     } catch (error) {
       clocks.stop();
       running.abort(asError(error));
@@ -163,12 +163,12 @@ export async function attempt(
 
 function toAnswer(
   message: IncomingMessage,
-  clocks: Clocks,
-  usesOwnKey: boolean,
+  clocks: AttemptTimeouts,
+  usesByok: boolean,
   apiKey: string | undefined,
 ): Answer {
   const status = message.statusCode ?? 0;
-  if (status === 401 || status === 402) throw accountRefused(status, usesOwnKey);
+  if (status === 401 || status === 402) throw accountRefused(status, usesByok);
   if (status < 200 || (status >= 300 && status < 400)) {
     throw new UpstreamError(
       'upstream_invalid_response',
@@ -194,7 +194,7 @@ function toAnswer(
 
 /** A refusal without the key that was refused: servers that debug show what they got. */
 function masked(body: Readable, apiKey: string): Readable {
-  const mask = new SecretMask(apiKey);
+  const mask = new SecretRedactor(apiKey);
   pipeline(body, mask, () => {});
   return mask;
 }
@@ -217,9 +217,9 @@ function errorPage(message: IncomingMessage, status: number, headers: Answer['he
 }
 
 /** What is about an account at the provider, not about the client's request; its body shows keys. */
-function accountRefused(status: 400 | 401 | 402 | 403, usesOwnKey: boolean): RouterError {
+function accountRefused(status: 400 | 401 | 402 | 403, usesByok: boolean): RouterError {
   // A 400 would tell the client that its request is at fault.
-  if (usesOwnKey) return new OwnKeyRefusedError(status === 400 ? 401 : status);
+  if (usesByok) return new ByokKeyRejectedError(status === 400 ? 401 : status);
   return new UpstreamError(
     'upstream_refused_credentials',
     `The model's provider refused this server's own account (${status}). Its operator has been told.`,
@@ -227,16 +227,20 @@ function accountRefused(status: 400 | 401 | 402 | 403, usesOwnKey: boolean): Rou
 }
 
 /** Some say of a key with a 400 what others say with a 401. */
-async function unlessKeyRefused(answer: Answer, client: Client, usesOwnKey: boolean): Promise<Answer> {
+async function unlessKeyRefused(
+  answer: Answer,
+  client: ClientConnection,
+  usesByok: boolean,
+): Promise<Answer> {
   const peeked = await peek(answer, client);
-  if (saysKeyRefused(peeked.text)) throw accountRefused(400, usesOwnKey);
+  if (saysKeyRefused(peeked.text)) throw accountRefused(400, usesByok);
   return peeked.answer;
 }
 
 /** Some say so of a request's content: that sets no key and no target aside. Their words name the account, too. */
-async function forbidden(answer: Answer, client: Client, usesOwnKey: boolean): Promise<RouterError> {
+async function forbidden(answer: Answer, client: ClientConnection, usesByok: boolean): Promise<RouterError> {
   const { text } = await peek(answer, client);
-  if (!saysContentRefused(text)) return accountRefused(403, usesOwnKey);
+  if (!saysContentRefused(text)) return accountRefused(403, usesByok);
   return new InvalidRequestError(
     'content_policy_violation',
     "The model's provider refused this request for what it says (403).",

@@ -4,7 +4,7 @@ import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
 
-export interface HealthOptions {
+export interface CircuitBreakerOptions {
   /** Undefined: no target is ever set aside; times are kept all the same. */
   readonly settings: HealthChecks | undefined;
   readonly tell: (change: HealthChange) => void;
@@ -16,15 +16,15 @@ export interface HealthOptions {
 const JITTER = 0.2;
 
 /** What all requests of a process know of the targets they go to. */
-export class Health {
-  readonly #known: PerTarget<TargetHealth>;
+export class CircuitBreakers {
+  readonly #known: PerTarget<CircuitBreaker>;
 
-  constructor(options: HealthOptions) {
-    this.#known = new PerTarget((target) => new TargetHealth(target, options));
+  constructor(options: CircuitBreakerOptions) {
+    this.#known = new PerTarget((target) => new CircuitBreaker(target, options));
   }
 
   /** The same for two targets that are the same model of the same provider. */
-  of(target: Target): TargetHealth {
+  of(target: Target): CircuitBreaker {
     return this.#known.of(target);
   }
 
@@ -42,9 +42,9 @@ export class Health {
  * A customer can make requests that fail: those of one account set it aside for that account alone, and count for others up to half of
  * what is needed.
  */
-export class TargetHealth {
+export class CircuitBreaker {
   readonly #target: Target;
-  readonly #options: HealthOptions;
+  readonly #options: CircuitBreakerOptions;
   readonly #latency = new PeakAverage();
   #failures = 0;
   /** Who met with them. */
@@ -54,10 +54,10 @@ export class TargetHealth {
   /** Who tried it last, in vain, and until when others come first. */
   #lastProbe = { account: '', until: 0 };
   /** The one that tries whether the target is back. */
-  #probe: Asked | undefined;
+  #probe: AttemptReport | undefined;
   #running = 0;
 
-  constructor(target: Target, options: HealthOptions) {
+  constructor(target: Target, options: CircuitBreakerOptions) {
     this.#target = target;
     this.#options = options;
     this.#failing = new Tally(options.settings?.failures ?? Infinity);
@@ -80,14 +80,14 @@ export class TargetHealth {
   }
 
   /** A request of this account goes to it now. What came of it is told to what this returns. */
-  asked(now: number, account: string): Asked {
-    const asked = new Asked(this, now, account);
+  asked(now: number, account: string): AttemptReport {
+    const asked = new AttemptReport(this, now, account);
     if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= asked;
     this.#running += 1;
     return asked;
   }
 
-  answered(asked: Asked, now: number): void {
+  answered(asked: AttemptReport, now: number): void {
     this.#latency.add(now - asked.at, now);
     this.#failures = 0;
     this.#failing.clear();
@@ -98,7 +98,7 @@ export class TargetHealth {
     this.#tell('target_recovered');
   }
 
-  failed(asked: Asked, now: number, retryAfterMs = 0): void {
+  failed(asked: AttemptReport, now: number, retryAfterMs = 0): void {
     const { settings, random = Math.random } = this.#options;
     const wasProbe = this.#probe === asked;
     if (wasProbe) this.#probe = undefined;
@@ -117,7 +117,7 @@ export class TargetHealth {
     this.#tell('target_ejected');
   }
 
-  over(asked: Asked): void {
+  over(asked: AttemptReport): void {
     this.#running -= 1;
     if (this.#probe === asked) this.#probe = undefined;
   }
@@ -129,7 +129,7 @@ export class TargetHealth {
   }
 
   status(now: number): TargetStatus {
-    const { provider, knownAs: model } = this.#target;
+    const { provider, healthKey: model } = this.#target;
     const firstByteMs = this.#latency.at(now);
     return {
       provider: provider.name,
@@ -143,7 +143,7 @@ export class TargetHealth {
   }
 
   #tell(type: HealthChange['type']): void {
-    const { provider, knownAs: model } = this.#target;
+    const { provider, healthKey: model } = this.#target;
     this.#options.tell({
       type,
       provider: provider.name,
@@ -155,16 +155,16 @@ export class TargetHealth {
 }
 
 /** One request to a target, and what is told of it: how it went, once, and that it is over. */
-export class Asked {
+export class AttemptReport {
   /** When it went out, in ms since the epoch. */
   readonly at: number;
   /** Whose it is. */
   readonly account: string;
-  readonly #health: TargetHealth;
+  readonly #health: CircuitBreaker;
   #judged = false;
   #over = false;
 
-  constructor(health: TargetHealth, at: number, account: string) {
+  constructor(health: CircuitBreaker, at: number, account: string) {
     this.#health = health;
     this.at = at;
     this.account = account;

@@ -1,35 +1,35 @@
 import { Timeout } from '../async/timeout.ts';
 import { asError, UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
-import type { Drain } from '../http/detached-reads.ts';
-import { type Client, ClientGone } from '../http/exchange.ts';
+import type { DetachedRead } from '../http/detached-reads.ts';
+import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../catalog/catalog.ts';
 import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
-import type { Asked, Health } from './circuit-breaker.ts';
+import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
 import { retryAfterMs } from './rate-limits.ts';
 
 /** An answer that the client gets, and whose it is. */
-export interface Delivery {
+export interface FailoverResult {
   readonly target: Target;
   readonly answer: Answer;
   /** To be told when it broke, and that it is over. */
-  readonly asked: Asked;
+  readonly asked: AttemptReport;
 }
 
 /** One request's way through its targets. */
-export interface Journey {
+export interface FailoverRequest {
   /** In the order in which they are tried. */
   readonly targets: readonly [Target, ...Target[]];
-  readonly client: Client;
+  readonly client: ClientConnection;
   /** Whose request it is. */
   readonly account: string;
   /** Sends the request to one of them; what it throws is as `attempt` throws. */
   readonly send: (target: Target) => Promise<Answer>;
   /** Of the target that was asked last: what becomes of its answer when the client leaves. */
-  readonly drain: () => Drain | undefined;
+  readonly drain: () => DetachedRead | undefined;
   /** The target that was asked last gave no answer, though its head may have been here: there is nothing to pay for. */
   readonly onFailed: (error: Error) => void;
 }
@@ -64,28 +64,28 @@ const DISCARD_MS = 1000;
  * that is left may be asked again, and what it says then is the client's.
  */
 export class Failover {
-  readonly #health: Health;
+  readonly #health: CircuitBreakers;
   readonly #retries: Retries | undefined;
   readonly #random: () => number;
   #budget = BUDGET_MOST;
 
-  constructor(health: Health, retries: Retries | undefined, random: () => number = Math.random) {
+  constructor(health: CircuitBreakers, retries: Retries | undefined, random: () => number = Math.random) {
     this.#health = health;
     this.#retries = retries;
     this.#random = random;
   }
 
   /**
-   * @throws {ClientGone} if the client leaves first
+   * @throws {ClientDisconnectedError} if the client leaves first
    * @throws an UpstreamError or UpstreamTimeoutError if no target had an answer that the client may have
    */
-  async firstAnswer(journey: Journey): Promise<Delivery> {
+  async firstAnswer(journey: FailoverRequest): Promise<FailoverResult> {
     const { targets, client } = journey;
     this.#budget = Math.min(BUDGET_MOST, this.#budget + BUDGET_SHARE);
     for (const [index, target] of targets.entries()) {
       const isLast = this.#retries === undefined || index === targets.length - 1;
       for (let tries = 0; ; tries++) {
-        client.assertThere();
+        client.throwIfDisconnected();
         const tried = await this.#try(target, isLast, journey);
         if (tried.delivery && !tried.refused) return tried.delivery;
         const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
@@ -102,7 +102,7 @@ export class Failover {
   }
 
   /** Asks a target once. */
-  async #try(target: Target, isLast: boolean, journey: Journey): Promise<Tried> {
+  async #try(target: Target, isLast: boolean, journey: FailoverRequest): Promise<AttemptResult> {
     const asked = this.#health.of(target).asked(Date.now(), journey.account);
     const sentAt = performance.now();
     try {
@@ -111,8 +111,7 @@ export class Failover {
       if (isFailure(status) || (!isLast && status === 404)) {
         const waitMs = retryAfterMs(sent.headers);
         // A client whose own key is limited can't set a target aside for the others.
-        if (isTargetsFault(status) && !(target.usesOwnKey && status === 429))
-          asked.failed(Date.now(), waitMs);
+        if (isTargetsFault(status) && !(target.usesByok && status === 429)) asked.failed(Date.now(), waitMs);
         return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs: waitMs };
       }
       if (!isLast && mayBeTooLong(status)) {
@@ -135,7 +134,12 @@ export class Failover {
     }
   }
 
-  #begun(answer: Answer, sentAt: number, { provider }: Target, { client, drain }: Journey): Promise<Answer> {
+  #begun(
+    answer: Answer,
+    sentAt: number,
+    { provider }: Target,
+    { client, drain }: FailoverRequest,
+  ): Promise<Answer> {
     const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
       drain: drain(),
@@ -145,7 +149,7 @@ export class Failover {
   }
 
   /** How long to wait before the last target is asked again; undefined when it is not. */
-  #pauseBefore({ delivery, retryAfterMs: toldMs }: Tried, tries: number): number | undefined {
+  #pauseBefore({ delivery, retryAfterMs: toldMs }: AttemptResult, tries: number): number | undefined {
     if (!this.#retries || !delivery || tries >= this.#retries.perTarget) return undefined;
     const jitter = 1 - 0.25 * this.#random();
     const waitMs = toldMs ?? FIRST_PAUSE_MS * 2 ** tries * jitter;
@@ -156,9 +160,9 @@ export class Failover {
 }
 
 /** What came of asking a target once: an answer, or none. */
-type Tried =
+type AttemptResult =
   | {
-      readonly delivery: Delivery;
+      readonly delivery: FailoverResult;
       /** Another target, or this one later, may have a better one. */
       readonly refused?: boolean;
       readonly retryAfterMs?: number | undefined;
@@ -167,7 +171,7 @@ type Tried =
   | { readonly error: Error; readonly delivery?: undefined; readonly retryAfterMs?: undefined };
 
 /** Reads what nobody wants to its end, for a while, so that its connection can be used again. */
-function discard({ answer, asked }: Delivery): void {
+function discard({ answer, asked }: FailoverResult): void {
   const { body } = answer;
   asked.over();
   body.on('error', () => {});
@@ -176,8 +180,8 @@ function discard({ answer, asked }: Delivery): void {
   body.resume();
 }
 
-/** @throws {ClientGone} as soon as the client leaves */
-function pause(ms: number, client: Client): Promise<void> {
+/** @throws {ClientDisconnectedError} as soon as the client leaves */
+function pause(ms: number, client: ClientConnection): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       client.onGone(undefined);
@@ -185,7 +189,7 @@ function pause(ms: number, client: Client): Promise<void> {
     }, ms);
     client.onGone(() => {
       clearTimeout(timer);
-      reject(new ClientGone());
+      reject(new ClientDisconnectedError());
     });
   });
 }

@@ -2,17 +2,17 @@ import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
 import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors/errors.ts';
-import type { Drain } from '../http/detached-reads.ts';
-import { type Client, ClientGone } from '../http/exchange.ts';
+import type { DetachedRead } from '../http/detached-reads.ts';
+import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { isEventStream } from '../http/answer-head.ts';
-import { joined, PieceCollector } from '../http/body-chunks.ts';
+import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import type { Answer } from '../http/relay.ts';
-import { Closed } from '../http/relay-end.ts';
+import { RouterClosedError } from '../http/relay-end.ts';
 import { Turns } from '../http/turns.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
 /** More of an answer than this is not kept back. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 export interface FirstEventTerms {
   /** How long the client is kept waiting for it, in ms; then the answer is as good as any. */
@@ -20,7 +20,7 @@ export interface FirstEventTerms {
   /** How long the provider has for it, in ms; what it says later is too late. */
   readonly firstByteMs: number;
   /** For providers that bill an answer whoever reads it. */
-  readonly drain: Drain | undefined;
+  readonly drain: DetachedRead | undefined;
 }
 
 /**
@@ -34,12 +34,12 @@ export interface FirstEventTerms {
  */
 export function afterFirstEvent(
   answer: Answer,
-  client: Client,
+  client: ClientConnection,
   { waitMs, firstByteMs, drain }: FirstEventTerms,
 ): Promise<Answer> {
   const { body, idleClock } = answer;
   const meter = new UsageMeter();
-  const chunks = new PieceCollector();
+  const chunks = new ChunkCollector();
   let hasEvent = false;
   meter.onEvent = () => {
     hasEvent = true;
@@ -77,7 +77,7 @@ export function afterFirstEvent(
       }
       stop();
       body.pause();
-      if (chunks.length > 0) body.unshift(joined(chunks.take()));
+      if (chunks.length > 0) body.unshift(concatChunks(chunks.take()));
       resolve(answer);
     }
 
@@ -104,7 +104,7 @@ export function afterFirstEvent(
     function judge(): void {
       if (turns.isBehind || isEnded) return;
       if (meter.failed) fail(errorInside());
-      else if (hasEvent || chunks.length > MOST_BYTES) pass();
+      else if (hasEvent || chunks.length > MAX_BYTES) pass();
     }
 
     function onEnd(): void {
@@ -139,7 +139,7 @@ export function afterFirstEvent(
       const abort = (reason: Error): void => {
         fail(reason);
       };
-      if (!drain?.begin(abort)) abort(new ClientGone());
+      if (!drain?.begin(abort)) abort(new ClientDisconnectedError());
     });
     if (body.destroyed) onBroken(body.errored ?? undefined);
   });
@@ -147,7 +147,11 @@ export function afterFirstEvent(
 
 /** Whether the body was ended by us, and why. */
 function isReason(error: Error | undefined): error is Error {
-  return error instanceof UpstreamTimeoutError || error instanceof ClientGone || error instanceof Closed;
+  return (
+    error instanceof UpstreamTimeoutError ||
+    error instanceof ClientDisconnectedError ||
+    error instanceof RouterClosedError
+  );
 }
 
 function brokenBefore(cause: Error | undefined): UpstreamError {

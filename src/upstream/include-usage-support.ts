@@ -18,7 +18,7 @@ class Refusals {
  * A refusal counts for the account that met with it, and for all once several did. Every minute a request asks again; the
  * first one whose field is taken ends the matter.
  */
-export class UsageOption {
+export class IncludeUsageSupport {
   readonly #refusals = new PerTarget(() => new Refusals());
   readonly #now: () => number;
 
@@ -28,7 +28,7 @@ export class UsageOption {
   }
 
   /** Whether a request of this account is to ask for usage. */
-  isTakenBy(target: Target, account: string): boolean {
+  isSupported(target: Target, account: string): boolean {
     if (target.provider.streamUsage !== 'option') return false;
     const refusals = this.#refusals.of(target);
     if (!refusals.accounts.countsFor(account)) return true;
@@ -40,12 +40,12 @@ export class UsageOption {
   }
 
   /** It answered a request with the field. */
-  wasTakenBy(target: Target): void {
+  markSupported(target: Target): void {
     this.#refusals.of(target).accounts.clear();
   }
 
   /** It refused a request with the field, and took the same one without it. Returns what the operator should know of it. */
-  wasRefusedBy(target: Target, account: string): Error | undefined {
+  markUnsupported(target: Target, account: string): Error | undefined {
     const refusals = this.#refusals.of(target);
     refusals.lastAt = this.#now();
     const countsForAllNow = refusals.accounts.add(account);

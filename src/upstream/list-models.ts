@@ -1,6 +1,6 @@
 import { Timeout } from '../async/timeout.ts';
 import { asError } from '../errors/errors.ts';
-import { joined, PieceCollector } from '../http/body-chunks.ts';
+import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { parseJson } from '../catalog/json-value.ts';
 import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/providers.ts';
@@ -14,8 +14,8 @@ export interface ModelsAnswer {
 }
 
 /** A list of models may be so long; OpenRouter's has less than one megabyte. */
-const MOST_BYTES = 16 * 1024 * 1024;
-const LONGEST_MS = 30_000;
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_MS = 30_000;
 
 /**
  * Asks a provider for its models with one of its keys. A redirect, which would take the key elsewhere, is an answer as others are.
@@ -69,7 +69,7 @@ export async function listModels(
   const turn = keys.turn(provider);
   let failure = new Error('it was not asked');
   for (const key of turn.length > 0 ? turn : [undefined]) {
-    const terms = { timeoutMs: LONGEST_MS, signal };
+    const terms = { timeoutMs: MAX_MS, signal };
     const { status, body } = await askForModels(provider, modelsPath, await key?.read(), terms);
     if (status >= 200 && status < 300) return readList(body);
     failure = new Error(`it answered with status ${status}`);
@@ -91,10 +91,10 @@ function isKeysFault(status: number, body: string): boolean {
 }
 
 async function readBounded({ body }: Response): Promise<string> {
-  const pieces = new PieceCollector();
+  const pieces = new ChunkCollector();
   for await (const piece of body ?? []) {
     pieces.add(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
-    if (pieces.length > MOST_BYTES) throw new Error(`its answer is longer than ${MOST_BYTES} bytes`);
+    if (pieces.length > MAX_BYTES) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
   }
-  return joined(pieces.take()).toString();
+  return concatChunks(pieces.take()).toString();
 }

@@ -2,13 +2,13 @@ import { worstCase, type Quote } from '../metering/estimate.ts';
 import { pricesOfTier } from '../metering/service-tiers.ts';
 import type { Model, Target } from '../catalog/catalog.ts';
 import type { Choice } from '../options/model-options.ts';
-import type { Health } from './circuit-breaker.ts';
+import type { CircuitBreakers } from './circuit-breaker.ts';
 
 /** The targets of several models, those of the first before those of the next. */
 export function targetsOf(
   [first, ...rest]: readonly [Model, ...Model[]],
   quote: Quote,
-  health: Health,
+  health: CircuitBreakers,
   account: string,
 ): readonly [Target, ...Target[]] {
   return [
@@ -25,7 +25,7 @@ export function targetsOf(
 export function orderTargets(
   { targets, choice }: Model,
   quote: Quote,
-  health: Health,
+  health: CircuitBreakers,
   account: string,
   random: () => number = Math.random,
 ): readonly [Target, ...Target[]] {
@@ -44,7 +44,7 @@ function byChoice(
   targets: readonly Target[],
   choice: Choice,
   quote: Quote,
-  health: Health,
+  health: CircuitBreakers,
   now: number,
   random: () => number,
 ): Target[] {

@@ -3,12 +3,12 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { discoveredModels } from '../catalog/discovered-models.ts';
 import type { ListedModel } from '../catalog/provider-model-list.ts';
 import type { Provider } from '../catalog/providers.ts';
-import type { ModelSurroundings } from '../catalog/resolve-model.ts';
+import type { ResolveContext } from '../catalog/resolve-model.ts';
 import { listModels } from './list-models.ts';
 import { ProviderKeys } from './provider-keys.ts';
 
 export interface DiscoveryServices {
-  readonly surroundings: Omit<ModelSurroundings, 'providers'>;
+  readonly surroundings: Omit<ResolveContext, 'providers'>;
   /** Some provider's models are others than before. */
   readonly onChange: () => void;
   readonly onError: (error: Error) => void;

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { type Client, ClientGone } from '../http/exchange.ts';
-import { joined, PieceCollector } from '../http/body-chunks.ts';
+import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
+import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import type { Answer } from '../http/relay.ts';
 
 /** What an answer's body begins with, 4 KiB of it at most, and the answer as if nobody had looked. */
@@ -12,17 +12,17 @@ export interface Peeked {
 }
 
 /** Errors are short; more than this is not looked at, nor kept back for longer. */
-const MOST_BYTES = 4096;
+const MAX_BYTES = 4096;
 const WAIT_MS = 2000;
 
 /**
  * Reads an error's body, or the beginning of it, and puts it back.
  *
- * @throws {ClientGone} if the client leaves meanwhile
+ * @throws {ClientDisconnectedError} if the client leaves meanwhile
  */
-export function peek(answer: Answer, client: Client): Promise<Peeked> {
+export function peek(answer: Answer, client: ClientConnection): Promise<Peeked> {
   const { body } = answer;
-  const chunks = new PieceCollector();
+  const chunks = new ChunkCollector();
 
   return new Promise((resolve, reject) => {
     const timeout = new Timeout(WAIT_MS, onEnough);
@@ -38,22 +38,22 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
 
     function onData(chunk: Buffer): void {
       chunks.add(chunk);
-      if (chunks.length >= MOST_BYTES) onEnough();
+      if (chunks.length >= MAX_BYTES) onEnough();
     }
 
     function onEnough(): void {
       stop();
       body.pause();
-      const begun = joined(chunks.take());
+      const begun = concatChunks(chunks.take());
       if (begun.length > 0) body.unshift(begun);
-      resolve({ text: textOf(begun), answer });
+      resolve({ text: decodeHead(begun), answer });
     }
 
     function onEnd(): void {
       stop();
-      const whole = joined(chunks.take());
+      const whole = concatChunks(chunks.take());
       resolve({
-        text: textOf(whole),
+        text: decodeHead(whole),
         answer: { ...answer, body: Readable.from([whole], { objectMode: false }) },
       });
     }
@@ -73,7 +73,7 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
       stop();
       body.on('error', () => {});
       body.destroy();
-      reject(new ClientGone());
+      reject(new ClientDisconnectedError());
     });
     // Whoever looked at it before has paused it.
     body.resume();
@@ -81,6 +81,6 @@ export function peek(answer: Answer, client: Client): Promise<Peeked> {
   });
 }
 
-function textOf(bytes: Buffer): string {
-  return bytes.toString('utf8', 0, MOST_BYTES);
+function decodeHead(bytes: Buffer): string {
+  return bytes.toString('utf8', 0, MAX_BYTES);
 }

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { UpstreamError } from '../errors/errors.ts';
-import type { Drain } from '../http/detached-reads.ts';
-import type { Client } from '../http/exchange.ts';
-import type { Pieces } from '../http/body-chunks.ts';
+import type { DetachedRead } from '../http/detached-reads.ts';
+import type { ClientConnection } from '../http/exchange.ts';
+import type { BodyChunks } from '../http/body-chunks.ts';
 import type { Answer } from '../http/relay.ts';
 import type { Target } from '../catalog/catalog.ts';
-import type { Observation } from '../observability/request-trace.ts';
+import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
 import { type Abortable, attempt } from './attempt.ts';
 import { peek } from './peek.ts';
@@ -14,24 +14,24 @@ import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
-import { UsageOption } from './include-usage-support.ts';
+import { IncludeUsageSupport } from './include-usage-support.ts';
 
 /** A request that is to go to a target. */
-export interface Parcel {
+export interface ProviderRequest {
   readonly target: Target;
   /** Whose request it is: what is learned of it counts for others only once several have shown it. */
   readonly account: string;
   readonly clientHeaders: IncomingHttpHeaders;
   /** The body as this target gets it. */
-  readonly body: (includeUsage: boolean) => Pieces;
+  readonly body: (includeUsage: boolean) => BodyChunks;
   /** It streams, and the client did not ask for usage. */
   readonly lacksUsage: boolean;
   /** The client wrote `include_usage: false`. */
   readonly deniesUsage: boolean;
   /** The client's own key for the provider; undefined where the operator's is used. */
-  readonly ownKey: string | undefined;
-  readonly client: Client;
-  readonly drain: Drain | undefined;
+  readonly byokKey: string | undefined;
+  readonly client: ClientConnection;
+  readonly drain: DetachedRead | undefined;
   /** When the client's request came, by `performance.now()`: a clock that nobody sets. */
   readonly startedAt: number;
   /** Given what can abort the attempt that begins, up to the last byte of its answer. */
@@ -42,7 +42,7 @@ export interface Parcel {
   readonly onRefused: () => void;
   /** Told of a key that was set aside, and of a field that is refused. */
   readonly onError: (error: Error) => void;
-  readonly observation: Observation | undefined;
+  readonly observation: RequestTrace | undefined;
 }
 
 export interface Sent {
@@ -73,35 +73,35 @@ function theBetter(kept: KeptAnswer | undefined, next: KeptAnswer): KeptAnswer {
  * What the provider refuses for a reason of ours (of several keys one that is dead or limited, a field that we added)
  * is sent again without it, on the same target, and remembered; the client never hears of it.
  */
-export class Sender {
+export class ProviderClient {
   readonly #agents: Agents;
   readonly #keys = new ProviderKeys();
-  readonly #usageOption = new UsageOption();
+  readonly #usageOption = new IncludeUsageSupport();
 
   constructor(agents: Agents) {
     this.#agents = agents;
   }
 
   /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
-  send(parcel: Parcel): Promise<Sent> {
+  send(parcel: ProviderRequest): Promise<Sent> {
     const { target, lacksUsage, deniesUsage } = parcel;
     // A provider that sends it unasked may still leave it out for a client that says so.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
-    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isTakenBy(target, parcel.account));
+    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isSupported(target, parcel.account));
     return asksUsage ? this.#sendAskingUsage(parcel) : this.#sendWithKey(parcel, false);
   }
 
-  async #sendAskingUsage(parcel: Parcel): Promise<Sent> {
+  async #sendAskingUsage(parcel: ProviderRequest): Promise<Sent> {
     const { target, account, client, onError } = parcel;
     const first = await this.#sendWithKey(parcel, true);
-    if (isSuccess(first.answer)) this.#usageOption.wasTakenBy(target);
+    if (isSuccess(first.answer)) this.#usageOption.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
     if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(parcel, false);
-    const news = isSuccess(second.answer) ? this.#usageOption.wasRefusedBy(target, account) : undefined;
+    const news = isSuccess(second.answer) ? this.#usageOption.markUnsupported(target, account) : undefined;
     if (news) onError(news);
     return second;
   }
@@ -112,17 +112,17 @@ export class Sender {
    * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
    * quota, before a refusal.
    */
-  async #sendWithKey(parcel: Parcel, asksUsage: boolean): Promise<Sent> {
-    const { ownKey, target } = parcel;
+  async #sendWithKey(parcel: ProviderRequest, asksUsage: boolean): Promise<Sent> {
+    const { byokKey, target } = parcel;
     const { provider, model } = target;
-    const keys = ownKey === undefined ? [...this.#keys.turn(provider, model, parcel.account)] : NO_KEYS;
+    const keys = byokKey === undefined ? [...this.#keys.turn(provider, model, parcel.account)] : NO_KEYS;
     let kept: KeptAnswer | undefined;
     try {
       for (let i = 0; ; i++) {
         const key = keys[i];
         let refusal: UpstreamError | undefined;
         try {
-          const apiKey = ownKey ?? key?.read();
+          const apiKey = byokKey ?? key?.read();
           const known = apiKey instanceof Promise ? await apiKey : apiKey;
           const answer = await this.#attempt(parcel, known, asksUsage);
           if (isSuccess(answer)) key?.worked();
@@ -157,7 +157,7 @@ export class Sender {
   }
 
   /** A 429 of one key of several, as it is true of all: until the first is free again. */
-  #withShortestWait(answer: Answer, { target, account }: Parcel): Answer {
+  #withShortestWait(answer: Answer, { target, account }: ProviderRequest): Answer {
     const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
     const headers = {
       ...answer.headers,
@@ -167,9 +167,9 @@ export class Sender {
     return { ...answer, headers };
   }
 
-  #attempt(parcel: Parcel, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
-    const { target, clientHeaders, client, drain, startedAt, ownKey } = parcel;
-    client.assertThere();
+  #attempt(parcel: ProviderRequest, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
+    const { target, clientHeaders, client, drain, startedAt, byokKey } = parcel;
+    client.throwIfDisconnected();
     const observed = parcel.observation?.attempt(target);
     const body = parcel.body(includeUsage);
     const request = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
@@ -178,7 +178,7 @@ export class Sender {
       spentMs: performance.now() - startedAt,
       client,
       drain,
-      usesOwnKey: ownKey !== undefined,
+      usesByok: byokKey !== undefined,
       observed,
       onSent: parcel.onSent,
       onRefused: parcel.onRefused,
@@ -195,7 +195,7 @@ function isRefusal(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function setAside(key: ProviderKey, why: string, { target, account, onError }: Parcel): void {
+function setAside(key: ProviderKey, why: string, { target, account, onError }: ProviderRequest): void {
   key.setAside(account);
   const { name } = target.provider;
   const error = new UpstreamError(

@@ -64,7 +64,7 @@ const IS_MESSAGE = [
   /^stream_options(?:\.include_usage)?: Extra inputs are not permitted$/,
 ];
 /** No message of those kinds is longer. */
-const LONGEST_MESSAGE = 200;
+const MAX_MESSAGE_LENGTH = 200;
 
 /**
  * Whether an error says that the provider doesn't know `stream_options`.
@@ -93,7 +93,7 @@ function namesOption(fault: Json): boolean {
 function isMessage(text: Json): boolean {
   return (
     typeof text === 'string' &&
-    text.length <= LONGEST_MESSAGE &&
+    text.length <= MAX_MESSAGE_LENGTH &&
     IS_MESSAGE.some((pattern) => pattern.test(text))
   );
 }

@@ -36,7 +36,7 @@ const MAX_LIMITS = 256;
 
 /** The keys of all providers: whose turn it is, and which were refused or have reached a limit. */
 export class ProviderKeys {
-  readonly #rings = new WeakMap<Provider, Ring>();
+  readonly #rings = new WeakMap<Provider, KeyPool>();
   readonly #now: () => number;
 
   /** @param now - a clock that is never set, in ms */
@@ -75,15 +75,15 @@ export class ProviderKeys {
     return this.#ringOf(provider).waitMs(model, account);
   }
 
-  #ringOf(provider: Provider): Ring {
+  #ringOf(provider: Provider): KeyPool {
     let ring = this.#rings.get(provider);
-    if (!ring) this.#rings.set(provider, (ring = new Ring(provider, this.#now)));
+    if (!ring) this.#rings.set(provider, (ring = new KeyPool(provider, this.#now)));
     return ring;
   }
 }
 
-class Ring {
-  readonly #keys: readonly RingKey[];
+class KeyPool {
+  readonly #keys: readonly PooledKey[];
   readonly #now: () => number;
   #next = 0;
 
@@ -91,7 +91,7 @@ class Ring {
     const { length } = provider.apiKeys;
     this.#now = now;
     this.#keys = provider.apiKeys.map(
-      (source, i) => new RingKey(provider, source, `key ${i + 1} of ${length}`, now),
+      (source, i) => new PooledKey(provider, source, `key ${i + 1} of ${length}`, now),
     );
   }
 
@@ -101,7 +101,7 @@ class Ring {
     const from = this.#next++ % keys.length;
     const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
-    const freeAt = (key: RingKey): number => key.freeAt(model, account);
+    const freeAt = (key: PooledKey): number => key.freeAt(model, account);
     const free = inTurn.filter((key) => freeAt(key) <= now);
     if (free.length > 0) return free;
     return [inTurn.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
@@ -127,7 +127,7 @@ class Ring {
   }
 }
 
-class RingKey implements ProviderKey {
+class PooledKey implements ProviderKey {
   readonly name: string;
   readonly isOneOfSeveral: boolean;
   readonly #provider: Provider;

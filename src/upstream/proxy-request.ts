@@ -8,7 +8,7 @@ import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
 import { asError, UpstreamError } from '../errors/errors.ts';
-import type { Pieces } from '../http/body-chunks.ts';
+import type { BodyChunks } from '../http/body-chunks.ts';
 
 takeBackRequire();
 
@@ -20,7 +20,7 @@ export interface UpstreamRequest {
   readonly path: string;
   /** Complete, `host` and `content-length` included; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Pieces;
+  readonly body: BodyChunks;
   /** The provider's key, which stands in the headers: nothing of the answer may show it. */
   readonly apiKey: string | undefined;
   readonly agent: Agent;
@@ -46,8 +46,8 @@ export interface Sending {
  *
  * @param onConnect - called once the connection stands, reused or new
  */
-export function send(request: UpstreamRequest, onConnect: () => void): Sending {
-  const attempt = new Attempt(request, onConnect);
+export function proxyRequest(request: UpstreamRequest, onConnect: () => void): Sending {
+  const attempt = new ProxiedRequest(request, onConnect);
   proxy(attempt.request, attempt.response).catch((error: unknown) => {
     attempt.fail(asError(error));
   });
@@ -55,7 +55,7 @@ export function send(request: UpstreamRequest, onConnect: () => void): Sending {
 }
 
 /** One request to a provider, seen from the middleware's events. */
-class Attempt implements Sending {
+class ProxiedRequest implements Sending {
   readonly answer: Promise<IncomingMessage>;
   readonly request: PrivateRequest;
   readonly response: PrivateResponse;
@@ -111,7 +111,7 @@ class Attempt implements Sending {
     let heads = 0;
     outgoing.on('information', () => {
       heads += 1;
-      if (heads > MOST_INTERIM_ANSWERS) this.fail(tooManyInterim());
+      if (heads > MAX_INTERIM_ANSWERS) this.fail(tooManyInterim());
     });
     if (socket?.connecting) socket.once(encrypted ? 'secureConnect' : 'connect', this.#onConnect);
     else this.#onConnect();
@@ -132,12 +132,12 @@ class Attempt implements Sending {
 }
 
 /** Answers such as `103 Early Hints` before the answer: a provider that sends them without end would be read without end. */
-const MOST_INTERIM_ANSWERS = 32;
+const MAX_INTERIM_ANSWERS = 32;
 
 function tooManyInterim(): UpstreamError {
   return new UpstreamError(
     'upstream_invalid_response',
-    `The model's provider sent more than ${MOST_INTERIM_ANSWERS} interim answers and no answer.`,
+    `The model's provider sent more than ${MAX_INTERIM_ANSWERS} interim answers and no answer.`,
   );
 }
 
@@ -154,11 +154,11 @@ class PrivateRequest {
   readonly origin: URL;
   readonly path: string;
   readonly agent: Agent;
-  readonly attempt: Attempt;
+  readonly attempt: ProxiedRequest;
   /** Until it is written: listeners keep this object for as long as the answer lasts. */
-  #body: Pieces;
+  #body: BodyChunks;
 
-  constructor({ headers, origin, path, agent, body }: UpstreamRequest, attempt: Attempt) {
+  constructor({ headers, origin, path, agent, body }: UpstreamRequest, attempt: ProxiedRequest) {
     this.headers = headers;
     this.origin = origin;
     this.path = path;

@@ -4,7 +4,7 @@ import { Transform, type TransformCallback } from 'node:stream';
 const SHORTEST = 16;
 
 /** Puts asterisks in place of a secret, as many as it has bytes, wherever chunks cut it. */
-export class SecretMask extends Transform {
+export class SecretRedactor extends Transform {
   readonly #secret: Buffer;
   /** The end of what came, where it is how the secret begins. */
   #tail: Buffer = Buffer.alloc(0);

@@ -4,7 +4,7 @@ import type { Target } from '../catalog/catalog.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 
 /** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */
-export class EndMarks {
+export class StreamTermination {
   readonly #seen = new PerTarget(() => new Evidence());
 
   expectedOf(target: Target, account: string): boolean {

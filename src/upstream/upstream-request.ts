@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { lengthOf, type Pieces } from '../http/body-chunks.ts';
+import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
 import type { Target } from '../catalog/catalog.ts';
-import type { ObservedAttempt } from '../observability/request-trace.ts';
+import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
 import type { UpstreamRequest } from './proxy-request.ts';
 
@@ -30,15 +30,15 @@ export function upstreamRequest(
   { provider, model }: Target,
   clientHeaders: IncomingHttpHeaders,
   apiKey: string | undefined,
-  body: Pieces,
+  body: BodyChunks,
   agents: Agents,
-  observed: ObservedAttempt | undefined,
+  observed: AttemptTrace | undefined,
 ): UpstreamRequest {
   const headers: Record<string, string> = {
     host: provider.origin.host,
     'user-agent': 'chat-completions-router',
     'content-type': 'application/json',
-    'content-length': String(lengthOf(body)),
+    'content-length': String(byteLength(body)),
     'accept-encoding': 'identity',
   };
   const nominated = nominatedHeaders(clientHeaders);

@@ -52,7 +52,7 @@ describe('a stream that is read on after its client left', () => {
 
   beforeAll(async () => {
     provider = await startMaliciousProvider();
-    const draining = { baseURL: provider.baseURL, onClientGone: 'drain' } as const;
+    const draining = { baseURL: provider.baseURL, onDisconnect: 'drain' } as const;
     const router = { providers: { one: draining, two: draining } };
     victim = await startVictim({ kind: 'node', provider: provider.baseURL, router }, 256);
   });

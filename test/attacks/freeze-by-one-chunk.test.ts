@@ -4,9 +4,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { Client, type ClientResponse, type Exchange } from '../../src/http/exchange.ts';
+import { ClientConnection, type ClientResponse, type Exchange } from '../../src/http/exchange.ts';
 import { readChatRequest } from '../../src/http/read-body.ts';
-import { type Answer, relay, type RelayParts } from '../../src/http/relay.ts';
+import { type Answer, relay, type RelayOptions } from '../../src/http/relay.ts';
 import type { RelayEnd } from '../../src/http/relay-end.ts';
 import { UsageEventFilter } from '../../src/metering/usage-event-filter.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
@@ -61,19 +61,19 @@ interface Running {
   readonly end: Promise<RelayEnd>;
 }
 
-function startRelay(parts: Partial<RelayParts> = {}): Running {
+function startRelay(parts: Partial<RelayOptions> = {}): Running {
   const response = new Response();
   const body = new PassThrough({ highWaterMark: 1_000_000 });
   const answer: Answer = answerOf(body);
   const meter = parts.meter ?? new UsageMeter();
-  const end = relay(exchangeOf(response), new Client(response), answer, {
+  const end = relay(exchangeOf(response), new ClientConnection(response), answer, {
     meter,
     filter: undefined,
     editor: undefined,
     brake: undefined,
     drain: undefined,
     mustMarkEnd: false,
-    onBreak: 'error',
+    onStreamError: 'error',
     heartbeatMs: undefined,
     ...parts,
   });
@@ -111,10 +111,10 @@ async function lengths(response: Response, over: Promise<unknown>): Promise<numb
 
 describe('a chunk of an answer that is slow to look at', () => {
   it.each([
-    ['as it is', (): Partial<RelayParts> => ({})],
+    ['as it is', (): Partial<RelayOptions> => ({})],
     [
       'through a filter',
-      (): Partial<RelayParts> => {
+      (): Partial<RelayOptions> => {
         const meter = new UsageMeter();
         return { meter, filter: new UsageEventFilter(meter) };
       },
@@ -199,7 +199,7 @@ describe('a chunk of an answer that is slow to look at', () => {
     const body = new PassThrough({ highWaterMark: 1_000_000 });
     const response = new Response();
     const terms = { waitMs: 1e6, firstByteMs: 2e6, drain: undefined };
-    const passed = afterFirstEvent(answerOf(body), new Client(response), terms);
+    const passed = afterFirstEvent(answerOf(body), new ClientConnection(response), terms);
     const begun = response.got;
     const turns = lengths(response, passed);
     const bytes = Buffer.concat([Buffer.from(':\n'.repeat(20_000)), Buffer.from('data: {}\n\n')]);
@@ -215,7 +215,7 @@ describe('a chunk of a request that is slow to look at', () => {
   const REQUEST = Buffer.from(
     `{"model":"acme/fast","messages":[{"role":"user","content":"hi"}],"metadata":[${'1,'.repeat(100_000)}1]}`,
   );
-  const limits = { maxBodyBytes: 1e6, bodyTimeoutMs: 1e6, requestControl: new Set<never>() };
+  const limits = { maxBodyBytes: 1e6, bodyTimeoutMs: 1e6, clientRouting: new Set<never>() };
   const buffer = { hold: (): void => {} };
 
   it.each([

@@ -10,7 +10,7 @@ const LENGTHS = [16, 20, 24, 28, 64, 256, KIB, 4 * KIB, 16 * KIB, 32 * KIB, 64 *
 /** So much longer than a harmless expression on a text as long; a square takes thousands of times as long. */
 const MOST = 100;
 /** Twice the text, and so much more time; below a few harmless ones it can't be told. */
-const MOST_GROWTH = 3;
+const MAX_GROWTH = 3;
 
 /** An expression that looks at each character just once. */
 const harmlessTime = (length: number): number => {
@@ -37,7 +37,7 @@ function freezes(regex: RegExp, harmless: number): string | undefined {
       const text = textOf(length);
       let time = timeOf(regex, text, 1);
       const isSuspect = (): boolean =>
-        time > MOST * harmless || (half < Infinity && time > MOST_GROWTH * half && time > 10 * harmless);
+        time > MOST * harmless || (half < Infinity && time > MAX_GROWTH * half && time > 10 * harmless);
       // Once more: it may have been the first run, or a collection.
       if (isSuspect()) time = Math.min(time, timeOf(regex, text, 3));
       if (isSuspect()) {

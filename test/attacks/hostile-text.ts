@@ -36,7 +36,7 @@ type Node =
 const NOTHING: Node = { kind: 'characters', samples: [''] };
 /** What a class is tried with: characters that classes often share, and those that stand in the pattern. */
 const CANDIDATES = ['a', '0', '_', ' ', '/', '"', '\\', '.', '-', '\n', '%', 'é'];
-const MOST_SAMPLES = 6;
+const MAX_SAMPLES = 6;
 
 /** One text that a node matches. */
 function sampleOf(node: Node): string {
@@ -125,7 +125,7 @@ class PatternParser {
     const own = [...this.#source].filter((character) => /[^\w\\]/.test(character));
     const samples = [...new Set([...own, ...CANDIDATES])].filter((character) => matcher.test(character));
     if (samples.length === 0) samples.push(firstMatch(matcher));
-    return { kind: 'characters', samples: samples.slice(0, MOST_SAMPLES) };
+    return { kind: 'characters', samples: samples.slice(0, MAX_SAMPLES) };
   }
 }
 

@@ -200,7 +200,7 @@ describe('a population of leavers', () => {
 
   it.each<[string, Options]>([
     ['are read on, as is the default', {}],
-    ['are never read on', { provider: { onClientGone: 'abort' } }],
+    ['are never read on', { provider: { onDisconnect: 'abort' } }],
   ])('pays no less than those who stay, where answers %s', async (_how, options) => {
     await start('some-model', options);
     const accounts = await Promise.all(['a', 'b', 'c'].map((each) => customer(each)));
@@ -228,7 +228,7 @@ describe('a population of leavers', () => {
   });
 
   it('pays for the reasoning of all the answers that it asked for', async () => {
-    await start('some-model', { provider: { onClientGone: 'abort' } });
+    await start('some-model', { provider: { onDisconnect: 'abort' } });
     for (const each of await Promise.all(['a', 'b', 'c'].map((name) => customer(name))))
       await stay(each, 2000);
     gateway.provider.script = reasons(8 * 2000, 1);

@@ -317,7 +317,7 @@ describe('a customer whose answer counts more reasoning than its text can hold',
   }
 
   it('raises no estimate of what others leave; three of them do', async () => {
-    await start({ onClientGone: 'abort' });
+    await start({ onDisconnect: 'abort' });
     const [b, c, victim] = [await customer('b'), await customer('c'), await customer('victim')];
     const { charged } = await leave(victim);
     gateway.provider.script = REASONED;

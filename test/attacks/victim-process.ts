@@ -41,8 +41,8 @@ async function start(): Promise<{ server: http.Server; keys: string[] }> {
   const router = createChatCompletionsRouter({
     store: 'memory:',
     providers: {
-      one: { baseURL: provider, onClientGone: 'abort' },
-      two: { baseURL: provider, onClientGone: 'abort' },
+      one: { baseURL: provider, onDisconnect: 'abort' },
+      two: { baseURL: provider, onDisconnect: 'abort' },
     },
     models: {
       'acme/fast': {

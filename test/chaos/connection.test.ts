@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
@@ -43,7 +43,7 @@ describe('a connection that is cut, stalls and loses answers', { timeout: 60_000
           try {
             return await call(stores[index]!);
           } catch (error) {
-            if (!(error instanceof StoreUnavailable)) throw error;
+            if (!(error instanceof StoreUnavailableError)) throw error;
             repeated += 1;
             await new Promise((resolve) => setTimeout(resolve, 5));
           }

@@ -53,7 +53,7 @@ describe('RedisStore on a cluster', () => {
     const store = openStore();
     await expect(store.ready()).rejects.toThrow('Redis may evict credits');
     await expect(store.grant({ account: 'acme', id: 'g1', amount: 1n })).rejects.toMatchObject({
-      name: 'StoreUnavailable',
+      name: 'StoreUnavailableError',
       applied: 'no',
     });
     await setPolicy('noeviction');
@@ -168,7 +168,7 @@ function startLoad(store: RedisStore) {
     load.rounded += 1;
     return command().catch((error: Error) => {
       load.failures += 1;
-      if (error.name !== 'StoreUnavailable') load.strange.push(error);
+      if (error.name !== 'StoreUnavailableError') load.strange.push(error);
       return undefined;
     });
   };

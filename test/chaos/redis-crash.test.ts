@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import type { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { USAGE } from '../contracts/ledger-fixture.ts';
@@ -142,7 +142,7 @@ async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   }

@@ -14,7 +14,7 @@ async function timeUntilServed(store: RedisStore, account: string): Promise<numb
     store.balance(account).then(
       (balance) => balance !== undefined,
       (error: Error) => {
-        expect(error.name).toBe('StoreUnavailable');
+        expect(error.name).toBe('StoreUnavailableError');
         return false;
       },
     );

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
-import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { ReliableStore } from '../../src/ledger/reliability/reliable-store.ts';
 import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
@@ -100,7 +100,7 @@ describe('a Redis that comes back empty', { timeout: 30_000 }, () => {
     const settled = settle(gateway, 'a', running);
     await expect.poll(() => events.map(({ type }) => type), { timeout: 5000 }).toContain('account_lost');
     const refused = store.admit(admission('a', ids.next()));
-    await expect(refused).rejects.toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
+    await expect(refused).rejects.toMatchObject({ name: 'StoreUnavailableError', applied: 'no' });
     const admin = new Redis(server.port);
     onTestFinished(() => admin.disconnect());
     expect(await admin.dbsize()).toBe(0);
@@ -144,7 +144,7 @@ async function work(gateway: Gateway, signal: AbortSignal): Promise<void> {
       if (n % 10 === 0) gateway.held.add({ account, requestId });
       else await settle(gateway, account, requestId);
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }
@@ -161,7 +161,7 @@ async function admitOne({ store, ids }: Gateway, account: string): Promise<strin
     if (result.code !== 'ok') throw new Error(`An admit was answered ${result.code}`);
     return requestId;
   } catch (error) {
-    if (error instanceof StoreUnavailable && error.applied === 'unknown')
+    if (error instanceof StoreUnavailableError && error.applied === 'unknown')
       await store.void({ account, requestId });
     throw error;
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { type LedgerStore, StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { type LedgerStore, StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { hashOf, NOON, requestId, USAGE } from '../contracts/ledger-fixture.ts';
 import { findingsOf } from '../helpers/audit.ts';
@@ -74,7 +74,7 @@ async function openDamaged(file: string, isRight: (books: string) => boolean): P
     if (isRight(books)) return 'right';
     return 'silently wrong';
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
+    if (!(error instanceof StoreUnavailableError)) throw error;
     expect((error.cause as Error).message).toContain(file);
     return 'refused';
   } finally {

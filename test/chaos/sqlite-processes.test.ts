@@ -168,7 +168,7 @@ describe('commands of a process that wait together', () => {
     other.close();
     expect(await answers).toMatchObject([
       { value: { code: 'ok', available: 95n, seq: 2n } },
-      { reason: { name: 'StoreUnavailable', applied: 'no' } },
+      { reason: { name: 'StoreUnavailableError', applied: 'no' } },
       { value: { code: 'ok', available: 88n, seq: 3n } },
       { value: { code: 'ok', available: 108n, seq: 4n, durable: true } },
       { value: undefined },

@@ -230,9 +230,9 @@ export function describeUsage(ledger: LedgerFixture): void {
         streamed: true,
         cacheWriteTokens: 3,
         webSearches: 1,
-        ownKey: true,
+        byok: true,
       };
-      const none = { streamed: false, cacheWriteTokens: 0, webSearches: 0, ownKey: false };
+      const none = { streamed: false, cacheWriteTokens: 0, webSearches: 0, byok: false };
       await settle(1, 1n, { force: true, usage: { ...USAGE, ...answer } });
       await settle(2, 1n, { force: true, usage: { ...USAGE, ...answer, ...none } });
       await settle(3, 1n, { force: true });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Admit, Verify, Witness } from '../../src/ledger/contract/ledger-store.ts';
-import type { At } from '../../src/ledger/contract/reply.ts';
+import type { ReplyMeta } from '../../src/ledger/contract/reply.ts';
 import { DAY, hashOf, HOUR, type LedgerFixture, MAX, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
 /** What any ledger store must say of changes that its caller knows of. Part of the suite in ledger-store.ts. */
@@ -270,7 +270,7 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
       expect(await state()).toMatchObject({ available: 90n, held: 0n, spent: 12n, granted: 102n });
     });
 
-    it.each<[string, () => Promise<At & { readonly code: string }>]>([
+    it.each<[string, () => Promise<ReplyMeta & { readonly code: string }>]>([
       ['unknown', () => extend(9, 1n, withMissing)],
       ['closed', () => extend(2, 1n, withMissing)],
       ['no_funds', () => extend(1, 1000n, withMissing)],

@@ -65,7 +65,7 @@ export async function startGateway(
   credits = '5.00',
 ): Promise<Gateway> {
   const { provider: providerOptions, learnsOfLeavers, hooks, ...routerOptions } = options;
-  const ofPreset = PRESETS[providerOptions?.preset ?? '']?.onClientGone;
+  const ofPreset = PRESETS[providerOptions?.preset ?? '']?.onDisconnect;
   const abort = !learnsOfLeavers && ofPreset === undefined;
   const provider = await startProvider();
   const store = new MemoryStore();
@@ -85,7 +85,7 @@ export async function startGateway(
       loopback: {
         baseURL: provider.baseURL,
         apiKey: PROVIDER_KEY,
-        ...(abort && { onClientGone: 'abort' }),
+        ...(abort && { onDisconnect: 'abort' }),
         ...providerOptions,
       },
     },

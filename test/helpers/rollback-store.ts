@@ -2,7 +2,7 @@ import {
   type Admit,
   type AdmitResult,
   type LedgerStore,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 
@@ -14,7 +14,7 @@ type Command = (store: LedgerStore) => Promise<unknown>;
  */
 export interface RollbackStore extends LedgerStore {
   readonly mayRollBack: true;
-  losses: number;
+  connectionLosses: number;
   /** How many commands it has taken. */
   readonly length: number;
   /** Goes back to when it had taken only so many. */
@@ -38,17 +38,17 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
   async function command<T>(name: string, run: (store: LedgerStore) => Promise<T>): Promise<T> {
     sent.push(name);
     const { fault } = store;
-    if (fault === 'refuse') throw new StoreUnavailable('no');
-    if (fault === 'lose the command') throw new StoreUnavailable('unknown');
+    if (fault === 'refuse') throw new StoreUnavailableError('no');
+    if (fault === 'lose the command') throw new StoreUnavailableError('unknown');
     log.push({ at: clock.now, run });
     const result = await run(current);
-    if (fault === 'lose the answer') throw new StoreUnavailable('unknown');
+    if (fault === 'lose the answer') throw new StoreUnavailableError('unknown');
     return result;
   }
 
   const store: RollbackStore = {
     mayRollBack: true,
-    losses: 0,
+    connectionLosses: 0,
     fault: undefined,
     sent,
     get length() {

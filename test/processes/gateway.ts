@@ -9,10 +9,10 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import type { HoldMode } from '../../src/options/router-options.ts';
-import { createPacedRouter } from '../../src/router/router.ts';
+import { createRouterWithTimers } from '../../src/router/router.ts';
 
 export interface GatewayOptions {
   /** URL of the store. */
@@ -33,7 +33,7 @@ const options = JSON.parse(process.argv[2] ?? '{}') as GatewayOptions;
 const say = (...words: readonly (string | number)[]): void => void writeSync(1, `${words.join(' ')}\n`);
 
 const { store, redisTimeouts, provider, credits, outboxDir, holdMode, leaseMs, heartbeatMs } = options;
-const router = createPacedRouter(
+const router = createRouterWithTimers(
   {
     store: redisTimeouts ? new RedisStore({ client: store, ...redisTimeouts }) : store,
     providers: { loopback: { baseURL: provider, apiKey: 'sk-provider-secret' } },
@@ -78,7 +78,7 @@ async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
       await pause(20);
     }
   }

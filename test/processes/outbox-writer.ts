@@ -5,7 +5,7 @@ import {
   type Settle,
   type SettledUsage,
   type SettleResult,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 import { OutboxFolder } from '../../src/ledger/reliability/outbox-files.ts';
@@ -27,7 +27,7 @@ class AwayStore extends MemoryStore {
   isAway = false;
 
   override async settle(command: Settle): Promise<SettleResult> {
-    if (this.isAway) throw new StoreUnavailable('no');
+    if (this.isAway) throw new StoreUnavailableError('no');
     return super.settle(command);
   }
 }
@@ -110,7 +110,7 @@ async function fill(): Promise<void> {
     try {
       settling.push(settle(await admit(), 1n, 'x'.repeat(10_000)));
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
       say('refused', error.applied);
       refused += 1;
     }
@@ -118,7 +118,7 @@ async function fill(): Promise<void> {
   say('ended', settling.length);
   ledger.isAway = false;
   await Promise.all(settling);
-  while (!told.includes('outbox_back')) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (!told.includes('outbox_recovered')) await new Promise((resolve) => setTimeout(resolve, 50));
   await admit();
   const { spent = 0n, held = 0n } = (await store.balance('acme')) ?? {};
   say('balance', spent, held);

@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 import type { ChatCompletionsRouterOptions } from '../../src/index.ts';
-import { createPacedRouter } from '../../src/router/router.ts';
+import { createRouterWithTimers } from '../../src/router/router.ts';
 import { MODEL } from '../soak/plan.ts';
 import { PRICING } from '../soak/prices.ts';
 import { REQUEST_ID_HEADER } from '../soak/provider.ts';
@@ -72,7 +72,7 @@ const options: ChatCompletionsRouterOptions = {
     },
   },
 };
-const router = createPacedRouter(options, pace);
+const router = createRouterWithTimers(options, pace);
 
 async function control(command: Control): Promise<unknown> {
   switch (command.do) {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setImmediate } from 'node:timers/promises';
 import type { SettledUsage } from '../../src/ledger/contract/ledger-store.ts';
-import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import { RequestIds } from '../../src/ledger/contract/request-ids.ts';
 import { SqliteStore } from '../../src/ledger/stores/sqlite/sqlite-store.ts';
 
@@ -70,7 +70,7 @@ async function fill(together: number): Promise<void> {
       await settle(requestId, 1n);
       return 0;
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
       say(error.applied === 'no' ? 'refused' : 'unsure', requestId);
       return 1;
     }
@@ -120,7 +120,7 @@ const TASKS: Readonly<Record<string, () => Promise<void>>> = {
           await post(requestId, 1n);
           counts.settled += 1;
         } catch (error) {
-          if (!(error instanceof StoreUnavailable)) throw error;
+          if (!(error instanceof StoreUnavailableError)) throw error;
           counts.refused += 1;
         }
         // As by requests, which come with turns of the event loop.

@@ -5,7 +5,7 @@ import type { Admission, RequestTruth } from './truth.ts';
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** A bucket is in debt by what fills in so many minutes at most. */
-const MOST_DEBT_MINUTES = 60;
+const MAX_DEBT_MINUTES = 60;
 
 /** What is known at the moment at which a store admits a request. */
 export interface Judged {
@@ -192,7 +192,7 @@ function isEmpty(takes: readonly Take[], limit: number, count: number, now: numb
   for (const take of takes.toSorted((a, b) => a.at - b.at)) {
     if (take.at > now) break;
     fill(take.at);
-    level = Math.min(full, Math.max(-MOST_DEBT_MINUTES * full, level - take.count * MINUTE_MS));
+    level = Math.min(full, Math.max(-MAX_DEBT_MINUTES * full, level - take.count * MINUTE_MS));
   }
   fill(now);
   return level < Math.min(count, limit) * MINUTE_MS;

@@ -14,7 +14,7 @@ import {
   type RequestRecord,
   type Settle,
   type SettleResult,
-  StoreUnavailable,
+  StoreUnavailableError,
   type UsageRow,
   type Verify,
   type VerifyResult,
@@ -82,14 +82,14 @@ const TIMEOUT_MS = 2000;
 /** A gateway's way to its store, which says what RedisStore would say: it did not happen, or nobody knows. */
 export class Connection implements LedgerStore {
   readonly mayRollBack = true;
-  losses = 0;
+  connectionLosses = 0;
   /** No packet gets through. */
   isCut = false;
   readonly #options: ConnectionOptions;
   /** The server as it was found last, and when. */
   #identity: number | undefined;
   #judgedAt = -Infinity;
-  readonly #pending = new Set<(error: StoreUnavailable) => void>();
+  readonly #pending = new Set<(error: StoreUnavailableError) => void>();
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -97,10 +97,10 @@ export class Connection implements LedgerStore {
 
   /** The connection is lost: what was sent may have been applied. */
   lose(): void {
-    this.losses += 1;
+    this.connectionLosses += 1;
     const pending = [...this.#pending];
     this.#pending.clear();
-    for (const reject of pending) reject(new StoreUnavailable('unknown'));
+    for (const reject of pending) reject(new StoreUnavailableError('unknown'));
   }
 
   admit(command: Admit): Promise<AdmitResult> {
@@ -216,19 +216,19 @@ export class Connection implements LedgerStore {
       const timeoutMs = name === 'admit' ? ADMIT_TIMEOUT_MS : TIMEOUT_MS;
       if (this.isCut || !server.isUp) {
         // There is no connection, and there is none in time.
-        time.after(actor, timeoutMs, () => reject(new StoreUnavailable('no')));
+        time.after(actor, timeoutMs, () => reject(new StoreUnavailableError('no')));
         return;
       }
-      const fail = (error: StoreUnavailable): void => {
+      const fail = (error: StoreUnavailableError): void => {
         this.#pending.delete(fail);
         timeout.cancelled = true;
         reject(error);
       };
-      const timeout = time.after(actor, timeoutMs, () => fail(new StoreUnavailable('unknown')));
+      const timeout = time.after(actor, timeoutMs, () => fail(new StoreUnavailableError('unknown')));
       this.#pending.add(fail);
       if (random.chance(faults.refuse)) {
         time.after(actor, this.#latency(), () => {
-          if (this.#pending.has(fail)) fail(new StoreUnavailable('no'));
+          if (this.#pending.has(fail)) fail(new StoreUnavailableError('no'));
         });
         return;
       }
@@ -280,7 +280,7 @@ export class Connection implements LedgerStore {
     if (!tellsIdentity || time.now - this.#judgedAt < JUDGED_FOR_MS) return;
     this.#judgedAt = time.now;
     const identity = server.identityFor(actor.name);
-    if (this.#identity !== undefined && identity !== this.#identity) this.losses += 1;
+    if (this.#identity !== undefined && identity !== this.#identity) this.connectionLosses += 1;
     this.#identity = identity;
   }
 

@@ -1,4 +1,4 @@
-import { type Growth, growthOf } from '../../src/billing/adaptive-hold.ts';
+import { type AdaptiveHold, adaptiveHoldOf } from '../../src/billing/adaptive-hold.ts';
 import type { Hold } from '../../src/billing/hold.ts';
 import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
 import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
@@ -8,7 +8,7 @@ import { clockOf, type StoreClock } from '../../src/ledger/contract/store-clock.
 import type { Quote } from '../../src/metering/estimate.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
 import type { Outcome } from '../../src/billing/charge-policy.ts';
-import { Settlements } from '../../src/billing/billing-service.ts';
+import { BillingService } from '../../src/billing/billing-service.ts';
 import { changed } from './changed.ts';
 import { Connection, type NetworkFaults, type StampedReply } from './connection.ts';
 import type { Disk } from './disk.ts';
@@ -87,7 +87,7 @@ export class Gateway {
   /** What the operator's API would call. */
   readonly store: LedgerStore;
   readonly #options: GatewayOptions;
-  readonly #settlements: Settlements;
+  readonly #settlements: BillingService;
   readonly #ids: RequestIds;
   readonly #clock: StoreClock;
   /** When it first heard from its store what time it is, in its own life. */
@@ -114,12 +114,12 @@ export class Gateway {
     this.#clock = clockOf(this.connection);
     const store = this.#makeStore();
     this.store = plants.store?.(store) ?? store;
-    this.#settlements = new Settlements({
+    this.#settlements = new BillingService({
       store: this.#watched(this.store),
       clock: this.#clock,
       settings: {
         holdMode: terms.holdMode,
-        onOrphan: 'checkpoint',
+        onCrash: 'checkpoint',
         disconnect: { beforeOutput: 'input' },
         emptyAnswerIsFree: false,
       },
@@ -276,7 +276,7 @@ export class Gateway {
     const meter = plants.meter?.(new UsageMeter()) ?? new UsageMeter();
     const status = plan.answer === 'whole' ? 200 : 500;
     hold.watch(target, meter);
-    const brake = growthOf(hold, meter);
+    const brake = adaptiveHoldOf(hold, meter);
     const { ending, withheld } =
       status === 200
         ? await this.#relay(plan, truth, { hold, meter, brake, leaves })
@@ -324,7 +324,7 @@ export class Gateway {
 interface Relayed {
   readonly hold: Hold;
   readonly meter: UsageMeter;
-  readonly brake: Growth | undefined;
+  readonly brake: AdaptiveHold | undefined;
   readonly leaves: Leaving;
 }
 

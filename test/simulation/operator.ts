@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 
-import { type LedgerStore, StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
-import type { MaybeDurable } from '../../src/ledger/contract/reply.ts';
+import { type LedgerStore, StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
+import type { DurabilityInfo } from '../../src/ledger/contract/reply.ts';
 import type { Gateway } from './gateway.ts';
 import { priceOf } from './provider.ts';
 import type { Command, Sent } from './store-server.ts';
 import type { Account } from './swarm.ts';
 import type { OperationTruth } from './truth.ts';
 import { Actor } from './virtual-time.ts';
-import { LONGEST_ON_ITS_WAY_MS, type World } from './world.ts';
+import { MAX_ON_ITS_WAY_MS, type World } from './world.ts';
 
 /** A disk or a replica that is slow is waited for as often. */
 const DURABLE_TRIES = 5;
@@ -102,7 +102,7 @@ export class Operator {
 
   #untilDurable(
     operation: OperationTruth,
-    command: (store: LedgerStore) => Promise<{ readonly code: string } & MaybeDurable>,
+    command: (store: LedgerStore) => Promise<{ readonly code: string } & DurabilityInfo>,
   ): void {
     let patience = DURABLE_TRIES;
     this.#repeat(operation.id, async (store, gateway) => {
@@ -132,7 +132,7 @@ export class Operator {
     const mayThaw = random.chance(0.7);
     this.#sanction(account, undefined, true, () => {
       if (!mayThaw) return;
-      const afterMs = random.skewed(LONGEST_ON_ITS_WAY_MS, 120_000);
+      const afterMs = random.skewed(MAX_ON_ITS_WAY_MS, 120_000);
       time.after(this.actor, afterMs, () => this.#sanction(account, undefined, false));
     });
   }
@@ -152,7 +152,7 @@ export class Operator {
     };
     this.#repeat('sanction', change, () => {
       then();
-      time.after(this.actor, LONGEST_ON_ITS_WAY_MS - 1, () => this.#sanctioning.delete(id));
+      time.after(this.actor, MAX_ON_ITS_WAY_MS - 1, () => this.#sanctioning.delete(id));
     });
   }
 
@@ -187,7 +187,7 @@ export class Operator {
           else again();
         },
         (error: unknown) => {
-          if (!(error instanceof StoreUnavailable))
+          if (!(error instanceof StoreUnavailableError))
             this.#world.fail(`an operator's command broke: ${String(error)}`);
           if (answered) return;
           answered = true;

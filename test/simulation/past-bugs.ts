@@ -1,5 +1,9 @@
 import { affordableOutputTokens, withSearches } from '../../src/metering/estimate.ts';
-import { AccountLost, type LedgerStore, StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import {
+  AccountLostError,
+  type LedgerStore,
+  StoreUnavailableError,
+} from '../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 import { changed } from './changed.ts';
 import type { Plant } from './plants.ts';
@@ -51,7 +55,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
   },
   'another server is not noticed': {
     focus: ['takeover'],
-    wire: (store) => changed(store, { losses: 0 }),
+    wire: (store) => changed(store, { connectionLosses: 0 }),
   },
   'a charge has no idempotency key': {
     focus: ['failover', 'crash'],
@@ -87,7 +91,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
           try {
             return await store.adjust(command);
           } catch (error) {
-            if (!(error instanceof AccountLost)) throw error;
+            if (!(error instanceof AccountLostError)) throw error;
             return { code: 'no_account', now: Date.now(), seq: 0n };
           }
         },
@@ -116,9 +120,9 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
   },
   'output is limited beside the likely prompt': {
     swarm: (swarm) => ({ ...swarm, habits: { ...swarm.habits, dense: 1 } }),
-    quote: (quote) => ({ ...quote, min: quote.likelyMin }),
+    quote: (quote) => ({ ...quote, minimum: quote.likelyMin }),
     outputLimit: ({ amount, terms: { quote } }) => {
-      if (amount >= quote.want) return undefined;
+      if (amount >= quote.maximum) return undefined;
       const limit = affordableOutputTokens(amount, quote.promptTokens, withSearches(quote, 0));
       return limit < quote.outputCap ? limit : undefined;
     },
@@ -127,7 +131,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     swarm: withoutFaults,
     wire: (store) =>
       overtaken(store, () => {
-        throw new StoreUnavailable('no');
+        throw new StoreUnavailableError('no');
       }),
   },
   'an admit whose answer was overtaken is taken for a rollback': {
@@ -162,7 +166,7 @@ function endingAfter(store: LedgerStore, most: number): LedgerStore {
       const own: unknown = Reflect.get(target, name);
       if (typeof own !== 'function') return own;
       return async (...args: readonly unknown[]): Promise<unknown> => {
-        if (failures >= most) throw new StoreUnavailable('no');
+        if (failures >= most) throw new StoreUnavailableError('no');
         try {
           const reply: unknown = await own.apply(target, args);
           failures = 0;

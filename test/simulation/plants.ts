@@ -1,5 +1,5 @@
 import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
-import { StoreUnavailable } from '../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../src/ledger/contract/ledger-store.ts';
 import { requestTime } from '../../src/ledger/contract/request-ids.ts';
 import { changed } from './changed.ts';
 import type { GatewayPlants } from './gateway.ts';
@@ -98,7 +98,9 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
           try {
             return await store.admit(command);
           } catch (error) {
-            throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
+            throw error instanceof StoreUnavailableError
+              ? new StoreUnavailableError('no', { cause: error })
+              : error;
           }
         },
       }),
@@ -254,7 +256,7 @@ async function once(
   try {
     return await store.settle(command);
   } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
+    if (!(error instanceof StoreUnavailableError)) throw error;
     const { requestId, amount: charged } = command;
     return { code: 'duplicate', charged, now: requestTime(requestId), seq: 0n };
   }

@@ -83,21 +83,21 @@ export interface Habits {
 export function planBody(random: Random): Body {
   return {
     promptChars: random.between(1, 400),
-    outputCap: random.between(1, MOST_OUTPUT),
+    outputCap: random.between(1, MAX_OUTPUT),
     stream: random.chance(0.7),
   };
 }
 
 /** The highest output limit, how much more some providers write, and how much more than that others tell. */
-const MOST_OUTPUT = 60;
-const MOST_OVER = 4;
+const MAX_OUTPUT = 60;
+const MAX_OVER = 4;
 const TOLD_MORE = 3;
 /** What lies about usage make an answer look as if it hid, at most. */
-export const MOST_HIDDEN = MOST_OUTPUT * MOST_OVER * (TOLD_MORE - 1);
+export const MAX_HIDDEN = MAX_OUTPUT * MAX_OVER * (TOLD_MORE - 1);
 
 export function planRequest(random: Random, habits: Habits, body: Body): Plan {
   const { promptChars, outputCap } = body;
-  const over = random.chance(habits.overDelivers) ? random.between(2, MOST_OVER) : 1;
+  const over = random.chance(habits.overDelivers) ? random.between(2, MAX_OVER) : 1;
   const tokens = random.between(0, outputCap * over);
   const count = Math.min(tokens, random.between(1, 6));
   const chunks = Array.from(

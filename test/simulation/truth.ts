@@ -1,6 +1,6 @@
 import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
-import { MOST_HIDDEN, type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
+import { MAX_HIDDEN, type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
 
 /** One life of a gateway: from its start to its death. */
 export interface Incarnation {
@@ -152,7 +152,7 @@ export function chargeFor(
   const prompt = promptTokensOf(plan);
   const estimate = (outputTokens: number): Due => {
     // What was learned of counts that differ from our estimates corrects those by up to two, and by what seemed hidden.
-    const [low, high, hidden] = isTruthful ? [1, 1, 0] : [0.5, 2, MOST_HIDDEN];
+    const [low, high, hidden] = isTruthful ? [1, 1, 0] : [0.5, 2, MAX_HIDDEN];
     const atMost = (charge: bigint): bigint => (charge < held.amount ? charge : held.amount);
     return {
       least: atMost(priceOf(Math.floor(low * prompt), Math.floor(low * outputTokens))),
@@ -177,7 +177,7 @@ export function checkpointAtMost(
   isTruthful: boolean,
 ): bigint {
   if (!answerBegan) return 0n;
-  const [most, hidden] = isTruthful ? [1, 0] : [2, MOST_HIDDEN];
+  const [most, hidden] = isTruthful ? [1, 0] : [2, MAX_HIDDEN];
   const price = priceOf(most * promptTokensOf(plan), most * seen + hidden);
   return price < held.amount ? price : held.amount;
 }

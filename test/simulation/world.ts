@@ -22,7 +22,7 @@ export const SERVES_WITHIN_MS = 5000;
 /** A snapshot is compared with itself after so many commands, on the average. */
 const CHECK_EVERY = 24;
 /** A command arrives by then, or never. */
-export const LONGEST_ON_ITS_WAY_MS = 12_000;
+export const MAX_ON_ITS_WAY_MS = 12_000;
 /** Of a way to the store on which no answer comes too late. */
 const SOUND_LATENCY_MS = 50;
 /** How often a gateway ends leases that nobody renews. */

@@ -5,8 +5,8 @@ import { send, type Try } from './client.ts';
 import type { GatewayPlace, GatewayRun } from './gateway-place.ts';
 import { type Departure, drawPlan, type Payer, type Plan } from './plan.ts';
 
-const MOST_RUNNING = 250;
-const MOST_TRIES = 8;
+const MAX_RUNNING = 250;
+const MAX_TRIES = 8;
 const STAY: Departure = { kind: 'stay' };
 
 export interface LoadOptions {
@@ -48,7 +48,7 @@ export class Load {
       const early = dueAt - performance.now();
       if (early > 0) await pause(early);
       const payer = this.#drawPayer();
-      if (!payer || this.#running.size >= MOST_RUNNING) continue;
+      if (!payer || this.#running.size >= MAX_RUNNING) continue;
       const plan = drawPlan((this.#plans += 1), payer, random);
       expect(plan);
       const serving = this.#serve(plan, random.fork(), signal);
@@ -74,7 +74,7 @@ export class Load {
     await sending;
     await repeating;
     let last = first;
-    for (let tries = 1; tries < MOST_TRIES; tries++) {
+    for (let tries = 1; tries < MAX_TRIES; tries++) {
       const isDone = (last.status === 200 && last.isWhole) || last.code === 'request_already_processed';
       if (isDone && !random.chance(0.4)) return;
       await pause(isDone ? random.skewed(50, 20_000) : random.skewed(50, 3000));

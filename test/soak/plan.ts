@@ -56,7 +56,7 @@ export interface Plan {
 }
 
 export const MODEL = 'soak/model';
-const MOST_TOKENS = 400;
+const MAX_TOKENS = 400;
 const PIECE = 'a few words of an answer, as they are sent '.slice(0, 40);
 export const TOKENS_A_PIECE = 10;
 
@@ -68,7 +68,7 @@ export function drawPlan(n: number, payer: Payer, random: Random): Plan {
   const fields = {
     model: MODEL,
     messages: [{ role: 'user', content: prompt }],
-    max_tokens: MOST_TOKENS,
+    max_tokens: MAX_TOKENS,
     ...(stream && { stream: true }),
   };
   return {
@@ -87,7 +87,7 @@ function drawAnswer(prompt: string, random: Random): AnswerPlan {
   const isLong = random.chance(0.06);
   const pieces = Array.from({ length: isLong ? 40 : random.between(1, 16) }, () => PIECE);
   const completion = Math.min(
-    MOST_TOKENS,
+    MAX_TOKENS,
     Math.max(1, pieces.length * TOKENS_A_PIECE + random.between(-4, 4)),
   );
   const isDense = random.chance(0.1);

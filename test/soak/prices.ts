@@ -5,8 +5,8 @@ export const PRICING = { input: '0.936871', output: '3.011273', cachedInput: '0.
 const PICO = { input: 936_871n, output: 3_011_273n, cached: 100_003n };
 
 /** How far a gateway's estimates may be off: what it learns of its provider's counts changes them by up to two. */
-const LEAST_FACTOR = 0.45;
-const MOST_FACTOR = 2.2;
+const MIN_FACTOR = 0.45;
+const MAX_FACTOR = 2.2;
 const TEMPLATE_TOKENS = 8;
 const CHARACTERS_A_TOKEN = 4;
 
@@ -35,8 +35,8 @@ export function estimatedPrice(
   mostDelivered: number,
 ): Range {
   return {
-    least: estimate(promptCharacters, leastDelivered, 0, LEAST_FACTOR),
-    most: estimate(promptCharacters, mostDelivered, TEMPLATE_TOKENS, MOST_FACTOR),
+    least: estimate(promptCharacters, leastDelivered, 0, MIN_FACTOR),
+    most: estimate(promptCharacters, mostDelivered, TEMPLATE_TOKENS, MAX_FACTOR),
   };
 }
 

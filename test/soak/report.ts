@@ -59,7 +59,7 @@ export function tableOf(rows: readonly Row[]): string {
 }
 
 const AROUND_MS = 90_000;
-const MOST_DETAILS = 100;
+const MAX_DETAILS = 100;
 
 /** All that helps to understand what is wrong, for a file of JSON. */
 export function detailsOf(evidence: Evidence, verdict: Verdict): object {
@@ -75,12 +75,12 @@ export function detailsOf(evidence: Evidence, verdict: Verdict): object {
       events: countsOf(events.map(({ event }) => event.type)),
       errors: countsOf(errors.map(({ message }) => message)),
     })),
-    charges: charges.slice(0, MOST_DETAILS).map(({ request, ...judged }) => ({
+    charges: charges.slice(0, MAX_DETAILS).map(({ request, ...judged }) => ({
       ...judged,
       ...requestDetails(request, evidence),
     })),
-    changes: changes.slice(0, MOST_DETAILS),
-    repeated: repeated.slice(0, MOST_DETAILS).map(({ requests, ...judged }) => ({
+    changes: changes.slice(0, MAX_DETAILS),
+    repeated: repeated.slice(0, MAX_DETAILS).map(({ requests, ...judged }) => ({
       ...judged,
       requests: requests.map((request) => requestDetails(request, evidence)),
     })),

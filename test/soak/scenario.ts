@@ -48,7 +48,7 @@ const HELD_MS = 60_000;
 const REAL_LEASE_MS = 150_000;
 const CLIENTS_MS = 45_000;
 const CLEANUP_MS = 10_000;
-const LONGEST_ENDING_MS = 360_000;
+const MAX_ENDING_MS = 360_000;
 
 /** Runs it to its end, and gathers all that is known of it; undefined where it can't be run. */
 export async function runScenario(scenario: Scenario, run: ScenarioRun): Promise<Evidence | undefined> {
@@ -58,7 +58,7 @@ export async function runScenario(scenario: Scenario, run: ScenarioRun): Promise
     phase = next;
   };
   const staged = stage(scenario, run, enter, (cleanup) => cleanups.unshift(cleanup));
-  const overdue = pause(run.loadMs + LONGEST_ENDING_MS, undefined, { ref: false }).then(() => {
+  const overdue = pause(run.loadMs + MAX_ENDING_MS, undefined, { ref: false }).then(() => {
     throw new Error(`It hangs: ${phase}`);
   });
   try {

@@ -29,7 +29,7 @@ const models = {
 const providers = {
   openai: { apiKey: () => process.env['OPENAI_API_KEY'] },
   vault: { preset: 'openai', apiKey: async () => 'sk-…' },
-  local: { baseURL: 'http://127.0.0.1:11434/v1', streamUsage: 'native', onClientGone: 'drain' },
+  local: { baseURL: 'http://127.0.0.1:11434/v1', streamUsage: 'native', onDisconnect: 'drain' },
 } as const;
 
 const router = createChatCompletionsRouter({

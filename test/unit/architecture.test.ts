@@ -3,7 +3,7 @@ import { join, posix } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { REFUSED_FIELDS } from '../../src/http/rejected-fields.ts';
+import { REJECTED_FIELDS } from '../../src/http/rejected-fields.ts';
 import { BILLED_FIELDS, GOOGLE_MEMBERS } from '../../src/http/billed-fields.ts';
 import { PRESET_FEES } from '../../src/catalog/preset-fees.ts';
 import { PRESET_FIELDS } from '../../src/catalog/preset-fields.ts';
@@ -286,7 +286,7 @@ describe('the table of what servers read', () => {
 
   it('names no other output limit or number of answers than those that are refused', () => {
     const names = Object.values(PRESET_FIELDS).flatMap(({ others = [] }) => others);
-    expect(names.filter((name) => !Object.hasOwn(REFUSED_FIELDS, name))).toEqual([]);
+    expect(names.filter((name) => !Object.hasOwn(REJECTED_FIELDS, name))).toEqual([]);
   });
 
   it('has a rule for the images of every model', () => {
@@ -311,7 +311,7 @@ describe('the table of what servers bill beside tokens', () => {
     const looked = [...Object.keys(BILLED_FIELDS), ...Object.values(GOOGLE_MEMBERS)];
     const named = Object.values(PRESET_FEES).flatMap(({ fields }) => Object.keys(fields));
     expect(named.filter((name) => !looked.includes(name))).toEqual([]);
-    expect(Object.keys(BILLED_FIELDS).filter((name) => Object.hasOwn(REFUSED_FIELDS, name))).toEqual([]);
+    expect(Object.keys(BILLED_FIELDS).filter((name) => Object.hasOwn(REJECTED_FIELDS, name))).toEqual([]);
   });
 
   it("has no type of tool that is the client's own", () => {

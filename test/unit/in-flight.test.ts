@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
-import { InFlight } from '../../src/async/slot-list.ts';
+import { SlotList } from '../../src/async/slot-list.ts';
 
 describe('what is in flight', () => {
   it('is there from add to delete, whichever of many goes first', () => {
-    const inFlight = new InFlight<string>();
+    const inFlight = new SlotList<string>();
     const [first, second, third] = ['a', 'b', 'c'].map((value) => inFlight.add(value));
     inFlight.delete(first!);
     expect(inFlight.values().toSorted()).toEqual(['b', 'c']);
@@ -14,7 +14,7 @@ describe('what is in flight', () => {
   });
 
   it('loses nothing else when one is deleted twice', () => {
-    const inFlight = new InFlight<string>();
+    const inFlight = new SlotList<string>();
     const first = inFlight.add('a');
     inFlight.delete(first);
     inFlight.add('b');
@@ -23,7 +23,7 @@ describe('what is in flight', () => {
   });
 
   it('may change while somebody goes through it', () => {
-    const inFlight = new InFlight<string>();
+    const inFlight = new SlotList<string>();
     const places = ['a', 'b', 'c'].map((value) => inFlight.add(value));
     const seen: string[] = [];
     for (const value of inFlight.values()) {

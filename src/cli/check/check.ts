@@ -1,4 +1,4 @@
-import { inConfig } from '../config/with-config-errors.ts';
+import { withConfigErrors } from '../config/with-config-errors.ts';
 import { loadConfig } from '../config/config-file.ts';
 import { createCatalog } from '../../catalog/catalog.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
@@ -6,9 +6,9 @@ import { type Provider, resolveProvider } from '../../catalog/providers.ts';
 import type { ProviderOptions } from '../../options/provider-options.ts';
 import { createChatCompletionsRouter } from '../../router/router.ts';
 import { resolveSettings } from '../../options/resolve-options.ts';
-import { askModels, type ListAnswer } from './probe-models.ts';
+import { probeModels, type ListAnswer } from './probe-models.ts';
 import { storeProblem } from './probe-store.ts';
-import { type AskedTarget, askTargets, type TargetAnswer } from './probe-targets.ts';
+import { type ProbedTarget, probeTargets, type TargetAnswer } from './probe-targets.ts';
 import { bodyLine } from './body-rules.ts';
 import {
   billedFor,
@@ -73,7 +73,7 @@ export interface CheckRow {
 export async function check(options: CheckOptions): Promise<readonly CheckRow[]> {
   const { path, timeoutMs } = options;
   const { server: _, ...config } = await loadConfig(path);
-  const { settings, catalog } = inConfig(path, () => {
+  const { settings, catalog } = withConfigErrors(path, () => {
     const resolved = resolveSettings(config);
     createChatCompletionsRouter({ ...config, store: 'memory:' });
     return { settings: resolved, catalog: createCatalog(config, resolved) };
@@ -148,12 +148,19 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
     done(left);
     return [{ provider: label, ok: false, problem: key.problem }];
   }
-  const ask = async (models: readonly AskedTarget[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
+  const ask = async (models: readonly ProbedTarget[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
     options.completions && models.length > 0
-      ? askTargets(label, keyed.options, provider.outputLimits.obeyed[0], models, options.timeoutMs, oneDone)
+      ? probeTargets(
+          label,
+          keyed.options,
+          provider.outputLimits.obeyed[0],
+          models,
+          options.timeoutMs,
+          oneDone,
+        )
       : new Map();
   const names = new Set(named.targets.map(({ model }) => model));
-  const sampled = askModels(provider, key.secret, options.timeoutMs).then(async (models) => {
+  const sampled = probeModels(provider, key.secret, options.timeoutMs).then(async (models) => {
     oneDone();
     const found = samples(keyed, models.state === 'ok' ? models.listed : []);
     const others = new Map(

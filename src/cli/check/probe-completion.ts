@@ -9,7 +9,7 @@ export type CompletionAnswer =
 const TOKENS = [1, 16];
 
 /** Asks for a token through a router, as a client does. Never rejects. */
-export async function askCompletion(
+export async function probeCompletion(
   router: ChatCompletionsRouter,
   model: string,
   limitField: string,

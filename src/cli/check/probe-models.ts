@@ -16,7 +16,7 @@ export type ListAnswer =
   | { readonly state: 'failed'; readonly problem: string };
 
 /** Asks a provider for its models with one of its keys. Never rejects, and takes no longer than it is given. */
-export async function askModels(
+export async function probeModels(
   provider: Provider,
   apiKey: string | undefined,
   timeoutMs: number,

@@ -1,23 +1,25 @@
 import type { TargetOptions } from '../../options/model-options.ts';
 import type { OutputLimitField, ProviderOptions } from '../../options/provider-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../router/router.ts';
-import { askCompletion, type CompletionAnswer } from './probe-completion.ts';
+import { probeCompletion, type CompletionAnswer } from './probe-completion.ts';
 
 /** How a completion went, and whether its stream said what it used. */
 export type TargetAnswer = CompletionAnswer & { readonly usage?: 'reported' | 'estimated' };
 
 /** A model at a provider, and the rules by which its requests are written. */
-export type AskedTarget = Pick<TargetOptions, 'model'> & { readonly body: TargetOptions['body'] | undefined };
+export type ProbedTarget = Pick<TargetOptions, 'model'> & {
+  readonly body: TargetOptions['body'] | undefined;
+};
 
 /** Models of a provider that are asked at a time. */
 const AT_A_TIME = 4;
 
 /** Asks models of a provider for a token each, through a router of its own: what is asked is what a client's request would be. */
-export async function askTargets(
+export async function probeTargets(
   label: string,
   options: ProviderOptions,
   limitField: OutputLimitField,
-  targets: readonly AskedTarget[],
+  targets: readonly ProbedTarget[],
   timeoutMs: number,
   done: () => void,
 ): Promise<ReadonlyMap<string, TargetAnswer>> {
@@ -46,7 +48,7 @@ export async function askTargets(
   const waiting = targets.entries();
   const askNext = async (): Promise<void> => {
     for (const [n, { model }] of waiting) {
-      const answer = await askCompletion(router, `m${n}`, limitField);
+      const answer = await probeCompletion(router, `m${n}`, limitField);
       answers.set(model, answer);
       done();
     }

@@ -1,7 +1,7 @@
 import type { Catalog, Target } from '../../catalog/catalog.ts';
 import { discoveredModels } from '../../catalog/discovered-models.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
-import type { ModelSurroundings } from '../../catalog/resolve-model.ts';
+import type { ResolveContext } from '../../catalog/resolve-model.ts';
 import type { BodyRules } from '../../options/body-rules.ts';
 import type { ServerConfig } from '../../options/server-options.ts';
 
@@ -16,7 +16,7 @@ export interface CheckedTarget {
 }
 
 /** An entry of `models` with a star, at a provider: it stands for models that only its list can tell. */
-export interface StarTarget {
+export interface WildcardTarget {
   readonly entry: string;
   /** The model's name there, with a star. */
   readonly model: string;
@@ -26,12 +26,12 @@ export interface StarTarget {
 /** What a config names of a provider. */
 export interface NamedTargets {
   readonly targets: readonly CheckedTarget[];
-  readonly stars: readonly StarTarget[];
+  readonly stars: readonly WildcardTarget[];
 }
 
 /** The upstream models of each provider, each once, and the entries whose models can't be told yet. */
 export function namedTargets({ models }: ServerConfig, catalog: Catalog): ReadonlyMap<string, NamedTargets> {
-  const found = new Map<string, { targets: Map<string, CheckedTarget>; stars: StarTarget[] }>();
+  const found = new Map<string, { targets: Map<string, CheckedTarget>; stars: WildcardTarget[] }>();
   for (const [id, { targets }] of Object.entries(models)) {
     const isEntry = id.includes('*');
     const made = catalog.get(isEntry ? id.replace('*', 'check') : id);
@@ -85,11 +85,11 @@ const NOT_FOR_CHATS =
  */
 export function samplesOf(
   provider: string,
-  stars: readonly StarTarget[],
+  stars: readonly WildcardTarget[],
   listed: readonly ListedModel[],
   isShown: (id: string) => boolean,
   catalog: Catalog,
-  surroundings: Omit<ModelSurroundings, 'providers'>,
+  surroundings: Omit<ResolveContext, 'providers'>,
 ): readonly Sample[] {
   const asked = catalog.providers.get(provider);
   const shown = listed.filter(({ id }) => isShown(id));

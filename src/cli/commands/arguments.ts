@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import { type Command, type CommandOption, UsageError } from './command.ts';
-import { nearest } from './did-you-mean.ts';
+import { didYouMean } from './did-you-mean.ts';
 
 /** Options of all commands that work on a store. */
 const OF_STORES: Readonly<Record<string, CommandOption>> = {
@@ -64,7 +64,7 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
 }
 
 function meant(rawName: string, known: Readonly<Record<string, CommandOption>>): string {
-  const near = nearest(
+  const near = didYouMean(
     rawName,
     Object.keys(known).map((name) => `--${name}`),
   );

@@ -1,5 +1,5 @@
 import { audit } from '../../ledger/operations/verify.ts';
-import { type StoreCommand, counted } from './command.ts';
+import { type StoreCommand, plural } from './command.ts';
 
 export const auditCommand: StoreCommand = {
   name: 'audit',
@@ -16,14 +16,14 @@ export const auditCommand: StoreCommand = {
     for await (const each of audit(store, { ...(account !== undefined && { account }) })) {
       accounts += 1;
       lines += each.lines;
-      progress(`${counted(accounts, 'account')}, ${counted(lines, 'line')} of journal …`);
+      progress(`${plural(accounts, 'account')}, ${plural(lines, 'line')} of journal …`);
       findings += each.findings.length;
       for (const finding of each.findings) {
         print(`${finding.account}: ${finding.invariant} ${finding.message}`, finding);
       }
     }
-    const outcome = findings === 0 ? 'nothing is wrong' : counted(findings, 'finding');
-    print(`${counted(accounts, 'account')}, ${counted(lines, 'line')} of journal: ${outcome}`, {
+    const outcome = findings === 0 ? 'nothing is wrong' : plural(findings, 'finding');
+    print(`${plural(accounts, 'account')}, ${plural(lines, 'line')} of journal: ${outcome}`, {
       accounts,
       lines,
       findings,

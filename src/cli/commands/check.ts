@@ -3,12 +3,12 @@ import { styleText } from 'node:util';
 import type { CheckRow } from '../check/check.ts';
 import type { ComparedPrice } from '../check/compare-prices.ts';
 import { findConfig } from '../config/config-file.ts';
-import { count, counted, type LoneCommand, UsageError } from './command.ts';
+import { count, plural, type PlainCommand, UsageError } from './command.ts';
 import { table } from './table.ts';
 
 const DEFAULT_TIMEOUT_S = 20;
 
-export const checkCommand: LoneCommand = {
+export const checkCommand: PlainCommand = {
   name: 'check',
   summary: 'Ask all that a config names: store, providers, their prices, and each target for one token',
   positionals: '',
@@ -50,7 +50,7 @@ function report(rows: readonly CheckRow[]): string[] {
       model === undefined
         ? models === undefined
           ? ''
-          : counted(models, 'model')
+          : plural(models, 'model')
         : `${model}${sampleOf ? ` (for ${sampleOf.join(', ')})` : ''}`,
       listed === undefined ? '' : listed ? 'yes' : 'no',
       firstByteMs === undefined ? '' : `${firstByteMs} ms`,
@@ -67,8 +67,8 @@ function report(rows: readonly CheckRow[]): string[] {
   const found = warningsOf(rows);
   const warnings = found.map((warning) => `${styleText('yellow', 'warning')}: ${warning}`);
   const outcomes = [
-    ...(failed.length > 0 ? [counted(failed.length, 'problem')] : []),
-    ...(found.length > 0 ? [counted(found.length, 'warning')] : []),
+    ...(failed.length > 0 ? [plural(failed.length, 'problem')] : []),
+    ...(found.length > 0 ? [plural(found.length, 'warning')] : []),
   ];
   return [
     ...lines,

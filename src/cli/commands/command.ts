@@ -1,7 +1,7 @@
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 
 /** A command of the CLI: a file of its own, and a line in cli.ts. */
-export type Command = StoreCommand | LoneCommand;
+export type Command = StoreCommand | PlainCommand;
 
 /** What the help tells of a command, and what its arguments are judged by. */
 export interface CommandText {
@@ -29,7 +29,7 @@ export interface StoreCommand extends CommandText {
 }
 
 /** Opens no store by itself. */
-export interface LoneCommand extends CommandText {
+export interface PlainCommand extends CommandText {
   readonly store?: never;
   run(invocation: Invocation): Promise<boolean>;
 }
@@ -66,7 +66,7 @@ export function required({ options }: Invocation, name: string): string {
 }
 
 /** A number of things: `1 account`, `2 accounts`. */
-export function counted(number: number, thing: string): string {
+export function plural(number: number, thing: string): string {
   return `${number} ${thing}${number === 1 ? '' : 's'}`;
 }
 

@@ -1,5 +1,5 @@
 /** Of some words the one that was probably meant: at most a third of it was typed wrongly. */
-export function nearest(typed: string, words: readonly string[]): string | undefined {
+export function didYouMean(typed: string, words: readonly string[]): string | undefined {
   const [best] = words
     .map((word) => ({ word, edits: distance(typed, word) }))
     .filter(({ word, edits }) => edits <= Math.max(1, Math.floor(word.length / 3)))

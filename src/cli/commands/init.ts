@@ -1,7 +1,7 @@
-import { type LoneCommand, UsageError } from './command.ts';
+import { type PlainCommand, UsageError } from './command.ts';
 import { NAME } from './help.ts';
 
-export const initCommand: LoneCommand = {
+export const initCommand: PlainCommand = {
   name: 'init',
   summary: 'Write a config with comments, for a server of its own or for an app',
   positionals: '',

@@ -5,7 +5,7 @@ import {
   type CreatedApiKey,
   createApiKeys,
 } from '../../keys/api-keys.ts';
-import { harmless } from '../escape-control-characters.ts';
+import { escapeControlCharacters } from '../escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import { count, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom, policyText } from './key-options.ts';
@@ -168,7 +168,7 @@ function details(key: ApiKeyDetails): string {
   ];
   return facts
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name.padEnd(13)}  ${harmless(String(value))}`)
+    .map(([name, value]) => `${name.padEnd(13)}  ${escapeControlCharacters(String(value))}`)
     .join('\n');
 }
 

@@ -1,5 +1,5 @@
 import { migrate } from '../../ledger/operations/migrate.ts';
-import { type StoreCommand, counted, required, UsageError } from './command.ts';
+import { type StoreCommand, plural, required, UsageError } from './command.ts';
 
 export const migrateCommand: StoreCommand = {
   name: 'migrate',
@@ -19,15 +19,15 @@ export const migrateCommand: StoreCommand = {
         done[step] += 1;
         const { checked } = done;
         progress(
-          `${step} ${step === 'checked' ? counted(checked, 'account') : `${done[step]} of ${checked}`} …`,
+          `${step} ${step === 'checked' ? plural(checked, 'account') : `${done[step]} of ${checked}`} …`,
         );
       },
     });
     for (const problem of problems) print(`${problem.account}: ${problem.message}`, problem);
     const { accounts, keys, available } = moved;
-    const outcome = problems.length === 0 ? 'all is as it was' : counted(problems.length, 'problem');
+    const outcome = problems.length === 0 ? 'all is as it was' : plural(problems.length, 'problem');
     print(
-      `Moved ${counted(accounts, 'account')} with ${available} to spend, and ${counted(keys, 'key')}: ${outcome}`,
+      `Moved ${plural(accounts, 'account')} with ${available} to spend, and ${plural(keys, 'key')}: ${outcome}`,
       {
         ...moved,
         problems: problems.length,

@@ -1,7 +1,7 @@
 import { findConfig } from '../config/config-file.ts';
-import { count, type LoneCommand, UsageError } from './command.ts';
+import { count, type PlainCommand, UsageError } from './command.ts';
 
-export const serveCommand: LoneCommand = {
+export const serveCommand: PlainCommand = {
   name: 'serve',
   summary: 'Serve the models of a config, on a server of its own',
   positionals: '',

@@ -1,8 +1,8 @@
-import { harmless } from '../escape-control-characters.ts';
+import { escapeControlCharacters } from '../escape-control-characters.ts';
 
 /** Lines of a table whose columns are as wide as what stands in them; numbers stand to the right. */
 export function table(heads: readonly string[], cells: readonly (readonly string[])[]): string[] {
-  const rows = cells.map((row) => row.map(harmless));
+  const rows = cells.map((row) => row.map(escapeControlCharacters));
   const columns = heads.map((head, n) => ({
     width: Math.max(...[head, ...rows.map((row) => row[n] ?? '')].map(({ length }) => length)),
     isNumber: rows.every((row) => /^(-?[\d.,]+( ?(ms|s))?|-|)$/.test(row[n] ?? '')),

@@ -1,7 +1,7 @@
 import { ConfigError } from './config-error.ts';
 
 /** What is wrong with an option is wrong with the file that has it. */
-export function inConfig<Result>(path: string, read: () => Result): Result {
+export function withConfigErrors<Result>(path: string, read: () => Result): Result {
   try {
     return read();
   } catch (error) {

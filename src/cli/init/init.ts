@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 import { findConfig } from '../config/config-file.ts';
-import { type App, appOf, mountLines } from './mount-snippets.ts';
+import { type App, appOf, mountSnippet } from './mount-snippets.ts';
 import { type ConfigPlan, jsonConfig, scriptConfig } from './config-text.ts';
 import { findProviders, KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
 export { APPS, type App } from './mount-snippets.ts';
 export { KNOWN_PROVIDERS } from './known-providers.ts';
-export { askTerminal } from './prompts.ts';
+export { promptTerminal as askTerminal } from './prompts.ts';
 
 /** What is to be written; what isn't said is found out. */
 export interface InitOptions {
@@ -65,14 +65,14 @@ export function init(options: InitOptions): Written {
   if (app === 'next') {
     // Next.js finds routes that end so, and its bundler a file of TypeScript without its ending.
     const route = `${nextAppFolder(folder)}/v1/[...path]/route${ending === '.ts' ? '.ts' : '.js'}`;
-    files.set(route, `${mountLines(app, relative(dirname(route), config.replace(/\.ts$/, '')))}\n`);
+    files.set(route, `${mountSnippet(app, relative(dirname(route), config.replace(/\.ts$/, '')))}\n`);
   }
   assertRoom(folder, [...files.keys()], force);
   for (const [name, text] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
   }
-  const lines = app === 'standalone' || app === 'next' ? undefined : mountLines(app, `./${config}`);
+  const lines = app === 'standalone' || app === 'next' ? undefined : mountSnippet(app, `./${config}`);
   return {
     files: [...files.keys()],
     app,

@@ -24,7 +24,7 @@ export function appOf(manifest: unknown): App {
 const PACKAGE = 'chat-completions-router';
 
 /** What mounts the router in an app; `config` is what its config is imported by. */
-export function mountLines(app: Exclude<App, 'standalone'>, config: string): string {
+export function mountSnippet(app: Exclude<App, 'standalone'>, config: string): string {
   const { imports = [], mount } = MOUNTS[app];
   const lines = [
     importLine('{ createChatCompletionsRouter }', PACKAGE),

@@ -11,7 +11,7 @@ export interface Answers {
 }
 
 /** Asks whoever sits there; an empty answer takes what stands in brackets. */
-export async function askTerminal(
+export async function promptTerminal(
   input: NodeJS.ReadableStream,
   output: NodeJS.WritableStream,
   suggested: { readonly app: App; readonly providers: readonly KnownProvider[] },

@@ -5,21 +5,21 @@ import type { ChatCompletionsRouter } from '../../router/router.ts';
 import type { Log } from './log.ts';
 
 /** Shorter ones can be guessed. */
-const LEAST_LENGTH = 16;
+const MIN_LENGTH = 16;
 
 /**
  * The admin door of a standalone server, for whoever has the token: `Authorization: Bearer TOKEN`.
  *
  * @throws an Error when there is no token that can be used
  */
-export function createAdminDoor(
+export function createAdminApi(
   router: ChatCompletionsRouter,
   token: string | undefined,
   log: Log,
 ): AdminRouter {
-  if (token === undefined || token.length < LEAST_LENGTH) {
+  if (token === undefined || token.length < MIN_LENGTH) {
     throw new Error(
-      `the admin door needs ADMIN_TOKEN in the environment, of ${LEAST_LENGTH} characters at least; it has ${token?.length ?? 0}`,
+      `the admin door needs ADMIN_TOKEN in the environment, of ${MIN_LENGTH} characters at least; it has ${token?.length ?? 0}`,
     );
   }
   const wanted = digest(`Bearer ${token}`);

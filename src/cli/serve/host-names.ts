@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-import { wrong } from '../../options/resolve-options.ts';
+import { optionError } from '../../options/resolve-options.ts';
 
 /**
  * The names by which a server may be asked, so that no page whose name was made to point here (DNS rebinding) can ask it.
@@ -12,13 +12,13 @@ export class HostNames {
 
   /** @throws {TypeError} naming the option, for what can be no host name */
   constructor(names: readonly string[], option: string) {
-    if (!Array.isArray(names) || names.length === 0) throw wrong(option, 'a list of host names', names);
+    if (!Array.isArray(names) || names.length === 0) throw optionError(option, 'a list of host names', names);
     this.#names = new Set(
       names.map((name: unknown) => {
         const isAddress = typeof name === 'string' && /^[\da-f]*:[\da-f:.]*$/i.test(name);
         const known = typeof name === 'string' ? nameIn(isAddress ? `[${name}]` : name) : undefined;
         if (known === undefined || (!isAddress && /:\d*$/.test(String(name)))) {
-          throw wrong(option, 'host names without ports, as "gateway.example.com" or "::1"', name);
+          throw optionError(option, 'host names without ports, as "gateway.example.com" or "::1"', name);
         }
         return known;
       }),

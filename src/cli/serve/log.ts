@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-import { harmless } from '../escape-control-characters.ts';
+import { escapeControlCharacters } from '../escape-control-characters.ts';
 
 export type Level = 'info' | 'warn' | 'error';
 
@@ -31,6 +31,6 @@ function pairs(fields: Readonly<Record<string, unknown>>): string[] {
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => {
       const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
-      return harmless(`${name}=${/^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)}`);
+      return escapeControlCharacters(`${name}=${/^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)}`);
     });
 }

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 
 import type { AdminRouter } from '../../admin/admin-router.ts';
 import { loadConfig } from '../config/config-file.ts';
-import { inConfig } from '../config/with-config-errors.ts';
+import { withConfigErrors } from '../config/with-config-errors.ts';
 import type { ServerConfig, ServerOptions } from '../../options/server-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../router/router.ts';
-import { checkRecord, wrong } from '../../options/resolve-options.ts';
+import { assertObject, optionError } from '../../options/resolve-options.ts';
 import type { Log } from './log.ts';
 import { logHooks } from './log-hooks.ts';
 import { changedOptions } from './reload.ts';
@@ -38,7 +38,7 @@ export interface ServeOptions {
 export async function serve({ path, port, host, hostNames, admin, log }: ServeOptions): Promise<boolean> {
   const ownNames = hostNames && new HostNames(hostNames, '--host-names');
   const config = await loadConfig(path);
-  const { own, router } = inConfig(path, () => ({
+  const { own, router } = withConfigErrors(path, () => ({
     own: resolveServer(config.server),
     router: createRouter(config, log),
   }));
@@ -82,7 +82,7 @@ function createRouter(config: ServerConfig, log: Log): ChatCompletionsRouter {
 
 /** Loaded where it is wanted only, with what checks its input. */
 async function openAdminDoor(router: ChatCompletionsRouter, log: Log): Promise<AdminRouter> {
-  const { createAdminDoor } = await import('./admin-door.ts');
+  const { createAdminApi: createAdminDoor } = await import('./admin-door.ts');
   return createAdminDoor(router, process.env['ADMIN_TOKEN'], log);
 }
 
@@ -96,7 +96,7 @@ async function reload(
   try {
     const after = await loadConfig(path);
     const others = changedOptions(before, after);
-    inConfig(path, () => {
+    withConfigErrors(path, () => {
       resolveServer(after.server);
       router.reload({ providers: after.providers, models: after.models });
     });
@@ -121,16 +121,16 @@ interface ResolvedServer extends Required<Omit<ServerOptions, 'hostNames'>> {
 
 /** @throws {TypeError} naming the option that can't be right */
 function resolveServer(given: ServerOptions = {}): ResolvedServer {
-  checkRecord(given, 'server', { port: true, host: true, hostNames: true, admin: true });
+  assertObject(given, 'server', { port: true, host: true, hostNames: true, admin: true });
   const { admin = false, hostNames } = given;
-  if (typeof admin !== 'boolean') throw wrong('server.admin', 'a boolean', admin);
+  if (typeof admin !== 'boolean') throw optionError('server.admin', 'a boolean', admin);
   const { PORT } = process.env;
   const { port = PORT === undefined || PORT === '' ? DEFAULT_PORT : Number(PORT), host = DEFAULT_HOST } =
     given;
   if (!(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
-    throw wrong(given.port === undefined ? 'PORT of the environment' : 'server.port', 'a port', port);
+    throw optionError(given.port === undefined ? 'PORT of the environment' : 'server.port', 'a port', port);
   }
-  if (typeof host !== 'string' || host === '') throw wrong('server.host', 'an address', host);
+  if (typeof host !== 'string' || host === '') throw optionError('server.host', 'an address', host);
   return { port, host, admin, hostNames: hostNames && new HostNames(hostNames, 'server.hostNames') };
 }
 

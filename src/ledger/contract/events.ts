@@ -61,13 +61,13 @@ export type LedgerEvent =
   /** The outbox can't be written: until it can, requests are refused, or charges are kept in memory alone. */
   | { readonly type: 'outbox_failed'; readonly message: string }
   /** The outbox can be written again: all that waits is in it. */
-  | { readonly type: 'outbox_back' }
+  | { readonly type: 'outbox_recovered' }
   /** Lines of an outbox can't be read, and may have been charges; the rest was taken from it. It is kept as `file`. */
   | { readonly type: 'outbox_damaged'; readonly file: string; readonly lines: number }
   /** The store stopped or began to answer. */
-  | { readonly type: 'store_away'; readonly message: string }
-  | { readonly type: 'store_back'; readonly awayMs: number }
+  | { readonly type: 'store_unavailable'; readonly message: string }
+  | { readonly type: 'store_recovered'; readonly awayMs: number }
   /** Old lines of a journal were folded into its account's checkpoint. */
-  | { readonly type: 'journal_folded'; readonly account: string; readonly through: string }
+  | { readonly type: 'journal_compacted'; readonly account: string; readonly through: string }
   /** A journal has at least so many lines: export and fold it; told again when it has twice as many. */
   | { readonly type: 'journal_long'; readonly account: string; readonly lines: number };

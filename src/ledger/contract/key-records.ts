@@ -1,5 +1,5 @@
 import type { NanoDollars } from './money.ts';
-import type { At, MakesAccount, MaybeDurable } from './reply.ts';
+import type { ReplyMeta, MakesAccount, DurabilityInfo } from './reply.ts';
 
 /** What a ledger keeps of API keys: never the key, only its SHA-256. */
 
@@ -30,10 +30,10 @@ export interface CreateKey extends KeyTerms, MakesAccount {
   readonly version?: number;
 }
 
-export type CreateKeyResult = At & {
+export type CreateKeyResult = ReplyMeta & {
   /** `no_account`: see `mustExist`. */
   readonly code: 'ok' | 'conflict' | 'no_account';
-} & MaybeDurable;
+} & DurabilityInfo;
 
 /** Replaces all terms of a key: what isn't given is taken away. A limit per minute that changes begins anew, full. */
 export interface UpdateKey extends KeyTerms {
@@ -43,9 +43,9 @@ export interface UpdateKey extends KeyTerms {
   readonly version: number;
 }
 
-export type UpdateKeyResult = At &
+export type UpdateKeyResult = ReplyMeta &
   (
-    | ({ readonly code: 'ok'; readonly version: number } & MaybeDurable)
+    | ({ readonly code: 'ok'; readonly version: number } & DurabilityInfo)
     /** Somebody else changed it since: nothing was changed now. */
     | { readonly code: 'changed' | 'no_key' }
   );
@@ -62,9 +62,9 @@ export interface RotateKey {
   readonly overlapMs: number;
 }
 
-export type RotateKeyResult = At &
+export type RotateKeyResult = ReplyMeta &
   (
-    | ({ readonly code: 'ok'; readonly version: number } & MaybeDurable)
+    | ({ readonly code: 'ok'; readonly version: number } & DurabilityInfo)
     /** Somebody else changed the key since; or another secret has the hash. Nothing was changed now. */
     | { readonly code: 'changed' | 'conflict' | 'no_key' | 'revoked' }
   );

@@ -13,7 +13,7 @@ import type {
   UpdateKeyResult,
 } from './key-records.ts';
 import type { NanoDollars } from './money.ts';
-import type { At, MakesAccount, MaybeDurable, Witnessed } from './reply.ts';
+import type { ReplyMeta, MakesAccount, DurabilityInfo, Witnessed } from './reply.ts';
 import type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
 export type { Witness, Witnessed } from './reply.ts';
@@ -28,7 +28,7 @@ export type { Ending, SettledUsage, UsageRow } from './usage.ts';
  * that nobody renews ends by posting its checkpoint. Every call can be repeated
  * blindly: the same id never posts twice.
  *
- * A store throws only `StoreUnavailable`, whose `applied` says whether the
+ * A store throws only `StoreUnavailableError`, whose `applied` says whether the
  * command may have happened, and a TypeError for arguments that no caller
  * should have; everything else is a result with a `code`.
  * Times are milliseconds of the store's own clock. Where that is set, leases of requests that run don't end by it.
@@ -39,7 +39,7 @@ export interface LedgerStore {
   /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */
   readonly mayRollBack?: boolean;
   /** Counts the times at which another server may have taken the place of the one before. */
-  readonly losses?: number;
+  readonly connectionLosses?: number;
 
   /** Resolves once the store can be used; rejects with an Error that says what keeps it from that. */
   ready?(): Promise<void>;
@@ -101,8 +101,8 @@ export interface LedgerStore {
 }
 
 /** The command was refused before it could be applied, or nobody knows. */
-export class StoreUnavailable extends Error {
-  override readonly name = 'StoreUnavailable';
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError';
   /** `no`: definitely not applied. `unknown`: repeat it, or void its id. */
   readonly applied: 'no' | 'unknown';
 
@@ -122,7 +122,7 @@ export class StoreUnavailable extends Error {
  * An account that this process has known is not in the store any more. Nothing was changed: restore the store, or make
  * the account again with `recreate`.
  */
-export class AccountLost extends StoreUnavailable {
+export class AccountLostError extends StoreUnavailableError {
   readonly code = 'account_lost';
 
   constructor(account: string) {
@@ -169,7 +169,7 @@ export interface IdempotencyKey {
   readonly body: string;
 }
 
-export type AdmitResult = At & {
+export type AdmitResult = ReplyMeta & {
   /** What is left of the key's limits per minute, where it has some and was not refused before they count. */
   readonly rates?: KeyRates;
 } & (
@@ -206,7 +206,7 @@ export interface Extend extends Witnessed {
   readonly checkpoint: NanoDollars;
 }
 
-export type ExtendResult = At &
+export type ExtendResult = ReplyMeta &
   (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The lease was renewed, but the balance or budget can't cover the larger hold. */
@@ -239,7 +239,7 @@ export interface Settle extends Witnessed {
   readonly inParts?: boolean;
 }
 
-export type SettleResult = At &
+export type SettleResult = ReplyMeta &
   (
     | {
         readonly code: 'ok';
@@ -271,7 +271,7 @@ export interface Void extends Witnessed {
   readonly provider?: string;
 }
 
-export type VoidResult = At &
+export type VoidResult = ReplyMeta &
   (
     | { readonly code: 'ok'; readonly released: NanoDollars; readonly available: NanoDollars }
     | { readonly code: 'duplicate' }
@@ -292,9 +292,9 @@ export interface Grant extends Witnessed, MakesAccount {
   readonly priority?: number;
 }
 
-export type GrantResult = At &
+export type GrantResult = ReplyMeta &
   (
-    | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & MaybeDurable)
+    | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & DurabilityInfo)
     /** The id was used before with other parameters, or for an adjustment. */
     | { readonly code: 'conflict' }
     /** The balance would pass MAX_AMOUNT, or the account has as many open lots as it may. */
@@ -310,9 +310,9 @@ export interface Adjust extends Witnessed {
   readonly reason: string;
 }
 
-export type AdjustResult = At &
+export type AdjustResult = ReplyMeta &
   (
-    | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & MaybeDurable)
+    | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & DurabilityInfo)
     | { readonly code: 'conflict' | 'too_big' | 'no_account' }
     | { readonly code: 'below_floor'; readonly available: NanoDollars }
   );
@@ -321,7 +321,7 @@ export interface Verify extends Required<Witnessed> {
   readonly account: string;
 }
 
-export type VerifyResult = At & {
+export type VerifyResult = ReplyMeta & {
   readonly code: 'ok' | 'no_account';
   /** Which of the witnesses are missing, by their places from 0; undefined where none is. */
   readonly missing?: readonly number[];

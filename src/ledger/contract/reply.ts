@@ -1,7 +1,7 @@
 import type { NanoDollars } from './money.ts';
 
 /** Every reply says when it was, and the account's journal position. */
-export interface At {
+export interface ReplyMeta {
   /** The store's clock, in ms: callers learn its offset from theirs. */
   readonly now: number;
   readonly seq: bigint;
@@ -10,7 +10,7 @@ export interface At {
 }
 
 /** What an operator did can be told apart by how safe it is. */
-export interface MaybeDurable {
+export interface DurabilityInfo {
   /**
    * Whether it is on a disk or on as many replicas as was asked for: repeat the command until it is.
    * Undefined where the store can't tell.

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 /** What a clock is waited for when it steps back: far less than ids may be ahead of the store's, which is 5 minutes. */
-const LONGEST_WAIT_MS = 60_000;
+const MAX_WAIT_MS = 60_000;
 
 /**
  * Makes request ids: 9 base-36 digits of the ms clock, 4 of a gateway id, 6 of
@@ -27,7 +27,7 @@ export class RequestIds {
 
   next(): string {
     const now = this.#now();
-    if (now > this.#time || now < this.#time - LONGEST_WAIT_MS) this.#time = now;
+    if (now > this.#time || now < this.#time - MAX_WAIT_MS) this.#time = now;
     this.#counter += 1;
     if (this.#counter === COUNTS) {
       this.#counter = 0;

@@ -27,7 +27,7 @@ export class StoreClock {
   }
 
   /** @param now - of a reply that has just come */
-  heard(now: number): void {
+  sync(now: number): void {
     this.#offset = now - this.#elapsed();
     this.#isKnown = true;
   }
@@ -39,7 +39,7 @@ export function clockOf({ mayRollBack }: LedgerStore): StoreClock {
 }
 
 /** Asks a store for its time, by the renewal of a request that nobody made. */
-export async function askTime(store: LedgerStore, requestId: string): Promise<number> {
+export async function fetchStoreTime(store: LedgerStore, requestId: string): Promise<number> {
   const nothing = { account: 'nobody', requestId, hold: 0n, leaseMs: 1, checkpoint: 0n };
   return (await store.extend(nothing)).now;
 }

@@ -29,7 +29,7 @@ export interface SettledUsage {
   /** Searches of the Web. */
   readonly webSearches?: number;
   /** The provider was asked with the client's own key. */
-  readonly ownKey?: boolean;
+  readonly byok?: boolean;
 }
 
 /** How a request ended. */

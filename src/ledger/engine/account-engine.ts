@@ -1,4 +1,4 @@
-import { type AccountRows, type KeyRow, type RequestRow, stamp, writeLine } from './account-rows.ts';
+import { type AccountRows, type KeyRow, type RequestRow, replyMeta, writeLine } from './account-rows.ts';
 import {
   budgetLeft,
   countRequest,
@@ -49,54 +49,60 @@ const REAPED_BY_ADMIT = 8;
 export const admit: Transition<Admit, AdmitResult> = witnessed((account, command, now, rolledBack) => {
   const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
   const known = account?.request(requestId);
-  if (rolledBack) return { code: 'rolled_back', ...stamp(account, now) };
+  if (rolledBack) return { code: 'rolled_back', ...replyMeta(account, now) };
   if (account && known) {
-    if (known.state !== 'held') return { code: 'done', state: known.state, ...stamp(account, now) };
+    if (known.state !== 'held') return { code: 'done', state: known.state, ...replyMeta(account, now) };
     const rates = ratesAt(account.key(known.key), now);
     const { available } = account.books;
-    return { code: 'exists', hold: known.amount, available, ...rates, ...stamp(account, now) };
+    return { code: 'exists', hold: known.amount, available, ...rates, ...replyMeta(account, now) };
   }
 
   const time = requestTime(requestId);
-  if (now > command.notAfter) return { code: 'stale', ...stamp(account, now) };
-  if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...stamp(account, now) };
-  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  if (now > command.notAfter) return { code: 'stale', ...replyMeta(account, now) };
+  if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...replyMeta(account, now) };
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { books } = account;
-  if (time <= books.lowWater) return { code: 'old', ...stamp(account, now) };
-  if (books.frozen && !reassert) return { code: 'frozen', ...stamp(account, now) };
+  if (time <= books.lowWater) return { code: 'old', ...replyMeta(account, now) };
+  if (books.frozen && !reassert) return { code: 'frozen', ...replyMeta(account, now) };
 
   reap(account, REAPED_BY_ADMIT, now);
   expireLots(account, now);
 
   const registered = account.key(command.key);
   if (!command.externalKey && !reassert) {
-    if (!registered?.hash) return { code: 'no_key', ...stamp(account, now) };
-    if (registered.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
+    if (!registered?.hash) return { code: 'no_key', ...replyMeta(account, now) };
+    if (registered.revokedAt !== undefined) return { code: 'revoked', ...replyMeta(account, now) };
     if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
-      return { code: 'expired', ...stamp(account, now) };
+      return { code: 'expired', ...replyMeta(account, now) };
     }
     if (command.keyVersion !== undefined && command.keyVersion !== registered.version) {
-      return { code: 'changed', ...stamp(account, now) };
+      return { code: 'changed', ...replyMeta(account, now) };
     }
   }
   const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
   if (twin && !reassert) {
     const { id, state } = twin;
     if (twin.idempotencyKey?.body !== idempotencyKey.body) {
-      return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...stamp(account, now) };
+      return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...replyMeta(account, now) };
     }
-    return { code: 'repeated', requestId: id, state, ...ratesAt(registered, now), ...stamp(account, now) };
+    return {
+      code: 'repeated',
+      requestId: id,
+      state,
+      ...ratesAt(registered, now),
+      ...replyMeta(account, now),
+    };
   }
 
   const key = registered ?? newKey({ key: command.key, name: '' }, now);
   const refused = reassert ? undefined : refusal(key, command, now);
-  if (refused) return { ...refused, ...ratesAt(key, now), ...stamp(account, now) };
+  if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
 
   const left = reassert ? undefined : budgetLeft(key, now);
   const affordable = least(books.available, left ?? want);
   const hold = affordable > 0n ? least(want, affordable) : 0n;
   if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
-    return { code: 'no_funds', available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
+    return { code: 'no_funds', available: books.available, ...ratesAt(key, now), ...replyMeta(account, now) };
   }
 
   books.available -= hold;
@@ -122,7 +128,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     ending: undefined,
     provider: undefined,
   });
-  return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...stamp(account, now) };
+  return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...replyMeta(account, now) };
 });
 
 /** For a reply; nothing for a key without limits per minute. */
@@ -133,8 +139,8 @@ function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRa
 
 export const extend: Transition<Extend, ExtendResult> = witnessed((account, command, now) => {
   const request = account?.request(command.requestId);
-  if (!account || !request) return { code: 'unknown', ...stamp(account, now) };
-  if (request.state !== 'held') return { code: 'closed', state: request.state, ...stamp(account, now) };
+  if (!account || !request) return { code: 'unknown', ...replyMeta(account, now) };
+  if (request.state !== 'held') return { code: 'closed', state: request.state, ...replyMeta(account, now) };
 
   const { books } = account;
   expireLots(account, now);
@@ -148,7 +154,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
     code: covered ? 'ok' : 'no_funds',
     hold: request.amount,
     available: books.available,
-    ...stamp(account, now),
+    ...replyMeta(account, now),
   };
 });
 
@@ -156,25 +162,25 @@ export const settle: Transition<Settle, SettleResult> = (account, command, now) 
   post(account, withAdmission(account, command), now);
 
 const post: Transition<Settle, SettleResult> = witnessed((account, command, now, rolledBack) => {
-  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { requestId, amount, model, usage } = command;
   const known = account.request(requestId);
   const inParts = command.inParts === true || rolledBack;
   if (known?.state === 'settled') {
     if (!inParts || !chargeMore(account, known, amount, now)) {
       const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
-      return { code: 'duplicate', charged: known.amount, ...isPart, ...stamp(account, now) };
+      return { code: 'duplicate', charged: known.amount, ...isPart, ...replyMeta(account, now) };
     }
     const { available } = account.books;
-    return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...stamp(account, now) };
+    return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...replyMeta(account, now) };
   }
-  if (known?.state === 'voided') return { code: 'voided', ...stamp(account, now) };
+  if (known?.state === 'voided') return { code: 'voided', ...replyMeta(account, now) };
   if (!known && amount === 0n && mayBeForgottenFree(account.books, requestId)) {
-    return { code: 'duplicate', charged: 0n, ...stamp(account, now) };
+    return { code: 'duplicate', charged: 0n, ...replyMeta(account, now) };
   }
-  if (!known && !command.force) return { code: 'unknown', ...stamp(account, now) };
+  if (!known && !command.force) return { code: 'unknown', ...replyMeta(account, now) };
   if (!known && requestTime(requestId) <= account.books.lowWater) {
-    return { code: 'old', ...stamp(account, now) };
+    return { code: 'old', ...replyMeta(account, now) };
   }
 
   const request = known ?? orphan(account, command, now);
@@ -198,7 +204,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     usage,
   });
   expireLots(account, now);
-  return { code: 'ok', charged, writtenOff, available: account.books.available, ...stamp(account, now) };
+  return { code: 'ok', charged, writtenOff, available: account.books.available, ...replyMeta(account, now) };
 });
 
 /** Whether a part of what a request costs was posted, and the rest was not written off. */
@@ -232,15 +238,16 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
 
 /** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
 export const release: Transition<Void, VoidResult> = witnessed((account, command, now) => {
-  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { requestId, model, ending, provider } = command;
   const known = account.request(requestId);
-  if (known?.state === 'settled') return { code: 'settled', charged: known.amount, ...stamp(account, now) };
-  if (known?.state === 'voided') return { code: 'duplicate', ...stamp(account, now) };
+  if (known?.state === 'settled')
+    return { code: 'settled', charged: known.amount, ...replyMeta(account, now) };
+  if (known?.state === 'voided') return { code: 'duplicate', ...replyMeta(account, now) };
   if (!known) {
-    if (mayBeForgottenFree(account.books, requestId)) return { code: 'old', ...stamp(account, now) };
-    plant(account, command, now);
-    return { code: 'planted', ...stamp(account, now) };
+    if (mayBeForgottenFree(account.books, requestId)) return { code: 'old', ...replyMeta(account, now) };
+    insertTombstone(account, command, now);
+    return { code: 'planted', ...replyMeta(account, now) };
   }
 
   known.ending = ending;
@@ -249,11 +256,16 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
   const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0, ...ended }, now);
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
   expireLots(account, now);
-  return { code: 'ok', released: hold - moved, available: account.books.available, ...stamp(account, now) };
+  return {
+    code: 'ok',
+    released: hold - moved,
+    available: account.books.available,
+    ...replyMeta(account, now),
+  };
 });
 
 /** A tombstone, that an admit still on its way will find. Of whom it is said whose it was, there was a hold. */
-function plant(account: AccountRows, command: Void, now: number): void {
+function insertTombstone(account: AccountRows, command: Void, now: number): void {
   const { requestId: id, key, model, ending, provider } = command;
   const row: RequestRow = {
     id,

@@ -17,7 +17,7 @@ import type { NanoDollars } from '../contract/money.ts';
  * them; `books` is changed in place, and the store saves it after each command.
  */
 export interface AccountRows {
-  readonly books: Books;
+  readonly books: AccountTotals;
 
   request(id: string): RequestRow | undefined;
   /** The request, not voided, that was admitted for this API key with this idempotency key. */
@@ -52,7 +52,7 @@ export interface AccountRows {
 }
 
 /** An account's own numbers. */
-export interface Books {
+export interface AccountTotals {
   granted: NanoDollars;
   available: NanoDollars;
   held: NanoDollars;
@@ -147,7 +147,7 @@ export function requestRecord(row: RequestRow): RequestRecord {
   };
 }
 
-export function openBooks(): Books {
+export function emptyTotals(): AccountTotals {
   return {
     granted: 0n,
     available: 0n,
@@ -180,7 +180,7 @@ export function writeLine(
  * this is where the books are checked: if they don't add up, which only a bug
  * can cause, the account is frozen as it is and nothing is repaired.
  */
-export function stamp(account: AccountRows | undefined, now: number): { now: number; seq: bigint } {
+export function replyMeta(account: AccountRows | undefined, now: number): { now: number; seq: bigint } {
   if (!account) return { now, seq: 0n };
   const { books } = account;
   if (books.granted !== books.available + books.held + books.spent + books.expired) books.frozen = true;

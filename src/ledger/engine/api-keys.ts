@@ -1,4 +1,4 @@
-import { type AccountRows, type BucketRow, type KeyRow, stamp } from './account-rows.ts';
+import { type AccountRows, type BucketRow, type KeyRow, replyMeta } from './account-rows.ts';
 import { budgetLeft, MINUTE_MS, ratesOf, windowEnd, windowStart } from './key-limits.ts';
 import type {
   Bucket,
@@ -72,9 +72,9 @@ export function updateKey(
   now: number,
 ): UpdateKeyResult {
   const row = account?.key(command.key);
-  if (!account || !row?.hash) return { code: 'no_key', ...stamp(account, now) };
+  if (!account || !row?.hash) return { code: 'no_key', ...replyMeta(account, now) };
   if (!hasTerms(row, command)) {
-    if (row.version !== command.version) return { code: 'changed', ...stamp(account, now) };
+    if (row.version !== command.version) return { code: 'changed', ...replyMeta(account, now) };
     const { name, limits = {}, expiresAt, policy } = command;
     const { requestsPerMinute, tokensPerMinute } = row.limits;
     if (limits.requestsPerMinute !== requestsPerMinute) {
@@ -86,7 +86,7 @@ export function updateKey(
     Object.assign(row, { name, limits, expiresAt, policy, version: row.version + 1 });
     account.saveKeyTerms(row);
   }
-  return { code: 'ok', version: row.version, ...stamp(account, now) };
+  return { code: 'ok', version: row.version, ...replyMeta(account, now) };
 }
 
 /** @param isTaken - another secret has the hash, or had it last */
@@ -97,17 +97,17 @@ export function rotateKey(
   isTaken: boolean,
 ): RotateKeyResult {
   const row = account?.key(key);
-  if (!account || !row?.hash) return { code: 'no_key', ...stamp(account, now) };
+  if (!account || !row?.hash) return { code: 'no_key', ...replyMeta(account, now) };
   if (row.hash !== hash) {
-    if (row.revokedAt !== undefined) return { code: 'revoked', ...stamp(account, now) };
-    if (row.version !== version) return { code: 'changed', ...stamp(account, now) };
-    if (isTaken) return { code: 'conflict', ...stamp(account, now) };
+    if (row.revokedAt !== undefined) return { code: 'revoked', ...replyMeta(account, now) };
+    if (row.version !== version) return { code: 'changed', ...replyMeta(account, now) };
+    if (isTaken) return { code: 'conflict', ...replyMeta(account, now) };
     row.previous = overlapMs > 0 ? { hash: row.hash, until: now + overlapMs } : undefined;
     row.hash = hash;
     row.version += 1;
     account.saveKeyTerms(row);
   }
-  return { code: 'ok', version: row.version, ...stamp(account, now) };
+  return { code: 'ok', version: row.version, ...replyMeta(account, now) };
 }
 
 /** Says whether there is such a key. */

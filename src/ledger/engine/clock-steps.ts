@@ -7,11 +7,11 @@ export interface LastLook {
 }
 
 /** A pause between two looks counts as this much at most: a gateway that runs looks more often. */
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 /** A smaller difference between two clocks is no step. */
-const SMALLEST_STEP_MS = 1000;
+const MIN_STEP_MS = 1000;
 /** A last look that is younger is not written again. */
-const KEPT_MS = 5000;
+const RETENTION_MS = 5000;
 
 /**
  * Tells a step of the wall clock from time that went by, so that leases can be moved by the step: each then goes on
@@ -40,12 +40,12 @@ export class ClockSteps {
     const elapsed = this.#elapsed();
     const shown = last ? wall - last.wall : 0;
     const known = this.#known && last && this.#known.steady + elapsed - this.#known.elapsed - last.steady;
-    const passed = Math.max(0, Math.min(shown, known ?? shown, LONGEST_PAUSE_MS));
+    const passed = Math.max(0, Math.min(shown, known ?? shown, MAX_PAUSE_MS));
     const steady = Math.round((last?.steady ?? 0) + passed);
     this.#known = { elapsed, steady };
     const step = Math.round(shown - passed);
-    if (Math.abs(step) >= SMALLEST_STEP_MS) return { step, kept: { wall, steady } };
-    return !last || shown >= KEPT_MS ? { step: 0, kept: { wall, steady } } : { step: 0 };
+    if (Math.abs(step) >= MIN_STEP_MS) return { step, kept: { wall, steady } };
+    return !last || shown >= RETENTION_MS ? { step: 0, kept: { wall, steady } } : { step: 0 };
   }
 }
 

@@ -1,4 +1,4 @@
-import { type AccountRows, type LotRow, stamp, writeLine } from './account-rows.ts';
+import { type AccountRows, type LotRow, replyMeta, writeLine } from './account-rows.ts';
 import type { Adjust, AdjustResult, Grant, GrantResult } from '../contract/ledger-store.ts';
 import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
 import { type Transition, witnessed } from './witnesses.ts';
@@ -19,19 +19,21 @@ const MAX_OPEN_LOTS = 100;
 const DEFAULT_PRIORITY = 50;
 
 export const grant: Transition<Grant, GrantResult> = witnessed((account, command, now) => {
-  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
   const { books } = account;
   const fingerprint = `grant|${amount}|${expiresAt ?? 'never'}|${priority}`;
   const known = account.fingerprint(id);
   if (known === fingerprint) {
-    return { code: 'duplicate', available: books.available, ...stamp(account, now) };
+    return { code: 'duplicate', available: books.available, ...replyMeta(account, now) };
   }
-  if (known !== undefined) return { code: 'conflict', ...stamp(account, now) };
+  if (known !== undefined) return { code: 'conflict', ...replyMeta(account, now) };
 
   expireLots(account, now);
-  if (books.available + books.held + amount > MAX_AMOUNT) return { code: 'too_big', ...stamp(account, now) };
-  if (account.openLots().length >= MAX_OPEN_LOTS) return { code: 'too_many_lots', ...stamp(account, now) };
+  if (books.available + books.held + amount > MAX_AMOUNT)
+    return { code: 'too_big', ...replyMeta(account, now) };
+  if (account.openLots().length >= MAX_OPEN_LOTS)
+    return { code: 'too_many_lots', ...replyMeta(account, now) };
 
   books.granted += amount;
   books.available += amount;
@@ -39,26 +41,26 @@ export const grant: Transition<Grant, GrantResult> = witnessed((account, command
   account.saveLot({ id, amount, remaining: amount, expiresAt, priority });
   books.nextExpiry = Math.min(books.nextExpiry, expiresAt ?? Infinity);
   writeLine(account, now, { type: 'g', id, amount });
-  return { code: 'ok', available: books.available, ...stamp(account, now) };
+  return { code: 'ok', available: books.available, ...replyMeta(account, now) };
 });
 
 export const adjust: Transition<Adjust, AdjustResult> = witnessed((account, command, now) => {
-  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { id, delta, reason } = command;
   const { books } = account;
   const fingerprint = `adjust|${delta}|${reason}`;
   const known = account.fingerprint(id);
   if (known === fingerprint) {
-    return { code: 'duplicate', available: books.available, ...stamp(account, now) };
+    return { code: 'duplicate', available: books.available, ...replyMeta(account, now) };
   }
-  if (known !== undefined) return { code: 'conflict', ...stamp(account, now) };
+  if (known !== undefined) return { code: 'conflict', ...replyMeta(account, now) };
 
   expireLots(account, now);
   if (delta > 0n && books.available + books.held + delta > MAX_AMOUNT) {
-    return { code: 'too_big', ...stamp(account, now) };
+    return { code: 'too_big', ...replyMeta(account, now) };
   }
   if (delta < 0n && books.available + delta < books.floor) {
-    return { code: 'below_floor', available: books.available, ...stamp(account, now) };
+    return { code: 'below_floor', available: books.available, ...replyMeta(account, now) };
   }
 
   books.granted += delta;
@@ -66,7 +68,7 @@ export const adjust: Transition<Adjust, AdjustResult> = witnessed((account, comm
   account.saveFingerprint(id, fingerprint);
   burn(account, -delta);
   writeLine(account, now, { type: 'a', id, amount: delta, reason });
-  return { code: 'ok', available: books.available, ...stamp(account, now) };
+  return { code: 'ok', available: books.available, ...replyMeta(account, now) };
 });
 
 /** Takes what left the account from its lots. A negative amount, a refund, belongs to no lot. */

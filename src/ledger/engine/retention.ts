@@ -1,4 +1,4 @@
-import type { Books, RequestRow } from './account-rows.ts';
+import type { AccountTotals, RequestRow } from './account-rows.ts';
 import { requestTime } from '../contract/request-ids.ts';
 
 /** How long a final record is remembered, so that a repeated call is recognised. */
@@ -16,7 +16,7 @@ export function forgetAt(requestId: string, now: number, isFree: boolean): numbe
 }
 
 /** Notes that a final record is forgotten: an unknown id may be one of these. */
-export function noteForgotten(books: Books, { id, due }: RequestRow): void {
+export function noteForgotten(books: AccountTotals, { id, due }: RequestRow): void {
   const time = requestTime(id);
   // What is forgotten sooner cost nothing: others of its time are known.
   if (due < time + RETENTION_MS) books.freeLowWater = Math.max(books.freeLowWater, time);
@@ -24,6 +24,6 @@ export function noteForgotten(books: Books, { id, due }: RequestRow): void {
 }
 
 /** Whether an unknown request may be one that was forgotten, and cost nothing. */
-export function mayBeForgottenFree({ lowWater, freeLowWater }: Books, requestId: string): boolean {
+export function mayBeForgottenFree({ lowWater, freeLowWater }: AccountTotals, requestId: string): boolean {
   return requestTime(requestId) <= Math.max(lowWater, freeLowWater);
 }

@@ -21,11 +21,11 @@ export function checkAdmit(command: Admit): void {
   if (command.model !== undefined) checkModel(command.model);
   checkAmount('want', command.want);
   checkAmount('min', command.min);
-  if (command.min > command.want) throw wrong('min', `at most want (${command.want})`, command.min);
+  if (command.min > command.want) throw commandError('min', `at most want (${command.want})`, command.min);
   checkCount('leaseMs', command.leaseMs, 1);
   checkCount('tokens', command.tokens, 0);
   if (typeof command.notAfter !== 'number' || Number.isNaN(command.notAfter)) {
-    throw wrong('notAfter', 'a time in ms', command.notAfter);
+    throw commandError('notAfter', 'a time in ms', command.notAfter);
   }
   checkIdempotencyKey(command);
 }
@@ -49,7 +49,7 @@ export function checkSettle(command: Settle): void {
   for (const [name, count] of Object.entries(counts)) checkCount(`usage.${name}`, count, 0);
   // A large one is a provider's matter: better kept than the charge refused.
   if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
-    throw wrong('usage.cost', 'nano-dollars, 0 or more', cost);
+    throw commandError('usage.cost', 'nano-dollars, 0 or more', cost);
   }
   checkIdempotencyKey(command);
 }
@@ -66,7 +66,7 @@ export function checkFoldUsage(account: string, beforeDay: string): void {
 }
 
 function checkDay(name: string, day: string): void {
-  if (!isDay(day)) throw wrong(name, 'a day, as "2026-11-21"', day);
+  if (!isDay(day)) throw commandError(name, 'a day, as "2026-11-21"', day);
 }
 
 export function checkRequest(account: string, requestId: string): void {
@@ -81,14 +81,14 @@ export function checkVoid(command: Void): void {
 }
 
 function checkModel(model: string): void {
-  if (typeof model !== 'string') throw wrong('model', 'a string', model);
+  if (typeof model !== 'string') throw commandError('model', 'a string', model);
 }
 
 export function checkGrant(command: Grant): void {
   checkAccount(command.account);
   checkPaymentId(command.id);
   checkAmount('amount', command.amount);
-  if (command.amount === 0n) throw wrong('amount', 'more than 0', command.amount);
+  if (command.amount === 0n) throw commandError('amount', 'more than 0', command.amount);
   if (command.expiresAt !== undefined) checkCount('expiresAt', command.expiresAt, 0);
   if (command.priority !== undefined) checkCount('priority', command.priority, 0, 100);
   checkRecreate(command);
@@ -99,10 +99,10 @@ export function checkAdjust(command: Adjust): void {
   checkPaymentId(command.id);
   const { delta, reason } = command;
   if (typeof delta !== 'bigint' || delta === 0n || delta > MAX_AMOUNT || delta < -MAX_AMOUNT) {
-    throw wrong('delta', `nano-dollars, not 0 and at most ${MAX_AMOUNT} up or down`, delta);
+    throw commandError('delta', `nano-dollars, not 0 and at most ${MAX_AMOUNT} up or down`, delta);
   }
   if (typeof reason !== 'string' || reason.length > 500) {
-    throw wrong('reason', 'a string of at most 500 characters', reason);
+    throw commandError('reason', 'a string of at most 500 characters', reason);
   }
 }
 
@@ -155,11 +155,11 @@ export function isAccount(account: unknown): boolean {
 }
 
 export function checkAccount(account: string): void {
-  if (!isAccount(account)) throw wrong('account', ID_WANTED, account);
+  if (!isAccount(account)) throw commandError('account', ID_WANTED, account);
 }
 
 export function checkKey(key: string): void {
-  if (typeof key !== 'string' || !ID.test(key)) throw wrong('key', ID_WANTED, key);
+  if (typeof key !== 'string' || !ID.test(key)) throw commandError('key', ID_WANTED, key);
 }
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -170,13 +170,13 @@ const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 
 function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
   if (typeof name !== 'string' || name.length > 200) {
-    throw wrong('name', 'a string of at most 200 characters', name);
+    throw commandError('name', 'a string of at most 200 characters', name);
   }
   if (limits) checkLimits(limits);
   if (expiresAt !== undefined) checkCount('expiresAt', expiresAt, 0);
   if (policy === undefined) return;
   if (typeof policy !== 'string' || policy === '' || policy.length > 8192 || !policy.isWellFormed()) {
-    throw wrong('policy', 'a text of 1 to 8,192 characters', policy);
+    throw commandError('policy', 'a text of 1 to 8,192 characters', policy);
   }
 }
 
@@ -184,7 +184,7 @@ function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentReq
   if (budget) {
     checkAmount('limits.budget.amount', budget.amount);
     if (!['day', 'week', 'month', 'lifetime'].includes(budget.per)) {
-      throw wrong('limits.budget.per', '"day", "week", "month" or "lifetime"', budget.per);
+      throw commandError('limits.budget.per', '"day", "week", "month" or "lifetime"', budget.per);
     }
   }
   const counts = { requestsPerMinute, tokensPerMinute, concurrentRequests };
@@ -195,18 +195,18 @@ function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentReq
 
 function checkRecreate({ recreate }: MakesAccount): void {
   if (recreate !== undefined && typeof recreate !== 'boolean') {
-    throw wrong('recreate', 'true or false', recreate);
+    throw commandError('recreate', 'true or false', recreate);
   }
 }
 
 function checkPaymentId(id: string): void {
   if (typeof id !== 'string' || !/^[\u0021-\u007e]{1,128}$/.test(id)) {
-    throw wrong('id', '1 to 128 printable ASCII characters without spaces', id);
+    throw commandError('id', '1 to 128 printable ASCII characters without spaces', id);
   }
 }
 
 function checkSeq(name: string, seq: bigint): void {
-  if (typeof seq !== 'bigint' || seq < 0n) throw wrong(name, 'a position of the journal', seq);
+  if (typeof seq !== 'bigint' || seq < 0n) throw commandError(name, 'a position of the journal', seq);
 }
 
 function checkIdempotencyKey({ idempotencyKey }: Pick<Admit, 'idempotencyKey'>): void {
@@ -224,17 +224,17 @@ function checkHash(name: string, hash: string): void {
 
 function checkAmount(name: string, amount: bigint): void {
   if (typeof amount !== 'bigint' || amount < 0n || amount > MAX_AMOUNT) {
-    throw wrong(name, `nano-dollars from 0 to ${MAX_AMOUNT}`, amount);
+    throw commandError(name, `nano-dollars from 0 to ${MAX_AMOUNT}`, amount);
   }
 }
 
 function checkCount(name: string, count: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
   if (!Number.isSafeInteger(count) || count < least || count > most) {
-    throw wrong(name, `an integer from ${least} to ${most}`, count);
+    throw commandError(name, `an integer from ${least} to ${most}`, count);
   }
 }
 
-function wrong(name: string, wanted: string, got: unknown): TypeError {
+function commandError(name: string, wanted: string, got: unknown): TypeError {
   const shown = typeof got === 'string' ? JSON.stringify(got.slice(0, 100)) : String(got);
   return new TypeError(`${name} must be ${wanted}, got ${shown}`);
 }

@@ -1,6 +1,6 @@
-import { type AccountRows, stamp } from './account-rows.ts';
+import { type AccountRows, replyMeta } from './account-rows.ts';
 import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../contract/ledger-store.ts';
-import type { At } from '../contract/reply.ts';
+import type { ReplyMeta } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { mayBeForgottenFree } from './retention.ts';
 
@@ -12,7 +12,7 @@ export type Transition<Command, Reply> = (
 ) => Reply;
 
 /** A transition whose reply says whether one of the command's witnesses was missing. */
-export function witnessed<Command extends Witnessed, Reply extends At>(
+export function witnessed<Command extends Witnessed, Reply extends ReplyMeta>(
   run: (account: AccountRows | undefined, command: Command, now: number, rolledBack: boolean) => Reply,
 ): Transition<Command, Reply> {
   return (account, command, now) => {
@@ -23,9 +23,9 @@ export function witnessed<Command extends Witnessed, Reply extends At>(
 }
 
 export const verify: Transition<Verify, VerifyResult> = witnessed((account, { witnesses }, now) => {
-  if (!account) return { code: 'no_account', ...stamp(account, now) };
+  if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const missing = witnesses.flatMap((witness, place) => (has(account, witness) ? [] : [place]));
-  return { code: 'ok', ...(missing.length > 0 && { missing }), ...stamp(account, now) };
+  return { code: 'ok', ...(missing.length > 0 && { missing }), ...replyMeta(account, now) };
 });
 
 /** A request that was admitted is a witness of its own settle, but where it may have cost nothing and be forgotten. */

@@ -11,7 +11,7 @@ export interface Credits {
    *
    * @throws {TypeError} naming the argument that can only be a mistake
    * @throws {CreditsConflictError} when the id was used with other parameters, or the account can't take it
-   * @throws {AccountLost} when this process has known the account, and the store has lost it: see `recreate`
+   * @throws {AccountLostError} when this process has known the account, and the store has lost it: see `recreate`
    */
   grant(account: string, amount: string, options: GrantOptions): Promise<CreditsChange>;
   /**
@@ -19,7 +19,7 @@ export interface Credits {
    *
    * @throws {TypeError} naming the argument that can only be a mistake
    * @throws {CreditsConflictError} also when there is no such account, or it has less than is to be taken
-   * @throws {AccountLost} when this process has known the account, and the store has lost it
+   * @throws {AccountLostError} when this process has known the account, and the store has lost it
    */
   adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
   /** What an account has; all is 0.00 of one that isn't known. */

@@ -21,7 +21,7 @@ export interface Generation {
   readonly upstreamModel?: string;
   readonly streamed?: boolean;
   /** The provider was asked with the client's own key. */
-  readonly ownKey?: boolean;
+  readonly byok?: boolean;
   readonly ending?: Ending;
   /** As the provider said it, e.g. `stop`; `error` where the answer said that it is one. */
   readonly finishReason?: string;
@@ -61,8 +61,16 @@ export async function findGeneration(
   const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
   const { usage: settled } = line?.id === id ? line : {};
   const { promptTokens = 0, cachedTokens = 0, completionTokens = 0, reasoningTokens = 0 } = settled ?? {};
-  const { source, cost, upstreamModel, ownKey, streamed, finishReason, firstByteMs, durationMs } =
-    settled ?? {};
+  const {
+    source,
+    cost,
+    upstreamModel,
+    byok: byok,
+    streamed,
+    finishReason,
+    firstByteMs,
+    durationMs,
+  } = settled ?? {};
   const { cacheWriteTokens, webSearches } = settled ?? {};
   const { model } = record;
   const { ending, provider } = settled ?? record;
@@ -76,7 +84,7 @@ export async function findGeneration(
     ...(provider !== undefined && { provider }),
     ...(upstreamModel !== undefined && { upstreamModel }),
     ...(streamed !== undefined && { streamed }),
-    ...(ownKey !== undefined && { ownKey }),
+    ...(byok !== undefined && { byok }),
     ...(ending && { ending }),
     ...(finishReason !== undefined && { finishReason }),
     ...(firstByteMs !== undefined && { firstByteMs }),

@@ -2,13 +2,13 @@ import type { LedgerEvent } from '../contract/events.ts';
 import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { dayOf } from '../contract/usage.ts';
 
-export interface JournalRoundOptions {
+export interface JournalCompactionOptions {
   readonly store: LedgerStore;
   readonly tell: (event: LedgerEvent) => void;
   /** Full days, UTC, of which the lines are kept, and today's; Infinity keeps them all. */
-  readonly journalDays: number;
+  readonly journalRetentionDays: number;
   /** As many of which the rows of usage are kept. */
-  readonly usageDays: number;
+  readonly usageRetentionDays: number;
   readonly now: () => number;
 }
 
@@ -16,23 +16,23 @@ export interface JournalRoundOptions {
  * Visits all accounts, in bounded steps: folds what is old of their journals and their usage, and tells of journals
  * that grow long.
  */
-export class JournalRound {
-  readonly #options: JournalRoundOptions;
+export class JournalCompaction {
+  readonly #options: JournalCompactionOptions;
   #accounts: AsyncIterator<string> | undefined;
   /** The account that the last step stopped at, in the middle of its journal. */
   #unfinished: string | undefined;
   /** Account with a long journal -> the lines of it that were told. */
   readonly #long = new Map<string, number>();
 
-  constructor(options: JournalRoundOptions) {
+  constructor(options: JournalCompactionOptions) {
     this.#options = options;
   }
 
   /** Goes on with the round, or begins one; says whether it is at its end. After an error it begins anew. */
   async step(): Promise<boolean> {
-    const budget = { pages: MOST_PAGES };
+    const budget = { pages: MAX_PAGES };
     try {
-      for (let visited = 0; visited < MOST_ACCOUNTS && budget.pages > 0; visited++) {
+      for (let visited = 0; visited < MAX_ACCOUNTS && budget.pages > 0; visited++) {
         const account = this.#unfinished ?? (await this.#next());
         if (account === undefined) return true;
         const isFinished = await this.#visit(account, budget);
@@ -55,8 +55,8 @@ export class JournalRound {
   }
 
   async #visit(account: string, budget: { pages: number }): Promise<boolean> {
-    const { store, tell, journalDays, now } = this.#options;
-    const keptFrom = (Math.floor(now() / DAY_MS) - journalDays) * DAY_MS;
+    const { store, tell, journalRetentionDays, now } = this.#options;
+    const keptFrom = (Math.floor(now() / DAY_MS) - journalRetentionDays) * DAY_MS;
     let [first] = await store.journal(account, 0n, 1);
     let folded: JournalLine | undefined;
     while (first && first.at < keptFrom && budget.pages > 0) {
@@ -69,7 +69,7 @@ export class JournalRound {
       folded = last;
       [first] = young === -1 ? await store.journal(account, 0n, 1) : [page[young]];
     }
-    if (folded) tell({ type: 'journal_folded', account, through: String(folded.seq) });
+    if (folded) tell({ type: 'journal_compacted', account, through: String(folded.seq) });
     if (first && first.at < keptFrom) return false;
     await this.#tellIfLong(account, first ? first.seq : 0n);
     await this.#foldUsage(account);
@@ -77,9 +77,9 @@ export class JournalRound {
   }
 
   async #foldUsage(account: string): Promise<void> {
-    const { store, usageDays, now } = this.#options;
-    if (usageDays === Infinity) return;
-    await store.foldUsage(account, dayOf(now() - usageDays * DAY_MS));
+    const { store, usageRetentionDays, now } = this.#options;
+    if (usageRetentionDays === Infinity) return;
+    await store.foldUsage(account, dayOf(now() - usageRetentionDays * DAY_MS));
   }
 
   /** @param first - position of the oldest line that is kept; 0 without any */
@@ -101,7 +101,7 @@ export class JournalRound {
 const DAY_MS = 24 * 60 * 60 * 1000;
 const PAGE = 1000;
 /** What one step reads at most, so that it is no burden on a store in use. */
-const MOST_PAGES = 10;
-const MOST_ACCOUNTS = 100;
+const MAX_PAGES = 10;
+const MAX_ACCOUNTS = 100;
 /** Lines, about 9 MB in Redis. */
 const LONG_JOURNAL = 50_000;

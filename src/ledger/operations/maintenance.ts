@@ -1,15 +1,15 @@
 import type { LedgerEvent } from '../contract/events.ts';
-import { JournalRound } from './journal-compaction.ts';
+import { JournalCompaction } from './journal-compaction.ts';
 import type { LedgerStore } from '../contract/ledger-store.ts';
 
-export interface HousekeepingOptions {
+export interface MaintenanceOptions {
   readonly store: LedgerStore;
   readonly tell: (event: LedgerEvent) => void;
   readonly onError: (error: Error) => void;
   /** Full days of which journal lines are kept; Infinity keeps them all. */
-  readonly journalDays: number;
+  readonly journalRetentionDays: number;
   /** Full days of which usage is kept; Infinity keeps it all. */
-  readonly usageDays: number;
+  readonly usageRetentionDays: number;
   /** @default Date.now */
   readonly now?: () => number;
   /** At least 0 and less than 1. @default Math.random */
@@ -23,25 +23,33 @@ export interface HousekeepingOptions {
  * Every process sees to it, each at moments of its own. What is due is done by whoever comes first. The round
  * over all journals is made once a day, and is short where another process has made it.
  */
-export class Housekeeping {
+export class Maintenance {
   readonly #store: LedgerStore;
   readonly #onError: (error: Error) => void;
   readonly #now: () => number;
   readonly #random: () => number;
-  readonly #journals: JournalRound;
+  readonly #journals: JournalCompaction;
   #roundDue = 0;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #isClosed = false;
   #isFailing = false;
 
-  constructor(options: HousekeepingOptions) {
-    const { store, tell, onError, journalDays, usageDays, now = Date.now, random = Math.random } = options;
+  constructor(options: MaintenanceOptions) {
+    const {
+      store,
+      tell,
+      onError,
+      journalRetentionDays,
+      usageRetentionDays,
+      now = Date.now,
+      random = Math.random,
+    } = options;
     this.#store = store;
     this.#onError = onError;
     this.#now = now;
     this.#random = random;
-    this.#journals = new JournalRound({ store, tell, journalDays, usageDays, now });
+    this.#journals = new JournalCompaction({ store, tell, journalRetentionDays, usageRetentionDays, now });
   }
 
   /** Begins; called again, nothing happens. Keeps no process alive. */

@@ -57,12 +57,14 @@ export async function planMigration(
 }
 
 const PREFIX = 'import:';
-const LONGEST_ID = 128;
+const MAX_ID_LENGTH = 128;
 const PAGE = 1000;
 
 function lotId(id: string): string {
   const plain = `${PREFIX}lot:${id}`;
-  return plain.length <= LONGEST_ID ? plain : `${PREFIX}lot:${createHash('sha256').update(id).digest('hex')}`;
+  return plain.length <= MAX_ID_LENGTH
+    ? plain
+    : `${PREFIX}lot:${createHash('sha256').update(id).digest('hex')}`;
 }
 
 /** Ids that must not be used again, save those of an earlier migration. */

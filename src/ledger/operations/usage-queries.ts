@@ -106,18 +106,18 @@ function checked(query: UsageQuery, now: number): Checked {
   const { account, key, model, groupBy = ['day'] } = query;
   if (account !== undefined) checkAccount(account);
   if (key !== undefined) checkKey(key);
-  if (model !== undefined && typeof model !== 'string') throw wrong('model', 'a string', model);
+  if (model !== undefined && typeof model !== 'string') throw queryError('model', 'a string', model);
   const wanted = `a list of some of ${GROUPS.map((group) => `"${group}"`).join(', ')}, each once`;
-  if (!Array.isArray(groupBy)) throw wrong('groupBy', wanted, groupBy);
-  for (const group of groupBy) if (!GROUPS.includes(group)) throw wrong('groupBy', wanted, group);
-  if (new Set(groupBy).size < groupBy.length) throw wrong('groupBy', wanted, groupBy.join(', '));
+  if (!Array.isArray(groupBy)) throw queryError('groupBy', wanted, groupBy);
+  for (const group of groupBy) if (!GROUPS.includes(group)) throw queryError('groupBy', wanted, group);
+  if (new Set(groupBy).size < groupBy.length) throw queryError('groupBy', wanted, groupBy.join(', '));
 
   const to = query.to === undefined ? dayOf(now) : dayFrom('to', query.to);
   const from =
     query.from === undefined
       ? dayOf(Date.parse(to) - (DEFAULT_DAYS - 1) * DAY_MS)
       : dayFrom('from', query.from);
-  if (from > to) throw wrong('from', `a day not after to (${to})`, from);
+  if (from > to) throw queryError('from', `a day not after to (${to})`, from);
   return { account, key, model, from, to, groupBy };
 }
 
@@ -129,7 +129,7 @@ function dayFrom(name: string, value: string | Date): string {
     const time = /T[^T]*(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
     if (!Number.isNaN(time)) return dayOf(time);
   }
-  throw wrong(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);
+  throw queryError(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);
 }
 
 /** Sums by the names that a row has in the members asked for. */
@@ -171,7 +171,7 @@ function compare(a: readonly string[], b: readonly string[]): number {
   return 0;
 }
 
-function wrong(name: string, wanted: string, got: unknown): TypeError {
+function queryError(name: string, wanted: string, got: unknown): TypeError {
   const shown = typeof got === 'string' ? JSON.stringify(got.slice(0, 100)) : String(got);
   return new TypeError(`${name} must be ${wanted}, got ${shown}`);
 }

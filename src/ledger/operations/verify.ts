@@ -41,7 +41,7 @@ export interface AuditOptions {
  *
  * Memory is bounded by the largest register of requests, not by accounts or journals.
  *
- * @throws StoreUnavailable, and an Error when a journal is folded faster than it can be read
+ * @throws StoreUnavailableError, and an Error when a journal is folded faster than it can be read
  */
 export async function* audit(
   store: LedgerStore,
@@ -63,7 +63,7 @@ function misnamed(account: string): AccountAudit {
 }
 
 const PAGE = 1000;
-const MOST_FINDINGS = 100;
+const MAX_FINDINGS = 100;
 /** Ids of lines that are kept at once: a longer journal is read several times, for some of its ids each time. */
 const IDS_AT_ONCE = 100_000;
 const TRIES = 10;
@@ -78,7 +78,7 @@ async function auditAccount(store: LedgerStore, account: string): Promise<Accoun
   for (let tries = 0; tries < TRIES; tries++) {
     const findings: Finding[] = [];
     const report: Report = (invariant, message) => {
-      if (findings.length < MOST_FINDINGS) findings.push({ account, invariant, message });
+      if (findings.length < MAX_FINDINGS) findings.push({ account, invariant, message });
     };
     const state = await store.snapshot(account);
     if (!state) {

@@ -1,18 +1,18 @@
 /** A longer step is taken for one of the clock, and not of time. */
-const LONGEST_STEP_MS = 60_000;
+const MAX_STEP_MS = 60_000;
 
 /**
  * Time that neither stands still for hours nor leaps when somebody sets the clock.
  *
  * For spans of seconds, by those who look at it at least once a minute: a longer pause counts as none.
  */
-export function steadyClock(now: () => number): () => number {
+export function monotonicClock(now: () => number): () => number {
   let seen = now();
   let time = seen;
   return () => {
     const step = now() - seen;
     seen += step;
-    if (step > 0 && step <= LONGEST_STEP_MS) time += step;
+    if (step > 0 && step <= MAX_STEP_MS) time += step;
     return time;
   };
 }

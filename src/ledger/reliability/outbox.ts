@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../contract/events.ts';
 import { asError } from '../../errors/errors.ts';
 import type { OutboxFile, OutboxFiles } from './outbox-files.ts';
-import { steadyClock } from './monotonic-clock.ts';
+import { monotonicClock } from './monotonic-clock.ts';
 import { doneLine, type Intent, intentLine, plain, readLines } from './outbox-lines.ts';
 
 export interface OutboxOptions {
@@ -18,7 +18,7 @@ const ABANDONED_MS = 10_000;
 const RETRY_MS = 1000;
 /** A file that has nothing left to do is emptied from this size on; any is written anew from that size on. */
 const WORTH_EMPTYING = 256 * 1024;
-const LARGEST_FILE = 16 * 1024 * 1024;
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 /**
  * What is to be posted, on disk: a file of this process, appended to before anything is sent.
@@ -55,7 +55,7 @@ export class Outbox {
 
   constructor(options: OutboxOptions) {
     this.#options = options;
-    this.#steadyNow = steadyClock(options.now);
+    this.#steadyNow = monotonicClock(options.now);
   }
 
   /** Why nothing can be written at the moment; undefined while it can. */
@@ -169,7 +169,7 @@ export class Outbox {
     try {
       this.#file.write(bytes);
       this.#size += bytes.length;
-      if (this.#size > LARGEST_FILE) this.#renew();
+      if (this.#size > MAX_FILE_BYTES) this.#renew();
     } catch (error) {
       this.#fail(error);
     }
@@ -217,7 +217,7 @@ export class Outbox {
     this.#removeReplaced();
     if (!this.#failure) return;
     this.#failure = undefined;
-    this.#options.tell({ type: 'outbox_back' });
+    this.#options.tell({ type: 'outbox_recovered' });
   }
 
   #removeReplaced(): void {

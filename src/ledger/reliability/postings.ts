@@ -1,33 +1,33 @@
-import type { Deliveries } from './retry-queue.ts';
+import type { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
-import { Ghosts, MOST_GHOSTS } from './uncertain-admits.ts';
+import { UncertainAdmits, MAX_UNCERTAIN_ADMITS } from './uncertain-admits.ts';
 import {
   type Admit,
   type LedgerStore,
   type Settle,
   type SettleResult,
-  StoreUnavailable,
+  StoreUnavailableError,
   type Void,
   type VoidResult,
   type Witness,
 } from '../contract/ledger-store.ts';
-import type { Heard, Listener } from './store-caller.ts';
+import type { CallResult, StoreCaller } from './store-caller.ts';
 import { formatUsd } from '../contract/money.ts';
 import type { Outbox } from './outbox.ts';
 import type { Intent } from './outbox-lines.ts';
-import type { Redo } from './rollback-repair.ts';
-import { postedBy, type RedoWindow, type WatchedAccount } from './redo-log.ts';
+import type { RollbackRepair } from './rollback-repair.ts';
+import { postedBy, type RedoLog, type WatchedAccount } from './redo-log.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { askTime, type StoreClock } from '../contract/store-clock.ts';
+import { fetchStoreTime, type StoreClock } from '../contract/store-clock.ts';
 import type { UnpaidCharges } from './unpaid-charges.ts';
 
 export interface PostingsOptions {
   readonly store: LedgerStore;
-  readonly window: RedoWindow;
-  readonly listener: Listener;
-  readonly redo: Redo;
+  readonly window: RedoLog;
+  readonly listener: StoreCaller;
+  readonly redo: RollbackRepair;
   readonly unpaid: UnpaidCharges;
-  readonly deliveries: Deliveries;
+  readonly deliveries: RetryQueue;
   readonly outbox: Outbox | undefined;
   readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
@@ -40,17 +40,17 @@ const POSTABLE_MS = 23 * 60 * 60 * 1000;
 /** What became of requests, on its way to the store: in the outbox before it is sent, and repeated until it is answered. */
 export class Postings {
   readonly #store: LedgerStore;
-  readonly #window: RedoWindow;
-  readonly #listener: Listener;
-  readonly #redo: Redo;
+  readonly #window: RedoLog;
+  readonly #listener: StoreCaller;
+  readonly #redo: RollbackRepair;
   readonly #unpaid: UnpaidCharges;
-  readonly #deliveries: Deliveries;
+  readonly #deliveries: RetryQueue;
   readonly #outbox: Outbox | undefined;
   readonly #clock: StoreClock;
   readonly #tell: (event: LedgerEvent) => void;
   readonly #now: () => number;
   readonly #remembers: boolean;
-  readonly #ghosts = new Ghosts();
+  readonly #ghosts = new UncertainAdmits();
   /** By account: what an earlier process left to be posted, and is not yet. */
   readonly #leftovers = new Map<string, Set<Promise<unknown>>>();
 
@@ -103,7 +103,7 @@ export class Postings {
     delivered
       .catch((error: unknown) => {
         // Closed: it stays in the outbox. Anything else is an intent that no store will ever take.
-        if (!(error instanceof StoreUnavailable)) this.#outbox?.giveUp(intent, String(error));
+        if (!(error instanceof StoreUnavailableError)) this.#outbox?.giveUp(intent, String(error));
       })
       .finally(() => {
         leftovers.delete(delivered);
@@ -132,7 +132,7 @@ export class Postings {
         account.nextWitnesses({ ...(hold && { except: hold }) }),
       );
       if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
-        throw this.#listener.lose(account, asked.isCurrent);
+        throw this.#listener.markMissing(account, asked.isCurrent);
       }
       return { ...asked, wasSent };
     });
@@ -162,14 +162,14 @@ export class Postings {
     return { ...reply, charged: command.amount };
   }
 
-  #tooOld(account: WatchedAccount): Heard<SettleResult> {
+  #tooOld(account: WatchedAccount): CallResult<SettleResult> {
     const reply = { code: 'old' as const, now: this.#clock.now(), seq: account.seq };
-    return { reply, rolledBack: false, fell: false, witnesses: [], isCurrent: true };
+    return { reply, rolledBack: false, wentBack: false, witnesses: [], isCurrent: true };
   }
 
   async #ageOf(requestId: string): Promise<number> {
     if (!this.#clock.isKnown) {
-      this.#clock.heard(await this.#listener.hear(() => askTime(this.#store, requestId)));
+      this.#clock.sync(await this.#listener.call(() => fetchStoreTime(this.#store, requestId)));
     }
     return this.#clock.now() - requestTime(requestId);
   }
@@ -177,12 +177,12 @@ export class Postings {
   async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
-    const crowded = this.#deliveries.waiting >= MOST_GHOSTS;
+    const crowded = this.#deliveries.waiting >= MAX_UNCERTAIN_ADMITS;
     const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
     const { reply, era } = await this.#deliveries.deliver(
       id,
       async () => {
-        const { era } = account;
+        const { epoch: era } = account;
         const send = (witnesses: readonly Witness[]): Promise<VoidResult> =>
           this.#store.void({ ...command, witnesses });
         return { ...(await this.#redo.ask(account, send)), era };

@@ -15,9 +15,9 @@ import type { NanoDollars } from '../contract/money.ts';
 
 /** How long what was acknowledged is remembered, and how much of it at most. */
 const WINDOW_MS = 60_000;
-const MOST_ENTRIES = 50_000;
+const MAX_ENTRIES = 50_000;
 /** Accounts whose journal position is remembered, at a few hundred bytes each. */
-const MOST_ACCOUNTS = 50_000;
+const MAX_ACCOUNTS = 50_000;
 
 /** A change that the store has acknowledged. */
 export type Change =
@@ -67,7 +67,7 @@ export class WatchedAccount {
   /** The highest journal position that was acknowledged since the last rollback; 0 while none was. */
   seq = 0n;
   /** Counts the rollbacks that were seen: what is sent before one says nothing of what is after it. */
-  era = 0;
+  epoch = 0;
   /** It was in the store once. */
   isKnown = false;
   /** It was known, and is not in the store any more. */
@@ -109,7 +109,7 @@ export class WatchedAccount {
    * @param options.except - is looked for by the command itself
    * @param options.most - the newest is enough, but for a rollback that some of a burst of commands came after
    */
-  nextWitnesses({ except, most = MOST_WITNESSES }: { except?: Trace; most?: number } = {}): readonly Trace[] {
+  nextWitnesses({ except, most = MAX_WITNESSES }: { except?: Trace; most?: number } = {}): readonly Trace[] {
     const newest = this.#newestTip(except);
     if (!newest) return [];
     const chosen = [newest];
@@ -172,7 +172,7 @@ export interface Unpaid {
 }
 
 /** Sent with a command: in Redis each costs about a thirtieth of what the command does. */
-const MOST_WITNESSES = 2;
+const MAX_WITNESSES = 2;
 
 export function witnessOf(trace: Trace): Witness {
   switch (trace.type) {
@@ -202,7 +202,7 @@ export function leavesTrace(change: Change): change is Exclude<Trace, LiveHold> 
  * minute in which the account could be believed, at most 50,000 of them, and
  * every hold that lives.
  */
-export class RedoWindow {
+export class RedoLog {
   readonly #now: () => number;
   readonly #accounts = new Map<string, WatchedAccount>();
   /** Changes of all accounts, oldest first. */
@@ -220,7 +220,7 @@ export class RedoWindow {
     if (account) this.#accounts.delete(id);
     else account = new WatchedAccount(id, this.#now());
     this.#accounts.set(id, account);
-    if (this.#accounts.size > MOST_ACCOUNTS) this.#forgetOne();
+    if (this.#accounts.size > MAX_ACCOUNTS) this.#forgetOne();
     return account;
   }
 
@@ -252,7 +252,7 @@ export class RedoWindow {
       account.addTip(change);
     }
     for (const oldest of this.#entries) {
-      if (this.#entries.size <= MOST_ENTRIES) return;
+      if (this.#entries.size <= MAX_ENTRIES) return;
       this.#forget(oldest);
     }
   }

@@ -1,5 +1,5 @@
 import { withTimeout } from '../../async/timeout.ts';
-import { Deliveries } from './retry-queue.ts';
+import { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import {
   type AccountState,
@@ -17,7 +17,7 @@ import {
   type RequestRecord,
   type Settle,
   type SettleResult,
-  StoreUnavailable,
+  StoreUnavailableError,
   type UsageRow,
   type Verify,
   type VerifyResult,
@@ -39,14 +39,14 @@ import type {
 import type { NanoDollars } from '../contract/money.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import { type Heard, Listener } from './store-caller.ts';
+import { type CallResult, StoreCaller } from './store-caller.ts';
 import { Postings } from './postings.ts';
-import { Redo } from './rollback-repair.ts';
-import { Repetitions } from './replayer.ts';
+import { RollbackRepair } from './rollback-repair.ts';
+import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
-import { type Change, postedBy, RedoWindow, type WatchedAccount } from './redo-log.ts';
-import type { At, MakesAccount } from '../contract/reply.ts';
-import { steadyClock } from './monotonic-clock.ts';
+import { type Change, postedBy, RedoLog, type WatchedAccount } from './redo-log.ts';
+import type { ReplyMeta, MakesAccount } from '../contract/reply.ts';
+import { monotonicClock } from './monotonic-clock.ts';
 import { StoreClock } from '../contract/store-clock.ts';
 import { StoreHealth } from './store-health.ts';
 
@@ -65,11 +65,11 @@ export interface ReliableStoreOptions {
 /** How long a command waits until its account has what it lost. */
 const REPAIR_MS = 2000;
 /** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
-const MOST_FOR_A_KEY = 16;
+const MAX_ADMITS_PER_KEY = 16;
 /** An admit that finds so many rollbacks is refused. */
-const MOST_ROLLBACKS = 3;
+const MAX_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
-const MOST_WAITING = 100_000;
+const MAX_WAITING = 100_000;
 
 /**
  * A store that may be away, and may go back in time, as one that does neither for long.
@@ -82,10 +82,10 @@ const MOST_WAITING = 100_000;
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
   readonly #health: StoreHealth;
-  readonly #deliveries: Deliveries;
-  readonly #window: RedoWindow;
-  readonly #listener: Listener;
-  readonly #redo: Redo;
+  readonly #deliveries: RetryQueue;
+  readonly #window: RedoLog;
+  readonly #listener: StoreCaller;
+  readonly #redo: RollbackRepair;
   readonly #unpaid: UnpaidCharges;
   readonly #outbox: Outbox | undefined;
   readonly #postings: Postings;
@@ -104,13 +104,13 @@ export class ReliableStore implements LedgerStore {
         this.#redo.storeChanged();
       },
     });
-    const steadyNow = steadyClock(now);
-    this.#deliveries = new Deliveries({
+    const steadyNow = monotonicClock(now);
+    this.#deliveries = new RetryQueue({
       now: steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    this.#window = new RedoWindow(steadyNow);
-    this.#listener = new Listener({
+    this.#window = new RedoLog(steadyNow);
+    this.#listener = new StoreCaller({
       store,
       window: this.#window,
       health: this.#health,
@@ -118,7 +118,7 @@ export class ReliableStore implements LedgerStore {
       tell,
       onLoss: () => this.#redo.storeChanged(),
     });
-    const repetitions = new Repetitions(store, this.#window, this.#listener);
+    const repetitions = new Replayer(store, this.#window, this.#listener);
     this.#unpaid = new UnpaidCharges({
       window: this.#window,
       repetitions,
@@ -128,7 +128,7 @@ export class ReliableStore implements LedgerStore {
       onDone: (requestId) => this.#outbox?.done(requestId),
       onLost: (account) => void this.#redo.repair(account, account.seq),
     });
-    this.#redo = new Redo({
+    this.#redo = new RollbackRepair({
       store,
       repetitions,
       unpaid: this.#unpaid,
@@ -165,21 +165,22 @@ export class ReliableStore implements LedgerStore {
 
   async ready(): Promise<void> {
     this.#start();
-    await this.#listener.hear(async () => this.#store.ready?.());
+    await this.#listener.call(async () => this.#store.ready?.());
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
     this.#start();
     const failure = this.#outbox?.failure;
-    if (failure) throw new StoreUnavailable('no', { cause: failure });
-    if (this.#deliveries.waiting >= MOST_WAITING) {
-      throw new StoreUnavailable('no', { cause: new Error('too many charges wait to be posted') });
+    if (failure) throw new StoreUnavailableError('no', { cause: failure });
+    if (this.#deliveries.waiting >= MAX_WAITING) {
+      throw new StoreUnavailableError('no', { cause: new Error('too many charges wait to be posted') });
     }
     const account = this.#window.watch(command.account);
     try {
       return await this.#admit(account, command);
     } catch (error) {
-      if (error instanceof StoreUnavailable && error.applied === 'unknown') this.#postings.mayHold(command);
+      if (error instanceof StoreUnavailableError && error.applied === 'unknown')
+        this.#postings.mayHold(command);
       throw error;
     }
   }
@@ -219,14 +220,14 @@ export class ReliableStore implements LedgerStore {
     const account = this.#window.watch(command.account);
     const heard = await this.#redo.ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
     if (heard.reply.code === 'no_account' && account.isKnown) {
-      throw this.#listener.lose(account, heard.isCurrent);
+      throw this.#listener.markMissing(account, heard.isCurrent);
     }
     this.#recordOnce(account, { type: 'adjust', command, posted: postedBy(heard.reply) }, heard);
     return heard.reply;
   }
 
   async verify(command: Verify): Promise<VerifyResult> {
-    return this.#listener.hear(() => this.#store.verify(command));
+    return this.#listener.call(() => this.#store.verify(command));
   }
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
@@ -248,8 +249,8 @@ export class ReliableStore implements LedgerStore {
 
   async revokeKey(id: string, key: string): Promise<boolean> {
     const account = this.#window.watch(id);
-    const { era } = account;
-    const revoke = (): Promise<boolean> => this.#listener.hear(() => this.#store.revokeKey(id, key));
+    const { epoch: era } = account;
+    const revoke = (): Promise<boolean> => this.#listener.call(() => this.#store.revokeKey(id, key));
     let known = await revoke();
     if (!known && this.#window.hasMade(account, key)) {
       // It is lost: made again later, it would work.
@@ -262,7 +263,7 @@ export class ReliableStore implements LedgerStore {
 
   async freeze(id: string, frozen: boolean): Promise<boolean> {
     const account = this.#window.watch(id);
-    const known = await this.#listener.hear(() => this.#store.freeze(id, frozen));
+    const known = await this.#listener.call(() => this.#store.freeze(id, frozen));
     // A thaw that was lost is for its operator to see: repeated, it could undo what another froze since.
     if (!frozen) this.#window.thaw(account);
     else if (this.#remembers && known) this.#redo.record(account, { type: 'freeze' });
@@ -272,40 +273,40 @@ export class ReliableStore implements LedgerStore {
   async balance(id: string): Promise<Balance | undefined> {
     this.#start();
     const account = this.#window.watch(id);
-    const { era } = account;
-    const balance = await this.#listener.hear(() => this.#store.balance(id));
-    const isCurrent = era === account.era;
-    if (!balance && account.isKnown) throw this.#listener.lose(account, isCurrent);
-    if (balance && isCurrent) this.#listener.saw(account);
+    const { epoch: era } = account;
+    const balance = await this.#listener.call(() => this.#store.balance(id));
+    const isCurrent = era === account.epoch;
+    if (!balance && account.isKnown) throw this.#listener.markMissing(account, isCurrent);
+    if (balance && isCurrent) this.#listener.markPresent(account);
     return balance;
   }
 
   async sweep(budget: number): Promise<number> {
-    return this.#listener.hear(() => this.#store.sweep(budget));
+    return this.#listener.call(() => this.#store.sweep(budget));
   }
 
   async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
-    return this.#listener.hear(() => this.#store.request(account, requestId));
+    return this.#listener.call(() => this.#store.request(account, requestId));
   }
 
   async snapshot(account: string): Promise<AccountState | undefined> {
-    return this.#listener.hear(() => this.#store.snapshot(account));
+    return this.#listener.call(() => this.#store.snapshot(account));
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
-    return this.#listener.hear(() => this.#store.journal(account, afterSeq, limit));
+    return this.#listener.call(() => this.#store.journal(account, afterSeq, limit));
   }
 
   async trim(account: string, seq: bigint): Promise<void> {
-    return this.#listener.hear(() => this.#store.trim(account, seq));
+    return this.#listener.call(() => this.#store.trim(account, seq));
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
-    return this.#listener.hear(() => this.#store.usage(account, fromDay, toDay));
+    return this.#listener.call(() => this.#store.usage(account, fromDay, toDay));
   }
 
   async foldUsage(account: string, beforeDay: string): Promise<void> {
-    return this.#listener.hear(() => this.#store.foldUsage(account, beforeDay));
+    return this.#listener.call(() => this.#store.foldUsage(account, beforeDay));
   }
 
   accounts(): AsyncIterable<string> {
@@ -314,16 +315,16 @@ export class ReliableStore implements LedgerStore {
 
   async findKey(hash: string): Promise<FoundKey | undefined> {
     this.#start();
-    return this.#listener.hear(() => this.#store.findKey(hash));
+    return this.#listener.call(() => this.#store.findKey(hash));
   }
 
   async keyState(account: string, key: string): Promise<KeyStatus | undefined> {
     this.#start();
-    return this.#listener.hear(() => this.#store.keyState(account, key));
+    return this.#listener.call(() => this.#store.keyState(account, key));
   }
 
   async keys(account: string): Promise<readonly KeyRecord[]> {
-    return this.#listener.hear(() => this.#store.keys(account));
+    return this.#listener.call(() => this.#store.keys(account));
   }
 
   /** Gives up what waits, which stays in the outbox where there is one, and closes the store. */
@@ -352,15 +353,15 @@ export class ReliableStore implements LedgerStore {
   }
 
   /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
-  async #making<Reply extends At & { readonly code: string }>(
+  async #making<Reply extends ReplyMeta & { readonly code: string }>(
     account: WatchedAccount,
     { mustExist = false, recreate = false }: MakesAccount,
     send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
-  ): Promise<Heard<Reply>> {
+  ): Promise<CallResult<Reply>> {
     const { isKnown } = account;
     const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
     if (!isKnown || heard.reply.code !== 'no_account') return heard;
-    const lost = this.#listener.lose(account, heard.isCurrent);
+    const lost = this.#listener.markMissing(account, heard.isCurrent);
     if (!recreate) throw lost;
     return this.#redo.ask(account, (witnesses) => send(witnesses, false));
   }
@@ -375,53 +376,56 @@ export class ReliableStore implements LedgerStore {
         Promise.all([this.#redo.whole(account), Promise.allSettled(leftovers)]),
         REPAIR_MS,
         () => {
-          throw new StoreUnavailable('no');
+          throw new StoreUnavailableError('no');
         },
       );
     } catch (error) {
       // Nothing was admitted, whatever became of that.
-      throw error instanceof StoreUnavailable ? new StoreUnavailable('no', { cause: error }) : error;
+      throw error instanceof StoreUnavailableError
+        ? new StoreUnavailableError('no', { cause: error })
+        : error;
     }
   }
 
-  /** @throws {StoreUnavailable} where a repair takes longer than a command may wait for it */
+  /** @throws {StoreUnavailableError} where a repair takes longer than a command may wait for it */
   async #inTime(repair: Promise<void>): Promise<void> {
     await withTimeout(repair, REPAIR_MS, () => {
-      throw new StoreUnavailable('no', { cause: new Error('the account is being repaired') });
+      throw new StoreUnavailableError('no', { cause: new Error('the account is being repaired') });
     });
   }
 
   async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
-    for (let tries = 0; tries < MOST_ROLLBACKS; tries++) {
+    for (let tries = 0; tries < MAX_ROLLBACKS; tries++) {
       await this.#untilWhole(account, command);
-      const { era } = account;
+      const { epoch: era } = account;
       const { reply, isCurrent } = await this.#redo.ask(
         account,
         (witnesses) => this.#store.admit({ ...command, witnesses }),
-        account.nextWitnesses({ most: command.idempotencyKey ? MOST_FOR_A_KEY : 1 }),
+        account.nextWitnesses({ most: command.idempotencyKey ? MAX_ADMITS_PER_KEY : 1 }),
       );
-      if (reply.code === 'no_account' && account.isKnown) throw this.#listener.lose(account, isCurrent);
+      if (reply.code === 'no_account' && account.isKnown)
+        throw this.#listener.markMissing(account, isCurrent);
       if (reply.code === 'rolled_back') continue;
       if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
-      if (account.era === era) {
+      if (account.epoch === era) {
         this.#hold(account, command, reply.hold);
         return reply;
       }
       // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
       throw await this.#undo(command);
     }
-    throw new StoreUnavailable('no', {
+    throw new StoreUnavailableError('no', {
       cause: new Error('the account went back in time, and is being repaired'),
     });
   }
 
-  async #undo({ account, requestId }: Admit): Promise<StoreUnavailable> {
+  async #undo({ account, requestId }: Admit): Promise<StoreUnavailableError> {
     try {
-      await this.#listener.hear(() => this.#store.void({ account, requestId }));
-      return new StoreUnavailable('no', { cause: new Error('the account went back in time') });
+      await this.#listener.call(() => this.#store.void({ account, requestId }));
+      return new StoreUnavailableError('no', { cause: new Error('the account went back in time') });
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      return new StoreUnavailable('unknown', { cause: error });
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      return new StoreUnavailableError('unknown', { cause: error });
     }
   }
 
@@ -432,7 +436,7 @@ export class ReliableStore implements LedgerStore {
     this.#redo.hold(account, { type: 'hold', admit, extend });
   }
 
-  async #extend(account: WatchedAccount, command: Extend): Promise<Heard<ExtendResult>> {
+  async #extend(account: WatchedAccount, command: Extend): Promise<CallResult<ExtendResult>> {
     const heard = await this.#redo.ask(account, (witnesses) => this.#store.extend({ ...command, witnesses }));
     const { reply } = heard;
     const live = account.holds.get(command.requestId);
@@ -447,7 +451,7 @@ export class ReliableStore implements LedgerStore {
   #recordOnce(
     account: WatchedAccount,
     change: Extract<Change, { type: 'grant' | 'adjust' }>,
-    { reply: { code }, witnesses }: Heard<GrantResult | AdjustResult>,
+    { reply: { code }, witnesses }: CallResult<GrantResult | AdjustResult>,
   ): void {
     if (!this.#remembers || (code !== 'ok' && code !== 'duplicate')) return;
     const isKnown = code === 'duplicate' && this.#window.knows(account, change);

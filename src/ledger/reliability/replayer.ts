@@ -1,10 +1,10 @@
 import type { Admit, LedgerStore } from '../contract/ledger-store.ts';
-import type { Listener } from './store-caller.ts';
+import type { StoreCaller } from './store-caller.ts';
 import type { NanoDollars } from '../contract/money.ts';
-import type { Change, LiveHold, RedoWindow, WatchedAccount } from './redo-log.ts';
-import type { At } from '../contract/reply.ts';
+import type { Change, LiveHold, RedoLog, WatchedAccount } from './redo-log.ts';
+import type { ReplyMeta } from '../contract/reply.ts';
 
-export interface Repetition {
+export interface Replay {
   /** It was lost, and is there again. */
   readonly reapplied: boolean;
   /** It can't be there again, and needn't: its request has ended otherwise. */
@@ -16,12 +16,12 @@ export interface Repetition {
 }
 
 /** Makes again what was acknowledged; what is still there is made once, by its id. */
-export class Repetitions {
+export class Replayer {
   readonly #store: LedgerStore;
-  readonly #window: RedoWindow;
-  readonly #listener: Listener;
+  readonly #window: RedoLog;
+  readonly #listener: StoreCaller;
 
-  constructor(store: LedgerStore, window: RedoWindow, listener: Listener) {
+  constructor(store: LedgerStore, window: RedoLog, listener: StoreCaller) {
     this.#store = store;
     this.#window = window;
     this.#listener = listener;
@@ -33,21 +33,21 @@ export class Repetitions {
     { command }: Extract<Change, { type: 'createKey' }>,
   ): Promise<boolean> {
     const { key, hash, version = 1 } = command;
-    const state = await this.#listener.hear(() => this.#store.keyState(account.id, key));
+    const state = await this.#listener.call(() => this.#store.keyState(account.id, key));
     if (!state) return true;
     // What leads from its hash to it may stand on another server, which lost it.
-    if (state.version !== version || (await this.#listener.hear(() => this.#store.findKey(hash))))
+    if (state.version !== version || (await this.#listener.call(() => this.#store.findKey(hash))))
       return false;
-    await this.#listener.hear(() => this.#store.createKey({ ...command, mustExist: true }));
+    await this.#listener.call(() => this.#store.createKey({ ...command, mustExist: true }));
     return false;
   }
 
   /**
    * Applies a change or hold again.
    *
-   * @throws {StoreUnavailable} also where there is no account that it could be posted to
+   * @throws {StoreUnavailableError} also where there is no account that it could be posted to
    */
-  async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+  async repeat(account: WatchedAccount, change: Change | LiveHold): Promise<Replay> {
     const repetition = await this.#send(account, change);
     if (change.type !== 'hold' && account.changes.has(change) && repetition.reapplied) {
       this.#window.record(account, change);
@@ -55,7 +55,7 @@ export class Repetitions {
     return repetition;
   }
 
-  async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Repetition> {
+  async #send(account: WatchedAccount, change: Change | LiveHold): Promise<Replay> {
     const store = this.#store;
     const { id } = account;
     switch (change.type) {
@@ -68,26 +68,26 @@ export class Repetitions {
           store.settle({ ...change.command, force: true, inParts: true }),
         );
       case 'void': {
-        const { reply } = await this.#listener.ask(account, () => store.void(change.command), []);
+        const { reply } = await this.#listener.callAccount(account, () => store.void(change.command), []);
         const reapplied = reply.code === 'ok' || reply.code === 'planted';
         return { reapplied, isGone: !reapplied && reply.code !== 'duplicate' };
       }
       case 'hold':
         return this.#holdAgain(account, change);
       case 'createKey':
-        await this.#listener.hear(() => store.createKey({ ...change.command, mustExist: true }));
+        await this.#listener.call(() => store.createKey({ ...change.command, mustExist: true }));
         break;
       case 'updateKey':
-        await this.#listener.hear(() => store.updateKey(change.command));
+        await this.#listener.call(() => store.updateKey(change.command));
         break;
       case 'rotateKey':
-        await this.#listener.hear(() => store.rotateKey(change.command));
+        await this.#listener.call(() => store.rotateKey(change.command));
         break;
       case 'revokeKey':
-        await this.#listener.hear(() => store.revokeKey(id, change.key));
+        await this.#listener.call(() => store.revokeKey(id, change.key));
         break;
       case 'freeze':
-        await this.#listener.hear(() => store.freeze(id, true));
+        await this.#listener.call(() => store.freeze(id, true));
         break;
     }
     return { reapplied: false };
@@ -96,13 +96,13 @@ export class Repetitions {
   async #post(
     account: WatchedAccount,
     change: Extract<Change, { posted: unknown }>,
-    send: () => Promise<At & { readonly code: string; readonly charged?: NanoDollars }>,
-  ): Promise<Repetition> {
+    send: () => Promise<ReplyMeta & { readonly code: string; readonly charged?: NanoDollars }>,
+  ): Promise<Replay> {
     // Which line it has is known again once it is answered: another process may have posted it at another one.
     change.posted = undefined;
-    const { reply, isCurrent } = await this.#listener.ask(account, send, []);
+    const { reply, isCurrent } = await this.#listener.callAccount(account, send, []);
     const { code, seq, now, charged } = reply;
-    if (code === 'no_account') throw this.#listener.lose(account, isCurrent);
+    if (code === 'no_account') throw this.#listener.markMissing(account, isCurrent);
     if (code === 'ok') change.posted = { seq, at: now };
     return {
       reapplied: code === 'ok',
@@ -111,7 +111,7 @@ export class Repetitions {
     };
   }
 
-  async #holdAgain(account: WatchedAccount, hold: LiveHold): Promise<Repetition> {
+  async #holdAgain(account: WatchedAccount, hold: LiveHold): Promise<Replay> {
     const { admit, extend } = hold;
     const store = this.#store;
     const again: Admit = {
@@ -122,9 +122,9 @@ export class Repetitions {
       notAfter: Infinity,
       reassert: true,
     };
-    const { reply } = await this.#listener.ask(account, () => store.admit(again), []);
+    const { reply } = await this.#listener.callAccount(account, () => store.admit(again), []);
     if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };
-    const renewed = await this.#listener.ask(account, () => store.extend(extend), []);
+    const renewed = await this.#listener.callAccount(account, () => store.extend(extend), []);
     const { code } = renewed.reply;
     // `unknown`: lost once more, since it was taken again.
     if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: code === 'closed' };

@@ -1,6 +1,6 @@
-import { StoreUnavailable } from '../contract/ledger-store.ts';
+import { StoreUnavailableError } from '../contract/ledger-store.ts';
 
-export interface DeliveriesOptions {
+export interface RetryQueueOptions {
   readonly now: () => number;
   /** Called when the number of what waits passes 100, 200, 400 and so on. */
   readonly onGrowth: (waiting: number, oldestMs: number) => void;
@@ -9,13 +9,13 @@ export interface DeliveriesOptions {
 }
 
 /** Pauses between two rounds of which nothing was answered. */
-const SHORTEST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 5000;
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 5000;
 /** Lanes tried at once: few while the store is away, so that it isn't kept down by those who wait for it. */
 const SCOUTS = 4;
-const MOST_LANES = 32;
+const MAX_QUEUES = 32;
 /** Sent at once of one lane: as many round trips are saved. */
-const MOST_OF_A_LANE = 16;
+const MAX_PER_ACCOUNT = 16;
 const GROWTH_FROM = 100;
 
 /**
@@ -24,9 +24,9 @@ const GROWTH_FROM = 100;
  * The first try is at once. What then waits, waits in the lane of its account, and
  * leaves it in the order in which it came.
  */
-export class Deliveries {
-  readonly #options: DeliveriesOptions;
-  readonly #lanes = new Map<string, Lane>();
+export class RetryQueue {
+  readonly #options: RetryQueueOptions;
+  readonly #lanes = new Map<string, AccountQueue>();
   #count = 0;
   #waiting = 0;
   #growthAt = GROWTH_FROM;
@@ -35,7 +35,7 @@ export class Deliveries {
   #closed = false;
   #endPause: (() => void) | undefined;
 
-  constructor(options: DeliveriesOptions) {
+  constructor(options: RetryQueueOptions) {
     this.#options = options;
   }
 
@@ -47,16 +47,17 @@ export class Deliveries {
    * Resolves with the answer.
    *
    * @param until - time after which it is not tried again
-   * @throws {StoreUnavailable} once it is closed, or `until` has passed
+   * @throws {StoreUnavailableError} once it is closed, or `until` has passed
    */
   async deliver<T>(account: string, call: () => Promise<T>, until: number = Infinity): Promise<T> {
-    if (this.#closed) throw new StoreUnavailable('no');
+    if (this.#closed) throw new StoreUnavailableError('no');
     const parcel = { number: (this.#count += 1), since: this.#options.now(), until };
     if (!this.#lanes.has(account)) {
       try {
         return await call();
       } catch (error) {
-        if (!(error instanceof StoreUnavailable) || this.#closed || this.#options.now() >= until) throw error;
+        if (!(error instanceof StoreUnavailableError) || this.#closed || this.#options.now() >= until)
+          throw error;
       }
     }
     return new Promise<T>((resolve, reject) => {
@@ -82,7 +83,7 @@ export class Deliveries {
     this.#closed = true;
     const given = this.#waiting;
     for (const lane of this.#lanes.values()) {
-      for (const parcel of lane.parcels) parcel.reject(new StoreUnavailable('unknown'));
+      for (const parcel of lane.parcels) parcel.reject(new StoreUnavailableError('unknown'));
     }
     this.#lanes.clear();
     this.#waiting = 0;
@@ -90,7 +91,7 @@ export class Deliveries {
     return given;
   }
 
-  #keep(account: string, parcel: Parcel): void {
+  #keep(account: string, parcel: QueuedCall): void {
     let lane = this.#lanes.get(account);
     if (!lane) {
       lane = { parcels: [], failures: 0, restsUntil: 0, awake: false, failedAwake: false };
@@ -117,7 +118,7 @@ export class Deliveries {
     this.#pumping = true;
     await this.#pause(this.#pauseAfter(0));
     while (this.#lanes.size > 0 && !this.#closed) {
-      const lanes = this.#rested(this.#failures === 0 ? MOST_LANES : SCOUTS);
+      const lanes = this.#rested(this.#failures === 0 ? MAX_QUEUES : SCOUTS);
       if (lanes.length === 0) {
         await this.#pause(this.#shortestRest());
         continue;
@@ -136,9 +137,9 @@ export class Deliveries {
   }
 
   /** Lanes whose turn it is: those that waited longest for one. */
-  #rested(most: number): [string, Lane][] {
+  #rested(most: number): [string, AccountQueue][] {
     const now = this.#options.now();
-    const rested: [string, Lane][] = [];
+    const rested: [string, AccountQueue][] = [];
     for (const entry of this.#lanes) {
       if (entry[1].restsUntil <= now) rested.push(entry);
       if (rested.length === most) break;
@@ -156,10 +157,10 @@ export class Deliveries {
   }
 
   /** Tries the first parcels of a lane; says whether any was answered. */
-  async #advance(account: string, lane: Lane): Promise<boolean> {
+  async #advance(account: string, lane: AccountQueue): Promise<boolean> {
     // The first may be what can't be answered, though others could.
     const from = lane.failedAwake ? lane.failures % lane.parcels.length : 0;
-    const parcels = lane.parcels.slice(from, from + (lane.failures === 0 ? MOST_OF_A_LANE : 1));
+    const parcels = lane.parcels.slice(from, from + (lane.failures === 0 ? MAX_PER_ACCOUNT : 1));
     const gone = await Promise.all(parcels.map((parcel) => this.#attempt(parcel)));
     if (this.#closed) return false;
     lane.parcels = lane.parcels.filter((parcel) => {
@@ -181,16 +182,16 @@ export class Deliveries {
   }
 
   /** Whether it need not be tried again. */
-  async #attempt(parcel: Parcel): Promise<boolean> {
+  async #attempt(parcel: QueuedCall): Promise<boolean> {
     if (this.#options.now() >= parcel.until) {
-      parcel.reject(new StoreUnavailable('unknown'));
+      parcel.reject(new StoreUnavailableError('unknown'));
       return true;
     }
     try {
       await parcel.attempt();
       return true;
     } catch (error) {
-      if (error instanceof StoreUnavailable) return false;
+      if (error instanceof StoreUnavailableError) return false;
       parcel.reject(error);
       return true;
     }
@@ -198,10 +199,7 @@ export class Deliveries {
 
   /** Doubles from 50 ms to the longest, less up to a half, so that those who wait don't come all at once. */
   #pauseAfter(failures: number): number {
-    const pause = Math.min(
-      SHORTEST_PAUSE_MS * 2 ** failures,
-      this.#options.longestPauseMs ?? LONGEST_PAUSE_MS,
-    );
+    const pause = Math.min(MIN_PAUSE_MS * 2 ** failures, this.#options.longestPauseMs ?? MAX_PAUSE_MS);
     return pause * (0.5 + Math.random() / 2);
   }
 
@@ -218,7 +216,7 @@ export class Deliveries {
 }
 
 /** Something that waits for an answer. */
-interface Parcel {
+interface QueuedCall {
   /** The order in which they came. */
   readonly number: number;
   readonly since: number;
@@ -227,8 +225,8 @@ interface Parcel {
   readonly reject: (error: unknown) => void;
 }
 
-interface Lane {
-  parcels: Parcel[];
+interface AccountQueue {
+  parcels: QueuedCall[];
   failures: number;
   restsUntil: number;
   /** It was woken because the store answers others: if it fails nevertheless, it is not woken for that again. */

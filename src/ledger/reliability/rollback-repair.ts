@@ -1,29 +1,29 @@
-import { Deliveries } from './retry-queue.ts';
+import { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
 import type { LedgerStore, Witness } from '../contract/ledger-store.ts';
-import type { Heard, Listener } from './store-caller.ts';
+import type { CallResult, StoreCaller } from './store-caller.ts';
 import { formatUsd } from '../contract/money.ts';
 import {
   type Change,
   leavesTrace,
   type LiveHold,
-  type RedoWindow,
+  type RedoLog,
   type Trace,
   type WatchedAccount,
 } from './redo-log.ts';
-import type { At } from '../contract/reply.ts';
-import type { Repetitions } from './replayer.ts';
+import type { ReplyMeta } from '../contract/reply.ts';
+import type { Replayer } from './replayer.ts';
 import { UNPAID_MS, type UnpaidCharges } from './unpaid-charges.ts';
 import type { StoreHealth } from './store-health.ts';
 
-export interface RedoOptions {
+export interface RollbackRepairOptions {
   readonly store: LedgerStore;
-  readonly window: RedoWindow;
+  readonly window: RedoLog;
   readonly health: StoreHealth;
-  readonly listener: Listener;
+  readonly listener: StoreCaller;
   readonly tell: (event: LedgerEvent) => void;
   readonly now: () => number;
-  readonly repetitions: Repetitions;
+  readonly repetitions: Replayer;
   readonly unpaid: UnpaidCharges;
 }
 
@@ -32,14 +32,14 @@ const CHECK_AFTER_MS = 20_000;
 const TICK_MS = 1000;
 /** How often all accounts are gone through; in the ticks between, one tells whether the store is what it was. */
 const ROUND_TICKS = 5;
-const MOST_CHECKS_A_ROUND = 250;
+const MAX_CHECKS_PER_ROUND = 250;
 /** Checks, and repetitions of one kind for one account, that run at once. */
 const AT_ONCE = 32;
 /** Looked for by one command. */
-const MOST_VERIFIED = 200;
+const MAX_VERIFIED = 200;
 /** A repair ends after so many: what another rollback takes is found by the next command. */
-const MOST_PASSES = 5;
-const LONGEST_PAUSE_MS = 500;
+const MAX_PASSES = 5;
+const MAX_PAUSE_MS = 500;
 
 /**
  * Finds out that an account went back in time, and applies again what it lost.
@@ -49,23 +49,23 @@ const LONGEST_PAUSE_MS = 500;
  * looked at now and then, and when another server may have taken the place of the one before. All that is in the window is
  * then repeated; the ids keep what was not lost from being applied twice.
  */
-export class Redo {
-  readonly #options: RedoOptions;
-  readonly #listener: Listener;
-  readonly #repetitions: Repetitions;
-  readonly #deliveries: Deliveries;
+export class RollbackRepair {
+  readonly #options: RollbackRepairOptions;
+  readonly #listener: StoreCaller;
+  readonly #repetitions: Replayer;
+  readonly #deliveries: RetryQueue;
   readonly #repairs = new Map<WatchedAccount, Repair>();
   readonly #checking = new Set<WatchedAccount>();
   #checkingAll = false;
   #timer: NodeJS.Timeout | undefined;
   #ticks = 0;
 
-  constructor(options: RedoOptions) {
+  constructor(options: RollbackRepairOptions) {
     this.#options = options;
     this.#listener = options.listener;
     this.#repetitions = options.repetitions;
     const { now } = options;
-    this.#deliveries = new Deliveries({ now, onGrowth: () => {}, longestPauseMs: LONGEST_PAUSE_MS });
+    this.#deliveries = new RetryQueue({ now, onGrowth: () => {}, longestPauseMs: MAX_PAUSE_MS });
   }
 
   /** A change was acknowledged, or was again; of a new line of the journal it is known what it comes after. */
@@ -97,14 +97,14 @@ export class Redo {
   }
 
   /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
-  async ask<Reply extends At & { readonly code: string }>(
+  async ask<Reply extends ReplyMeta & { readonly code: string }>(
     account: WatchedAccount,
     send: (witnesses: readonly Witness[]) => Promise<Reply>,
     traces: readonly Trace[] = account.nextWitnesses(),
-  ): Promise<Heard<Reply>> {
-    const heard = await this.#listener.ask(account, send, traces);
+  ): Promise<CallResult<Reply>> {
+    const heard = await this.#listener.callAccount(account, send, traces);
     if (heard.rolledBack) void this.repair(account, heard.reply.seq);
-    else if (heard.fell) this.#checkSoon(account);
+    else if (heard.wentBack) this.#checkSoon(account);
     return heard;
   }
 
@@ -121,17 +121,17 @@ export class Redo {
    *
    * @param era - in which the command was sent that missed something: if a repair has ended since, that made it good
    */
-  repair(account: WatchedAccount, found: bigint, era: number = account.era): Promise<void> {
+  repair(account: WatchedAccount, found: bigint, era: number = account.epoch): Promise<void> {
     const running = this.#repairs.get(account);
     if (running) return running.done;
-    if (era !== account.era) return Promise.resolve();
+    if (era !== account.epoch) return Promise.resolve();
     const { seq: expected, id } = account;
-    account.era += 1;
+    account.epoch += 1;
     account.seq = found;
     account.rolledBackAt = this.#options.now();
     this.#options.tell({ type: 'rollback', account: id, expected: String(expected), found: String(found) });
     const repair: Repair = {
-      era: account.era,
+      era: account.epoch,
       hopeless: new Set(),
       reapplied: 0,
       done: Promise.resolve(),
@@ -145,7 +145,7 @@ export class Redo {
 
   /** A hold was not found: applies again what the account has lost, if the account is there and the hold is still missing. */
   async repairHold(account: WatchedAccount, hold: LiveHold): Promise<void> {
-    const { era } = account;
+    const { epoch: era } = account;
     const { missing, seq } = await this.#lookFor(account, [hold]);
     if (missing.size > 0) await this.repair(account, seq, era);
     else await this.#repairs.get(account)?.done;
@@ -196,7 +196,7 @@ export class Redo {
       watched += 1;
       this.#options.unpaid.collect(account).catch(() => {});
       const isDue = !this.#wasChecked(account) || now() - account.checkedAt >= CHECK_AFTER_MS;
-      if (isDue && due.length < MOST_CHECKS_A_ROUND) due.push(account);
+      if (isDue && due.length < MAX_CHECKS_PER_ROUND) due.push(account);
     }
     if (watched === 0) {
       clearInterval(this.#timer);
@@ -234,13 +234,13 @@ export class Redo {
   /** Looks for all that was acknowledged of an account. */
   async #check(account: WatchedAccount): Promise<void> {
     const { losses } = this.#listener;
-    const { era } = account;
+    const { epoch: era } = account;
     const startedAt = this.#options.now();
     const { missing, seq } = await this.#lookFor(account, [...account.tips.keys()]);
     // Nobody waits for the repair: others are to be looked at.
     if (missing.size > 0) return void this.repair(account, seq, era);
     if (await this.#lacksKeys(account, losses)) return void this.repair(account, account.seq, era);
-    if (era !== account.era) return;
+    if (era !== account.epoch) return;
     account.checkedAt = startedAt;
     account.checkedLosses = losses;
   }
@@ -258,14 +258,14 @@ export class Redo {
     const { id } = account;
     const missing = new Set<Trace>();
     let { seq } = account;
-    for (let from = 0; from === 0 || from < traces.length; from += MOST_VERIFIED) {
-      const some = traces.slice(from, from + MOST_VERIFIED);
-      const { reply, isCurrent } = await this.#listener.ask(
+    for (let from = 0; from === 0 || from < traces.length; from += MAX_VERIFIED) {
+      const some = traces.slice(from, from + MAX_VERIFIED);
+      const { reply, isCurrent } = await this.#listener.callAccount(
         account,
         (witnesses) => store.verify({ account: id, witnesses }),
         some,
       );
-      if (reply.code === 'no_account' && account.isKnown) this.#listener.lose(account, isCurrent);
+      if (reply.code === 'no_account' && account.isKnown) this.#listener.markMissing(account, isCurrent);
       if (reply.code === 'no_account' || account.lost) return { missing: new Set(), seq };
       ({ seq } = reply);
       const lost = (reply.missing ?? []).flatMap((place) => some[place] ?? []);
@@ -291,7 +291,7 @@ export class Redo {
 
   async #repair(account: WatchedAccount, repair: Repair): Promise<void> {
     const { now } = this.#options;
-    for (let passes = 0; passes < MOST_PASSES; passes++) {
+    for (let passes = 0; passes < MAX_PASSES; passes++) {
       const { losses } = this.#listener;
       const startedAt = now();
       const traces = tracesOf(account).filter((trace) => !repair.hopeless.has(trace));
@@ -311,13 +311,13 @@ export class Redo {
       if (account.lost) return;
     }
     // What was sent meanwhile says nothing of what is there now.
-    account.era += 1;
+    account.epoch += 1;
     account.rolledBackAt = now();
     this.#options.unpaid.repaired(account, repair.reapplied);
   }
 
   async #repeat(account: WatchedAccount, change: Change | LiveHold, repair: Repair): Promise<void> {
-    if (account.lost || account.era !== repair.era) return;
+    if (account.lost || account.epoch !== repair.era) return;
     const { reapplied, isGone, refused, charged } = await this.#repetitions.repeat(account, change);
     if (reapplied) repair.reapplied += 1;
     if (isGone && isTrace(change)) {

@@ -1,13 +1,18 @@
 import type { LedgerEvent } from '../contract/events.ts';
-import { AccountLost, type LedgerStore, StoreUnavailable, type Witness } from '../contract/ledger-store.ts';
-import { type RedoWindow, type Trace, type WatchedAccount, witnessOf } from './redo-log.ts';
-import type { At } from '../contract/reply.ts';
+import {
+  AccountLostError,
+  type LedgerStore,
+  StoreUnavailableError,
+  type Witness,
+} from '../contract/ledger-store.ts';
+import { type RedoLog, type Trace, type WatchedAccount, witnessOf } from './redo-log.ts';
+import type { ReplyMeta } from '../contract/reply.ts';
 import type { StoreClock } from '../contract/store-clock.ts';
 import type { StoreHealth } from './store-health.ts';
 
-export interface ListenerOptions {
+export interface StoreCallerOptions {
   readonly store: LedgerStore;
-  readonly window: RedoWindow;
+  readonly window: RedoLog;
   readonly health: StoreHealth;
   readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
@@ -16,12 +21,12 @@ export interface ListenerOptions {
 }
 
 /** A reply, and what it says of the account's past. */
-export interface Heard<Reply> {
+export interface CallResult<Reply> {
   readonly reply: Reply;
   /** What was acknowledged before the command was sent is missing, and this is the first reply to say so. */
   readonly rolledBack: boolean;
   /** The journal is shorter than it was when the command was sent: another process's changes were lost, perhaps ours too. */
-  readonly fell: boolean;
+  readonly wentBack: boolean;
   /** What was sent as witnesses, and is there. */
   readonly witnesses: readonly Trace[];
   /** Since it was sent, the account was not found to have lost anything, nor to be lost. */
@@ -29,13 +34,13 @@ export interface Heard<Reply> {
 }
 
 /** Sends commands, and learns from the answers how the store and its accounts are. */
-export class Listener {
-  readonly #options: ListenerOptions;
+export class StoreCaller {
+  readonly #options: StoreCallerOptions;
   #losses: number;
 
-  constructor(options: ListenerOptions) {
+  constructor(options: StoreCallerOptions) {
     this.#options = options;
-    this.#losses = options.store.losses ?? 0;
+    this.#losses = options.store.connectionLosses ?? 0;
   }
 
   /** Counts the times at which another server may have come. */
@@ -44,28 +49,28 @@ export class Listener {
   }
 
   /** Sends a command with what must be there if the account has lost nothing. */
-  async ask<Reply extends At & { readonly code: string }>(
+  async callAccount<Reply extends ReplyMeta & { readonly code: string }>(
     account: WatchedAccount,
     send: (witnesses: readonly Witness[]) => Promise<Reply>,
     traces: readonly Trace[] = account.nextWitnesses(),
-  ): Promise<Heard<Reply>> {
-    const { era, seq } = account;
-    const reply = await this.hear(() => send(traces.map(witnessOf)));
-    this.#options.clock.heard(reply.now);
+  ): Promise<CallResult<Reply>> {
+    const { epoch: era, seq } = account;
+    const reply = await this.call(() => send(traces.map(witnessOf)));
+    this.#options.clock.sync(reply.now);
     const isMissing = reply.rolledBack === true || reply.code === 'rolled_back';
-    const isCurrent = era === account.era;
+    const isCurrent = era === account.epoch;
     const rolledBack = isMissing && isCurrent;
     const fell = !isMissing && isCurrent && reply.seq < seq;
     if (isCurrent) {
       if (!isMissing && (fell || reply.seq > account.seq)) account.seq = reply.seq;
       // An account that has a key alone has no line in its journal.
-      if (reply.seq > 0n || reply.code === 'ok') this.saw(account);
+      if (reply.seq > 0n || reply.code === 'ok') this.markPresent(account);
     }
-    return { reply, rolledBack, fell, witnesses: isMissing ? [] : traces, isCurrent };
+    return { reply, rolledBack, wentBack: fell, witnesses: isMissing ? [] : traces, isCurrent };
   }
 
   /** Sends a command, and learns from it whether the store answers. */
-  async hear<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+  async call<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const { health } = this.#options;
     try {
       const reply = await send();
@@ -74,21 +79,21 @@ export class Listener {
       return reply;
     } catch (error) {
       this.countLosses();
-      if (error instanceof StoreUnavailable) health.failed(error);
+      if (error instanceof StoreUnavailableError) health.failed(error);
       throw error;
     }
   }
 
   countLosses(): void {
     const { store, onLoss } = this.#options;
-    const { losses = 0 } = store;
+    const { connectionLosses: losses = 0 } = store;
     if (losses === this.#losses) return;
     this.#losses = losses;
     onLoss();
   }
 
   /** It is in the store. */
-  saw(account: WatchedAccount): void {
+  markPresent(account: WatchedAccount): void {
     account.isKnown = true;
     account.lost = false;
   }
@@ -98,16 +103,16 @@ export class Listener {
    *
    * @param isCurrent - of the answer that says so: a late one says nothing of an account that was made again since
    */
-  lose(account: WatchedAccount, isCurrent: boolean): AccountLost {
+  markMissing(account: WatchedAccount, isCurrent: boolean): AccountLostError {
     const { window, tell } = this.#options;
     if (!account.lost && isCurrent) {
       account.isKnown = true;
       account.lost = true;
-      account.era += 1;
+      account.epoch += 1;
       account.seq = 0n;
       window.clear(account);
       tell({ type: 'account_lost', account: account.id });
     }
-    return new AccountLost(account.id);
+    return new AccountLostError(account.id);
   }
 }

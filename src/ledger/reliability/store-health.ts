@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../contract/events.ts';
-import type { StoreUnavailable } from '../contract/ledger-store.ts';
+import type { StoreUnavailableError } from '../contract/ledger-store.ts';
 
 export interface StoreHealthOptions {
   readonly now: () => number;
@@ -29,7 +29,7 @@ export class StoreHealth {
     return this.#failing;
   }
 
-  failed(error: StoreUnavailable): void {
+  failed(error: StoreUnavailableError): void {
     const { now, tell } = this.#options;
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -38,7 +38,7 @@ export class StoreHealth {
     if (this.#awaySince !== undefined) return;
     this.#awaySince = this.#failedAt;
     const { cause, message } = error;
-    tell({ type: 'store_away', message: cause instanceof Error ? cause.message : message });
+    tell({ type: 'store_unavailable', message: cause instanceof Error ? cause.message : message });
   }
 
   answered(): void {
@@ -59,6 +59,6 @@ export class StoreHealth {
     if (this.#awaySince === undefined) return;
     const awayMs = Math.max(0, this.#failedAt - this.#awaySince);
     this.#awaySince = undefined;
-    this.#options.tell({ type: 'store_back', awayMs });
+    this.#options.tell({ type: 'store_recovered', awayMs });
   }
 }

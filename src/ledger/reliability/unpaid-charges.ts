@@ -1,15 +1,15 @@
 import type { LedgerEvent } from '../contract/events.ts';
 import type { Settle } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
-import type { Debit, RedoWindow, Unpaid, WatchedAccount } from './redo-log.ts';
-import type { Repetition, Repetitions } from './replayer.ts';
+import type { Debit, RedoLog, Unpaid, WatchedAccount } from './redo-log.ts';
+import type { Replay, Replayer } from './replayer.ts';
 
 /** How long the rest of a charge waits, while the store answers, for credits that other gateways may apply again. */
 export const UNPAID_MS = 30_000;
 
 export interface UnpaidChargesOptions {
-  readonly window: RedoWindow;
-  readonly repetitions: Repetitions;
+  readonly window: RedoLog;
+  readonly repetitions: Replayer;
   readonly tell: (event: LedgerEvent) => void;
   readonly now: () => number;
   /** Called with a charge that waits, and once it is posted whole or given up. */
@@ -88,7 +88,7 @@ export class UnpaidCharges {
   }
 
   /** Other gateways may find it away, too: they have applied nothing meanwhile. */
-  async #repeat(account: WatchedAccount, change: Debit, unpaid: Unpaid): Promise<Repetition> {
+  async #repeat(account: WatchedAccount, change: Debit, unpaid: Unpaid): Promise<Replay> {
     const { repetitions, now } = this.#options;
     try {
       return await repetitions.repeat(account, change);

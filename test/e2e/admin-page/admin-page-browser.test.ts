@@ -3,7 +3,7 @@ import * as http from 'node:http';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { MemoryStore, StoreUnavailable } from '../../../src/index.ts';
+import { MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
 import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
 import { type AdminDoor, OPERATOR_TOKEN, startAdmin } from '../../helpers/admin.ts';
 import { CHROMIUM, launchChromium } from '../helpers/chromium.ts';
@@ -25,7 +25,7 @@ class Store extends MemoryStore {
   }
 
   override async usage(...query: Parameters<MemoryStore['usage']>): ReturnType<MemoryStore['usage']> {
-    if (this.away) throw new StoreUnavailable('no');
+    if (this.away) throw new StoreUnavailableError('no');
     return await super.usage(...query);
   }
 }

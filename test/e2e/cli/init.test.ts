@@ -17,7 +17,7 @@ import { PassThrough } from 'node:stream';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { askTerminal } from '../../../src/cli/init/prompts.ts';
+import { promptTerminal } from '../../../src/cli/init/prompts.ts';
 import { suggest } from '../../../src/cli/init/init.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
 import { type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
@@ -260,7 +260,7 @@ describe('the questions of init', () => {
   it('take what is suggested for an empty answer, and ask again where one is none', async () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     output.setEncoding('utf8');
-    const answers = askTerminal(input, output, suggested);
+    const answers = promptTerminal(input, output, suggested);
     let asked = '';
     for (const answer of ['rails', 'hono', 'acme', '', 'redis://host']) {
       while (!asked.endsWith('] ')) asked += String((await once(output, 'data'))[0]);
@@ -272,7 +272,7 @@ describe('the questions of init', () => {
 
   it('write nothing where they are left', async () => {
     const input = new PassThrough();
-    const answers = askTerminal(input, new PassThrough(), suggested);
+    const answers = promptTerminal(input, new PassThrough(), suggested);
     input.end();
     await expect(answers).rejects.toThrow('nothing was written');
   });

@@ -119,7 +119,7 @@ export function startScriptedGateway(
   return startGateway({
     retries: false,
     // It says in other answers that it reasons: those that are left would be read on for ever.
-    provider: { baseURL: provider.baseURL, onClientGone: 'abort' },
+    provider: { baseURL: provider.baseURL, onDisconnect: 'abort' },
     ...options,
     hooks: [
       { upstreamHeaders: ({ requestId }) => ({ [REQUEST_ID_HEADER]: requestId }) },

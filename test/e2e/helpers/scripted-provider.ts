@@ -91,7 +91,7 @@ const GATE_MS = 20_000;
 /** Between the words of an endless stream. */
 const WORD_MS = 20;
 /** An endless stream does end, where its client never leaves. */
-const MOST_WORDS = 1500;
+const MAX_WORDS = 1500;
 
 /** Starts a provider on loopback whose answers depend on what is asked; each has a usage of its own. */
 export async function startScriptedProvider(): Promise<ScriptedProvider> {
@@ -173,7 +173,7 @@ function scriptOf(served: Served, usage: ToldUsage, { gates, wereBusy }: Stage):
       );
     }
     case 'endless':
-      return stream(...Array.from({ length: MOST_WORDS }, () => [...words('on'), pause(WORD_MS)]).flat());
+      return stream(...Array.from({ length: MAX_WORDS }, () => [...words('on'), pause(WORD_MS)]).flat());
     case 'silent':
       return hang;
     case 'untold':

@@ -70,7 +70,7 @@ describe('a key for some models', () => {
   });
 
   it('falls back to none of the others', async () => {
-    const { post } = await startWith({ models: ['acme/*'] }, { requestControl: true });
+    const { post } = await startWith({ models: ['acme/*'] }, { clientRouting: true });
     expect(await errorOf(await post({ ...QUESTION, models: ['acme/slow', 'other/fast'] }))).toMatchObject({
       status: 403,
       message: expect.stringContaining('"other/fast"'),

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { UpstreamKeys } from '../../../src/keys/byok.ts';
+import { ByokKeys } from '../../../src/keys/byok.ts';
 import {
   type AuthenticatedCaller,
   createChatCompletionsRouter,
@@ -98,23 +98,23 @@ describe('a client with a key of its own', () => {
   });
 
   it.each([
-    ['of its model', { ownKeyPricing: { input: '0', output: '0', request: '0.000002' } }, '0.000002'],
+    ['of its model', { byokPricing: { input: '0', output: '0', request: '0.000002' } }, '0.000002'],
     [
       'of its target',
       {
-        ownKeyPricing: { input: '7', output: '7' },
-        targets: [{ provider: 'first', model: 'm', ownKeyPricing: { input: '0.10', output: '0.30' } }],
+        byokPricing: { input: '7', output: '7' },
+        targets: [{ provider: 'first', model: 'm', byokPricing: { input: '0.10', output: '0.30' } }],
       },
       '0.0000045',
     ],
-  ])('is charged by the ownKeyPricing %s', async (_where, model, charged) => {
+  ])('is charged by the byokPricing %s', async (_where, model, charged) => {
     await start(undefined, model);
     await ask();
     await vi.waitFor(() => expect(settled).toMatchObject([{ charged }]));
   });
 
   it('needs no credits where that is free', async () => {
-    await start(undefined, { ownKeyPricing: 'free', targets: ['first/m'] }, '0.000001');
+    await start(undefined, { byokPricing: 'free', targets: ['first/m'] }, '0.000001');
     expect((await ask()).status).toBe(200);
     expect((await ask('anonymous')).status).toBe(402);
   });
@@ -129,7 +129,7 @@ describe('a client with a key of its own', () => {
       expect(response.headers.get('x-should-retry')).toBe('false');
       const body = await response.text();
       expect(JSON.parse(body)).toMatchObject({
-        error: { code: 'own_key_refused', type: 'authentication_error', param: null },
+        error: { code: 'byok_key_rejected', type: 'authentication_error', param: null },
       });
       expect(body).not.toContain(OWN_KEY);
       expect(used()).toEqual([OWN_KEY]);
@@ -143,7 +143,7 @@ describe('a client with a key of its own', () => {
     const response = await ask();
     expect([response.status, await response.json()]).toMatchObject([
       401,
-      { error: { code: 'own_key_refused' } },
+      { error: { code: 'byok_key_rejected' } },
     ]);
     expect(used()).toEqual([OWN_KEY]);
   });
@@ -203,7 +203,7 @@ describe('a client with a key of its own', () => {
 
 describe('a caller’s keys', () => {
   it('are in no log and no JSON', () => {
-    const keys = new UpstreamKeys({ openai: OWN_KEY });
+    const keys = new ByokKeys({ openai: OWN_KEY });
     expect(keys.of('openai')).toBe(OWN_KEY);
     expect(inspect(keys, { depth: 10, showHidden: true })).not.toContain(OWN_KEY);
     expect(JSON.stringify(keys)).toBe('{}');

@@ -9,7 +9,7 @@ import {
   MemoryStore,
   type RotateKey,
   type RotateKeyResult,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../../src/index.ts';
 import { type AdminDoor, type Asked, startAdmin } from '../../helpers/admin.ts';
 import { startRedis } from '../../helpers/redis-server.ts';
@@ -244,7 +244,7 @@ describe('a rotation that broke off', () => {
   class FailingStore extends MemoryStore {
     fails = true;
     override rotateKey(command: RotateKey): Promise<RotateKeyResult> {
-      if (this.fails) return Promise.reject(new StoreUnavailable('unknown'));
+      if (this.fails) return Promise.reject(new StoreUnavailableError('unknown'));
       return super.rotateKey(command);
     }
   }

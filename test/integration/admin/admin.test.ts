@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createAdminRouter } from '../../../src/admin.ts';
-import { createChatCompletionsRouter, MemoryStore, StoreUnavailable } from '../../../src/index.ts';
+import { createChatCompletionsRouter, MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
 import { type AdminDoor, startAdmin } from '../../helpers/admin.ts';
 import { QUESTION, startGateway } from '../../helpers/gateway.ts';
 
@@ -319,10 +319,10 @@ describe('what an account refuses', () => {
     class AwayStore extends MemoryStore {
       applied: 'no' | 'unknown' = 'no';
       override grant(): never {
-        throw new StoreUnavailable(this.applied);
+        throw new StoreUnavailableError(this.applied);
       }
       override balance(): never {
-        throw new StoreUnavailable(this.applied);
+        throw new StoreUnavailableError(this.applied);
       }
     }
     const store = new AwayStore();
@@ -559,7 +559,7 @@ describe('what the admin door shows', () => {
           streamed: false,
           cache_write_tokens: 0,
           web_searches: 0,
-          own_key: false,
+          byok: false,
         },
       },
     ]);

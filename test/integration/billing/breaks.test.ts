@@ -91,8 +91,8 @@ describe('a stream that ends before it is over', () => {
     expect(body.slice(WORDS.join('').length)).toMatch(/^data: \{"error":\{[^\n]+\}\}\n\n$/);
   });
 
-  it.each(cuts)("is reset with onBreak 'reset', and costs the same: %s", async (_, cut) => {
-    await start(cut, { provider: { marksEnd: true }, onBreak: 'reset' });
+  it.each(cuts)("is reset with onStreamError 'reset', and costs the same: %s", async (_, cut) => {
+    await start(cut, { provider: { marksEnd: true }, onStreamError: 'reset' });
     const settled = gateway.nextSettled();
     const response = await gateway.post(STREAMED);
     await expect(response.text()).rejects.toThrow('terminated');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Settled } from '../../../src/index.ts';
-import { Correction } from '../../../src/metering/estimate-calibration.ts';
+import { EstimateCalibration } from '../../../src/metering/estimate-calibration.ts';
 import { DEFAULT_TOKEN_BUDGETS, quoteFor, type PromptSize } from '../../../src/metering/estimate.ts';
 import { parsePricing } from '../../../src/metering/pricing.ts';
 import { textUsage as usage } from '../../../src/metering/usage-dialects.ts';
@@ -46,8 +46,8 @@ function after(
   prompt: number,
   output: number,
   accounts: readonly string[] = THREE,
-): Correction {
-  const correction = new Correction();
+): EstimateCalibration {
+  const correction = new EstimateCalibration();
   for (const account of accounts) {
     for (let i = 0; i < count; i++) correction.learn(account, quote(), THOUSAND, usage(prompt, output));
   }
@@ -58,8 +58,8 @@ const THREE = ['a', 'b', 'c'];
 
 describe('an estimate that is charged', () => {
   it('is what it is until something was learned', () => {
-    expect(new Correction().prompt('a', 1234)).toBe(1234);
-    expect(new Correction().output('a', 1234)).toBe(1234);
+    expect(new EstimateCalibration().prompt('a', 1234)).toBe(1234);
+    expect(new EstimateCalibration().output('a', 1234)).toBe(1234);
   });
 
   it('approaches what providers counted, prompt and output apart', () => {
@@ -90,7 +90,7 @@ describe('an estimate that is charged', () => {
   });
 
   it('learns nothing of prompts with media, whose budgets are no estimates', () => {
-    const correction = new Correction();
+    const correction = new EstimateCalibration();
     for (let i = 0; i < 100; i++)
       for (const each of THREE) correction.learn(each, quote({ images: 1 }), THOUSAND, usage(100, 1000));
     expect(correction.prompt('d', 1000)).toBe(1000);
@@ -110,7 +110,7 @@ describe('an estimate that is charged', () => {
   });
 
   it('has in it what each of several answers hides', () => {
-    const correction = new Correction();
+    const correction = new EstimateCalibration();
     for (const each of THREE)
       correction.learn(each, quote({}, 4), { ascii: 0, nonAscii: 0 }, usage(1000, 8000));
     expect(correction.output('d', 0)).toBe(2000);
@@ -170,7 +170,7 @@ describe('a router', () => {
 
   it('learns of the model that answered, where a client chose several', async () => {
     const gateway = await startGateway({
-      requestControl: true,
+      clientRouting: true,
       retries: { perTarget: 0 },
       models: {
         a: { targets: ['loopback/of-a'], pricing: PRICING, maxOutputTokens: 2000 },
@@ -219,7 +219,7 @@ describe('what an answer hides', () => {
   });
 
   it('is added to what is estimated of its text: its average, for the account that met with it', () => {
-    const correction = new Correction();
+    const correction = new EstimateCalibration();
     for (const tokens of [1000, 3000]) correction.learn('a', quote(), ONE_WORD, reasoned(tokens));
     expect(correction.output('a', 10)).toBe(2010);
     expect(correction.output('a', 0)).toBe(2000);
@@ -227,7 +227,7 @@ describe('what an answer hides', () => {
   });
 
   it('is the median of three accounts for others, and for those that met with less', () => {
-    const correction = new Correction();
+    const correction = new EstimateCalibration();
     for (const [account, tokens] of [
       ['a', 10_000],
       ['b', 2000],
@@ -250,7 +250,7 @@ describe('what an answer hides', () => {
   });
 
   it('is known to an account, and of three to all, where reasoning is not counted', () => {
-    const correction = new Correction(() => 0.5);
+    const correction = new EstimateCalibration(() => 0.5);
     for (const account of THREE) {
       show(correction);
       expect(correction.mayHide('d')).toBe(false);
@@ -273,7 +273,7 @@ describe('what an answer hides', () => {
 });
 
 describe('answers that an account leaves', () => {
-  const answers = (correction: Correction, account: string, count: number): void => {
+  const answers = (correction: EstimateCalibration, account: string, count: number): void => {
     for (let i = 0; i < count; i++) correction.learn(account, quote(), THOUSAND, usage(1000, 1000));
   };
 
@@ -288,7 +288,7 @@ describe('answers that an account leaves', () => {
     ['a thousand of one, and one of each of two', { a: 1000, b: 1, c: 1 }, 'd', true],
     ['eight of three', { a: 4, b: 3, c: 1 }, 'd', false],
   ])('are all read on until enough have shown that they hide nothing: %s', (_what, seen, who, isReadOn) => {
-    const correction = new Correction(() => 0.5);
+    const correction = new EstimateCalibration(() => 0.5);
     for (const [account, count] of Object.entries(seen)) answers(correction, account, count);
     expect(correction.mayHide(who)).toBe(isReadOn);
   });
@@ -302,19 +302,19 @@ describe('answers that an account leaves', () => {
   });
 
   it('are not read on for ever where no answer tells its usage', () => {
-    const correction = new Correction(() => 0.5);
+    const correction = new EstimateCalibration(() => 0.5);
     for (let i = 0; i < 8; i++) correction.learnUntold('a');
     expect(correction.mayHide('a')).toBe(false);
   });
 
   it('say nothing where they had no text: their limits may have cut them before', () => {
-    const correction = new Correction(() => 0.5);
+    const correction = new EstimateCalibration(() => 0.5);
     for (let i = 0; i < 100; i++) correction.learn('a', quote(), { ascii: 0, nonAscii: 0 }, usage(1000, 16));
     expect(correction.mayHide('a')).toBe(true);
   });
 
   it('hide nothing where they are all sound', () => {
-    const correction = new Correction(() => 0.5);
+    const correction = new EstimateCalibration(() => 0.5);
     const sound = { ...usage(1000, 800), audioCompletionTokens: 800 };
     for (let i = 0; i < 8; i++) correction.learn('a', quote(), { ascii: 0, nonAscii: 0 }, sound);
     expect(correction.mayHide('a')).toBe(false);
@@ -322,7 +322,7 @@ describe('answers that an account leaves', () => {
 
   it('are then read on one time in sixteen, however many accounts leave them', () => {
     let draws = 0;
-    const correction = new Correction(() => (draws++ % 16) / 16);
+    const correction = new EstimateCalibration(() => (draws++ % 16) / 16);
     show(correction);
     const sampled = Array.from({ length: 1600 }, (_, i) => correction.mayHide(`account ${i % 200}`));
     expect(sampled.filter(Boolean)).toHaveLength(100);
@@ -330,14 +330,14 @@ describe('answers that an account leaves', () => {
 });
 
 /** Answers of three accounts that hide nothing, enough of them to be believed. */
-function show(correction: Correction): void {
+function show(correction: EstimateCalibration): void {
   for (let i = 0; i < 3; i++)
     for (const each of ['x', 'y', 'z']) correction.learn(each, quote(), THOUSAND, usage(1000, 1000));
 }
 
 /** Of a target that hides nothing, as far as is known; none is a sample. */
-function plain(): Correction {
-  const correction = new Correction(() => 0.5);
+function plain(): EstimateCalibration {
+  const correction = new EstimateCalibration(() => 0.5);
   show(correction);
   return correction;
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { Drain, Drains } from '../../../src/http/detached-reads.ts';
-import { ClientGone } from '../../../src/http/exchange.ts';
+import { DetachedRead, DetachedReads } from '../../../src/http/detached-reads.ts';
+import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
 import { resolveProvider } from '../../../src/catalog/providers.ts';
 import { reasonsSilently } from '../../../src/catalog/silent-reasoning.ts';
@@ -13,11 +13,11 @@ import { event } from '../../helpers/provider.ts';
 
 describe('answers that are read on for nobody', () => {
   const wanted = (): boolean => true;
-  const drainOf = (drains: Drains, key = 'a'): Drain => new Drain(drains, key, wanted);
+  const drainOf = (drains: DetachedReads, key = 'a'): DetachedRead => new DetachedRead(drains, key, wanted);
   const reader = (): ReturnType<typeof vi.fn<() => void>> => vi.fn<() => void>();
 
   it('are 32 at a time of one key: others of its own wait for their turn, and none is refused', () => {
-    const drains = new Drains();
+    const drains = new DetachedReads();
     const running = Array.from({ length: 34 }, () => drainOf(drains));
     const reads = running.map(() => reader());
     for (const [i, drain] of running.entries()) {
@@ -36,7 +36,7 @@ describe('answers that are read on for nobody', () => {
   });
 
   it('of one key keep none of another waiting', () => {
-    const drains = new Drains();
+    const drains = new DetachedReads();
     for (let i = 0; i < 100; i++) {
       const drain = drainOf(drains);
       drain.begin(() => {});
@@ -50,16 +50,16 @@ describe('answers that are read on for nobody', () => {
   });
 
   it('are those that are wanted, which is asked once of each', () => {
-    const drains = new Drains();
+    const drains = new DetachedReads();
     const isWanted = vi.fn<() => boolean>().mockReturnValueOnce(true);
-    const drain = new Drain(drains, 'a', isWanted);
+    const drain = new DetachedRead(drains, 'a', isWanted);
     expect([drain.begin(() => {}), drain.begin(() => {})]).toEqual([true, true]);
     expect(isWanted).toHaveBeenCalledOnce();
-    expect(new Drain(drains, 'a', () => false).begin(() => {})).toBe(false);
+    expect(new DetachedRead(drains, 'a', () => false).begin(() => {})).toBe(false);
   });
 
   it('are left alone once they are over', () => {
-    const drains = new Drains();
+    const drains = new DetachedReads();
     const drain = drainOf(drains);
     const abort = vi.fn<(reason: Error) => void>();
     drain.begin(abort);
@@ -69,11 +69,11 @@ describe('answers that are read on for nobody', () => {
   });
 
   it('end when the router is closed, and none begins then', () => {
-    const drains = new Drains();
+    const drains = new DetachedReads();
     const abort = vi.fn<(reason: Error) => void>();
     drainOf(drains).begin(abort);
     drains.close();
-    expect(abort).toHaveBeenCalledExactlyOnceWith(expect.any(ClientGone));
+    expect(abort).toHaveBeenCalledExactlyOnceWith(expect.any(ClientDisconnectedError));
     expect(drainOf(drains).begin(abort)).toBe(false);
   });
 });
@@ -81,10 +81,10 @@ describe('answers that are read on for nobody', () => {
 describe('a provider', () => {
   const { timeouts } = resolveSettings({ store: 'memory:', providers: {}, models: {} });
   const resolved = (name: string, options: object = {}): string | undefined =>
-    resolveProvider(name, { apiKey: 'sk', ...options }, timeouts).onClientGone;
+    resolveProvider(name, { apiKey: 'sk', ...options }, timeouts).onDisconnect;
 
   it('that bills on when its connection is closed is drained, by its preset; of the others it depends on the model', () => {
-    const drained = Object.keys(PRESETS).filter((name) => PRESETS[name]?.onClientGone === 'drain');
+    const drained = Object.keys(PRESETS).filter((name) => PRESETS[name]?.onDisconnect === 'drain');
     expect(drained).toEqual(
       'bedrock gemini groq huggingface mistral perplexity qwen sambanova vertex'.split(' '),
     );
@@ -94,8 +94,8 @@ describe('a provider', () => {
   });
 
   it('can be said to be otherwise than its preset', () => {
-    expect(resolved('groq', { onClientGone: 'abort' })).toBe('abort');
-    expect(resolved('openai', { onClientGone: 'drain' })).toBe('drain');
+    expect(resolved('groq', { onDisconnect: 'abort' })).toBe('abort');
+    expect(resolved('openai', { onDisconnect: 'drain' })).toBe('drain');
   });
 });
 
@@ -142,7 +142,7 @@ describe('clients that leave in mid-answer', () => {
 
   it('have all their answers read to the end, though 32 at a time', async () => {
     const router = noticing();
-    gateway = await startGateway({ provider: { onClientGone: 'drain' } }, router.mount);
+    gateway = await startGateway({ provider: { onDisconnect: 'drain' } }, router.mount);
     gateway.provider.script = stream(
       chunk('Hello'),
       () => router.left(40),
@@ -163,7 +163,7 @@ describe('clients that leave in mid-answer', () => {
     ['goes silent', stream(chunk('Hello'), () => left.promise, chunk(' there'), hang)],
   ])('pay the estimate of what was read where the rest %s', async (_, script) => {
     left = Promise.withResolvers<void>();
-    gateway = await startGateway({ provider: { onClientGone: 'drain' }, timeouts: { idleMs: 200 } });
+    gateway = await startGateway({ provider: { onDisconnect: 'drain' }, timeouts: { idleMs: 200 } });
     gateway.provider.script = script;
     const settled = gateway.nextSettled();
     await leave();
@@ -172,7 +172,7 @@ describe('clients that leave in mid-answer', () => {
   });
 
   it('are not drained by a provider that is told to abort', async () => {
-    gateway = await startGateway({ provider: { onClientGone: 'abort' } });
+    gateway = await startGateway({ provider: { onDisconnect: 'abort' } });
     gateway.provider.script = stream(chunk('Hello'), hang);
     const settled = gateway.nextSettled();
     await leave();

@@ -308,7 +308,7 @@ describe('router.usage.generation', () => {
       provider: 'loopback',
       upstreamModel: 'upstream-model',
       streamed: false,
-      ownKey: false,
+      byok: false,
       ending: 'finished',
       finishReason: 'stop',
       firstByteMs: expect.any(Number),

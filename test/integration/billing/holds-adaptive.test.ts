@@ -10,7 +10,7 @@ import {
   type AdmitResult,
   type Extend,
   type ExtendResult,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
@@ -415,7 +415,7 @@ describe('a store that is away when a hold is to grow', () => {
     await stream.send(2000);
     await asked;
     const again = store.nextGrowth();
-    answerGrowth(new StoreUnavailable('unknown'));
+    answerGrowth(new StoreUnavailableError('unknown'));
     await again;
     expect(await stream.receive(2000)).toBe(2000);
     stream.end(DONE);

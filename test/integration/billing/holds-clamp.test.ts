@@ -218,7 +218,7 @@ describe.each(Object.entries(CASES))(
 describe('a clamped request with a key of its client’s own', () => {
   it('never costs more than the balance', async () => {
     const authenticate = () => ({ account: 'acct', upstreamKeys: { loopback: 'sk-own' } });
-    await start({ ownKeyPricing: { input: '2', output: '5' } }, '0.0317', { authenticate });
+    await start({ byokPricing: { input: '2', output: '5' } }, '0.0317', { authenticate });
     const asked: Asked = { model: 'acme/fast', messages: [{ role: 'user', content: DENSE }] };
     gateway.provider.script = answerWith(promptTokensAtMost(asked));
     expect(await spend('anything', asked)).toMatchObject({ code: 'insufficient_credits', clamped: 1 });

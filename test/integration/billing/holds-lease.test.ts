@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type Extend,
   type ExtendResult,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { RequestIds } from '../../../src/ledger/contract/request-ids.ts';
@@ -13,7 +13,7 @@ import { createCatalog, type Model } from '../../../src/catalog/catalog.ts';
 import type { Settled } from '../../../src/observability/hooks.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import type { Hold } from '../../../src/billing/hold.ts';
-import { Settlements, type SettlementsOptions } from '../../../src/billing/billing-service.ts';
+import { BillingService, type BillingServiceOptions } from '../../../src/billing/billing-service.ts';
 import { DONE, text, USAGE_EVENT } from '../../helpers/provider.ts';
 
 const OPTIONS = {
@@ -66,13 +66,13 @@ class SlowStore extends MemoryStore {
     this.mostInFlight = Math.max(this.mostInFlight, this.inFlight);
     if (this.answerMs > 0) await new Promise((resolve) => setTimeout(resolve, this.answerMs));
     this.inFlight -= 1;
-    if (this.away) throw new StoreUnavailable('no');
+    if (this.away) throw new StoreUnavailableError('no');
     return super.extend(command);
   }
 }
 
 let store: SlowStore;
-let settlements: Settlements;
+let settlements: BillingService;
 const settled: Settled[] = [];
 const errors: Error[] = [];
 const ids = new RequestIds();
@@ -89,10 +89,10 @@ afterEach(async () => {
   await store.close();
 });
 
-async function start(options: Partial<SettlementsOptions> = {}): Promise<void> {
+async function start(options: Partial<BillingServiceOptions> = {}): Promise<void> {
   store = new SlowStore({ now: Date.now });
   await store.grant({ account: 'acct', id: 'welcome', amount: 5_000_000_000n });
-  settlements = new Settlements({
+  settlements = new BillingService({
     store,
     settings: SETTINGS,
     onSettled: (told) => settled.push(told),
@@ -201,7 +201,7 @@ describe('a lease', () => {
 
 describe('a request whose process dies', () => {
   async function chargedAfter(
-    options: Partial<SettlementsOptions>,
+    options: Partial<BillingServiceOptions>,
     run: (hold: Hold) => Promise<void>,
   ): Promise<bigint> {
     await start({ leaseMs: 120_000, heartbeatMs: 30_000, ...options });
@@ -242,8 +242,8 @@ describe('a request whose process dies', () => {
   it.each([
     ['release', 0n, 0n, 0n],
     ['capture', 0n, 3_508_000n, 3_508_000n],
-  ] as const)('pays by onOrphan: %s', async (onOrphan, none, begun, delivered) => {
-    const settings = { ...SETTINGS, onOrphan };
+  ] as const)('pays by onCrash: %s', async (onCrash, none, begun, delivered) => {
+    const settings = { ...SETTINGS, onCrash };
     expect(await chargedAfter({ settings }, silence)).toBe(none);
     expect(await chargedAfter({ settings }, beginning)).toBe(begun);
     expect(await chargedAfter({ settings }, output)).toBe(delivered);

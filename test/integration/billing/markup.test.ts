@@ -182,9 +182,9 @@ describe('a request with a markup', () => {
 
   it('of the router, its model, its account and its key is charged with all of them', async () => {
     const authenticate = () => ({ account: 'acct', key: 'app', markup: { factor: '2' } });
-    const markupOf: ChatCompletionsRouterOptions['markupOf'] = ({ account, key }) =>
+    const resolveMarkup: ChatCompletionsRouterOptions['resolveMarkup'] = ({ account, key }) =>
       account === 'acct' && key === 'app' ? { factor: '3', fee: '0.001' } : undefined;
-    await start({ authenticate, markupOf, markup: { factor: '1.1' } }, { fee: '0.01' });
+    await start({ authenticate, resolveMarkup, markup: { factor: '1.1' } }, { fee: '0.01' });
     // 45,000 × 1.1 × 2 × 3, and both fees
     expect(await charged()).toBe('0.011297');
   });
@@ -225,7 +225,7 @@ describe('a request with a markup', () => {
   });
 
   it('is journaled under a version of its own, the same in each process', async () => {
-    await start({ markupOf: () => ({ factor: '1.5' }) });
+    await start({ resolveMarkup: () => ({ factor: '1.5' }) });
     const settled = gateway.nextSettled();
     await gateway.post(QUESTION);
     const { price } = await settled;
@@ -236,7 +236,7 @@ describe('a request with a markup', () => {
 
   it('shows its prices in the list: the router’s, the model’s and the caller’s', async () => {
     await start(
-      { markup: { factor: '1.1' }, markupOf: () => ({ factor: '2', fee: '0.25' }) },
+      { markup: { factor: '1.1' }, resolveMarkup: () => ({ factor: '2', fee: '0.25' }) },
       { factor: '3' },
     );
     const pricing = { input: '0.0000066', completion: '0.0000198', request: '0.25' };
@@ -248,7 +248,7 @@ describe('a request with a markup', () => {
   });
 
   it('is answered 500 rather than at a wrong price when its markup can’t be one', async () => {
-    await start({ markupOf: () => ({ factor: '1,2' }) });
+    await start({ resolveMarkup: () => ({ factor: '1,2' }) });
     expect((await gateway.post(QUESTION)).status).toBe(500);
     expect(gateway.provider.received).toEqual([]);
     expect(inspect(gateway.errors)).toContain('markup of a caller.factor must be');
@@ -265,7 +265,7 @@ describe('the options', () => {
 
   it.each<[string, object]>([
     ['markup.factor must be', { markup: { factor: 'x' } }],
-    ['markupOf must be a function', { markupOf: { factor: '1' } }],
+    ['resolveMarkup must be a function', { resolveMarkup: { factor: '1' } }],
   ])('refuse what can’t be right: %s', (message, extra) => {
     expect(() => createChatCompletionsRouter(options(extra))).toThrow(message);
   });

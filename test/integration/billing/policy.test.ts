@@ -32,7 +32,7 @@ describe('while the store is away', { timeout: 30_000 }, () => {
     await server.kill();
     const began = performance.now();
     for (let n = 0; n < 20; n++) await Promise.all(Array.from({ length: 50 }, () => refuses(gateway)));
-    expect(events.map(({ type }) => type)).toEqual(['store_away']);
+    expect(events.map(({ type }) => type)).toEqual(['store_unavailable']);
     expect(gateway.errors.length).toBeLessThanOrEqual(1 + (performance.now() - began) / 1000);
   });
 
@@ -213,7 +213,7 @@ describe('when the outbox can not be written', { timeout: 30_000 }, () => {
     const settled = gateway.nextSettled();
     await expect.poll(async () => (await gateway.post(QUESTION)).status, { timeout: 5000 }).toBe(200);
     expect(await settled).toMatchObject({ charged: COST });
-    expect(events.map(({ type }) => type)).toEqual(['outbox_failed', 'outbox_back']);
+    expect(events.map(({ type }) => type)).toEqual(['outbox_failed', 'outbox_recovered']);
   });
 });
 

@@ -292,7 +292,7 @@ describe('a tool that the provider runs', () => {
         dearer: { ...MODEL, serverTools: dearer },
         other: MODEL,
       },
-      requestControl: { models: true },
+      clientRouting: { models: true },
     });
     expect(await refusal({ tools: [ADVISOR], models: ['other'] })).toMatchObject({
       code: 'unpriced_feature',

@@ -83,7 +83,7 @@ describe('a request for a service tier', () => {
 
   it('is served where the client’s own key pays the provider, and costs what that says', async () => {
     await start({
-      models: { 'acme/fast': model({ ownKeyPricing: 'free' }) },
+      models: { 'acme/fast': model({ byokPricing: 'free' }) },
       authenticate: () => ({ account: 'acct', upstreamKeys: { loopback: 'sk-own' } }),
     });
     const settled = gateway.nextSettled();

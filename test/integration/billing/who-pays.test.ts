@@ -307,25 +307,25 @@ describe('client leaves mid-stream', () => {
 
 describe('client leaves, and the rest is drained', () => {
   it('costs the usage, and lets the provider finish', async () => {
-    await start({ provider: { onClientGone: 'drain' } });
+    await start({ provider: { onDisconnect: 'drain' } });
     const { line } = await leaveMidStream(goOnFor([text(HELLO)], [text('.', 'stop'), USAGE_EVENT, DONE]));
     expect(line).toEqual({ charge: 45_000n, cost: 16_500n, source: 'upstream', ending: 'client_gone' });
   });
 
   it('costs the usage also of an answer that nobody awaited the head of', async () => {
-    await start({ provider: { onClientGone: 'drain' } });
+    await start({ provider: { onDisconnect: 'drain' } });
     const { line } = await leaveUnanswered(answerStream(STREAM));
     expect(line).toEqual({ charge: 45_000n, cost: 16_500n, source: 'upstream', ending: 'client_gone' });
   });
 
   it('costs nothing before output where that is free, and the exact cost is in the books', async () => {
-    await start({ provider: { onClientGone: 'drain' }, disconnect: { beforeOutput: 'free' } });
+    await start({ provider: { onDisconnect: 'drain' }, disconnect: { beforeOutput: 'free' } });
     const { line } = await leaveUnanswered(answerStream(STREAM));
     expect(line).toEqual({ charge: 0n, cost: 16_500n, source: 'upstream', ending: 'client_gone' });
   });
 
   it('costs what staying costs, also where the provider counts more than was held', async () => {
-    await start({ provider: { onClientGone: 'drain' } });
+    await start({ provider: { onDisconnect: 'drain' } });
     // Held were 1,000 tokens of output, and the 142 that its prompt has at most.
     const usage = event({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 3000 } });
     const { line } = await leaveMidStream(goOnFor([text(HELLO)], [usage, DONE]));
@@ -333,14 +333,14 @@ describe('client leaves, and the rest is drained', () => {
   });
 
   it('costs nothing where the provider fails after all', async () => {
-    await start({ provider: { onClientGone: 'drain' } });
+    await start({ provider: { onDisconnect: 'drain' } });
     const { told, line } = await leaveUnanswered(answerJson('{"error":{}}', 500));
     expect(told).toMatchObject({ voided: true, ending: 'client_gone' });
     expect(line).toBeUndefined();
   });
 
   it('costs the estimate of what was read where the router is closed meanwhile', async () => {
-    await start({ provider: { onClientGone: 'drain' } });
+    await start({ provider: { onDisconnect: 'drain' } });
     let read = (): void => {};
     const drained = new Promise<void>((resolve) => (read = resolve));
     const left = leaveMidStream(async (response, request) => {
@@ -524,13 +524,13 @@ describe('the price', () => {
 describe('a client that leaves before its request went out', () => {
   it.each(['abort', 'drain'] as const)(
     'pays nothing: the provider was being connected to, %s',
-    async (onClientGone) => {
+    async (onDisconnect) => {
       // A TLS handshake that is never answered: the connection doesn't come about.
       const silent = net.createServer();
       silent.listen(0, '127.0.0.1');
       await once(silent, 'listening');
       const { port } = silent.address() as net.AddressInfo;
-      await start({ provider: { baseURL: `https://127.0.0.1:${port}/v1`, onClientGone } });
+      await start({ provider: { baseURL: `https://127.0.0.1:${port}/v1`, onDisconnect } });
       const controller = new AbortController();
       const settled = gateway.nextSettled();
       const connected = once(silent, 'connection') as Promise<[net.Socket]>;

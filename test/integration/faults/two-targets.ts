@@ -60,8 +60,8 @@ export async function startTwoTargets(options: TwoTargetsOptions = {}): Promise<
   const changes: HealthChange[] = [];
   const gateway = await startGateway({
     providers: {
-      primary: { baseURL: primary.baseURL, apiKey: PROVIDER_KEY, onClientGone: 'abort' },
-      fallback: { baseURL: fallback.baseURL, apiKey: 'sk-other-secret', onClientGone: 'abort' },
+      primary: { baseURL: primary.baseURL, apiKey: PROVIDER_KEY, onDisconnect: 'abort' },
+      fallback: { baseURL: fallback.baseURL, apiKey: 'sk-other-secret', onDisconnect: 'abort' },
     },
     models: {
       'acme/fast': {

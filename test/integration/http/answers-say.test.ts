@@ -214,7 +214,7 @@ describe("model: 'ours'", () => {
 
   it('is the ID of the model that answered, of several', async () => {
     gateway = await startGateway({
-      requestControl: true,
+      clientRouting: true,
       answer: { model: 'ours' },
       models: {
         a: { ...MODEL, targets: ['gone/x'] },

@@ -25,7 +25,7 @@ describe('router.reload', () => {
   }
 
   const provider = (apiKey = PROVIDER_KEY): NonNullable<ReloadOptions['providers']> => ({
-    loopback: { baseURL: gateway.provider.baseURL, apiKey, onClientGone: 'abort' },
+    loopback: { baseURL: gateway.provider.baseURL, apiKey, onDisconnect: 'abort' },
   });
 
   it('puts the models that are given in place of all others, at once', async () => {

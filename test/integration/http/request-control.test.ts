@@ -28,10 +28,10 @@ afterEach(async () => {
 });
 
 /** `acme/fast` at two providers, and `acme/smart`, twice as dear, at two. */
-async function start(requestControl: boolean | { models?: boolean; provider?: boolean }): Promise<void> {
+async function start(clientRouting: boolean | { models?: boolean; provider?: boolean }): Promise<void> {
   await gateway?.close();
   gateway = await startGateway({
-    requestControl,
+    clientRouting,
     retries: { perTarget: 0 },
     providers: Object.fromEntries(
       NAMES.map((name) => [name, { baseURL: providers[name].baseURL, apiKey: `sk-${name}` }]),
@@ -200,8 +200,8 @@ describe('what a request may choose', () => {
       { providerOptions: { gateway: { models: [] } } },
     ],
     ['no providers where only models may be', { models: true }, { providerOptions: { gateway: {} } }],
-  ])('is %s', async (_name, requestControl, control) => {
-    await start(requestControl);
+  ])('is %s', async (_name, clientRouting, control) => {
+    await start(clientRouting);
     const response = await gateway.post({ ...QUESTION, ...control });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: { code: 'unsupported_parameter' } });
@@ -209,8 +209,8 @@ describe('what a request may choose', () => {
   });
 
   it('is one of three things', () => {
-    const options = { providers: {}, models: {}, requestControl: { route: true } as object };
-    expect(() => createChatCompletionsRouter(options)).toThrow('requestControl has an unknown key "route"');
+    const options = { providers: {}, models: {}, clientRouting: { route: true } as object };
+    expect(() => createChatCompletionsRouter(options)).toThrow('clientRouting has an unknown key "route"');
   });
 });
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { LedgerEvent } from '../../../src/ledger/contract/events.ts';
-import { Housekeeping } from '../../../src/ledger/operations/maintenance.ts';
-import { type JournalLine, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { Maintenance } from '../../../src/ledger/operations/maintenance.ts';
+import { type JournalLine, StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
 import { startGateway } from '../../helpers/gateway.ts';
@@ -19,7 +19,7 @@ class CountingStore extends MemoryStore {
   override async sweep(budget: number): Promise<number> {
     this.sweeps += 1;
     this.budgets.push(budget);
-    if (this.isAway) throw new StoreUnavailable('no');
+    if (this.isAway) throw new StoreUnavailableError('no');
     return super.sweep(budget);
   }
 
@@ -34,7 +34,7 @@ class CountingStore extends MemoryStore {
 let store: CountingStore;
 let events: LedgerEvent[];
 let errors: Error[];
-let opened: Housekeeping[];
+let opened: Maintenance[];
 
 beforeEach(() => {
   vi.useFakeTimers({ now: NOON, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
@@ -48,13 +48,17 @@ afterEach(async () => {
 });
 
 /** Every pause is the average one, and the first round over all journals is after half an hour. */
-function open({ journalDays = 90, usageDays = 400, random = (): number => 0.5 } = {}): Housekeeping {
-  const housekeeping = new Housekeeping({
+function open({
+  journalRetentionDays = 90,
+  usageRetentionDays = 400,
+  random = (): number => 0.5,
+} = {}): Maintenance {
+  const housekeeping = new Maintenance({
     store,
     tell: (event) => events.push(event),
     onError: (error) => errors.push(error),
-    journalDays,
-    usageDays,
+    journalRetentionDays,
+    usageRetentionDays,
     random,
   });
   opened.push(housekeeping);
@@ -125,7 +129,7 @@ describe('housekeeping', () => {
     store.isAway = true;
     await vi.advanceTimersByTimeAsync(5 * MINUTE);
     expect(errors).toHaveLength(2);
-    expect(errors[0]?.cause).toBeInstanceOf(StoreUnavailable);
+    expect(errors[0]?.cause).toBeInstanceOf(StoreUnavailableError);
   });
 
   it('stops when it is closed, after what is under way', async () => {
@@ -159,7 +163,7 @@ describe('the daily round over all journals', () => {
     await vi.advanceTimersByTimeAsync(2 * MINUTE);
     // Line 11 is of the day 90 days ago: today is the hundred and first.
     expect(await positions()).toEqual(Array.from({ length: 90 }, (_, n) => BigInt(n + 11)));
-    expect(events).toEqual([{ type: 'journal_folded', account: 'acme', through: '10' }]);
+    expect(events).toEqual([{ type: 'journal_compacted', account: 'acme', through: '10' }]);
     expect((await store.snapshot('acme'))?.trimmed).toMatchObject({ seq: 10n, granted: 100n });
   });
 
@@ -186,7 +190,7 @@ describe('the daily round over all journals', () => {
   it('folds nothing where all is to be kept', async () => {
     await grantDaily(3);
     vi.setSystemTime(NOON + 4000 * DAY);
-    open({ journalDays: Infinity }).start();
+    open({ journalRetentionDays: Infinity }).start();
     await vi.advanceTimersByTimeAsync(HOUR);
     expect(await positions()).toEqual([1n, 2n, 3n]);
   });
@@ -210,7 +214,7 @@ describe('the daily round over all journals', () => {
     await store.grant({ account: 'acme', id: 'g1', amount: 100n });
     await store.settle(settlement(1, 3n));
     vi.setSystemTime(NOON + 4000 * DAY);
-    open({ usageDays: Infinity }).start();
+    open({ usageRetentionDays: Infinity }).start();
     await vi.advanceTimersByTimeAsync(HOUR);
     expect((await store.snapshot('acme'))?.usage).toHaveLength(1);
   });
@@ -227,9 +231,9 @@ describe('the daily round over all journals', () => {
     await vi.advanceTimersByTimeAsync(2000);
     expect(store.pages).toHaveLength(27);
     expect(events.slice(0, 3)).toEqual([
-      { type: 'journal_folded', account: 'acme', through: '10000' },
-      { type: 'journal_folded', account: 'acme', through: '20000' },
-      { type: 'journal_folded', account: 'acme', through: '25500' },
+      { type: 'journal_compacted', account: 'acme', through: '10000' },
+      { type: 'journal_compacted', account: 'acme', through: '20000' },
+      { type: 'journal_compacted', account: 'acme', through: '25500' },
     ]);
   });
 

@@ -6,12 +6,12 @@ import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import {
-  AccountLost,
+  AccountLostError,
   type ChatCompletionsRouter,
   createChatCompletionsRouter,
   type LedgerEvent,
   RedisStore,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../../src/index.ts';
 import { startAdmin } from '../../helpers/admin.ts';
 import { runCli, startServe } from '../../helpers/cli.ts';
@@ -36,8 +36,8 @@ describe('an account that Redis has lost by FLUSHALL', { timeout: 30_000 }, () =
     await admin.flushall();
     for (const each of [command, ...COMMANDS.map(([, other]) => other)]) {
       const refused: unknown = await each(gateway.router).catch((error: unknown) => error);
-      expect(refused).toBeInstanceOf(AccountLost);
-      expect(refused).toBeInstanceOf(StoreUnavailable);
+      expect(refused).toBeInstanceOf(AccountLostError);
+      expect(refused).toBeInstanceOf(StoreUnavailableError);
       expect(refused).toMatchObject({ code: 'account_lost', applied: 'no' });
       expect(String(refused)).toMatch(/account acct .*restore the store, or .* recreate: true/);
     }
@@ -91,7 +91,7 @@ describe('an account that Redis has lost by FLUSHALL', { timeout: 30_000 }, () =
       await settled;
       await admin.flushall();
       if (when !== 'at once') {
-        await expect(credits.grant('acct', '3.00', { id: 'again' })).rejects.toThrow(AccountLost);
+        await expect(credits.grant('acct', '3.00', { id: 'again' })).rejects.toThrow(AccountLostError);
       }
       const made = await credits.grant('acct', '3.00', { id: 'again', recreate: true });
       expect(made).toMatchObject({ available: '3.00', duplicate: false });
@@ -137,7 +137,7 @@ describe('an account that Redis has lost by FLUSHALL', { timeout: 30_000 }, () =
     const { gateway, admin } = await open();
     const { credits, keys } = gateway.router;
     await admin.flushall();
-    await expect(keys.create({ account: 'acct', id: 'k1' })).rejects.toThrow(AccountLost);
+    await expect(keys.create({ account: 'acct', id: 'k1' })).rejects.toThrow(AccountLostError);
     const { key } = await keys.create({ account: 'acct', id: 'k1', recreate: true });
     expect((await clientsOf(gateway.baseURL, key).post(QUESTION)).status).toBe(402);
     await credits.grant('acct', '3.00', { id: 'again' });
@@ -150,7 +150,7 @@ describe('an account that Redis has lost by FLUSHALL', { timeout: 30_000 }, () =
     expect(await other.gateway.router.credits.balance('acct')).toMatchObject({ balance: '10.00' });
     await admin.flushall();
     for (const { router } of [gateway, other.gateway]) {
-      await expect(router.credits.grant('acct', '3.00', { id: 'again' })).rejects.toThrow(AccountLost);
+      await expect(router.credits.grant('acct', '3.00', { id: 'again' })).rejects.toThrow(AccountLostError);
     }
     await gateway.router.credits.grant('acct', '3.00', { id: 'again', recreate: true });
     const { key } = await gateway.router.keys.create({ account: 'acct' });
@@ -285,7 +285,7 @@ describe('an account whose node of a cluster failed over to an empty one', { tim
         () => 'made',
         (error: Error) => Reflect.get(error, 'code') ?? error.name,
       );
-    await expect.poll(outcome, { timeout: 30_000 }).not.toBe('StoreUnavailable');
+    await expect.poll(outcome, { timeout: 30_000 }).not.toBe('StoreUnavailableError');
     expect(await outcome()).toBe('account_lost');
     expect(events.filter(({ type }) => type === 'account_lost')).toHaveLength(1);
     expect(await replica.redis.dbsize()).toBe(0);

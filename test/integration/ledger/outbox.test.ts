@@ -228,7 +228,7 @@ describe('an outbox', () => {
     broken = false;
     await pass(1200);
     await vi.waitFor(() => expect(outbox.failure).toBeUndefined());
-    expect(events.at(-1)).toEqual({ type: 'outbox_back' });
+    expect(events.at(-1)).toEqual({ type: 'outbox_recovered' });
     expect(readdirSync(folder)).toHaveLength(1);
     expect(readdirSync(folder)).not.toContain(before);
     expect(contents(folder)).toEqual([intent(1), intent(2)]);
@@ -399,7 +399,7 @@ describe('processes with an outbox', () => {
       expect(ended).toBeLessThan(300);
       expect(lines.at(-1)).toBe(`balance ${ended} 10`);
       expect(lines.filter((line) => line.startsWith('event outbox'))).toEqual(
-        expect.arrayContaining(['event outbox_failed', 'event outbox_back']),
+        expect.arrayContaining(['event outbox_failed', 'event outbox_recovered']),
       );
     },
   );

@@ -11,7 +11,7 @@ import {
   MemoryStore,
   RedisStore,
   SqliteStore,
-  StoreUnavailable,
+  StoreUnavailableError,
 } from '../../../src/index.ts';
 import { findingsOf } from '../../helpers/audit.ts';
 import { type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
@@ -271,7 +271,7 @@ class AwayStore extends MemoryStore {
   override async settle(command: Parameters<LedgerStore['settle']>[0]): ReturnType<LedgerStore['settle']> {
     if (!this.isAway) return super.settle(command);
     this.refused += 1;
-    throw new StoreUnavailable('no');
+    throw new StoreUnavailableError('no');
   }
 }
 

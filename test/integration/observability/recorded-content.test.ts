@@ -6,7 +6,7 @@ import {
   MemoryStore,
   type RecordedContent,
 } from '../../../src/index.ts';
-import { guardHooks } from '../../../src/observability/hook-runner.ts';
+import { createHookRunner } from '../../../src/observability/hook-runner.ts';
 import { KeptBytes } from '../../../src/observability/content-capture.ts';
 import { end, error as refuse, hang, stream } from '../../../src/testing.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
@@ -226,7 +226,9 @@ describe('onContent', () => {
 describe('without onContent', () => {
   it('nothing of a prompt or an answer is kept', async () => {
     gateway = await startGateway();
-    const { observer } = guardHooks([{ onRequest: () => {}, onResponse: () => {}, maxContentBytes: 100 }]);
+    const { observer } = createHookRunner([
+      { onRequest: () => {}, onResponse: () => {}, maxContentBytes: 100 },
+    ]);
     const request = { id: 'r', method: 'POST', headers: {} };
     expect(observer?.begin(request, '/v1/chat/completions', 'completions').content).toBeUndefined();
   });

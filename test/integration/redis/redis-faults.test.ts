@@ -38,7 +38,7 @@ describe('RedisStore, when Redis fails', () => {
       await store.grant({ account: 'acme', id: 'g1', amount: 100n });
       const repeated = async <T>(call: () => Promise<T>, replies = 0): Promise<T> => {
         void relay.swallow(replies);
-        await expect(call()).rejects.toMatchObject({ name: 'StoreUnavailable', applied: 'unknown' });
+        await expect(call()).rejects.toMatchObject({ name: 'StoreUnavailableError', applied: 'unknown' });
         relay.cut();
         await once(client, 'ready');
         return call();

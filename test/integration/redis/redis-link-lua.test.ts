@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Witness } from '../../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { linkLua } from '../../../src/ledger/stores/redis/lua/link-lua.ts';
-import type { At } from '../../../src/ledger/contract/reply.ts';
+import type { ReplyMeta } from '../../../src/ledger/contract/reply.ts';
 import { requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
@@ -80,7 +80,7 @@ describe('a request in Redis', () => {
 
 const SETTLEMENT = { account: 'acme', key: 'k1', model: 'm', usage: USAGE, force: true, amount: 1n };
 
-async function request(store: RedisStore, n: number, witnesses: readonly Witness[] = []): Promise<At> {
+async function request(store: RedisStore, n: number, witnesses: readonly Witness[] = []): Promise<ReplyMeta> {
   const hold = { want: 1n, min: 1n, leaseMs: 60_000, tokens: 0, notAfter: Infinity, externalKey: true };
   await store.admit({ account: 'acme', key: 'k1', requestId: requestId(n), ...hold, witnesses });
   return store.settle({ ...SETTLEMENT, requestId: requestId(n), witnesses });

@@ -32,7 +32,7 @@ function openStore(url: string, timeoutMs?: number): RedisStore {
 }
 
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always'];
-const aware = { name: 'StoreUnavailable', applied: 'no' };
+const aware = { name: 'StoreUnavailableError', applied: 'no' };
 
 /** What each of the commands that move money came to, and the longest of them took, in ms. */
 async function tryAll(store: LedgerStore): Promise<{ outcomes: unknown[]; tookMs: number }> {
@@ -62,7 +62,7 @@ describe('a Redis that', () => {
     const { server, store } = await openAll(['--appendonly', 'yes', '--appendfsync', 'always']);
     server.freeze();
     const frozen = await store.admit(admission(4, 10n)).catch((error: unknown) => error);
-    expect(frozen).toMatchObject({ name: 'StoreUnavailable', applied: 'unknown' });
+    expect(frozen).toMatchObject({ name: 'StoreUnavailableError', applied: 'unknown' });
     await server.restart();
     await server.kill();
     await expect.poll(async () => (await tryAll(store)).outcomes).toMatchObject([aware, aware, aware, aware]);
@@ -87,7 +87,7 @@ describe('a Redis that', () => {
     await redis.call('CLIENT', 'PAUSE', '600', 'ALL');
     const began = performance.now();
     const late = impatient.admit({ ...admission(2, 10n), notAfter: now + 250 });
-    await expect(late).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(late).rejects.toMatchObject({ name: 'StoreUnavailableError' });
     expect(performance.now() - began).toBeLessThan(450);
     expect(await store.balance('acme')).toMatchObject({ available: 70n, held: 30n });
   });

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
@@ -75,7 +75,9 @@ describe('an account in Redis', () => {
     async (left) => {
       const keys = await redis.keys('ccr:{acme}:*');
       await redis.del(keys.filter((key) => !key.endsWith(`:${left}`)));
-      await expect(store.grant({ account: 'acme', id: 'g2', amount: 1n })).rejects.toThrow(StoreUnavailable);
+      await expect(store.grant({ account: 'acme', id: 'g2', amount: 1n })).rejects.toThrow(
+        StoreUnavailableError,
+      );
       expect(await redis.keys('ccr:{acme}:*')).toEqual([`ccr:{acme}:${left}`]);
     },
   );

@@ -63,7 +63,7 @@ describe('router.ready', () => {
     await expect(routerWith(`sqlite:${join(folder, 'credits.db')}`).ready()).resolves.toBeUndefined();
     await expect(routerWith(`sqlite:${join(folder, 'no-such', 'credits.db')}`).ready()).rejects.toMatchObject(
       {
-        name: 'StoreUnavailable',
+        name: 'StoreUnavailableError',
       },
     );
   });
@@ -71,7 +71,7 @@ describe('router.ready', () => {
   it('says why Redis can not be reached', async () => {
     const port = await freePort();
     await expect(routerWith(`redis://127.0.0.1:${port}`).ready()).rejects.toMatchObject({
-      name: 'StoreUnavailable',
+      name: 'StoreUnavailableError',
       cause: { code: 'ECONNREFUSED' },
     });
   });
@@ -81,7 +81,7 @@ describe('router.ready', () => {
     onTestFinished(() => frozen.kill());
     frozen.freeze();
     const began = performance.now();
-    await expect(routerWith(frozen.url).ready()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(routerWith(frozen.url).ready()).rejects.toMatchObject({ name: 'StoreUnavailableError' });
     expect(performance.now() - began).toBeLessThan(3000);
   });
 
@@ -109,7 +109,7 @@ describe('ready() of a RedisStore', () => {
     const store = openStore();
     await redis.config('SET', 'maxmemory', '1');
     await expect(store.ready()).rejects.toMatchObject({
-      name: 'StoreUnavailable',
+      name: 'StoreUnavailableError',
       cause: { message: expect.stringMatching(/^OOM/) },
     });
     await redis.config('SET', 'maxmemory', '0');
@@ -142,7 +142,7 @@ describe('RedisStore', () => {
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
     const store = openStore();
     const refusal = {
-      name: 'StoreUnavailable',
+      name: 'StoreUnavailableError',
       applied: 'no',
       cause: { message: expect.stringContaining('maxmemory-policy') },
     };

@@ -178,7 +178,7 @@ describe('RedisStore', () => {
     expect(await store.snapshot('acme')).toMatchObject({ frozen: true, available: 70n, held: 30n });
     await redis.del(`${keyPrefix}ccr:{acme}:a`);
     const granted = store.grant({ account: 'acme', id: 'g2', amount: 1n });
-    await expect(granted).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(granted).rejects.toMatchObject({ name: 'StoreUnavailableError' });
     expect(await store.snapshot('acme')).toBeUndefined();
   });
 

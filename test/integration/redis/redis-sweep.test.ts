@@ -119,7 +119,7 @@ describe('a sweep of many accounts', () => {
     const [requests, away] = [`${keyPrefix}ccr:{acme}:r`, `${keyPrefix}ccr:{acme}:away`];
     await redis.rename(requests, away);
     await redis.set(requests, 'not a hash');
-    await expect(store.sweep(10)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(store.sweep(10)).rejects.toMatchObject({ name: 'StoreUnavailableError' });
     await redis.rename(away, requests);
     await expect.poll(() => hinted(keyPrefix)).toBe(1);
     expect(await store.sweep(10)).toBe(1);

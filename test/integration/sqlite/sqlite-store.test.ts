@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { type LedgerStore, StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { SqliteStore, type SqliteStoreOptions } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { hashOf, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
 import { describeLedgerStore } from '../../contracts/ledger-store.ts';
@@ -374,19 +374,19 @@ describe('ready() of a SqliteStore', () => {
 async function refuses(file: string, reason: RegExp, what?: string): Promise<void> {
   const store = new SqliteStore(file);
   const refused = await store.balance('acme').catch((error: unknown) => error);
-  expect(refused, what).toBeInstanceOf(StoreUnavailable);
-  const { applied, cause } = refused as StoreUnavailable;
+  expect(refused, what).toBeInstanceOf(StoreUnavailableError);
+  const { applied, cause } = refused as StoreUnavailableError;
   expect(applied).toBe('no');
   expect((cause as Error).message).toContain(file);
   expect((cause as Error).message).toMatch(reason);
   await store.close();
 }
 
-/** Matches a StoreUnavailable by `applied`, and by a part of its cause. */
+/** Matches a StoreUnavailableError by `applied`, and by a part of its cause. */
 function unavailable(applied: 'no' | 'unknown', reason = ''): Error {
   return expect.toSatisfy(
     (error: unknown) =>
-      error instanceof StoreUnavailable &&
+      error instanceof StoreUnavailableError &&
       error.applied === applied &&
       (error.cause as Error).message.includes(reason),
   ) as Error;

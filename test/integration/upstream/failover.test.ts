@@ -320,7 +320,7 @@ describe('an error in place of the first event', () => {
     const first = await startProvider();
     await start({
       providers: {
-        first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onClientGone: 'drain' },
+        first: { baseURL: first.baseURL, apiKey: PROVIDER_KEY, onDisconnect: 'drain' },
         second: { baseURL: second.baseURL, apiKey: 'sk-other-secret' },
       },
     });

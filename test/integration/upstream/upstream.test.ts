@@ -3,7 +3,7 @@ import * as net from 'node:net';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { MemoryStore, StoreUnavailable } from '../../../src/index.ts';
+import { MemoryStore, StoreUnavailableError } from '../../../src/index.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import {
   answerJson,
@@ -78,7 +78,7 @@ describe('connections to a provider', () => {
 
   it('are not left behind by clients that give up at any moment', async () => {
     await gateway.close();
-    gateway = await startGateway({ provider: { onClientGone: 'abort' } });
+    gateway = await startGateway({ provider: { onDisconnect: 'abort' } });
     gateway.provider.script = (response) => {
       beginStream(response);
     };
@@ -290,7 +290,7 @@ describe('close()', () => {
   it('says so, when a store does not take the charges in time', async () => {
     class DeafStore extends MemoryStore {
       override settle(): Promise<never> {
-        return Promise.reject(new StoreUnavailable('unknown'));
+        return Promise.reject(new StoreUnavailableError('unknown'));
       }
     }
     const errors: Error[] = [];
@@ -303,7 +303,7 @@ describe('close()', () => {
     expect((await gateway.post(QUESTION)).status).toBe(200);
     await gateway.router.close();
     expect(errors.at(-1)?.message).toBe('1 charges could not be posted before the router was closed');
-    expect(errors[0]).toBeInstanceOf(StoreUnavailable);
+    expect(errors[0]).toBeInstanceOf(StoreUnavailableError);
     await gateway.close();
   });
 

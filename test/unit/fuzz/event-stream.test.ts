@@ -7,7 +7,7 @@ import { runs } from '../../helpers/runs.ts';
 import { cut, fuzz, FUZZ_TIMEOUT, isReplay, mutated, someText } from './fuzz.ts';
 
 /** What may be held back of an event that has begun. */
-const MOST_HELD_BACK = 64 * 1024;
+const MAX_HELD_BACK = 64 * 1024;
 
 let splits = 0;
 
@@ -56,7 +56,7 @@ describe('any stream, cut anywhere', FUZZ_TIMEOUT, () => {
 
   it('is held back by 64 KiB of an event at most', () => {
     fuzz(400, (random) => {
-      const content = 'x'.repeat(random.between(MOST_HELD_BACK - 2000, 3 * MOST_HELD_BACK));
+      const content = 'x'.repeat(random.between(MAX_HELD_BACK - 2000, 3 * MAX_HELD_BACK));
       const bytes = Buffer.concat([
         streamOf(random).bytes,
         Buffer.from(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`),
@@ -94,7 +94,7 @@ function filtered(pieces: readonly Buffer[]): Buffer {
     for (const each of passed) bytesOut += each.length;
     through.push(...passed);
     // The dropped event, of less than a kilobyte, counts as held back here.
-    if (bytesIn - bytesOut > MOST_HELD_BACK + 1024)
+    if (bytesIn - bytesOut > MAX_HELD_BACK + 1024)
       throw new Error(`${bytesIn - bytesOut} bytes are held back`);
   }
   through.push(...filter.end());

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import { InvalidRequestError } from '../../../src/errors/errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from '../../../src/http/chat-request.ts';
-import { REFUSED_FIELDS } from '../../../src/http/rejected-fields.ts';
+import { REJECTED_FIELDS } from '../../../src/http/rejected-fields.ts';
 import { MESSAGES, request, scan } from '../../helpers/scanned-request.ts';
 import { runs } from '../../helpers/runs.ts';
 
@@ -153,7 +153,7 @@ describe('a field that two parsers could read differently', () => {
 });
 
 describe('a field by which a client could leave the priced model', () => {
-  it.each(Object.keys(REFUSED_FIELDS))('%s is refused by its name, in any case', (field) => {
+  it.each(Object.keys(REJECTED_FIELDS))('%s is refused by its name, in any case', (field) => {
     for (const key of [field, field.toUpperCase()]) {
       expect(refusal(request(`"${key}":null`))).toMatchObject({
         code: 'unsupported_parameter',

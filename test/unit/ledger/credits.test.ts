@@ -4,7 +4,7 @@ import {
   type Credits,
   type ExportJournalOptions,
 } from '../../../src/ledger/operations/credits.ts';
-import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { type LedgerStore, StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { NOON, requestId } from '../../contracts/ledger-fixture.ts';
 
@@ -204,9 +204,9 @@ describe('credits', () => {
 
   it('passes on that the store is unavailable', async () => {
     store.grant = async () => {
-      throw new StoreUnavailable('unknown');
+      throw new StoreUnavailableError('unknown');
     };
-    await expect(credits.grant('acme', '1', { id: 'g1' })).rejects.toThrow(StoreUnavailable);
+    await expect(credits.grant('acme', '1', { id: 'g1' })).rejects.toThrow(StoreUnavailableError);
   });
 });
 

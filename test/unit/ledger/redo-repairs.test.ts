@@ -11,7 +11,7 @@ import {
   settlement,
 } from '../../helpers/reliable-store.ts';
 import { rollbackStore } from '../../helpers/rollback-store.ts';
-import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { OutboxFolder } from '../../../src/ledger/reliability/outbox-files.ts';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -83,7 +83,7 @@ describe('a store made reliable, that rolls back', () => {
     await store.settle(settlement(2, 6n));
     await primary.rollBackTo(copied);
     const settle = primary.settle.bind(primary);
-    primary.settle = () => Promise.reject(new StoreUnavailable('no'));
+    primary.settle = () => Promise.reject(new StoreUnavailableError('no'));
     void store.admit(admission(3, 1n)).catch(() => {});
     await pass(1000);
     await primary.rollBackTo(0);

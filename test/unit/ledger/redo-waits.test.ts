@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import type { LedgerEvent } from '../../../src/ledger/contract/events.ts';
-import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { OutboxFolder } from '../../../src/ledger/reliability/outbox-files.ts';
 import type { ReliableStoreOptions } from '../../../src/ledger/reliability/reliable-store.ts';
 import {
@@ -102,7 +102,7 @@ describe('a key that a rollback took', () => {
     await other.store.admit(admission(1, 5n, { key: 'new', externalKey: false }));
     await primary.rollBackTo(copied);
     await other.store.admit(admission(2, 5n)).catch(() => {});
-    primary.losses += 1;
+    primary.connectionLosses += 1;
     await pass(10_000);
     expect(await primary.findKey(hashOf('new'))).toMatchObject({ key: 'new', state: 'active' });
     expect(typesOf(one.events)).toEqual(['rollback', 'rollback_repaired']);
@@ -126,7 +126,7 @@ describe('an account that was made again', () => {
     await store.grant({ account: 'acme', id: 'again', amount: 50n, recreate: true });
     const { length } = primary;
     late.resolve();
-    await expect(overtaken).rejects.toThrow(StoreUnavailable);
+    await expect(overtaken).rejects.toThrow(StoreUnavailableError);
     expect(typesOf(events)).toEqual(['account_lost']);
     await store.adjust({ account: 'acme', id: 'a1', delta: 7n, reason: '' });
     await primary.rollBackTo(length);
@@ -144,14 +144,14 @@ describe('a hold that was lost', () => {
     await store.admit(admission(1, 5n));
     await primary.rollBackTo(copied);
     const admit = primary.admit.bind(primary);
-    primary.admit = () => Promise.reject(new StoreUnavailable('no'));
+    primary.admit = () => Promise.reject(new StoreUnavailableError('no'));
     const { requestId } = admission(1, 5n);
     const renewal = { account: 'acme', requestId, hold: 5n, leaseMs: 60_000, checkpoint: 0n };
     const renewed = store.extend(renewal).catch((error: unknown) => error);
     await pass(10_000);
     primary.admit = admit;
     await pass(10_000);
-    expect(await renewed).toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
+    expect(await renewed).toMatchObject({ name: 'StoreUnavailableError', applied: 'no' });
     expect(await store.extend(renewal)).toMatchObject({ code: 'ok', hold: 5n });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { hashOf, MINUTE, requestId } from '../../contracts/ledger-fixture.ts';
 import {
   admission,
@@ -115,7 +115,7 @@ describe('a store made reliable', () => {
       await failOver(primary, copied);
       // A store whose memory is full takes charges, and no holds.
       const extend = primary.extend.bind(primary);
-      primary.extend = () => Promise.reject(new StoreUnavailable('no'));
+      primary.extend = () => Promise.reject(new StoreUnavailableError('no'));
       expect(await store.settle(settlement(2, 5n))).toMatchObject({ code: 'ok' });
       primary.extend = extend;
       await pass(6000);
@@ -137,7 +137,7 @@ describe('a store made reliable', () => {
       const { primary, store, events } = await openAccount(1000n);
       for (let n = 1; n < 5; n++) await store.settle(settlement(n, 10n));
       await store.admit(admission(7, 100n));
-      primary.losses += 1;
+      primary.connectionLosses += 1;
       await pass(50_000);
       expect(await store.balance('acme')).toMatchObject({
         granted: 1000n,
@@ -213,7 +213,7 @@ describe('a store made reliable', () => {
       clock.now += 1000;
       await primary.grant(grant);
       await primary.settle(settlement(10, 1n));
-      primary.losses += 1;
+      primary.connectionLosses += 1;
       await pass(5000);
       expect(await store.balance('acme')).toMatchObject({ granted: 1500n, spent: 61n });
       expect(events.map(({ type }) => type)).toEqual(['rollback', 'rollback_repaired']);
@@ -242,7 +242,7 @@ describe('a store made reliable', () => {
       await store.adjust({ account: 'acme', id: 'a1', delta: -60n, reason: '' });
       await primary.rollBackTo(copied);
       await primary.settle(settlement(10, 70n));
-      primary.losses += 1;
+      primary.connectionLosses += 1;
       await pass(50_000);
       expect(await store.balance('acme')).toMatchObject({ granted: 100n, spent: 70n });
       expect(events).toMatchObject([
@@ -320,7 +320,7 @@ describe('a store made reliable', () => {
       let unanswered = 0;
       primary.updateKey = async (update) => {
         const reply = await updateKey(update);
-        if ((unanswered += 1) === 1) throw new StoreUnavailable('unknown');
+        if ((unanswered += 1) === 1) throw new StoreUnavailableError('unknown');
         return reply;
       };
       await failOver(primary, copied);
@@ -460,10 +460,10 @@ describe('a store made reliable', () => {
         const copied = primary.length;
         await store.settle(settlement(1, 5n));
         await failOver(primary, copied);
-        primary.settle = () => Promise.reject(new StoreUnavailable('no'));
+        primary.settle = () => Promise.reject(new StoreUnavailableError('no'));
         const refused = store.admit(admission(2, 50n)).catch((error: unknown) => error);
         await pass(3000);
-        expect(await refused).toMatchObject({ name: 'StoreUnavailable', applied: 'no' });
+        expect(await refused).toMatchObject({ name: 'StoreUnavailableError', applied: 'no' });
       });
     });
   });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { type LedgerStore, StoreUnavailable } from '../../../src/ledger/contract/ledger-store.ts';
+import { type LedgerStore, StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { ReliableStore } from '../../../src/ledger/reliability/reliable-store.ts';
 import { hashOf, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
@@ -56,7 +56,7 @@ describe('a store made reliable', () => {
               if (each.type === 'settle' || each.type === 'void') ended.add(each.request);
               if (each.type === 'rollBack') {
                 await primary.rollBackTo(Math.max(1, primary.length - each.commands));
-                primary.losses += 1;
+                primary.connectionLosses += 1;
                 continue;
               }
               await run(store, each, n);
@@ -92,14 +92,16 @@ describe('a store made reliable', () => {
       await failOver(primary, 0);
       for (const n of [2, 3, 4]) {
         await expect(store.admit(admission(n, 50n))).rejects.toMatchObject({
-          name: 'StoreUnavailable',
+          name: 'StoreUnavailableError',
           applied: 'no',
         });
       }
-      await expect(store.balance('acme')).rejects.toThrow(StoreUnavailable);
-      await expect(store.grant({ account: 'acme', id: 'g1', amount: 7n })).rejects.toThrow(StoreUnavailable);
+      await expect(store.balance('acme')).rejects.toThrow(StoreUnavailableError);
+      await expect(store.grant({ account: 'acme', id: 'g1', amount: 7n })).rejects.toThrow(
+        StoreUnavailableError,
+      );
       const key = { account: 'acme', key: 'k', hash: hashOf('k'), name: '' };
-      await expect(store.createKey(key)).rejects.toThrow(StoreUnavailable);
+      await expect(store.createKey(key)).rejects.toThrow(StoreUnavailableError);
       await pass(60_000);
       expect(events).toEqual([{ type: 'account_lost', account: 'acme' }]);
       expect(await primary.snapshot('acme')).toBeUndefined();
@@ -184,7 +186,7 @@ describe('a store made reliable', () => {
       const settle = primary.settle.bind(primary);
       primary.settle = (command) =>
         command.requestId === requestId(1)
-          ? Promise.reject(new StoreUnavailable('unknown'))
+          ? Promise.reject(new StoreUnavailableError('unknown'))
           : settle(command);
       await store.grant({ account: 'other', id: 'opening', amount: 10n });
       store.settle(settlement(1, 1n)).catch(() => {});
@@ -200,13 +202,16 @@ describe('a store made reliable', () => {
       const { primary, store, events } = await openAccount(1000n);
       primary.fault = 'refuse';
       for (let n = 0; n < 1000; n++) {
-        await expect(store.admit(admission(n, 1n))).rejects.toThrow(StoreUnavailable);
+        await expect(store.admit(admission(n, 1n))).rejects.toThrow(StoreUnavailableError);
         if (n % 100 === 0) await pass(100);
       }
       primary.fault = undefined;
       await store.admit(admission(2000, 1n));
       await pass(5000);
-      expect(events).toMatchObject([{ type: 'store_away' }, { type: 'store_back', awayMs: 1000 }]);
+      expect(events).toMatchObject([
+        { type: 'store_unavailable' },
+        { type: 'store_recovered', awayMs: 1000 },
+      ]);
     });
 
     it('is told of as away, and not as coming and going, when it answers every other time', async () => {
@@ -218,7 +223,7 @@ describe('a store made reliable', () => {
       }
       primary.fault = undefined;
       await pass(5000);
-      expect(events.map(({ type }) => type)).toEqual(['store_away', 'store_back']);
+      expect(events.map(({ type }) => type)).toEqual(['store_unavailable', 'store_recovered']);
     });
 
     it('is told of by how much waits, when that doubles', async () => {
@@ -256,7 +261,7 @@ describe('a store made reliable', () => {
         .void({ account: 'acme', requestId: requestId(1) })
         .catch((error: unknown) => error);
       await pass(11 * MINUTE);
-      expect(await voided).toBeInstanceOf(StoreUnavailable);
+      expect(await voided).toBeInstanceOf(StoreUnavailableError);
     });
 
     it('gives up what waits when it is closed', async () => {
@@ -265,7 +270,7 @@ describe('a store made reliable', () => {
       const settled = store.settle(settlement(1, 1n)).catch((error: unknown) => error);
       await pass(100);
       await store.close();
-      expect(await settled).toBeInstanceOf(StoreUnavailable);
+      expect(await settled).toBeInstanceOf(StoreUnavailableError);
     });
   });
 });

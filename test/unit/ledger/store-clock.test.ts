@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { RequestIds, requestTime } from '../../../src/ledger/contract/request-ids.ts';
-import { askTime, clockOf, StoreClock } from '../../../src/ledger/contract/store-clock.ts';
+import { fetchStoreTime, clockOf, StoreClock } from '../../../src/ledger/contract/store-clock.ts';
 
 const HOUR = 3_600_000;
 const NOON = Date.parse('2026-03-04T12:00Z');
@@ -20,7 +20,7 @@ describe('the clock of a store', () => {
     const clock = clockOf(remote);
     expect(clock.now()).toBe(NOON);
     expect(clock.isKnown).toBe(false);
-    clock.heard(NOON - HOUR);
+    clock.sync(NOON - HOUR);
     vi.advanceTimersByTime(1500);
     expect(clock.now()).toBe(NOON - HOUR + 1500);
     expect(clock.isKnown).toBe(true);
@@ -28,7 +28,7 @@ describe('the clock of a store', () => {
 
   it('goes on where ours is set, if the store is on another machine', () => {
     const clock = clockOf(remote);
-    clock.heard(NOON + HOUR);
+    clock.sync(NOON + HOUR);
     vi.setSystemTime(NOON + 24 * HOUR);
     expect(clock.now()).toBe(NOON + HOUR);
   });
@@ -36,14 +36,14 @@ describe('the clock of a store', () => {
   it('is set with ours, if the store is on this machine', async () => {
     const store = new MemoryStore();
     const clock = clockOf(store);
-    clock.heard(await askTime(store, new RequestIds().next()));
+    clock.sync(await fetchStoreTime(store, new RequestIds().next()));
     vi.setSystemTime(NOON + 24 * HOUR);
     expect(clock.now()).toBe(NOON + 24 * HOUR);
   });
 
   it('can be asked of a store without leaving anything in it', async () => {
     const store = new MemoryStore();
-    expect(await askTime(store, new RequestIds().next())).toBe(NOON);
+    expect(await fetchStoreTime(store, new RequestIds().next())).toBe(NOON);
     expect(await store.snapshot('nobody')).toBeUndefined();
   });
 });
@@ -56,7 +56,7 @@ describe('request ids in the time of the store', () => {
     const clock = new StoreClock(() => NOON + wrong);
     const ids = new RequestIds(() => clock.now());
     expect(requestTime(ids.next())).toBe(NOON + wrong);
-    clock.heard(NOON);
+    clock.sync(NOON);
     expect(requestTime(ids.next())).toBe(NOON);
   });
 
@@ -64,10 +64,10 @@ describe('request ids in the time of the store', () => {
     const clock = new StoreClock(() => NOON);
     const ids = new RequestIds(() => clock.now());
     const first = ids.next();
-    clock.heard(NOON - 60_000);
+    clock.sync(NOON - 60_000);
     const second = ids.next();
     expect(second > first).toBe(true);
-    clock.heard(NOON - 60_001);
+    clock.sync(NOON - 60_001);
     expect(requestTime(ids.next())).toBe(NOON - 60_001);
   });
 
@@ -75,7 +75,7 @@ describe('request ids in the time of the store', () => {
     const clock = new StoreClock(() => NOON);
     const ids = new RequestIds(() => clock.now());
     const made = [NOON, NOON - HOUR, NOON, NOON - HOUR, NOON].map((now) => {
-      clock.heard(now);
+      clock.sync(now);
       return ids.next();
     });
     expect(new Set(made).size).toBe(5);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { Pricing, ReportedPricing, ServerToolOptions } from '../../../src/index.ts';
 import { formatUsd, parseUsd } from '../../../src/ledger/contract/money.ts';
-import { Correction } from '../../../src/metering/estimate-calibration.ts';
+import { EstimateCalibration } from '../../../src/metering/estimate-calibration.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { quoteRequest } from '../../../src/billing/admission.ts';
 import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
@@ -12,7 +12,7 @@ import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { ChatRequest } from '../../../src/http/chat-request.ts';
 import type { Model } from '../../../src/catalog/catalog.ts';
 import { assertPriced } from '../../../src/catalog/resolve-server-tools.ts';
-import { type Consumption, consumptionOf } from '../../../src/billing/charge-policy.ts';
+import { type Charge, chargeFor } from '../../../src/billing/charge-policy.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { runs } from '../../helpers/runs.ts';
 
@@ -203,7 +203,7 @@ function consumed(
   config: Config,
   fields: Parameters<typeof requestOf>[0],
   { counts, reported, byok, ...told }: Answer,
-): (Consumption & { readonly held: bigint }) | undefined {
+): (Charge & { readonly held: bigint }) | undefined {
   const model = modelOf(config);
   if (!model) return undefined;
   const request = requestOf(fields);
@@ -228,18 +228,18 @@ function consumed(
   };
   meter.write(Buffer.from(JSON.stringify({ choices, usage, ...told })));
   meter.end();
-  const consumption = consumptionOf(
+  const consumption = chargeFor(
     { ending: 'finished', target, dispatched: true, answer: { status: 200, meter } },
     {
       quote,
-      held: quote.want,
+      held: quote.maximum,
       account: 'a',
-      correction: new Correction(),
+      correction: new EstimateCalibration(),
       policy: { disconnect: { beforeOutput: 'input' }, emptyAnswerIsFree: false },
     },
   );
   expect(consumption).toBeDefined();
-  return consumption && { ...consumption, held: quote.want };
+  return consumption && { ...consumption, held: quote.maximum };
 }
 
 describe('a charge', () => {

@@ -110,11 +110,11 @@ describe('output', () => {
 
 describe('a quote', () => {
   it('wants what the request can cost at most', () => {
-    expect(quoteFor(REQUEST).want).toBe(516_000n + 3_000_000n);
+    expect(quoteFor(REQUEST).maximum).toBe(516_000n + 3_000_000n);
   });
 
   it('needs the whole prompt and 16 tokens of output', () => {
-    expect(quoteFor(REQUEST).min).toBe(516_000n + 48_000n);
+    expect(quoteFor(REQUEST).minimum).toBe(516_000n + 48_000n);
   });
 
   it('likely needs the estimated prompt and 16 tokens of output', () => {
@@ -155,12 +155,14 @@ describe('a quote', () => {
 
   it('covers the dearest price that may be charged', () => {
     const dear = parsePricing({ input: '2', output: '4', request: '0.01' }, 'pricing');
-    expect(quoteFor({ ...REQUEST, prices: [PRICE, dear] }).want).toBe(1_032_000n + 4_000_000n + 10_000_000n);
+    expect(quoteFor({ ...REQUEST, prices: [PRICE, dear] }).maximum).toBe(
+      1_032_000n + 4_000_000n + 10_000_000n,
+    );
   });
 
   it('takes every token for the dearest of its kind', () => {
     const audio = parsePricing({ input: '1', output: '3', audioInput: '10', audioOutput: '20' }, 'pricing');
-    expect(quoteFor({ ...REQUEST, prices: [audio] }).want).toBe(5_160_000n + 20_000_000n);
+    expect(quoteFor({ ...REQUEST, prices: [audio] }).maximum).toBe(5_160_000n + 20_000_000n);
   });
 
   it('of a free model is nothing', () => {
@@ -174,7 +176,13 @@ describe('a quote', () => {
   it('never needs more than it wants, and what it needs buys the tokens it is for', () => {
     fc.assert(
       fc.property(anyRequest(), (request) => {
-        const { want, min, likelyMin, promptTokens, promptTokensAtMost: most } = quoteFor(request);
+        const {
+          maximum: want,
+          minimum: min,
+          likelyMin,
+          promptTokens,
+          promptTokensAtMost: most,
+        } = quoteFor(request);
         expect(min).toBeLessThanOrEqual(want);
         expect(likelyMin).toBeLessThanOrEqual(min);
         const least = Math.min(16, request.outputCap);
@@ -214,9 +222,9 @@ describe('the affordable output', () => {
       fc.property(anyRequest(), fc.bigInt(0n, 10n ** 10n), (request, money) => {
         const { promptTokensAtMost: prompt } = quoteFor(request);
         const limit = affordableOutputTokens(money, prompt, request);
-        if (limit > 0) expect(quoteFor({ ...request, outputCap: limit }).want).toBeLessThanOrEqual(money);
+        if (limit > 0) expect(quoteFor({ ...request, outputCap: limit }).maximum).toBeLessThanOrEqual(money);
         if (limit < request.outputCap) {
-          expect(quoteFor({ ...request, outputCap: limit + 1 }).want).toBeGreaterThan(money);
+          expect(quoteFor({ ...request, outputCap: limit + 1 }).maximum).toBeGreaterThan(money);
         }
       }),
     );

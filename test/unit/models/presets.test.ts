@@ -32,7 +32,7 @@ describe('the table of presets in docs', () => {
         preset.baseURL,
         preset.keyless ? 'none needed' : `\`${preset.auth?.header ?? 'Bearer'}\``,
         preset.streamUsage ?? 'option',
-        preset.onClientGone ?? 'learned',
+        preset.onDisconnect ?? 'learned',
       ]),
     );
   });

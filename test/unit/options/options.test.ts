@@ -70,12 +70,16 @@ describe('an option that can only be a mistake', () => {
       create({ emptyAnswerIsFree: 'yes' }),
       /^emptyAnswerIsFree must be a boolean, got "yes"/,
     ],
-    ['onBreak', create({ onBreak: 'end' }), /^onBreak must be 'error' or 'reset', got "end"/],
+    [
+      'onStreamError',
+      create({ onStreamError: 'end' }),
+      /^onStreamError must be 'error' or 'reset', got "end"/,
+    ],
     ['heartbeatMs', create({ heartbeatMs: 0 }), /^heartbeatMs must be a number of milliseconds/],
     [
-      'onOrphan',
-      create({ onOrphan: 'void' }),
-      /^onOrphan must be 'checkpoint', 'release' or 'capture', got "void"/,
+      'onCrash',
+      create({ onCrash: 'void' }),
+      /^onCrash must be 'checkpoint', 'release' or 'capture', got "void"/,
     ],
     ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
     ['outboxDir', create({ outboxDir: '' }), /^outboxDir must be the path of a folder, got ""/],
@@ -126,9 +130,9 @@ describe('an option that can only be a mistake', () => {
     ['preset', withProvider({ preset: 'nobody' }), /^providers\["local"\]\.preset must be one of/],
     ['streamUsage', withProvider({ streamUsage: true }), /^providers\["local"\]\.streamUsage must be/],
     [
-      'onClientGone',
-      withProvider({ onClientGone: 'wait' }),
-      /^providers\["local"\]\.onClientGone must be 'abort' or 'drain'/,
+      'onDisconnect',
+      withProvider({ onDisconnect: 'wait' }),
+      /^providers\["local"\]\.onDisconnect must be 'abort' or 'drain'/,
     ],
     ['a header of the transport', withProvider({ headers: { Host: 'x' } }), /must not hold host/],
     [

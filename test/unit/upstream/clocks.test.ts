@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { UpstreamTimeoutError } from '../../../src/index.ts';
-import { Clocks } from '../../../src/upstream/attempt-timeouts.ts';
+import { AttemptTimeouts } from '../../../src/upstream/attempt-timeouts.ts';
 
 const TIMEOUTS = { connectMs: 100, firstByteMs: 1000, idleMs: 200, totalMs: 5000 };
 
@@ -18,8 +18,8 @@ describe('the clocks of an attempt', () => {
     vi.useRealTimers();
   });
 
-  function start(timeouts = TIMEOUTS, spentMs = 0): Clocks {
-    return new Clocks(timeouts, spentMs, ({ code }: UpstreamTimeoutError) => ranOut.push(code));
+  function start(timeouts = TIMEOUTS, spentMs = 0): AttemptTimeouts {
+    return new AttemptTimeouts(timeouts, spentMs, ({ code }: UpstreamTimeoutError) => ranOut.push(code));
   }
 
   /** The clock that ran out, and after how many ms more. */

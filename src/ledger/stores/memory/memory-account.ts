@@ -1,9 +1,9 @@
 import {
   type AccountRows,
-  type Books,
+  type AccountTotals,
   type KeyRow,
   type LotRow,
-  openBooks,
+  emptyTotals,
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
@@ -18,7 +18,7 @@ const JOURNAL_LINES = 50_000;
 
 /** The rows of one account as maps and arrays. */
 export class MemoryAccount implements AccountRows {
-  readonly books: Books = openBooks();
+  readonly books: AccountTotals = emptyTotals();
   readonly #requests = new Map<string, Queued>();
   // Two queues, because a final record's due is nearly always the latest of all:
   // it is added at the end of its queue in one step.

@@ -1,5 +1,5 @@
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
-import { balanceOf, requestRecord, stamp } from '../../engine/account-rows.ts';
+import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
 import { type ClockSteps, clockSteps, type LastLook } from '../../engine/clock-steps.ts';
 import {
   checkAccount,
@@ -143,7 +143,7 @@ export class MemoryStore implements LedgerStore {
     for (const account of this.#accounts.values()) {
       if (left > 0) left -= reap(account, left, now);
       expireLots(account, now);
-      stamp(account, now);
+      replyMeta(account, now);
     }
     return budget - left;
   }
@@ -165,7 +165,7 @@ export class MemoryStore implements LedgerStore {
     if (!rows) return undefined;
     const now = this.#now();
     expireLots(rows, now);
-    stamp(rows, now);
+    replyMeta(rows, now);
     return balanceOf(rows);
   }
 
@@ -207,13 +207,13 @@ export class MemoryStore implements LedgerStore {
     const known = this.#accounts.get(account)?.key(key);
     if (known?.hash || this.#pointers.has(hash)) {
       const code = isSameKey(known, command) ? 'ok' : 'conflict';
-      return { code, ...stamp(this.#accounts.get(account), now) };
+      return { code, ...replyMeta(this.#accounts.get(account), now) };
     }
     const rows = this.#open(command);
-    if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
+    if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
     rows.saveKeyTerms(madeKey(known, command, now));
     this.#pointers.set(hash, { account, key });
-    return { code: 'ok', ...stamp(rows, now) };
+    return { code: 'ok', ...replyMeta(rows, now) };
   }
 
   async findKey(hash: string): Promise<FoundKey | undefined> {

@@ -19,7 +19,7 @@ import type {
   UpdateKey,
   UpdateKeyResult,
 } from '../../contract/key-records.ts';
-import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import type { RedisKeys } from './redis-keys.ts';
 import { createKey } from './lua/create-key.ts';
 import type { Script } from './lua/define-script.ts';
@@ -222,6 +222,6 @@ export async function afterwards<T>(step: Promise<T>): Promise<T> {
   try {
     return await step;
   } catch (error) {
-    throw new StoreUnavailable('unknown', { cause: error });
+    throw new StoreUnavailableError('unknown', { cause: error });
   }
 }

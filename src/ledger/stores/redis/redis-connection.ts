@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { withTimeout } from '../../../async/timeout.ts';
-import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import type { RedisClient } from './redis-client.ts';
 import { readServerFacts, type ServerFacts } from './redis-requirements.ts';
 import type { Send } from './lua/define-script.ts';
@@ -14,7 +14,7 @@ export interface Primary {
 
 /**
  * A client that is waited for no longer than a command may take, whatever the
- * client's own options are, and that throws only StoreUnavailable.
+ * client's own options are, and that throws only StoreUnavailableError.
  *
  * The server is judged by the first command, whenever a connection is made later, and once a second while it is used:
  * one that must not keep money gets no commands, and one that is another than before is counted as a loss.
@@ -67,9 +67,9 @@ export class RedisConnection {
     return this.#client?.status === 'ready';
   }
 
-  /** Does the work once there is a connection, in time, or throws StoreUnavailable. */
+  /** Does the work once there is a connection, in time, or throws StoreUnavailableError. */
   async within<T>(timeoutMs: number, work: (send: Send) => Promise<T>): Promise<T> {
-    if (this.#closed) throw new StoreUnavailable('no');
+    if (this.#closed) throw new StoreUnavailableError('no');
     /** Something was sent, and it isn't known whether it was applied. */
     let pending = false;
     let refusal: unknown;
@@ -77,7 +77,7 @@ export class RedisConnection {
     let givenUp = false;
     const send: Send = async (command, ...args) => {
       // What nobody waits for any more is better not begun.
-      if (givenUp || !this.#client) throw new StoreUnavailable('no');
+      if (givenUp || !this.#client) throw new StoreUnavailableError('no');
       losses ??= this.#losses;
       pending = true;
       return this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
@@ -100,21 +100,21 @@ export class RedisConnection {
     };
     const giveUp = (): never => {
       givenUp = true;
-      throw new StoreUnavailable(pending ? 'unknown' : 'no', because(refusal ?? this.#failure));
+      throw new StoreUnavailableError(pending ? 'unknown' : 'no', because(refusal ?? this.#failure));
     };
     this.#running += 1;
     try {
       return await withTimeout(attempt(), timeoutMs, giveUp);
     } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      throw new StoreUnavailable(pending ? 'unknown' : 'no', { cause: error });
+      if (error instanceof StoreUnavailableError) throw error;
+      throw new StoreUnavailableError(pending ? 'unknown' : 'no', { cause: error });
     } finally {
       this.#running -= 1;
       if (this.#running === 0) this.#whenIdle?.();
     }
   }
 
-  /** Resolves when every primary is there and may keep money. @throws StoreUnavailable, or what must be changed */
+  /** Resolves when every primary is there and may keep money. @throws StoreUnavailableError, or what must be changed */
   async ready(timeoutMs: number): Promise<void> {
     this.#faultFoundAt = 0;
     const primaries = await this.within(timeoutMs, () => this.primaries()).catch((error: unknown) => {
@@ -122,7 +122,7 @@ export class RedisConnection {
     });
     const fault = primaries.find(({ facts }) => facts?.fault !== undefined)?.facts?.fault;
     if (fault !== undefined) throw new Error(fault);
-    if (primaries.some(({ facts }) => !facts)) throw new StoreUnavailable('no', because(this.#failure));
+    if (primaries.some(({ facts }) => !facts)) throw new StoreUnavailableError('no', because(this.#failure));
   }
 
   /** Asks every primary what it is. To be called when there is a connection. */
@@ -184,7 +184,7 @@ export class RedisConnection {
 
   async #becomeUsable(): Promise<void> {
     if (!this.#client && performance.now() - this.#endedAt < REOPEN_MS) {
-      throw new StoreUnavailable('no', because(this.#failure));
+      throw new StoreUnavailableError('no', because(this.#failure));
     }
     this.#opening ??= this.#client
       ? Promise.resolve(this.#client)
@@ -199,7 +199,7 @@ export class RedisConnection {
   /** Waits for a client's first connection; one that has lost its connection is not waited for. */
   async #connected(client: RedisClient): Promise<void> {
     if (this.#closed || !['wait', 'connecting', 'connect'].includes(client.status)) {
-      throw new StoreUnavailable('no', because(this.#failure));
+      throw new StoreUnavailableError('no', because(this.#failure));
     }
     this.#connecting ??= new Promise<void>((resolve, reject) => {
       const done = (): void => {
@@ -208,7 +208,7 @@ export class RedisConnection {
         this.#connecting = undefined;
         this.#stopWaiting = undefined;
         if (client.status === 'ready') resolve();
-        else reject(new StoreUnavailable('no', because(this.#failure)));
+        else reject(new StoreUnavailableError('no', because(this.#failure)));
       };
       this.#stopWaiting = done;
       client.on('ready', done);

@@ -1,5 +1,5 @@
 import { withTimeout } from '../../../async/timeout.ts';
-import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import { duplicateClient, type RedisClient } from './redis-client.ts';
 import { type Primary, RedisConnection } from './redis-connection.ts';
 import type { Send } from './lua/define-script.ts';
@@ -74,7 +74,7 @@ export class DurableWrites {
         const need = this.#needOf(primary) ?? { replicas: 0, disk: false };
         return await this.#line(primary.client).run(work, { timeoutMs, need, deadline });
       } catch (error) {
-        if (!(error instanceof StoreUnavailable) || error.applied !== 'no') throw error;
+        if (!(error instanceof StoreUnavailableError) || error.applied !== 'no') throw error;
         primary = movedTo(error.cause, primaries);
       }
     }
@@ -128,7 +128,7 @@ class Line {
     this.#running += 1;
     try {
       while (this.#wait) {
-        if ((await by(deadline, this.#wait)) === undefined) throw new StoreUnavailable('no');
+        if ((await by(deadline, this.#wait)) === undefined) throw new StoreUnavailableError('no');
       }
       const reply = await this.#connection.within(timeoutMs, work);
       if (need.replicas === 0 && !need.disk) return { reply, durable: undefined };

@@ -179,7 +179,7 @@ export class RedisStore implements LedgerStore {
    * Those are sent for an account that doesn't exist, so they change nothing: a server that is out of memory, read-only
    * or denies scripts refuses them like any other.
    *
-   * @throws an Error that says what to change, or StoreUnavailable
+   * @throws an Error that says what to change, or StoreUnavailableError
    */
   async ready(): Promise<void> {
     await this.#connection.ready(this.#timeoutMs);
@@ -192,7 +192,7 @@ export class RedisStore implements LedgerStore {
     await this.balance(account);
   }
 
-  get losses(): number {
+  get connectionLosses(): number {
     return this.#connection.losses;
   }
 

@@ -1,6 +1,6 @@
 import {
   type AccountRows,
-  type Books,
+  type AccountTotals,
   type KeyRow,
   type LotRow,
   requestRecord,
@@ -22,7 +22,7 @@ import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
  * and lots, which one command may change several times, by `save`.
  */
 export class SqliteAccount implements AccountRows {
-  readonly books: Books;
+  readonly books: AccountTotals;
   readonly #sql: Sql;
   readonly #row: Row;
   /** As they are written. */

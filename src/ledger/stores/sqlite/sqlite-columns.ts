@@ -8,7 +8,7 @@ import type { Row, SqlValue } from './sqlite-schema.ts';
 
 export function integer(row: Row, column: string): bigint {
   const value = row[column];
-  return typeof value === 'bigint' ? value : wrong(column, 'an integer');
+  return typeof value === 'bigint' ? value : columnError(column, 'an integer');
 }
 
 /** An integer that is no money: a time or a count. */
@@ -18,10 +18,10 @@ export function number(row: Row, column: string): number {
 
 export function text(row: Row, column: string): string {
   const value = row[column];
-  return typeof value === 'string' ? value : wrong(column, 'text');
+  return typeof value === 'string' ? value : columnError(column, 'text');
 }
 
-function wrong(column: string, wanted: string): never {
+function columnError(column: string, wanted: string): never {
   throw new Error(`The ledger file is damaged: ${column} is not ${wanted}`);
 }
 
@@ -66,7 +66,7 @@ export function flagIn(name: string): Columns<boolean> {
 export function wordIn<T extends string>(name: string, words: readonly T[]): Columns<T> {
   return column(
     name,
-    (row) => words.find((each) => each === row[name]) ?? wrong(name, `one of ${words.join(', ')}`),
+    (row) => words.find((each) => each === row[name]) ?? columnError(name, `one of ${words.join(', ')}`),
     (value) => value,
   );
 }

@@ -1,4 +1,4 @@
-import type { BucketRow, Books, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
+import type { BucketRow, AccountTotals, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
 import type { KeyLimits } from '../../contract/key-records.ts';
 import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
 import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
@@ -17,7 +17,7 @@ import {
 
 /** Each kind of row as columns: a member once, with its column and how that is written and read. */
 
-export const BOOKS: Columns<Books> = columnsOf<Books>({
+export const BOOKS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   granted: integerIn('granted'),
   available: integerIn('available'),
   held: integerIn('held'),
@@ -120,7 +120,7 @@ const SETTLED_USAGE = columnsOf<SettledUsage>({
   streamed: optional(flagIn('streamed')),
   cacheWriteTokens: optional(numberIn('cache_write_tokens')),
   webSearches: optional(numberIn('web_searches')),
-  ownKey: optional(flagIn('own_key')),
+  byok: optional(flagIn('byok')),
 });
 
 export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({

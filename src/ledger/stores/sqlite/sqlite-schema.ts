@@ -154,7 +154,7 @@ CREATE TABLE journal (
   duration_ms        INTEGER,
   finish_reason      TEXT,
   streamed           INTEGER,
-  own_key            INTEGER,
+  byok            INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import { joinFile, leaveFile, type SqliteFile } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 import { isBusy, type Mode, transact } from './sqlite-transaction.ts';
 
 /** Pauses before the file is opened or read again, where another process has all of it. */
-const LONGEST_PAUSE_MS = 16;
+const MAX_PAUSE_MS = 16;
 
 /** Variables by which hosts tell that a process may be one of many, on a disk that doesn't last. */
 const SERVERLESS = ['VERCEL', 'AWS_LAMBDA_FUNCTION_NAME', 'K_SERVICE'];
@@ -15,7 +15,7 @@ const SERVERLESS = ['VERCEL', 'AWS_LAMBDA_FUNCTION_NAME', 'K_SERVICE'];
  * in it, until `close`.
  *
  * A transaction that finds the file busy waits for it, without stopping the
- * event loop. All that can go wrong is a StoreUnavailable, whose cause names the file.
+ * event loop. All that can go wrong is a StoreUnavailableError, whose cause names the file.
  */
 export class SqliteSession {
   readonly #path: string;
@@ -83,13 +83,13 @@ export class SqliteSession {
   }
 
   /** The one error that a store throws, with the file named in its cause. */
-  #unavailable(error: unknown): StoreUnavailable {
+  #unavailable(error: unknown): StoreUnavailableError {
     const [applied, reason] =
-      error instanceof StoreUnavailable ? [error.applied, error.cause] : (['no', error] as const);
+      error instanceof StoreUnavailableError ? [error.applied, error.cause] : (['no', error] as const);
     const message = reason instanceof Error ? reason.message : String(reason);
     const code = reason instanceof Error && 'code' in reason ? { code: reason.code } : {};
     const cause = Object.assign(new Error(`${this.#path}: ${message}`, { cause: reason }), code);
-    return new StoreUnavailable(applied, { cause });
+    return new StoreUnavailableError(applied, { cause });
   }
 
   /** Waits for the transactions that are under way, and refuses later ones. */
@@ -114,7 +114,7 @@ function untilFree<T>(work: () => T, patienceMs: number): T | Promise<T> {
 
 async function tryAgain<T>(work: () => T, patienceMs: number): Promise<T> {
   let left = patienceMs;
-  for (let longest = 1; ; longest = Math.min(2 * longest, LONGEST_PAUSE_MS)) {
+  for (let longest = 1; ; longest = Math.min(2 * longest, MAX_PAUSE_MS)) {
     const pause = longest * (0.5 + Math.random());
     left -= pause;
     await setTimeout(pause);

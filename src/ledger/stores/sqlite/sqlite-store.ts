@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
-import { balanceOf, requestRecord, stamp } from '../../engine/account-rows.ts';
+import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
 import { type ClockSteps, clockSteps } from '../../engine/clock-steps.ts';
 import {
   checkAccount,
@@ -49,7 +49,7 @@ import {
   type RequestRecord,
   type Settle,
   type SettleResult,
-  StoreUnavailable,
+  StoreUnavailableError,
   type UsageRow,
   type Verify,
   type VerifyResult,
@@ -205,7 +205,7 @@ export class SqliteStore implements LedgerStore {
         if (!rows) return 0;
         const count = reap(rows, step, now);
         expireLots(rows, now);
-        stamp(rows, now);
+        replyMeta(rows, now);
         return count;
       });
       left -= count;
@@ -233,7 +233,7 @@ export class SqliteStore implements LedgerStore {
     return this.#command(account, (rows, now) => {
       if (!rows) return undefined;
       expireLots(rows, now);
-      stamp(rows, now);
+      replyMeta(rows, now);
       return balanceOf(rows);
     });
   }
@@ -290,14 +290,14 @@ export class SqliteStore implements LedgerStore {
       const known = found?.key(key);
       if (known?.hash || isHashTaken(sql, hash)) {
         const code = isSameKey(known, command) ? 'ok' : 'conflict';
-        const reply = stamp(found, now);
+        const reply = replyMeta(found, now);
         found?.save();
         return { code, ...reply };
       }
       const rows = found ?? accountFor(sql, command);
-      if (!rows) return { code: 'no_account', ...stamp(undefined, now) };
+      if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
       rows.saveKeyTerms(madeKey(known, command, now));
-      const reply = stamp(rows, now);
+      const reply = replyMeta(rows, now);
       rows.save();
       return durable({ code: 'ok', ...reply });
     });
@@ -391,7 +391,7 @@ export class SqliteStore implements LedgerStore {
       try {
         if (!(await step())) return;
       } catch (cause) {
-        throw count === 0 ? cause : new StoreUnavailable('unknown', { cause });
+        throw count === 0 ? cause : new StoreUnavailableError('unknown', { cause });
       }
       await setImmediate();
     }

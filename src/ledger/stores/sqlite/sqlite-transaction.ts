@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../../contract/ledger-store.ts';
+import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 
 /** A file's database, and its statements. */
@@ -17,7 +17,7 @@ export type Mode = 'read' | 'write' | 'durable' | 'rehearsal';
 /**
  * Runs `work` in one transaction, from begin to commit without a turn of the event loop.
  *
- * @throws {StoreUnavailable} `unknown` when it was the commit that failed
+ * @throws {StoreUnavailableError} `unknown` when it was the commit that failed
  * @throws what went wrong before that; nothing was changed then
  */
 export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (sql: Sql) => T): T {
@@ -38,7 +38,7 @@ export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (
       sql(mode === 'rehearsal' ? 'ROLLBACK' : 'COMMIT').run();
     } catch (cause) {
       rollBack(sql);
-      throw new StoreUnavailable(mode === 'read' ? 'no' : 'unknown', { cause });
+      throw new StoreUnavailableError(mode === 'read' ? 'no' : 'unknown', { cause });
     }
     return result;
   } finally {

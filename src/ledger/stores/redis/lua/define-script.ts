@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import type { At } from '../../../contract/reply.ts';
+import type { ReplyMeta } from '../../../contract/reply.ts';
 import { linkLua } from './link-lua.ts';
 
 /** Sends one command to Redis. Its keys are found by the client, which knows `EVALSHA` and `EVAL`. */
@@ -79,7 +79,7 @@ export class ReplyReader {
   }
 
   /** What every reply to a command has after its code. */
-  at(): At {
+  at(): ReplyMeta {
     const at = { now: this.count(), seq: this.amount() };
     return this.text() === '1' ? { ...at, rolledBack: true } : at;
   }

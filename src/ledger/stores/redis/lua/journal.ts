@@ -23,7 +23,7 @@ export function settleDetails(model: string, usage: SettledUsage): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
   const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
-  const { cacheWriteTokens, webSearches, ownKey } = usage;
+  const { cacheWriteTokens, webSearches, byok: byok } = usage;
   const counts = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
   const answer = [
     provider,
@@ -34,7 +34,7 @@ export function settleDetails(model: string, usage: SettledUsage): string {
     flag(streamed),
     cacheWriteTokens,
     webSearches,
-    flag(ownKey),
+    flag(byok),
   ];
   const details = [model, ...counts, source, cost?.toString(), price, ending, ...answer];
   return JSON.stringify(details.map((each) => each ?? null));
@@ -92,7 +92,7 @@ type Details = [
   streamed: 0 | 1 | null,
   cacheWriteTokens: number | null,
   webSearches: number | null,
-  ownKey: 0 | 1 | null,
+  byok: 0 | 1 | null,
 ];
 
 function parseDetails(
@@ -107,7 +107,7 @@ function parseDetails(
   const [model, promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ...last] =
     details;
   const [ending, provider, upstreamModel, firstByteMs, durationMs, finishReason, ...flags] = last;
-  const [streamed, cacheWriteTokens, webSearches, ownKey] = flags;
+  const [streamed, cacheWriteTokens, webSearches, byok] = flags;
   return {
     model,
     usage: {
@@ -127,7 +127,7 @@ function parseDetails(
       ...(streamed !== null && { streamed: streamed === 1 }),
       ...(cacheWriteTokens !== null && { cacheWriteTokens }),
       ...(webSearches !== null && { webSearches }),
-      ...(ownKey !== null && { ownKey: ownKey === 1 }),
+      ...(byok !== null && { byok: byok === 1 }),
     },
   };
 }
