@@ -24,8 +24,8 @@ import {
   withSearches,
 } from '../metering/estimate.ts';
 import { type AskedFeature, feesAtMost } from '../metering/server-tool-fees.ts';
-import type { Model, Target } from '../catalog/catalog.ts';
-import type { OutputLimits } from '../catalog/providers.ts';
+import type { Model, Target } from '../catalog/model.ts';
+import type { OutputLimits } from '../catalog/provider.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 import type { HoldMode } from '../options/router-options.ts';
 

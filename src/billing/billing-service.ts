@@ -1,4 +1,4 @@
-import type { Caller } from '../keys/authenticator.ts';
+import type { Caller } from '../keys/caller.ts';
 import { minimumHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
 import { asError, CreditStoreUnavailableError } from '../errors/errors.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
@@ -19,7 +19,7 @@ import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 import { firstHold, type Quote } from '../metering/estimate.ts';
-import type { Model } from '../catalog/catalog.ts';
+import type { Model } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
 

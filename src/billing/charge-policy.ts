@@ -8,7 +8,7 @@ import { dearestHeld, priceOfServed, pricesOfTier } from '../metering/service-ti
 import { plainNamesOf } from '../catalog/asked-apart.ts';
 import { textUsage, type Usage, usageAtMost } from '../metering/usage-dialects.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 
 /** What became of a request. */

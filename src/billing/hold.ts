@@ -1,10 +1,10 @@
-import type { Caller } from '../keys/authenticator.ts';
+import type { Caller } from '../keys/caller.ts';
 import type { Slot } from '../async/slot-list.ts';
 import type { ExtendResult, IdempotencyKey, LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import type { Outcome, RelayedAnswer } from './charge-policy.ts';
 

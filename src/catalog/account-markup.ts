@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { combineMarkups, type Markup, type MarkupTerms, NO_MARKUP, parseMarkup } from '../metering/markup.ts';
 import { withMarkup } from '../metering/price.ts';
 import type { MarkupCaller } from '../options/router-options.ts';
-import type { Model, Target } from './catalog.ts';
+import type { Model, Target } from './model.ts';
 
 /** Whose request it is, as far as prices depend on it. */
 export interface PricedCaller extends MarkupCaller {

@@ -3,15 +3,7 @@ import type { ChatRequest } from '../http/chat-request.ts';
 import { FREE, type Price, withHourWrites } from '../metering/price.ts';
 import { pricesOfTier, tierNamed } from '../metering/service-tiers.ts';
 import type { SelectedModels } from './model-selection.ts';
-import type { Model, Target } from './catalog.ts';
-
-/** What a request asks that has a price of its own. */
-export interface AskedApart {
-  /** As prices name it; undefined for the tier that has the plain price. */
-  readonly serviceTier: string | undefined;
-  /** What is written to a cache may be written for an hour. */
-  readonly hourWrites: boolean;
-}
+import type { AskedApart, Model, Target } from './model.ts';
 
 /** What of a request decides that. */
 type Asking = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;

@@ -1,5 +1,5 @@
 import { FREE } from '../metering/price.ts';
-import type { Model, Target } from './catalog.ts';
+import type { Model, Target } from './model.ts';
 
 /**
  * A model as it is for a client that has keys of its own: its targets at those providers cost what

@@ -1,18 +1,7 @@
 import { ModelShutDownError } from '../errors/errors.ts';
 import type { ModelOptions } from '../options/model-options.ts';
 import { optionError } from '../options/resolve-options.ts';
-import type { Model } from './catalog.ts';
-
-/** That a model is going, or gone. */
-export interface Deprecation {
-  /** In ms since the epoch. */
-  readonly deprecatedAt: number | undefined;
-  /** In ms since the epoch; from then on it is refused. */
-  readonly shutdownAt: number | undefined;
-  readonly replacement: string | undefined;
-  /** For its answers: RFC 9745, RFC 8594. */
-  readonly headers: Readonly<Record<string, string>>;
-}
+import type { Deprecation, Model } from './model.ts';
 
 /** @throws {TypeError} naming the option that can't be right */
 export function resolveDeprecation(given: ModelOptions, option: string): Deprecation | undefined {

@@ -1,68 +1,11 @@
-import type { DiscoveryOptions, ProviderOptions } from '../options/provider-options.ts';
-import { assertObject, milliseconds, positiveInteger, optionError } from '../options/resolve-options.ts';
 import type { ModelOptions } from '../options/model-options.ts';
-import { parseMarkup } from '../metering/markup.ts';
-import { parsePricing, type Pricing, type ReportedPricing } from '../metering/pricing.ts';
-import type { Model } from './catalog.ts';
+import { type Pricing, type ReportedPricing } from '../metering/pricing.ts';
+import type { Model } from './model.ts';
 import type { ListedModel } from './provider-model-list.ts';
-import type { Provider } from './providers.ts';
+import type { DiscoveryTerms } from './discovery-options.ts';
+import type { Provider } from './provider.ts';
 import { costsMore, lacksPrices } from './priced-apart.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
-
-/** How the models of a provider's own list are served. */
-export interface DiscoveryTerms extends DiscoveryOptions {
-  readonly prefix: string;
-  readonly refreshMs: number;
-}
-
-const DISCOVERY_OPTIONS: Record<keyof DiscoveryOptions, true> = {
-  prefix: true,
-  only: true,
-  pricing: true,
-  markup: true,
-  contextWindow: true,
-  maxOutputTokens: true,
-  enforceOutputLimit: true,
-  refreshMs: true,
-};
-
-/**
- * @param name - of the provider
- * @throws {TypeError} naming the option that can't be right
- */
-export function resolveDiscovery(
-  given: ProviderOptions['models'],
-  name: string,
-  option: string,
-): DiscoveryTerms | undefined {
-  if (given === undefined) return undefined;
-  if (given === 'discover') return { prefix: `${name}/`, refreshMs: HOUR_MS };
-  assertObject(given, option, DISCOVERY_OPTIONS);
-  const { prefix = `${name}/`, only, pricing, markup, contextWindow, maxOutputTokens, refreshMs } = given;
-  if (typeof prefix !== 'string' || prefix.length > 128 || /[\s*]/.test(prefix) || prefix.startsWith('/')) {
-    throw optionError(`${option}.prefix`, 'what IDs begin with, without blanks and stars', prefix);
-  }
-  if (only !== undefined && !(Array.isArray(only) && only.every((one) => typeof one === 'string'))) {
-    throw optionError(
-      `${option}.only`,
-      "a list of the provider's model IDs, or of how they begin: ['gpt-*']",
-      only,
-    );
-  }
-  if (pricing !== undefined && pricing !== 'provider' && pricing !== 'catalog') {
-    parsePricing(pricing, `${option}.pricing`);
-  }
-  if (markup !== undefined) parseMarkup(markup, `${option}.markup`);
-  if (contextWindow !== undefined) positiveInteger(contextWindow, `${option}.contextWindow`);
-  const { enforceOutputLimit: enforced } = given;
-  if (enforced !== undefined && enforced !== 'lower' && enforced !== 'insert') {
-    throw optionError(`${option}.enforceOutputLimit`, "'lower' or 'insert'", enforced);
-  }
-  if (maxOutputTokens !== undefined) positiveInteger(maxOutputTokens, `${option}.maxOutputTokens`);
-  return { ...given, prefix, refreshMs: milliseconds(refreshMs ?? HOUR_MS, `${option}.refreshMs`) };
-}
-
-const HOUR_MS = 3_600_000;
 
 /** The models of a list that can be served: those that are wanted, and whose price is known. */
 export function discoveredModels(

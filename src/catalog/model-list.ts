@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
-import type { Model } from './catalog.ts';
+import type { Model } from './model.ts';
 import { isoDate } from './deprecation.ts';
 
 /** `GET /models`, serialised once: the models of a catalog don't change. */

@@ -1,7 +1,8 @@
 import { InvalidRequestError, ModelNotFoundError } from '../errors/errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
-import type { Catalog, Model, Target } from './catalog.ts';
+import type { Catalog } from './catalog.ts';
+import type { Model, Target } from './model.ts';
 import { assertServed } from './deprecation.ts';
 
 /** Models in the order in which to ask them, at least one, each with the targets that are left of it. */

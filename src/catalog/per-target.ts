@@ -1,5 +1,5 @@
-import type { Target } from './catalog.ts';
-import type { Provider } from './providers.ts';
+import type { Target } from './model.ts';
+import type { Provider } from './provider.ts';
 
 /**
  * What is remembered of each target, for as long as its provider is configured as it is.

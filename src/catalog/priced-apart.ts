@@ -1,6 +1,6 @@
 import type { Pricing } from '../metering/pricing.ts';
 import type { PricingOption } from '../options/model-options.ts';
-import type { Provider } from './providers.ts';
+import type { Provider } from './provider.ts';
 import { PRESETS } from './presets.ts';
 
 /**

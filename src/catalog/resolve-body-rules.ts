@@ -4,7 +4,7 @@ import { MORE_ANSWERS, OTHER_LIMIT, REJECTED_FIELDS } from '../http/rejected-fie
 import type { BodyRules, BodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 import { assertObject, optionError } from '../options/resolve-options.ts';
-import type { OutputLimits, Provider } from './providers.ts';
+import type { OutputLimits, Provider } from './provider.ts';
 
 /** The rules that count for a target: its provider's, and its own in place of those for the same fields. */
 export interface TargetRules {

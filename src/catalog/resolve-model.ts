@@ -21,11 +21,11 @@ import {
 } from '../options/resolve-options.ts';
 import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
-import type { Model, Target, TargetOutput } from './catalog.ts';
+import type { Model, Target, TargetOutput } from './model.ts';
 import { assertCovers } from './ceilings.ts';
 import { resolveDeprecation } from './deprecation.ts';
 import { checkModelId } from './model-id.ts';
-import type { Provider } from './providers.ts';
+import type { Provider } from './provider.ts';
 import { resolveServerTools } from './resolve-server-tools.ts';
 
 const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];

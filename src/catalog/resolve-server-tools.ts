@@ -4,10 +4,10 @@ import { parseFee } from '../metering/pricing.ts';
 import type { AskedFeature, ServerTool, ServerTools } from '../metering/server-tool-fees.ts';
 import type { ServerToolOptions } from '../options/model-options.ts';
 import { assertObject, positiveInteger, optionError } from '../options/resolve-options.ts';
-import type { Model, Target } from './catalog.ts';
+import type { Model, Target } from './model.ts';
 import { PRESET_FEES } from './preset-fees.ts';
 import { PRESETS } from './presets.ts';
-import type { Provider } from './providers.ts';
+import type { Provider } from './provider.ts';
 
 /** More calls of one tool are no bound. */
 const MAX_CALLS = 1000;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model-options.ts';
 import { type ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
-import type { Model, Target } from './catalog.ts';
+import type { Model, Target } from './model.ts';
 import { isModelId } from './model-id.ts';
 import { costsMore, lacksPrices } from './priced-apart.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';

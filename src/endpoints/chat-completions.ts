@@ -1,4 +1,5 @@
-import type { Authenticator, Caller } from '../keys/authenticator.ts';
+import type { Authenticator } from '../keys/authenticator.ts';
+import type { Caller } from '../keys/caller.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
 import { limitFor, quoteRequest } from '../billing/admission.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -35,7 +36,8 @@ import { UsageMeter } from '../metering/usage-meter.ts';
 import { selectModels, mergeForQuote, isAllowed } from '../catalog/model-selection.ts';
 import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
 import { soldAsAsked } from '../catalog/asked-apart.ts';
-import type { Catalog, Model, Target } from '../catalog/catalog.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Model, Target } from '../catalog/model.ts';
 import { withByokPrices } from '../catalog/byok.ts';
 import type { PerTarget } from '../catalog/per-target.ts';
 import { assertPriced } from '../catalog/resolve-server-tools.ts';

@@ -1,5 +1,5 @@
 import { withTimeout } from '../async/timeout.ts';
-import type { Caller } from '../keys/authenticator.ts';
+import type { Caller } from '../keys/caller.ts';
 import {
   CreditStoreUnavailableError,
   GenerationNotFoundError,

@@ -8,36 +8,15 @@ import {
   CreditStoreUnavailableError,
   RouterError,
 } from '../errors/errors.ts';
-import type { FoundKey, KeyLimits } from '../ledger/contract/key-records.ts';
+import type { FoundKey } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
-import type { Markup } from '../metering/markup.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';
 import { ModelPatterns } from '../options/model-patterns.ts';
 import { hostCaller } from './host-caller.ts';
 import { loggableFailure } from './host-failure.ts';
 import { keptPolicy } from './key-policy.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
-import type { ByokKeys } from './byok.ts';
-
-/** Whose request this is. */
-export interface Caller {
-  readonly account: string;
-  /** The key's id, or the host's label for it. */
-  readonly key: string;
-  /** The host knows this key, the ledger doesn't. */
-  readonly externalKey: boolean;
-  /** Of a key of ours: the version that all of this is from, for the ledger to judge. */
-  readonly keyVersion?: number;
-  /** Store time from which it must be looked up again: its secret, or the key, ends then. */
-  readonly until?: number;
-  readonly limits?: KeyLimits;
-  /** The only models that it may use. */
-  readonly models?: ModelPatterns;
-  /** Added to the prices that it pays. */
-  readonly markup?: Markup;
-  /** Its own keys for providers, as the host told them. */
-  readonly upstreamKeys?: ByokKeys;
-}
+import type { Caller } from './caller.ts';
 
 export interface AuthenticatorOptions {
   readonly store: LedgerStore;

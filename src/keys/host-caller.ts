@@ -2,7 +2,7 @@ import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
-import type { Caller } from './authenticator.ts';
+import type { Caller } from './caller.ts';
 import { ByokKeys } from './byok.ts';
 
 const MEMBERS: Record<keyof AuthenticatedCaller, true> = {

@@ -1,4 +1,5 @@
-import type { Authenticator, Caller } from '../keys/authenticator.ts';
+import type { Authenticator } from '../keys/authenticator.ts';
+import type { Caller } from '../keys/caller.ts';
 import { chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
 import {
   MethodNotAllowedError,

@@ -1,6 +1,6 @@
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import type { Quote } from '../metering/estimate.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import { reasonsSilently } from '../catalog/silent-reasoning.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { Tally } from '../metering/evidence.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';

@@ -3,7 +3,7 @@ import { asError, UpstreamError, UpstreamTimeoutError } from '../errors/errors.t
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';

@@ -1,5 +1,5 @@
 import { Evidence } from '../metering/evidence.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 
 /** A target that refused is asked again after so long. */

@@ -3,7 +3,7 @@ import { asError } from '../errors/errors.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { parseJson } from '../catalog/json-value.ts';
 import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';
-import type { Provider } from '../catalog/providers.ts';
+import type { Provider } from '../catalog/provider.ts';
 import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 

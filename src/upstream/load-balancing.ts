@@ -1,6 +1,6 @@
 import { worstCase, type Quote } from '../metering/estimate.ts';
 import { pricesOfTier } from '../metering/service-tiers.ts';
-import type { Model, Target } from '../catalog/catalog.ts';
+import type { Model, Target } from '../catalog/model.ts';
 import type { Choice } from '../options/model-options.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
 

@@ -2,7 +2,7 @@ import { asError } from '../errors/errors.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { discoveredModels } from '../catalog/discovered-models.ts';
 import type { ListedModel } from '../catalog/provider-model-list.ts';
-import type { Provider } from '../catalog/providers.ts';
+import type { Provider } from '../catalog/provider.ts';
 import type { ResolveContext } from '../catalog/resolve-model.ts';
 import { listModels } from './list-models.ts';
 import { ProviderKeys } from './provider-keys.ts';

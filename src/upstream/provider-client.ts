@@ -5,7 +5,7 @@ import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import type { Answer } from '../http/relay.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
 import { type Abortable, attempt } from './attempt.ts';

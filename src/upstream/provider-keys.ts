@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { withTimeout } from '../async/timeout.ts';
 import { UpstreamError } from '../errors/errors.ts';
 import { Evidence } from '../metering/evidence.ts';
-import type { Provider } from '../catalog/providers.ts';
+import type { Provider } from '../catalog/provider.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 
 /** A key that one request may be sent with. */

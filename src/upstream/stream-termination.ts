@@ -1,6 +1,6 @@
 import { Evidence } from '../metering/evidence.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 
 /** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { byteLength, type BodyChunks } from '../http/body-chunks.ts';
-import type { Target } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/model.ts';
 import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
 import type { UpstreamRequest } from './proxy-request.ts';

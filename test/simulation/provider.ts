@@ -1,5 +1,6 @@
 import { NO_MARKUP } from '../../src/metering/markup.ts';
-import { createCatalog, type Model, type Target } from '../../src/catalog/catalog.ts';
+import { createCatalog } from '../../src/catalog/catalog.ts';
+import type { Model, Target } from '../../src/catalog/model.ts';
 import { quoteFor, type Quote } from '../../src/metering/estimate.ts';
 import { resolveAnswer } from '../../src/options/resolve-options.ts';
 import type { Random } from './random.ts';

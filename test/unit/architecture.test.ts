@@ -242,7 +242,7 @@ describe('src', () => {
 describe('the rule of imports', () => {
   it.each([
     ['metering/price.ts', "import { completion } from '../completion.ts';"],
-    ['metering/price.ts', "import type { Model } from '../models/catalog.ts';"],
+    ['metering/price.ts', "import type { Model } from '../models/model.ts';"],
     ['ledger/ledger.ts', "export { charge } from '../metering/price.ts';"],
     ['http/relay.ts', "const late = await import('../upstream/send.ts');"],
     ['http/relay.ts', 'const late = await import(`../upstream/send.ts`);'],

@@ -1,5 +1,5 @@
 import type { BodyRule } from '../../http/apply-body-rules.ts';
-import type { Target } from '../../catalog/catalog.ts';
+import type { Target } from '../../catalog/model.ts';
 
 /** What a target's requests become, on a line; undefined where they stay as they are. */
 export function bodyLine({ modelId, provider, model, body }: Target): string | undefined {

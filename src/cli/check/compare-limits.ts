@@ -1,4 +1,4 @@
-import type { Target } from '../../catalog/catalog.ts';
+import type { Target } from '../../catalog/model.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { priceQuestion } from '../../catalog/resolve-model.ts';
 import { type PriceCatalogs, type PriceSource, SOURCES } from './compare-prices.ts';

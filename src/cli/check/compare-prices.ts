@@ -2,7 +2,7 @@ import { formatUsd, type NanoDollars } from '../../ledger/contract/money.ts';
 import { NO_MARKUP } from '../../metering/markup.ts';
 import { FREE, type Price, type Rates, ratesFor } from '../../metering/price.ts';
 import { parsePricing, type Pricing } from '../../metering/pricing.ts';
-import type { Target } from '../../catalog/catalog.ts';
+import type { Target } from '../../catalog/model.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { priceQuestion } from '../../catalog/resolve-model.ts';
 import type { PriceCatalog } from '../../options/model-options.ts';

@@ -1,6 +1,6 @@
 import { type ListedModel, listedIds, readListedModels } from '../../catalog/provider-model-list.ts';
 import { parseJson } from '../../catalog/json-value.ts';
-import type { Provider } from '../../catalog/providers.ts';
+import type { Provider } from '../../catalog/provider.ts';
 import { askForModels } from '../../upstream/list-models.ts';
 
 /** What a provider said when it was asked for its models. */

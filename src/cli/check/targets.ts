@@ -1,4 +1,5 @@
-import type { Catalog, Target } from '../../catalog/catalog.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import type { Target } from '../../catalog/model.ts';
 import { discoveredModels } from '../../catalog/discovered-models.ts';
 import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import type { ResolveContext } from '../../catalog/resolve-model.ts';

@@ -1,6 +1,6 @@
 import { formatUsd, type NanoDollars } from '../../ledger/contract/money.ts';
 import { FREE, type Price } from '../../metering/price.ts';
-import type { Target } from '../../catalog/catalog.ts';
+import type { Target } from '../../catalog/model.ts';
 import { PRESET_FEES } from '../../catalog/preset-fees.ts';
 import { searchesByName } from '../../catalog/priced-apart.ts';
 import { unpricedTools } from '../../catalog/resolve-server-tools.ts';

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { DetachedRead, DetachedReads } from '../../../src/http/detached-reads.ts';
 import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
-import { resolveProvider } from '../../../src/catalog/providers.ts';
+import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
 import { reasonsSilently } from '../../../src/catalog/silent-reasoning.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { chunk, DONE, hang, reset, type Script, stream } from '../../../src/testing.ts';

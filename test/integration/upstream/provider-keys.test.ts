@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { resolveProvider } from '../../../src/catalog/providers.ts';
+import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { ProviderKeys } from '../../../src/upstream/provider-keys.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';

@@ -11,7 +11,7 @@ import {
 import { ChatRequestScanner, spliceRequest } from '../../../src/http/chat-request.ts';
 import type { OutputLimitEdit } from '../../../src/http/splice-request.ts';
 import { resolveTargetRules, type TargetRules } from '../../../src/catalog/resolve-body-rules.ts';
-import { resolveProvider } from '../../../src/catalog/providers.ts';
+import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
 import type { BodyRules } from '../../../src/index.ts';
 import { runs } from '../../helpers/runs.ts';
 

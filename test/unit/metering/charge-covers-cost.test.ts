@@ -10,7 +10,7 @@ import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
 import { soldAsAsked } from '../../../src/catalog/asked-apart.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { ChatRequest } from '../../../src/http/chat-request.ts';
-import type { Model } from '../../../src/catalog/catalog.ts';
+import type { Model } from '../../../src/catalog/model.ts';
 import { assertPriced } from '../../../src/catalog/resolve-server-tools.ts';
 import { type Charge, chargeFor } from '../../../src/billing/charge-policy.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';

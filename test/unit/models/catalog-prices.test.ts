@@ -11,7 +11,8 @@ import {
   createChatCompletionsRouter,
   type ModelOptions,
 } from '../../../src/index.ts';
-import { createCatalog, type Model } from '../../../src/catalog/catalog.ts';
+import { createCatalog } from '../../../src/catalog/catalog.ts';
+import type { Model } from '../../../src/catalog/model.ts';
 import { charge } from '../../../src/metering/price.ts';
 import { parsePricing } from '../../../src/metering/pricing.ts';
 import { textUsage } from '../../../src/metering/usage-dialects.ts';

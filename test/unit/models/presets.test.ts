@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { resolveAddress, variablesOf } from '../../../src/catalog/base-url.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
-import { resolveProvider } from '../../../src/catalog/providers.ts';
+import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
 import type { ProviderOptions } from '../../../src/options/provider-options.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 
