@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
-import { asError, InternalError, RouterError } from '../errors/errors.ts';
+import { InternalError, RouterError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
 import { type AuditEvent, logAudit } from './audit-log.ts';

@@ -1,4 +1,5 @@
-import { asError, InternalError, RouterError } from '../errors/errors.ts';
+import { InternalError, RouterError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';

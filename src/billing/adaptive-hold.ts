@@ -1,10 +1,6 @@
 import { withTimeout } from '../async/timeout.ts';
-import {
-  asError,
-  CreditsExhaustedError,
-  CreditStoreUnavailableError,
-  type RouterError,
-} from '../errors/errors.ts';
+import { CreditsExhaustedError, CreditStoreUnavailableError, type RouterError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { DeliveryGate } from '../http/relay.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { NanoDollars } from '../ledger/contract/money.ts';

@@ -1,6 +1,7 @@
 import type { Caller } from '../keys/caller.ts';
 import { minimumHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
-import { asError, CreditStoreUnavailableError } from '../errors/errors.ts';
+import { CreditStoreUnavailableError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Hold, type HoldServices } from './hold.ts';
 import type { Settled } from '../observability/hooks.ts';

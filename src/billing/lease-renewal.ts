@@ -1,4 +1,4 @@
-import { asError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import { SlotList } from '../async/slot-list.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Hold } from './hold.ts';

@@ -4,7 +4,6 @@ import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts
 import { limitFor, quoteRequest } from '../billing/admission.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import {
-  asError,
   AuthenticationError,
   CreditStoreUnavailableError,
   ModelNotAllowedError,
@@ -12,6 +11,7 @@ import {
   UpstreamError,
   UpstreamTimeoutError,
 } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from '../http/body-members.ts';
 import { assertUnambiguous, memberEdits, namesOf, withMovedLimit } from '../http/apply-body-rules.ts';

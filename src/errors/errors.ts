@@ -430,11 +430,6 @@ export class InternalError extends RouterError {
 const SERVED =
   'Served are GET /models, GET /models/{id}, POST /chat/completions, GET /credits and GET /generation.';
 
-/** Whatever was thrown, as an Error. */
-export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
-}
-
 /** A system error as a cause that may be kept and shown: a parser's own holds the bytes of the answer. */
 export function withoutBytes(error: Error): Error {
   const code = 'code' in error ? { code: error.code } : {};

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { asError, InvalidRequestError, UpstreamError } from '../errors/errors.ts';
+import { InvalidRequestError, UpstreamError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { BodyCaller, MakeBodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 import type { BodyMembers } from './body-members.ts';

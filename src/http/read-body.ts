@@ -2,12 +2,12 @@ import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
 import {
-  asError,
   InvalidRequestError,
   RequestTimeoutError,
   RequestTooLargeError,
   UnsupportedMediaTypeError,
 } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import type { BodyBuffer } from './buffered-bytes.ts';

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { asError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 
 /** Shorter ones are words. */
 const MIN_SECRET = 8;

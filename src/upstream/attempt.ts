@@ -9,7 +9,6 @@ import {
 } from 'node:zlib';
 
 import {
-  asError,
   InvalidRequestError,
   ByokKeyRejectedError,
   RouterError,
@@ -17,6 +16,7 @@ import {
   UpstreamErrorPageError,
   withoutBytes,
 } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { SlotList, type Slot } from '../async/slot-list.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';

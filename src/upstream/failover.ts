@@ -1,5 +1,6 @@
 import { Timeout } from '../async/timeout.ts';
-import { asError, UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';

@@ -1,5 +1,5 @@
 import { Timeout } from '../async/timeout.ts';
-import { asError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import { parseJson } from '../catalog/json-value.ts';
 import { type ListedModel, readListedModels } from '../catalog/provider-model-list.ts';

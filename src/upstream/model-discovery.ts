@@ -1,4 +1,4 @@
-import { asError } from '../errors/errors.ts';
+import { asError } from '../platform/as-error.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { discoveredModels } from '../catalog/discovered-models.ts';
 import type { ListedModel } from '../catalog/provider-model-list.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 import { NODE_MAJORS, OLDEST_NODES } from '../../scripts/supported-nodes.ts';
-import { requireNode } from '../../src/cli/commands/require-node.ts';
+import { requireNode } from '../../src/cli/require-node.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 

@@ -47,7 +47,7 @@ export type PriceCatalogs = Readonly<Record<'catalog' | 'package', PriceCatalog 
 /** The catalog that comes with `@pydantic/genai-prices`; undefined where that isn't installed. */
 export async function installedPrices(): Promise<PriceCatalog | undefined> {
   try {
-    const { catalogPrices } = await import('../../prices.ts');
+    const { catalogPrices } = await import('../../catalog/genai-prices.ts');
     return catalogPrices();
   } catch {
     return undefined;

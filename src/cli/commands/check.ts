@@ -4,7 +4,7 @@ import type { CheckRow } from '../check/check.ts';
 import type { ComparedPrice } from '../check/compare-prices.ts';
 import { findConfig } from '../config/config-file.ts';
 import { count, plural, type PlainCommand, UsageError } from './command.ts';
-import { table } from './table.ts';
+import { table } from '../terminal/table.ts';
 
 const DEFAULT_TIMEOUT_S = 20;
 

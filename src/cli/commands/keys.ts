@@ -5,11 +5,11 @@ import {
   type CreatedApiKey,
   createApiKeys,
 } from '../../keys/api-keys.ts';
-import { escapeControlCharacters } from '../escape-control-characters.ts';
+import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import { count, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
 import { POLICY_OPTIONS, policyChanges, policyFrom, policyText } from './key-options.ts';
-import { table } from './table.ts';
+import { table } from '../terminal/table.ts';
 
 export const createKeyCommand: StoreCommand = {
   name: 'keys create',

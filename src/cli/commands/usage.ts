@@ -5,7 +5,7 @@ import {
 } from '../../ledger/operations/usage-queries.ts';
 import { formatUsd, parseUsd } from '../../ledger/contract/money.ts';
 import { type StoreCommand, UsageError } from './command.ts';
-import { table } from './table.ts';
+import { table } from '../terminal/table.ts';
 
 const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
 

@@ -43,7 +43,7 @@ async function withCatalog(config: ServerConfig, path: string): Promise<ServerCo
   const prices: unknown = config.prices;
   if (prices !== 'catalog') return config;
   try {
-    const { catalogPrices } = await import('../../prices.ts');
+    const { catalogPrices } = await import('../../catalog/genai-prices.ts');
     return { ...config, prices: catalogPrices() };
   } catch {
     throw new ConfigError(path, "prices is 'catalog', which needs npm install @pydantic/genai-prices");

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-import { escapeControlCharacters } from '../escape-control-characters.ts';
+import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 
 export type Level = 'info' | 'warn' | 'error';
 

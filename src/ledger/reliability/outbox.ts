@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../contract/events.ts';
-import { asError } from '../../errors/errors.ts';
+import { asError } from '../../platform/as-error.ts';
 import type { OutboxFile, OutboxFiles } from './outbox-files.ts';
 import { monotonicClock } from './monotonic-clock.ts';
 import { doneLine, type Intent, intentLine, plain, readLines } from './outbox-lines.ts';

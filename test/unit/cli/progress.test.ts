@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { Progress } from '../../../src/cli/commands/progress.ts';
+import { Progress } from '../../../src/cli/terminal/progress.ts';
 
 function terminal(isTTY: boolean): {
   readonly isTTY: boolean;

@@ -1,3 +1,3 @@
-import { lendRequire } from '../../../async/lend-require.ts';
+import { lendRequire } from '../../../platform/lend-require.ts';
 
 export const takeBackRequire: () => void = lendRequire();

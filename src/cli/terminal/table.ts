@@ -1,4 +1,4 @@
-import { escapeControlCharacters } from '../escape-control-characters.ts';
+import { escapeControlCharacters } from './escape-control-characters.ts';
 
 /** Lines of a table whose columns are as wide as what stands in them; numbers stand to the right. */
 export function table(heads: readonly string[], cells: readonly (readonly string[])[]): string[] {

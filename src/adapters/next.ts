@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { finished } from 'node:stream/promises';
+
+import * as server from 'next/server.js';
+
+import type { NodeHandler } from './node.ts';
+import type { WebHandler } from './web.ts';
+
+/** What we use of a router. */
+export interface NextRouter {
+  readonly fetch: WebHandler;
+  settled(request: object): Promise<void>;
+}
+
+/** The handlers of a route of the App Router: each method that Next.js knows, or it would answer that itself. */
+export interface NextHandlers {
+  readonly GET: WebHandler;
+  readonly HEAD: WebHandler;
+  readonly POST: WebHandler;
+  readonly PUT: WebHandler;
+  readonly PATCH: WebHandler;
+  readonly DELETE: WebHandler;
+  readonly OPTIONS: WebHandler;
+}
+
+/**
+ * Mounts a router in the App Router, with these two lines in `app/v1/[...path]/route.ts`:
+ *
+ * ```ts
+ * import { toNextHandlers } from 'chat-completions-router/next';
+ * export const { GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS } = toNextHandlers(router);
+ * ```
+ */
+export function toNextHandlers(router: NextRouter): NextHandlers {
+  // Next.js gives a second argument, which the Web door doesn't take.
+  const handle: WebHandler = async (request) => {
+    const response = await router.fetch(request);
+    stayUntil(router.settled(request));
+    return response;
+  };
+  return {
+    GET: handle,
+    HEAD: handle,
+    POST: handle,
+    PUT: handle,
+    PATCH: handle,
+    DELETE: handle,
+    OPTIONS: handle,
+  };
+}
+
+/** Asks Next.js from 15.1 on, and the host below it, not to stop this process before. */
+function stayUntil(work: Promise<void>): void {
+  try {
+    server.after?.(work);
+  } catch {
+    // Called by something else than Next.js.
+  }
+}
+
+/** A handler of an API route of the Pages Router. */
+export type NextPagesHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/**
+ * Mounts a router in the Pages Router, with these two lines in `pages/api/v1/[...path].ts`:
+ *
+ * ```ts
+ * export default toNextPagesHandler(router);
+ * export const config = { api: { bodyParser: false, externalResolver: true } };
+ * ```
+ *
+ * The second must stand there as it is: Next.js reads it without running the file.
+ */
+export function toNextPagesHandler(router: NodeHandler & Pick<NextRouter, 'settled'>): NextPagesHandler {
+  return async (request, response) => {
+    await router(request, response);
+    // A serverless host may stop as soon as this resolves, and a client that left is none of its concerns.
+    await finished(response).catch(() => {});
+    await router.settled(request);
+  };
+}

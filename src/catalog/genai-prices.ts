@@ -1,0 +1,119 @@
+import type { ModelPrice, Provider, TieredPrices } from '@pydantic/genai-prices';
+import { calcPrice, findProvider } from '@pydantic/genai-prices';
+
+import { shiftDecimal } from '../metering/decimal.ts';
+import type { Pricing, PricingTier, TokenPricing } from '../metering/pricing.ts';
+import type { CatalogEntry, PriceCatalog, PriceQuestion } from '../options/model-options.ts';
+
+/** Of the package's prices, in USD per million tokens, those that we have a bucket for. */
+const TOKEN_PRICES: readonly (readonly [name: keyof TokenPricing, theirs: string])[] = [
+  ['input', 'input_mtok'],
+  ['output', 'output_mtok'],
+  ['cachedInput', 'cache_read_mtok'],
+  ['cacheWriteInput', 'cache_write_mtok'],
+  ['audioInput', 'input_audio_mtok'],
+  ['imageInput', 'input_image_mtok'],
+  ['reasoningOutput', 'output_reasoning_mtok'],
+  ['audioOutput', 'output_audio_mtok'],
+  ['imageOutput', 'output_image_mtok'],
+];
+
+/** Whose usage counts searches as their price does; elsewhere a fee for them would only be held. */
+const SEARCHES_ARE_TOLD: ReadonlySet<string> = new Set(['openrouter', 'perplexity']);
+
+/**
+ * The prices of `@pydantic/genai-prices`, for the option `prices`: `createChatCompletionsRouter({ prices: catalogPrices(), … })`.
+ *
+ * Read from the installed package, without any network, when a router is made or reloaded; what the package's own
+ * `updatePrices` has loaded since counts from the next `router.reload({})` on. Where prices depend on the time of day, the dearest
+ * one counts.
+ */
+export function catalogPrices(): PriceCatalog {
+  return { find };
+}
+
+function find({ provider: name, url, model }: PriceQuestion): CatalogEntry | undefined {
+  const provider = findProvider({ providerApiUrl: url }) ?? findProvider({ providerId: name });
+  if (!provider) return undefined;
+  const found = calcPrice(NO_USAGE, model, { provider });
+  if (!found) return undefined;
+  const dearest = timesOf(found.model.prices)
+    .map((timestamp) => calcPrice(NO_USAGE, model, { provider, timestamp })?.model_price)
+    .reduce<ModelPrice>((most, price) => (price && isDearer(price, most) ? price : most), found.model_price);
+  const pricing = pricingOf(dearest, provider);
+  const { context_window: contextWindow } = found.model;
+  return pricing && { name: found.model.id, pricing, ...(contextWindow !== undefined && { contextWindow }) };
+}
+
+const NO_USAGE = { input_tokens: 0 };
+
+/** Moments of today, one in each span of the day that has a price of its own. */
+function timesOf(prices: unknown): readonly Date[] {
+  if (!Array.isArray(prices)) return [];
+  const today = new Date().toISOString().slice(0, 10);
+  return Array.from(
+    { length: 24 },
+    (_, hour) => new Date(`${today}T${String(hour).padStart(2, '0')}:45:00Z`),
+  );
+}
+
+function isDearer(one: ModelPrice, other: ModelPrice): boolean {
+  return base(one['output_mtok']) > base(other['output_mtok']);
+}
+
+function base(price: ModelPrice[string]): number {
+  return typeof price === 'number' ? price : (price?.base ?? 0);
+}
+
+function pricingOf(price: ModelPrice, provider: Provider): Pricing | undefined {
+  const rates = ratesAt(price, 0);
+  if (!rates) return undefined;
+  const { requests_kcount: requests, web_searches_kcount: searches } = price;
+  const starts = new Set(
+    TOKEN_PRICES.flatMap(([, theirs]) => {
+      const each = price[theirs];
+      return typeof each === 'object' ? each.tiers.map(({ start }) => start) : [];
+    }),
+  );
+  const tiers = [...starts]
+    .sort((a, b) => a - b)
+    .map((above): PricingTier | undefined => {
+      const tier = ratesAt(price, above + 1);
+      return tier && { above, ...tier };
+    })
+    .filter((tier) => tier !== undefined);
+  return {
+    ...rates,
+    ...(tiers.length > 0 && { tiers }),
+    ...(typeof requests === 'number' && { request: perCall(requests) }),
+    ...(typeof searches === 'number' &&
+      SEARCHES_ARE_TOLD.has(provider.id) && { webSearch: perCall(searches) }),
+  };
+}
+
+/** Of a price for a thousand calls, that of one. */
+function perCall(thousand: number): string {
+  return shiftDecimal(String(thousand), -3, 9) ?? '0';
+}
+
+/** What tokens cost in a prompt of so many; undefined without a price of both input and output. */
+function ratesAt(price: ModelPrice, promptTokens: number): TokenPricing | undefined {
+  const rates: { -readonly [name in keyof TokenPricing]?: string } = {};
+  for (const [name, theirs] of TOKEN_PRICES) {
+    const each = price[theirs];
+    if (each === undefined) continue;
+    const tier = typeof each === 'number' ? each : at(each, promptTokens);
+    const rate = shiftDecimal(String(tier), 0, 6);
+    if (rate !== undefined) rates[name] = rate;
+  }
+  const { input, output } = rates;
+  return input === undefined || output === undefined ? undefined : { ...rates, input, output };
+}
+
+function at({ base: lowest, tiers }: TieredPrices, promptTokens: number): number {
+  let [price, from] = [lowest, -1];
+  for (const tier of tiers) {
+    if (tier.start < promptTokens && tier.start > from) [price, from] = [tier.price, tier.start];
+  }
+  return price;
+}

@@ -1,0 +1,193 @@
+import { readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+import { parseArguments } from './commands/arguments.ts';
+import { auditCommand } from './commands/audit.ts';
+import { checkCommand } from './commands/check.ts';
+import { type Command, type Invocation, type StoreCommand, UsageError } from './commands/command.ts';
+import { adjustCommand, balanceCommand, grantCommand } from './commands/credits.ts';
+import { findStore } from './commands/find-store.ts';
+import { freezeCommand, unfreezeCommand } from './commands/freeze.ts';
+import { familyHelp, help, NAME, overview, synopsis } from './commands/help.ts';
+import { initCommand } from './commands/init.ts';
+import {
+  createKeyCommand,
+  getKeyCommand,
+  listKeysCommand,
+  revokeKeyCommand,
+  rotateKeyCommand,
+  updateKeyCommand,
+} from './commands/keys.ts';
+import { journalCommand, trimCommand } from './commands/journal.ts';
+import { migrateCommand } from './commands/migrate.ts';
+import { didYouMean } from './commands/did-you-mean.ts';
+import { Progress } from './terminal/progress.ts';
+import { serveCommand } from './commands/serve.ts';
+import { usageCommand } from './commands/usage.ts';
+import { ConfigError } from './config/config-error.ts';
+import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
+import { openStore } from '../ledger/stores/open-store.ts';
+
+const COMMANDS: readonly Command[] = [
+  initCommand,
+  serveCommand,
+  checkCommand,
+  createKeyCommand,
+  listKeysCommand,
+  getKeyCommand,
+  updateKeyCommand,
+  rotateKeyCommand,
+  revokeKeyCommand,
+  balanceCommand,
+  grantCommand,
+  adjustCommand,
+  usageCommand,
+  journalCommand,
+  trimCommand,
+  freezeCommand,
+  unfreezeCommand,
+  auditCommand,
+  migrateCommand,
+];
+
+/** All is well; something is wrong, or failed; the command was not called as it has to be. */
+const [OK, FAILED, MISUSED] = [0, 1, 2];
+
+const progress = new Progress(process.stderr);
+
+/**
+ * Runs a command.
+ *
+ * @param args - words of the command line, without the program's name
+ * @returns the exit code: 0 success, 1 failure, 2 usage error
+ */
+export async function main(args: readonly string[]): Promise<number> {
+  try {
+    return await runCommand(args);
+  } catch (error) {
+    // A TypeError says which argument can't be right, of ours or of a store's.
+    const isMisused = error instanceof UsageError || error instanceof TypeError;
+    progress.clear();
+    console.error(`${NAME}: ${explain(error)}`);
+    if (isMisused) console.error(`Try ${NAME} --help`);
+    return isMisused ? MISUSED : FAILED;
+  }
+}
+
+async function runCommand(args: readonly string[]): Promise<number> {
+  const [word] = args;
+  if (word === '--version' || word === '-v') {
+    console.log(version());
+    return OK;
+  }
+  if (word === undefined || ['--help', '-h'].includes(word)) {
+    console.log(overview(COMMANDS));
+    return word === undefined ? MISUSED : OK;
+  }
+  if (word === 'help') return runCommand([...args.slice(1), '--help']);
+  const family = COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
+  if (family.length > 0 && ['--help', '-h'].includes(args[1] ?? '')) {
+    console.log(familyHelp(word, family));
+    return OK;
+  }
+  const command = findCommand(args);
+  const { options, positionals } = parseArguments(command, args.slice(command.name.split(' ').length));
+  if (options['help'] !== undefined) {
+    console.log(help(command));
+    return OK;
+  }
+  const [least, most] = positionalCounts(command);
+  if (positionals.length < least || positionals.length > most) {
+    throw new UsageError(`it is ${NAME} ${synopsis(command)}`);
+  }
+  const envFile = options['env-file'];
+  if (envFile !== undefined) process.loadEnvFile(envFile);
+  const isJson = options['json'] !== undefined;
+  const invocation: Invocation = {
+    positionals,
+    options,
+    print: (line, object) => {
+      progress.clear();
+      console.log(isJson ? JSON.stringify(object) : line);
+    },
+    progress: (line) => {
+      progress.show(line);
+    },
+  };
+  const isWell = command.store ? await runOnStore(command, invocation) : await command.run(invocation);
+  progress.clear();
+  return isWell ? OK : FAILED;
+}
+
+/** An audit reads all that an account remembers at once, which may be hundreds of thousands of requests. */
+const STORE_TIMEOUT_MS = 30_000;
+
+async function runOnStore(command: StoreCommand, invocation: Invocation): Promise<boolean> {
+  const { store: url, config } = invocation.options;
+  const found = await findStore({ store: url, config }, command.store === 'may be new');
+  const opened: LedgerStore[] = [];
+  const open = (where: string | LedgerStore): LedgerStore => {
+    const store = openStore(where, { timeoutMs: STORE_TIMEOUT_MS });
+    opened.push(store);
+    return store;
+  };
+  try {
+    return await command.run({
+      ...invocation,
+      store: open(found),
+      open,
+      write: async (lines) => {
+        await pipeline(Readable.from(lines), process.stdout, { end: false });
+      },
+    });
+  } finally {
+    for (const store of opened) await store.close();
+  }
+}
+
+/** @throws {UsageError} naming what could have been meant */
+function findCommand(args: readonly string[]): Command {
+  const command = COMMANDS.find(({ name }) => isPrefix(name.split(' '), args));
+  if (command) return command;
+  const [word = '', second] = args;
+  const family = COMMANDS.map(({ name }) => name.split(' ')).filter(([first]) => first === word);
+  if (family.length > 0) {
+    throw new UsageError(`${word} is followed by one of ${family.map(([, each]) => each).join(', ')}`);
+  }
+  const names = COMMANDS.map(({ name }) => name);
+  const near = didYouMean([word, second].join(' ').trimEnd(), names) ?? didYouMean(word, names);
+  throw new UsageError(
+    `there is no command ${JSON.stringify(word)}${near === undefined ? '' : `; did you mean ${near}?`}`,
+  );
+}
+
+/** What happened, with its causes. */
+function explain(error: unknown): string {
+  const reasons: string[] = [];
+  let cause = error;
+  for (; cause instanceof Error; cause = cause.cause) {
+    const { message } = cause;
+    if (message !== '' && !reasons.some((earlier) => earlier.includes(message))) reasons.push(message);
+    // What a module that can't be loaded has for its cause is in the message already.
+    if (cause instanceof ConfigError) break;
+  }
+  if (typeof cause === 'string') reasons.push(cause);
+  return reasons.join(': ');
+}
+
+function isPrefix(words: readonly string[], args: readonly string[]): boolean {
+  return words.every((word, n) => word === args[n]);
+}
+
+function positionalCounts({ positionals }: Command): [least: number, most: number] {
+  const names = positionals.split(' ').filter((name) => name !== '');
+  return [names.filter((name) => !name.startsWith('[')).length, names.length];
+}
+
+function version(): string {
+  const manifest = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  ) as unknown;
+  return String(Reflect.get(Object(manifest), 'version'));
+}
