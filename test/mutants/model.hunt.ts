@@ -27,7 +27,7 @@ let server: RedisServer | undefined;
 
 it('meets each mutant', { timeout: 3_600_000 }, async () => {
   // Where the unchanged code fails, nothing is learned of a mutant.
-  const [{ file } = { file: 'ledger.ts' }] = mutants;
+  const [{ file } = { file: 'contract/ledger-store.ts' }] = mutants;
   expect(await isKilled(-1, file, readFileSync(join(SOURCE, file), 'utf8'))).toBe(false);
   for (const [index, mutant] of mutants.entries()) {
     const code = mutated(mutant);
@@ -44,7 +44,7 @@ afterAll(async () => {
 async function isKilled(index: number, file: string, code: string): Promise<boolean> {
   const copy = join(folder, String(index));
   cpSync(SOURCE, join(copy, 'ledger'), { recursive: true });
-  for (const name of ['errors.ts', 'async']) {
+  for (const name of ['platform', 'async']) {
     cpSync(join(SOURCE, '..', name), join(copy, name), { recursive: true });
   }
   writeFileSync(join(copy, 'ledger', file), code);
@@ -66,7 +66,7 @@ interface Stores {
 }
 
 async function memoryStores(copy: string): Promise<Stores> {
-  const path = join(copy, 'ledger/memory/memory-store.ts');
+  const path = join(copy, 'ledger/stores/memory/memory-store.ts');
   const module = (await import(path)) as { MemoryStore: typeof MemoryStore };
   return {
     create: async (clock) => new module.MemoryStore({ now: () => clock.now }),
@@ -75,7 +75,7 @@ async function memoryStores(copy: string): Promise<Stores> {
 }
 
 async function redisStores(copy: string): Promise<Stores> {
-  const path = join(copy, 'ledger/redis/redis-store.ts');
+  const path = join(copy, 'ledger/stores/redis/redis-store.ts');
   const module = (await import(path)) as { RedisStore: typeof RedisStore };
   server ??= await startRedis(['--busy-reply-threshold', '500']);
   const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => null });

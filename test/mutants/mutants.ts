@@ -16,16 +16,16 @@ export const SOURCE: string = new URL('../../src/ledger', import.meta.url).pathn
 
 /** What decides about money, by the stores whose tests must notice a change of it. */
 const CODE = {
-  redis: readdirSync(ledger('redis/scripts'))
+  redis: readdirSync(ledger('stores/redis/lua'))
     .filter((name) => !['define-script.ts', 'key-fields.ts'].includes(name))
-    .map((name) => `redis/scripts/${name}`),
+    .map((name) => `stores/redis/lua/${name}`),
   memory: [
-    'books/account.ts',
-    'books/lots.ts',
-    'books/keys.ts',
-    'books/witnesses.ts',
-    'books/key-limits.ts',
-    'books/account-rows.ts',
+    'engine/account-engine.ts',
+    'engine/lots.ts',
+    'engine/api-keys.ts',
+    'engine/witnesses.ts',
+    'engine/key-limits.ts',
+    'engine/account-rows.ts',
   ],
 } as const;
 

@@ -474,7 +474,7 @@ describe('the commands beside it', () => {
     );
     const balance = ['credits', 'grant', 'acme', '1.00', '--id', 'p1', '--config', write('c.json', config())];
     const { stderr } = await runCli(balance, { flags: ['--import', tell] });
-    expect(stderr).toContain('/dist/ledger/sqlite/sqlite-store.js');
+    expect(stderr).toContain('/dist/ledger/stores/sqlite/sqlite-store.js');
     expect(stderr).not.toMatch(/\/dist\/(router|serve|upstream|completion)\b/);
   });
 });

@@ -463,7 +463,7 @@ describe('the tables of OpenTelemetry in the docs', () => {
   const page = read('docs/observability.md');
   const tableBelow = (heading: string): string => page.slice(page.indexOf(heading)).split('\n\n', 1)[0] ?? '';
   const names = ['spans', 'instruments', 'conventions', 'content'];
-  const sources = names.map((name) => read(`src/opentelemetry/${name}.ts`));
+  const sources = names.map((name) => read(`src/observability/opentelemetry/${name}.ts`));
   const [spans = '', instruments = '', conventions = '', content = ''] = sources;
 
   it('have each attribute of a span, and no other', () => {

@@ -92,8 +92,8 @@ describe('the docs', () => {
   });
 
   it('show every command of the CLI, and no other', () => {
-    const cli = readdirSync(`${ROOT}src/commands`).map((name) =>
-      readFileSync(`${ROOT}src/commands/${name}`, 'utf8'),
+    const cli = readdirSync(`${ROOT}src/cli/commands`).map((name) =>
+      readFileSync(`${ROOT}src/cli/commands/${name}`, 'utf8'),
     );
     const names = cli.flatMap((source) =>
       [...source.matchAll(/^\s*name: '([a-z ]+)',\n\s*summary:/gm)].map(([, name]) => name),
