@@ -11,125 +11,135 @@ import { PRESETS } from '../../src/catalog/presets.ts';
 
 const SRC = new URL('../../src', import.meta.url).pathname;
 
-const BOTTOM = ['async', 'errors.ts', 'in-flight.ts', 'evidence.ts', 'lend-require.ts', 'json', 'ledger'];
-const LOW = [
-  'metering',
-  'settings.ts',
-  'options',
-  'hooks.ts',
-  'observation.ts',
-  'live-request.ts',
-  ...BOTTOM,
-];
+/** The ground floor: what any part may import. */
+const GROUND = ['async', 'platform', 'errors', 'json', 'ledger/contract'];
+const STORES = ['ledger/contract', 'ledger/engine', 'async', 'platform'];
 
 /** Part of src → the parts it may import: the drawing in ARCHITECTURE.md, as data. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  'errors.ts': ['errors'],
-  errors: [],
   async: [],
-  'in-flight.ts': [],
-  'evidence.ts': [],
-  'lend-require.ts': [],
-  'live-request.ts': ['observation.ts', 'ledger'],
+  platform: [],
+  errors: [],
   json: [],
-  ledger: ['async', 'errors.ts', 'lend-require.ts'],
-  metering: BOTTOM,
-  'hooks.ts': ['metering', 'ledger'],
-  'recorded-content.ts': ['hooks.ts'],
-  'observation.ts': ['recorded-content.ts', 'hooks.ts', 'ledger', 'errors.ts'],
-  'guarded-hooks.ts': ['observation.ts', 'hooks.ts', 'ledger', 'errors.ts'],
-  'settings.ts': ['options', 'hooks.ts', 'metering', 'ledger', 'errors.ts'],
-  options: ['hooks.ts', 'metering', 'ledger'],
-  http: ['async', 'metering', 'settings.ts', 'options', 'json', 'errors.ts'],
-  accounts: ['http', 'metering', 'options', 'ledger', 'errors.ts'],
-  models: ['http', ...LOW],
-  upstream: ['http', 'models', ...LOW],
-  'outcome.ts': ['models', ...LOW],
-  'admission.ts': ['models', 'http', ...LOW],
-  holds: ['outcome.ts', 'accounts', 'models', 'http', ...LOW],
-  'settlement.ts': ['holds', 'admission.ts', 'outcome.ts', 'accounts', 'models', 'http', ...LOW],
-  'discovery.ts': ['models', 'upstream', ...LOW],
-  'completion.ts': [
-    'discovery.ts',
-    'settlement.ts',
-    'holds',
-    'admission.ts',
-    'outcome.ts',
-    'accounts',
-    'models',
+  'ledger/contract': [],
+  'ledger/engine': ['ledger/contract'],
+  'ledger/stores/memory': STORES,
+  'ledger/stores/sqlite': STORES,
+  'ledger/stores/redis': STORES,
+  'ledger/stores': ['ledger/contract', 'ledger/stores/memory', 'ledger/stores/redis', 'ledger/stores/sqlite'],
+  'ledger/reliability': ['ledger/contract', 'async', 'platform'],
+  'ledger/operations': ['ledger/contract', 'ledger/engine'],
+  metering: GROUND,
+  observability: ['metering', ...GROUND],
+  'observability/opentelemetry': ['observability'],
+  'observability/prometheus': ['observability'],
+  options: ['observability', 'metering', ...GROUND],
+  http: ['options', 'metering', ...GROUND],
+  keys: ['http', 'options', 'metering', 'ledger/engine', ...GROUND],
+  catalog: ['http', 'options', 'metering', ...GROUND],
+  upstream: ['catalog', 'http', 'options', 'observability', 'metering', ...GROUND],
+  billing: ['keys', 'catalog', 'http', 'options', 'observability', 'metering', 'ledger/engine', ...GROUND],
+  endpoints: [
+    'billing',
+    'keys',
+    'catalog',
     'upstream',
-    'http',
-    ...LOW,
-  ],
-  'own-account.ts': ['async', 'accounts', 'http', 'ledger', 'errors.ts'],
-  'routes.ts': ['discovery.ts', 'completion.ts', 'own-account.ts', 'accounts', 'models', 'http', ...LOW],
-  adapters: ['http'],
-  'router.ts': [
-    'discovery.ts',
-    'guarded-hooks.ts',
-    'recorded-content.ts',
-    'routes.ts',
-    'adapters',
-    'settlement.ts',
-    'accounts',
-    'models',
-    'upstream',
-    'http',
-    ...LOW,
-  ],
-  admin: [
-    'router.ts',
-    'live-request.ts',
-    'adapters',
-    'accounts',
     'http',
     'options',
-    'hooks.ts',
-    'ledger',
-    'json',
-    'errors.ts',
+    'observability',
+    'metering',
+    'ledger/operations',
+    ...GROUND,
   ],
   'admin/page': [],
+  adapters: ['http'],
+  router: [
+    'adapters',
+    'endpoints',
+    'billing',
+    'keys',
+    'catalog',
+    'upstream',
+    'http',
+    'options',
+    'observability',
+    'metering',
+    'ledger/stores',
+    'ledger/reliability',
+    'ledger/operations',
+    ...GROUND,
+  ],
+  admin: ['router', 'adapters', 'keys', 'http', 'options', 'observability', 'ledger/operations', ...GROUND],
+  cli: ['cli/commands', 'cli/config', 'cli/terminal', 'ledger/contract', 'ledger/stores'],
+  'cli/commands': ['cli/config', 'cli/terminal', 'keys', 'ledger/contract', 'ledger/operations'],
+  'cli/config': ['options', 'catalog'],
+  'cli/terminal': [],
+  'cli/init': ['cli/config'],
+  'cli/serve': ['router', 'admin', 'cli/config', 'cli/terminal', 'options', 'observability', ...GROUND],
+  'cli/check': [
+    'router',
+    'upstream',
+    'cli/config',
+    'catalog',
+    'http',
+    'options',
+    'metering',
+    'ledger/stores',
+    ...GROUND,
+  ],
+  testing: [],
+};
+
+/** Public entry → the parts whose names it exports. An entry holds no logic. */
+const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   'admin.ts': ['admin'],
+  'cli.ts': ['cli'],
   'fastify.ts': ['adapters'],
   'hono.ts': ['adapters'],
+  'index.ts': [
+    'router',
+    'adapters',
+    'keys',
+    'options',
+    'observability',
+    'metering',
+    'errors',
+    'ledger/contract',
+    'ledger/operations',
+    'ledger/stores/memory',
+    'ledger/stores/redis',
+    'ledger/stores/sqlite',
+  ],
   'koa.ts': ['adapters'],
   'next.ts': ['adapters'],
-  'index.ts': ['router.ts', 'adapters', 'accounts', ...LOW],
-  config: ['options', 'prices.ts'],
-  init: ['config'],
-  serve: ['router.ts', 'admin', 'config', 'harmless.ts', ...LOW],
-  check: ['router.ts', 'config', 'models', 'upstream', 'http', 'prices.ts', ...LOW],
-  'prices.ts': ['options', 'metering'],
-  'harmless.ts': [],
-  commands: ['accounts', 'config', 'ledger', 'harmless.ts'],
-  'cli.ts': ['commands', 'config', 'ledger'],
-  opentelemetry: ['hooks.ts'],
-  'opentelemetry.ts': ['opentelemetry', 'hooks.ts'],
-  prometheus: ['hooks.ts'],
-  'prometheus.ts': ['prometheus', 'hooks.ts'],
-  testing: [],
+  'opentelemetry.ts': ['observability/opentelemetry'],
+  'prices.ts': ['catalog'],
+  'prometheus.ts': ['observability/prometheus'],
   'testing.ts': ['testing'],
 };
 
 /** Package → the only files that may name it, or the folder (`admin/`); one that isn't here may be named by none. */
 const DOOR: Readonly<Record<string, readonly string[]>> = {
-  '@opentelemetry/api': ['opentelemetry.ts', 'opentelemetry/spans.ts', 'opentelemetry/instruments.ts'],
-  'http-proxy-middleware': ['upstream/send.ts'],
-  ioredis: ['ledger/redis/ioredis.ts'],
+  '@opentelemetry/api': [
+    'observability/opentelemetry/opentelemetry-hooks.ts',
+    'observability/opentelemetry/spans.ts',
+    'observability/opentelemetry/instruments.ts',
+  ],
+  'http-proxy-middleware': ['upstream/proxy-request.ts'],
+  ioredis: ['ledger/stores/redis/ioredis.ts'],
   'lru-cache': [
-    'accounts/authenticate.ts',
-    'models/caller-markup.ts',
-    'models/catalog.ts',
-    'models/list.ts',
-    'models/wildcards.ts',
+    'keys/authenticator.ts',
+    'catalog/account-markup.ts',
+    'catalog/catalog.ts',
+    'catalog/model-list.ts',
+    'catalog/wildcards.ts',
     'upstream/provider-keys.ts',
   ],
-  '@pydantic/genai-prices': ['prices.ts'],
-  'next/server.js': ['next.ts'],
+  '@pydantic/genai-prices': ['catalog/genai-prices.ts'],
+  'next/server.js': ['adapters/next.ts'],
+  'node:sqlite': ['ledger/stores/sqlite/sqlite-store.ts'],
   preact: ['admin/page/'],
   'preact/hooks': ['admin/page/'],
-  'node:sqlite': ['ledger/sqlite/sqlite-store.ts'],
   valibot: ['admin/'],
   '@valibot/to-json-schema': ['admin/openapi.ts'],
 };
@@ -138,27 +148,29 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
 const TIMERS: Readonly<Record<string, string>> = {
   'admin/page/polling.ts': 'refreshes the page',
   'async/timeout.ts': 'the wait itself',
-  'discovery.ts': 'asks for the lists again',
-  'holds/growth.ts': 'pauses between two tries',
-  'holds/heartbeat.ts': 'renews leases',
+  'upstream/model-discovery.ts': 'asks for the lists again',
+  'billing/adaptive-hold.ts': 'pauses between two tries',
+  'billing/lease-renewal.ts': 'renews leases',
   'http/stream-heartbeat.ts': 'breaks the silence of a stream',
-  'ledger/operations/housekeeping.ts': 'runs what is due',
-  'ledger/redis/redis-connection.ts': 'pauses between two tries',
-  'ledger/redis/redis-durability.ts': 'closes an idle connection',
-  'ledger/reliable/deliveries.ts': 'pauses between two tries',
-  'ledger/reliable/outbox.ts': 'writes and syncs its file',
-  'ledger/reliable/redo.ts': 'looks after accounts',
-  'ledger/reliable/store-health.ts': 'tells that the store is back',
-  'ledger/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
-  'ledger/sqlite/sqlite-session.ts': 'pauses between two tries',
-  'opentelemetry/spans.ts': 'ends a span without its charge',
-  'settlement.ts': 'pauses between two tries',
+  'ledger/operations/maintenance.ts': 'runs what is due',
+  'ledger/stores/redis/redis-connection.ts': 'pauses between two tries',
+  'ledger/stores/redis/redis-durability.ts': 'closes an idle connection',
+  'ledger/reliability/retry-queue.ts': 'pauses between two tries',
+  'ledger/reliability/outbox.ts': 'writes and syncs its file',
+  'ledger/reliability/rollback-repair.ts': 'looks after accounts',
+  'ledger/reliability/store-health.ts': 'tells that the store is back',
+  'ledger/stores/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
+  'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
+  'observability/opentelemetry/spans.ts': 'ends a span without its charge',
+  'billing/billing-service.ts': 'pauses between two tries',
   'testing/script.ts': 'pauses of a fake provider',
   'upstream/failover.ts': 'pauses between two tries',
 };
 
 /** Loaded by the command that wants it, when it does, types aside: the ledger's commands start without the router. */
-const LATE: Readonly<Record<string, readonly string[]>> = { commands: ['check', 'init', 'serve'] };
+const LATE: Readonly<Record<string, readonly string[]>> = {
+  'cli/commands': ['cli/check', 'cli/init', 'cli/serve'],
+};
 
 /** What is wrong with the imports of a file; empty when nothing is. */
 function wrongImports(file: string, source: string): string[] {
@@ -167,8 +179,9 @@ function wrongImports(file: string, source: string): string[] {
     if (specifier.startsWith('.')) {
       const imported = part(posix.join(posix.dirname(file), specifier));
       if (isLate && LATE[part(file)]?.includes(imported)) continue;
-      if (imported === 'index.ts') wrong.push(`${file} imports the public surface`);
-      else if (imported !== part(file) && !MAY_IMPORT[part(file)]?.includes(imported)) {
+      const allowed = MAY_IMPORT[part(file)] ?? ENTRIES[file];
+      if (imported in ENTRIES) wrong.push(`${file} imports the public entry ${imported}`);
+      else if (imported !== part(file) && !allowed?.includes(imported)) {
         wrong.push(`${file} imports ${imported}, which is not below it`);
       }
     } else if (!(DOOR[specifier]?.some((door) => isAt(door, file)) ?? specifier.startsWith('node:'))) {
@@ -208,10 +221,42 @@ function wrongShape(file: string, source: string): string[] {
   return wrong;
 }
 
-/** The folder of src that a file is in, or the file itself. What runs in a browser is a part of its own. */
+/** The longest folder with a rule that a file is in; a public entry is its own part. */
 function part(file: string): string {
-  if (file.startsWith('admin/page/')) return 'admin/page';
-  return file.split('/')[0] ?? file;
+  for (let folder = posix.dirname(file); folder !== '.'; folder = posix.dirname(folder)) {
+    if (folder in MAY_IMPORT) return folder;
+  }
+  return file;
+}
+
+/** The files of src that import each other in a circle, imports of types included; empty where there is none. */
+function circleIn(imports: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): readonly string[] => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return [];
+    path.push(file);
+    for (const imported of imports.get(file) ?? []) {
+      const circle = visit(imported);
+      if (circle.length > 0) return circle;
+    }
+    path.pop();
+    done.add(file);
+    return [];
+  };
+  for (const file of imports.keys()) {
+    const circle = visit(file);
+    if (circle.length > 0) return circle;
+  }
+  return [];
+}
+
+/** The files of src that a file imports. */
+function importedBy(file: string, source: string): string[] {
+  return specifiers(source)
+    .filter(({ specifier }) => specifier.startsWith('.'))
+    .map(({ specifier }) => posix.join(posix.dirname(file), specifier));
 }
 
 /** What is written by hand; what is built is made of it. */
@@ -231,50 +276,68 @@ describe('src', () => {
 
   it('has timers only where no other process is waited for: a busy one runs those before it reads its sockets', () => {
     const isTimer = /\bset(Timeout|Interval)\b|\bAbortSignal\.timeout\b/;
-    expect(files.filter((file) => isTimer.test(read(file))).toSorted()).toEqual(Object.keys(TIMERS));
+    expect(files.filter((file) => isTimer.test(read(file))).toSorted()).toEqual(
+      Object.keys(TIMERS).toSorted(),
+    );
   });
 
-  it('has a rule for each of its parts', () => {
-    expect(new Set(files.map(part))).toEqual(new Set(Object.keys(MAY_IMPORT)));
+  it('has a rule for each of its parts, and nothing but public entries in its root', () => {
+    const parts = new Set(files.map(part));
+    expect([...parts].toSorted()).toEqual([...Object.keys(MAY_IMPORT), ...Object.keys(ENTRIES)].toSorted());
   });
+
+  it('has no circle of files', () => {
+    expect(circleIn(new Map(files.map((file) => [file, importedBy(file, read(file))])))).toEqual([]);
+  });
+
+  it.each(Object.keys(ENTRIES).filter((file) => file !== 'cli.ts'))(
+    '%s only exports what is elsewhere',
+    (file) => {
+      const source = read(file).replace(/\/\*\*.*?\*\//gs, '');
+      expect(source.replace(/\bexport\b[^;]*\bfrom '[^']+';/g, '').trim()).toBe('');
+    },
+  );
 });
 
 describe('the rule of imports', () => {
   it.each([
-    ['metering/price.ts', "import { completion } from '../completion.ts';"],
+    ['metering/price.ts', "import { chatCompletion } from '../endpoints/chat-completions.ts';"],
     ['metering/price.ts', "import type { Model } from '../models/model.ts';"],
-    ['ledger/ledger.ts', "export { charge } from '../metering/price.ts';"],
-    ['http/relay.ts', "const late = await import('../upstream/send.ts');"],
-    ['http/relay.ts', 'const late = await import(`../upstream/send.ts`);'],
-    ['http/relay.ts', "export type * from '../ledger/ledger.ts';"],
-    ['routes.ts', "import '../src/index.ts';"],
-    ['router.ts', "import { x } from './index.ts';"],
+    ['ledger/contract/ledger-store.ts', "export { charge } from '../../metering/price.ts';"],
+    ['http/relay.ts', "const late = await import('../upstream/proxy-request.ts');"],
+    ['http/relay.ts', 'const late = await import(`../upstream/proxy-request.ts`);'],
+    ['http/relay.ts', "export type * from '../ledger/engine/lots.ts';"],
+    ['router/routes.ts', "import '../index.ts';"],
+    ['router/router.ts', "import { x } from '../index.ts';"],
     ['upstream/attempt.ts', "import { createProxyMiddleware } from 'http-proxy-middleware';"],
-    ['models/lifecycle.ts', "import type { LRUCache } from 'lru-cache';"],
-    ['ledger/ledger.ts', "import type { Redis } from 'ioredis';"],
-    ['ledger/memory/memory-store.ts', "const { DatabaseSync } = process.getBuiltinModule('node:sqlite');"],
+    ['catalog/deprecation.ts', "import type { LRUCache } from 'lru-cache';"],
+    ['ledger/contract/ledger-store.ts', "import type { Redis } from 'ioredis';"],
+    [
+      'ledger/stores/memory/memory-store.ts',
+      "const { DatabaseSync } = process.getBuiltinModule('node:sqlite');",
+    ],
     ['http/relay.ts', "import type OpenAI from 'openai';"],
     ['admin.ts', "import * as v from 'valibot';"],
-    ['admin/door.ts', "import { money } from './page/format.ts';"],
-    ['admin/page/api.ts', "import { RouterError } from '../../errors.ts';"],
-    ['admin/door.ts', "import { render } from 'preact';"],
+    ['admin/handle-request.ts', "import { money } from './page/format.ts';"],
+    ['admin/page/api.ts', "import { RouterError } from '../../errors/errors.ts';"],
+    ['admin/handle-request.ts', "import { render } from 'preact';"],
     ['http/relay.ts', "import {\n  a,\n  b,\n} from 'lodash';"],
-    ['commands/serve.ts', "import { serve } from '../serve/serve.ts';"],
-    ['commands/audit.ts', "const { route } = await import('../router.ts');"],
+    ['cli/commands/serve.ts', "import { serve } from '../serve/serve.ts';"],
+    ['cli/commands/audit.ts', "const { route } = await import('../../router/router.ts');"],
   ])('refuses %s: %s', (file, source) => {
     expect(wrongImports(file, source)).toHaveLength(1);
   });
 
   it('allows a command to load late what it alone needs', () => {
-    expect(wrongImports('commands/serve.ts', "const { serve } = await import('../serve/serve.ts');")).toEqual(
-      [],
-    );
+    expect(
+      wrongImports('cli/commands/serve.ts', "const { serve } = await import('../serve/serve.ts');"),
+    ).toEqual([]);
   });
 
   it('allows what points down, and a package at its door', () => {
     const source =
-      "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors.ts';";
-    expect(wrongImports('accounts/authenticate.ts', source)).toEqual([]);
+      "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors/errors.ts';";
+    expect(wrongImports('keys/authenticator.ts', source)).toEqual([]);
   });
 });
 
@@ -318,6 +381,19 @@ describe('the table of what servers bill beside tokens', () => {
     const tools = Object.values(PRESET_FEES).flatMap((row) => Object.keys(row.tools));
     expect(tools).not.toContain('function');
     expect(tools).not.toContain('custom');
+  });
+});
+
+describe('the rule of circles', () => {
+  it('finds one of any length', () => {
+    const imports = new Map([
+      ['a.ts', ['b.ts', 'd.ts']],
+      ['b.ts', ['c.ts']],
+      ['c.ts', ['b.ts']],
+      ['d.ts', []],
+    ]);
+    expect(circleIn(imports)).toEqual(['b.ts', 'c.ts', 'b.ts']);
+    expect(circleIn(new Map([...imports, ['c.ts', ['d.ts']]]))).toEqual([]);
   });
 });
 
