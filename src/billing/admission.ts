@@ -13,7 +13,7 @@ import {
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { OutputLimitEdit } from '../http/splice-request.ts';
 import { windowEnd } from '../ledger/engine/key-limits.ts';
-import type { KeyLimits, KeyRates } from '../ledger/contract/key-records.ts';
+import type { KeyLimits } from '../ledger/contract/key-records.ts';
 import type { AdmitResult } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import {
@@ -227,31 +227,6 @@ export function refusal(
     default:
       return new InternalError(new Error(`A new request was answered ${result.code} by the store`));
   }
-}
-
-/** What is left of a key's limits per minute, as OpenAI says it. */
-export function rateLimitHeaders({ requests, tokens }: KeyRates): Readonly<Record<string, string>> {
-  return {
-    ...(requests && {
-      'x-ratelimit-limit-requests': String(requests.limit),
-      'x-ratelimit-remaining-requests': String(requests.remaining),
-      'x-ratelimit-reset-requests': duration(requests.resetMs),
-    }),
-    ...(tokens && {
-      'x-ratelimit-limit-tokens': String(tokens.limit),
-      'x-ratelimit-remaining-tokens': String(tokens.remaining),
-      'x-ratelimit-reset-tokens': duration(tokens.resetMs),
-    }),
-  };
-}
-
-/** As Go writes it: `20ms`, `8.64s`, `6m0s`, `1h0m0s`. */
-export function duration(ms: number): string {
-  if (ms > 0 && ms < 1000) return `${ms}ms`;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = `${(ms - minutes * 60_000) / 1000}s`;
-  if (minutes === 0) return seconds;
-  return minutes < 60 ? `${minutes}m${seconds}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${seconds}`;
 }
 
 function overBudget(left: NanoDollars, required: NanoDollars, limits: KeyLimits, now: number): RouterError {

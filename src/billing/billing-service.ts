@@ -1,11 +1,10 @@
 import type { Caller } from '../keys/caller.ts';
-import { minimumHold, outputLimit, rateLimitHeaders, refusal } from './admission.ts';
-import { CreditStoreUnavailableError } from '../errors/errors.ts';
+import { minimumHold, outputLimit, refusal } from './admission.ts';
+import { CreditStoreUnavailableError, type RouterError } from '../errors/errors.ts';
 import { asError } from '../platform/as-error.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Hold, type HoldServices } from './hold.ts';
 import type { Settled } from '../observability/hooks.ts';
-import type { Exchange } from '../http/exchange.ts';
 import { SlotList } from '../async/slot-list.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import {
@@ -23,6 +22,7 @@ import { firstHold, type Quote } from '../metering/estimate.ts';
 import type { Model } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
+import type { KeyRates } from '../ledger/contract/key-records.ts';
 
 /** How long an admit may take before the client is told to come again. */
 const ADMIT_DEADLINE_MS = 5_000;
@@ -37,7 +37,7 @@ export interface BillingServiceOptions {
   /** Learns from every admit. @default clockOf(store) */
   readonly clock?: StoreClock;
   /** What is learned of tokens. @default nothing at first */
-  readonly corrections?: PerTarget<EstimateCalibration>;
+  readonly calibrations?: PerTarget<EstimateCalibration>;
   readonly settings: Pick<Settings, 'holdMode' | 'onCrash' | 'disconnect' | 'emptyAnswerIsFree'>;
   /** How long a hold lives without a sign of life. @default 120000 */
   readonly leaseMs?: number;
@@ -64,21 +64,26 @@ export interface AdmitRequest {
   readonly idempotencyKey: IdempotencyKey | undefined;
   /** When it arrived, by `performance.now()`. */
   readonly startedAt: number;
-  /** Is told what is left of the key's limits, where it has some, whatever the answer is. */
-  readonly exchange: Pick<Exchange, 'rateLimitHeaders'>;
 }
 
-/** The caller's key is not what it was when it was looked up. Never reaches anyone outside. */
-export class KeyChangedError extends Error {
-  override readonly name = 'KeyChanged';
-}
+/** What became of a request that asked to be admitted. */
+export type Admission = {
+  /** What is left of the key's limits, where it has some. */
+  readonly rates: KeyRates | undefined;
+} & (
+  | { readonly hold: Hold; readonly refusal?: undefined }
+  /** Nothing is held then. */
+  | { readonly refusal: RouterError; readonly hold?: undefined }
+  /** The key was changed since it was looked up; nothing is held then. */
+  | { readonly keyChanged: true; readonly hold?: undefined; readonly refusal?: undefined }
+);
 
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
 export class BillingService {
   readonly #options: BillingServiceOptions;
   readonly #keeper: HoldServices;
   readonly #heartbeat: LeaseRenewal;
-  readonly #corrections: PerTarget<EstimateCalibration>;
+  readonly #calibrations: PerTarget<EstimateCalibration>;
   /** Service tiers without a price that were told of. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
   readonly #posting = new SlotList<Posting>();
@@ -91,7 +96,7 @@ export class BillingService {
     this.#options = options;
     const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
     this.#clock = options.clock ?? clockOf(store);
-    this.#corrections = options.corrections ?? new PerTarget(() => new EstimateCalibration());
+    this.#calibrations = options.calibrations ?? new PerTarget(() => new EstimateCalibration());
     this.#heartbeat = new LeaseRenewal(heartbeatMs);
     this.#keeper = {
       store,
@@ -111,10 +116,9 @@ export class BillingService {
   /**
    * Holds what the request could cost, in one round trip.
    *
-   * @throws {KeyChangedError} if the caller's key was changed since it was looked up; nothing is held then
-   * @throws a RouterError that says what refused it; nothing is held then
+   * @throws {CreditStoreUnavailableError} if the store did not answer; what it may have held is voided
    */
-  async admit(request: AdmitRequest): Promise<Hold> {
+  async admit(request: AdmitRequest): Promise<Admission> {
     const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
     const { store, settings } = this.#options;
     const { holdMode } = settings;
@@ -152,8 +156,8 @@ export class BillingService {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
-    if (result.rates) request.exchange.rateLimitHeaders = rateLimitHeaders(result.rates);
-    if (result.code === 'changed') throw new KeyChangedError();
+    const { rates } = result;
+    if (result.code === 'changed') return { rates, keyChanged: true };
     const terms = {
       requestId,
       caller,
@@ -168,16 +172,16 @@ export class BillingService {
     if (result.code === 'no_account' && quote.maximum === 0n) {
       const hold = new Hold(this.#keeper, terms, 0n);
       this.#freeHolds.add(hold);
-      return hold;
+      return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      throw refusal(result, quote, holdMode, caller.limits);
+      return { rates, refusal: refusal(result, quote, holdMode, caller.limits) };
     }
 
     const limit = grows ? undefined : outputLimit(result.hold, quote, holdMode);
     const hold = new Hold(this.#keeper, { ...terms, outputLimit: limit }, result.hold);
     this.#heartbeat.add(hold);
-    return hold;
+    return { rates, hold };
   }
 
   /** Posts what became of a hold, off the client's path. */
@@ -225,7 +229,7 @@ export class BillingService {
 
   #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ChargeTerms {
     const { quote, caller } = terms;
-    const correction = this.#corrections.of(target);
+    const correction = this.#calibrations.of(target);
     return { quote, held: amount, account: caller.account, correction, policy: this.#options.settings };
   }
 

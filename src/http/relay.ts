@@ -46,9 +46,9 @@ export interface RelayOptions {
   readonly filter: UsageEventFilter | undefined;
   /** Edits what goes on, behind the filter. */
   readonly editor: AnswerEditor | undefined;
-  readonly brake: DeliveryGate | undefined;
+  readonly gate: DeliveryGate | undefined;
   /** For answers that are paid for whoever reads them. */
-  readonly drain: DetachedRead | undefined;
+  readonly detached: DetachedRead | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
   readonly mustMarkEnd: boolean;
   /** What ends a stream that broke between two events: an error event, or the end of its connection. */
@@ -98,7 +98,7 @@ class Relay {
   readonly #turns: Turns;
   /** What may go on of what was looked at in this turn. */
   #looked: Buffer | readonly Buffer[] | undefined;
-  /** What the brake has stopped. */
+  /** What the gate has stopped. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
   constructor(exchange: Exchange, client: ClientConnection, answer: Answer, parts: RelayOptions) {
@@ -266,11 +266,11 @@ class Relay {
   }
 
   #pass(): void {
-    const { brake } = this.#parts;
+    const { gate } = this.#parts;
     const passed = this.#looked;
     this.#looked = undefined;
     if (!passed) return;
-    if (brake && !brake.mayPass()) this.#withhold(passed, brake);
+    if (gate && !gate.mayPass()) this.#withhold(passed, gate);
     else this.#sendAll(passed);
   }
 
@@ -366,13 +366,13 @@ class Relay {
   #betweenEvents(): boolean {
     const { meter } = this.#parts;
     if (meter.format === undefined) return isEventStream(this.#head);
-    // A filter stands before every brake: what it let go were whole events.
+    // A filter stands before every gate: what it let go were whole events.
     return this.#withheld ? meter.format === 'event-stream' : meter.betweenEvents;
   }
 
   #onDisconnect(): void {
     const { body } = this.#answer;
-    const { meter, drain } = this.#parts;
+    const { meter, detached } = this.#parts;
     if (meter.finished) {
       // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
       if (meter.done) this.#finish({ ending: 'finished' });
@@ -380,23 +380,23 @@ class Relay {
       this.#readOn('lingering');
       const linger = new Timeout(LINGER_MS, () => {
         // It was the last word of one of several answers, and the others may go on for long.
-        if (this.#end || !this.#drainOn(drain)) body.destroy();
+        if (this.#end || !this.#drainOn(detached)) body.destroy();
       });
       body.once('close', () => linger.clear());
       return;
     }
     const { ascii, nonAscii } = meter.delivered;
     this.#leftBeforeOutput = ascii + nonAscii === 0;
-    if (this.#drainOn(drain)) return;
+    if (this.#drainOn(detached)) return;
     this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
     body.destroy();
   }
 
   /** Says whether the rest is read on to its end. */
-  #drainOn(drain: DetachedRead | undefined): boolean {
+  #drainOn(detached: DetachedRead | undefined): boolean {
     const { body } = this.#answer;
-    if (!drain?.begin((reason) => body.destroy(reason))) return false;
-    this.#readOn('draining', drain);
+    if (!detached?.begin((reason) => body.destroy(reason))) return false;
+    this.#readOn('draining', detached);
     return true;
   }
 

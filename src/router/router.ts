@@ -32,7 +32,7 @@ import { assertObject, resolveSettings, type Settings } from '../options/resolve
 import { endpointOf, route } from './routes.ts';
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
 import { Agents } from '../upstream/agents.ts';
-import { RunningAttempts } from '../upstream/attempt.ts';
+import { RunningAttempts } from '../upstream/running-attempts.ts';
 import { StreamTermination } from '../upstream/stream-termination.ts';
 import { Failover } from '../upstream/failover.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
@@ -115,11 +115,11 @@ export function createRouterWithTimers(
     keyCacheMs: settings.keyCacheMs,
     now: () => clock.now(),
   });
-  const corrections = new PerTarget(() => new EstimateCalibration());
-  const settlements = new BillingService({
+  const calibrations = new PerTarget(() => new EstimateCalibration());
+  const billing = new BillingService({
     store,
     clock,
-    corrections,
+    calibrations,
     settings,
     onSettled,
     onError,
@@ -127,11 +127,11 @@ export function createRouterWithTimers(
     ...pace,
   });
   const { journalRetentionDays, usageRetentionDays } = settings;
-  const housekeeping = new Maintenance({ store, tell, onError, journalRetentionDays, usageRetentionDays });
+  const maintenance = new Maintenance({ store, tell, onError, journalRetentionDays, usageRetentionDays });
   const agents = new Agents();
-  const health = new CircuitBreakers({ settings: settings.health, tell: onHealthChange });
+  const breakers = new CircuitBreakers({ settings: settings.health, tell: onHealthChange });
   const running = new RunningAttempts();
-  const drains = new DetachedReads();
+  const detachedReads = new DetachedReads();
   const ids = new RequestIds(() => clock.now());
   const open = new SlotList<ActiveRequest>();
   let closed: Promise<void> | undefined;
@@ -155,14 +155,13 @@ export function createRouterWithTimers(
     markups: new AccountMarkups(options.resolveMarkup),
     store,
     authenticator,
-    settlements,
-    sender: new ProviderClient(agents),
-    health,
-    failover: new Failover(health, settings.retries),
-    endMarks: new StreamTermination(),
-    corrections,
+    billing,
+    breakers,
+    failover: new Failover(new ProviderClient(agents), breakers, settings.retries),
+    termination: new StreamTermination(),
+    calibrations,
     running,
-    drains,
+    detachedReads,
     buffered: new BufferedBytes(settings),
     onError,
     closing: (): boolean => closed !== undefined,
@@ -175,10 +174,10 @@ export function createRouterWithTimers(
     const running = open.values().find(({ id }) => id === requestId);
     // A door rejects where a host's own response throws; whoever waits here waits for the charge.
     await Promise.allSettled([running?.handled]);
-    await settlements.posted(requestId);
+    await billing.posted(requestId);
   };
   const handle = (exchange: Exchange, request: object): Promise<void> => {
-    housekeeping.start();
+    maintenance.start();
     discovery.start();
     const observation = observer?.begin(exchange, ...endpointOf(exchange, settings.basePath));
     const content = observation?.content;
@@ -197,7 +196,7 @@ export function createRouterWithTimers(
 
   async function close(): Promise<void> {
     const { closeTimeoutMs } = settings;
-    drains.close();
+    detachedReads.close();
     discovery.close();
     await withTimeout(
       Promise.allSettled(open.values().map(({ handled }) => handled)),
@@ -207,8 +206,8 @@ export function createRouterWithTimers(
     running.close();
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
     await withTimeout(Promise.allSettled(open.values().map(({ handled }) => handled)), ABORT_MS, () => {});
-    await withTimeout(Promise.all([housekeeping.close(), settlements.drain()]), closeTimeoutMs, () => {});
-    const waiting = settlements.abandon();
+    await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
+    const waiting = billing.abandon();
     agents.close();
     await store.close();
     if (waiting === 0) return;
@@ -226,10 +225,10 @@ export function createRouterWithTimers(
     catalog = discovery.extend(next);
   }
 
-  const targets = (): TargetStatus[] => health.statuses(catalog.targets);
+  const targets = (): TargetStatus[] => breakers.statuses(catalog.targets);
   onRouter({
     health: targets,
-    waitingCharges: () => (store instanceof ReliableStore ? store.waitingCharges : settlements.waiting),
+    waitingCharges: () => (store instanceof ReliableStore ? store.waitingCharges : billing.waiting),
   });
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
@@ -237,7 +236,7 @@ export function createRouterWithTimers(
     ready: async () => {
       await store.ready?.();
       clock.sync(await fetchStoreTime(store, newId()));
-      housekeeping.start();
+      maintenance.start();
       discovery.start();
       await discovery.pending;
     },

@@ -1,6 +1,6 @@
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
-import { chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
+import { catalogFor, chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
 import {
   MethodNotAllowedError,
   ModelNotFoundError,
@@ -15,11 +15,13 @@ import { decodeOnce, isTooLong, pathOf, queryOf, trimSlashes } from '../http/url
 import { RouterClosedError } from '../http/relay-end.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
-import { withAccountMarkup } from '../catalog/account-markup.ts';
+import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
+import type { Catalog } from '../catalog/catalog.ts';
 import { isAllowed } from '../catalog/model-selection.ts';
 import { assertServed } from '../catalog/deprecation.ts';
 import { recordOf } from '../catalog/model-list.ts';
-import { sendCredits, sendGeneration } from '../endpoints/own-account.ts';
+import { sendCredits } from '../endpoints/credits.ts';
+import { sendGeneration } from '../endpoints/generation.ts';
 
 export interface RouteServices extends ChatCompletionServices {
   readonly authenticator: Authenticator;
@@ -69,8 +71,7 @@ export async function route(exchange: Exchange, services: RouteServices, live: A
         sendJson(exchange, 200, modelsFor(caller, exchange.url, services));
         return;
       case 'model':
-        if (!services.catalog.get(endpoint.id)) await services.discovery.pending;
-        sendModel(exchange, endpoint, caller, services);
+        sendModel(exchange, endpoint, caller, await catalogFor(endpoint.id, services), services.markups);
         return;
       case 'credits':
         await sendCredits(exchange, caller, services.store);
@@ -108,14 +109,14 @@ function sendModel(
   exchange: Exchange,
   { id, inData }: Extract<Endpoint, { name: 'model' }>,
   caller: Caller,
-  services: RouteServices,
+  catalog: Catalog,
+  markups: AccountMarkups,
 ): void {
-  const { catalog } = services;
   const isServed = !caller.models || isAllowed(caller.models, id, catalog);
   const model = isServed ? catalog.get(id) : undefined;
   if (!model) throw new ModelNotFoundError(id);
   assertServed(model);
-  const markup = services.markups.of(caller);
+  const markup = markups.of(caller);
   const record = recordOf(markup ? withAccountMarkup(model, markup) : model);
   const body = inData ? Buffer.concat([DATA_HEAD, record, DATA_TAIL]) : record;
   sendJson(exchange, 200, body, model.deprecation?.headers);

@@ -18,12 +18,11 @@ import {
 } from '../errors/errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
-import { SlotList, type Slot } from '../async/slot-list.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
-import { RouterClosedError } from '../http/relay-end.ts';
 import { codeOf, type AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
+import type { AttemptProgress } from './attempt-progress.ts';
 import { AttemptTimeouts } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
 import { saysContentRefused, saysKeyRefused } from './provider-errors.ts';
@@ -47,46 +46,17 @@ export const FORWARDED_RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'x-request-id': 'x-upstream-request-id',
 };
 
-/** The one who can end an attempt from outside. */
-export interface Abortable {
-  abort(reason: Error): void;
-}
-
-/** The attempts that run now. */
-export class RunningAttempts {
-  readonly #attempts = new SlotList<Abortable>();
-  #closed = false;
-
-  add(attempted: Abortable): Slot<Abortable> {
-    if (this.#closed) attempted.abort(new RouterClosedError());
-    return this.#attempts.add(attempted);
-  }
-
-  delete(place: Slot<Abortable>): void {
-    this.#attempts.delete(place);
-  }
-
-  /** Ends them all, and whatever is added from now on. */
-  close(): void {
-    this.#closed = true;
-    for (const attempted of this.#attempts.values()) attempted.abort(new RouterClosedError());
-  }
-}
-
 export interface AttemptTerms {
   readonly timeouts: Timeouts;
   /** What earlier attempts have used of the total time, in ms. */
   readonly spentMs: number;
   readonly client: ClientConnection;
-  /** For providers that bill an answer whoever reads it: then it may be awaited for nobody. */
-  readonly drain: DetachedRead | undefined;
+  /** What becomes of the answer when the client disconnects. */
+  readonly detached: DetachedRead;
   /** The request carries the client's own key: what the provider says of it is the client's matter. */
   readonly usesByok: boolean;
   readonly observed: AttemptTrace | undefined;
-  /** The head of the request is being written to a connected socket: the provider may have it from now on. */
-  readonly onSent: () => void;
-  /** The head of its answer is no success: it costs nothing, whatever comes after it. */
-  readonly onRefused: () => void;
+  readonly progress: AttemptProgress;
 }
 
 /** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
@@ -98,14 +68,12 @@ const STALE_WITHIN_MS = 1000;
  * A kept connection that dies before a byte of an answer was probably being
  * closed by the provider as we wrote: that is tried once more, on a new one.
  *
- * @param onAttempt - is given what can abort the attempt while it lasts, up to the last byte of the answer
  * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not drained
  * @throws an UpstreamError or UpstreamTimeoutError if there is no answer that the client may have
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, drain, usesByok, observed, onSent, onRefused }: AttemptTerms,
-  onAttempt: (running: Abortable) => void,
+  { timeouts, spentMs, client, detached, usesByok, observed, progress }: AttemptTerms,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
     client.throwIfDisconnected();
@@ -116,17 +84,17 @@ export async function attempt(
     sending = proxyRequest(request, () => {
       isSent = true;
       clocks.connected();
-      onSent();
+      progress.dispatched();
     });
     const running = sending;
     const sentAt = performance.now();
-    onAttempt(running);
+    progress.attempting(running);
     client.onGone(() => {
       const abort = (reason: Error): void => {
         running.abort(reason);
       };
       // What the provider has none of costs nothing.
-      if (!isSent || !drain?.begin(abort)) abort(new ClientDisconnectedError());
+      if (!isSent || !detached.begin(abort)) abort(new ClientDisconnectedError());
     });
     try {
       const message = await running.answer;
@@ -137,7 +105,7 @@ export async function attempt(
       });
       if (message.destroyed) clocks.stop();
       const { statusCode = 0 } = message;
-      if (statusCode < 200 || statusCode >= 300) onRefused();
+      if (statusCode < 200 || statusCode >= 300) progress.rejected();
       const answer = toAnswer(message, clocks, usesByok, request.apiKey);
       if (answer.status === 403) throw await forbidden(answer, client, usesByok);
       return answer.status === 400 ? await unlessKeyRefused(answer, client, usesByok) : answer;

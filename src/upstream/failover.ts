@@ -8,31 +8,25 @@ import type { Target } from '../catalog/model.ts';
 import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
+import type { AttemptProgress } from './attempt-progress.ts';
 import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
+import type { ProviderClient, ProviderRequest, Sent } from './provider-client.ts';
 import { retryAfterMs } from './rate-limits.ts';
 
 /** An answer that the client gets, and whose it is. */
-export interface FailoverResult {
+export interface FailoverResult extends Sent {
   readonly target: Target;
-  readonly answer: Answer;
   /** To be told when it broke, and that it is over. */
-  readonly asked: AttemptReport;
+  readonly report: AttemptReport;
 }
 
-/** One request's way through its targets. */
+/** A request and where it may be answered. */
 export interface FailoverRequest {
   /** In the order in which they are tried. */
   readonly targets: readonly [Target, ...Target[]];
-  readonly client: ClientConnection;
-  /** Whose request it is. */
-  readonly account: string;
-  /** Sends the request to one of them; what it throws is as `attempt` throws. */
-  readonly send: (target: Target) => Promise<Answer>;
-  /** Of the target that was asked last: what becomes of its answer when the client leaves. */
-  readonly drain: () => DetachedRead | undefined;
-  /** The target that was asked last gave no answer, though its head may have been here: there is nothing to pay for. */
-  readonly onFailed: (error: Error) => void;
+  readonly request: ProviderRequest;
+  readonly progress: AttemptProgress;
 }
 
 /** Statuses that say nothing against the request: the same one may succeed elsewhere, or later. */
@@ -49,7 +43,7 @@ function isTargetsFault(status: number): boolean {
 
 /** Retries of the same target are at most this share of all requests, beside a few at any time. */
 const BUDGET_SHARE = 0.2;
-const BUDGET_MOST = 50;
+const MAX_BUDGET = 50;
 /** The first pause before the same target is asked again, where it did not say how long to wait. */
 const FIRST_PAUSE_MS = 250;
 /** How long an answer that nobody wants may take to end, so that its connection can be kept. */
@@ -65,13 +59,20 @@ const DISCARD_MS = 1000;
  * that is left may be asked again, and what it says then is the client's.
  */
 export class Failover {
-  readonly #health: CircuitBreakers;
+  readonly #provider: ProviderClient;
+  readonly #breakers: CircuitBreakers;
   readonly #retries: Retries | undefined;
   readonly #random: () => number;
-  #budget = BUDGET_MOST;
+  #budget = MAX_BUDGET;
 
-  constructor(health: CircuitBreakers, retries: Retries | undefined, random: () => number = Math.random) {
-    this.#health = health;
+  constructor(
+    provider: ProviderClient,
+    breakers: CircuitBreakers,
+    retries: Retries | undefined,
+    random: () => number = Math.random,
+  ) {
+    this.#provider = provider;
+    this.#breakers = breakers;
     this.#retries = retries;
     this.#random = random;
   }
@@ -80,21 +81,21 @@ export class Failover {
    * @throws {ClientDisconnectedError} if the client leaves first
    * @throws an UpstreamError or UpstreamTimeoutError if no target had an answer that the client may have
    */
-  async firstAnswer(journey: FailoverRequest): Promise<FailoverResult> {
-    const { targets, client } = journey;
-    this.#budget = Math.min(BUDGET_MOST, this.#budget + BUDGET_SHARE);
+  async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
+    const { client } = request;
+    this.#budget = Math.min(MAX_BUDGET, this.#budget + BUDGET_SHARE);
     for (const [index, target] of targets.entries()) {
       const isLast = this.#retries === undefined || index === targets.length - 1;
       for (let tries = 0; ; tries++) {
         client.throwIfDisconnected();
-        const tried = await this.#try(target, isLast, journey);
-        if (tried.delivery && !tried.refused) return tried.delivery;
+        const tried = await this.#try(target, isLast, request, progress);
+        if (tried.result && !tried.refused) return tried.result;
         const waitMs = isLast ? this.#pauseBefore(tried, tries) : undefined;
         if (isLast && waitMs === undefined) {
-          if (tried.delivery) return tried.delivery;
+          if (tried.result) return tried.result;
           throw tried.error;
         }
-        if (tried.delivery) discard(tried.delivery);
+        if (tried.result) discard(tried.result);
         if (waitMs === undefined) break;
         await pause(waitMs, client);
       }
@@ -103,34 +104,42 @@ export class Failover {
   }
 
   /** Asks a target once. */
-  async #try(target: Target, isLast: boolean, journey: FailoverRequest): Promise<AttemptResult> {
-    const asked = this.#health.of(target).asked(Date.now(), journey.account);
+  async #try(
+    target: Target,
+    isLast: boolean,
+    request: ProviderRequest,
+    progress: AttemptProgress,
+  ): Promise<AttemptResult> {
+    const report = this.#breakers.of(target).asked(Date.now(), request.account);
     const sentAt = performance.now();
+    const detached = progress.asking(target);
     try {
-      const sent = await journey.send(target);
-      const { status } = sent;
+      const sent = await this.#provider.send(target, request, progress, detached);
+      const result = { ...sent, target, report };
+      const { status } = sent.answer;
       if (isFailure(status) || (!isLast && status === 404)) {
-        const waitMs = retryAfterMs(sent.headers);
+        const waitMs = retryAfterMs(sent.answer.headers);
         // A client whose own key is limited can't set a target aside for the others.
-        if (isTargetsFault(status) && !(target.usesByok && status === 429)) asked.failed(Date.now(), waitMs);
-        return { delivery: { target, answer: sent, asked }, refused: true, retryAfterMs: waitMs };
+        if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
+        return { result, refused: true, retryAfterMs: waitMs };
       }
       if (!isLast && mayBeTooLong(status)) {
-        const { text, answer } = await peek(sent, journey.client);
-        asked.answered(Date.now());
-        return { delivery: { target, answer, asked }, refused: saysTooLong(text) };
+        const { text, answer } = await peek(sent.answer, request.client);
+        report.answered(Date.now());
+        return { result: { ...result, answer }, refused: saysTooLong(text) };
       }
       const isAnswer = status >= 200 && status < 300;
-      const answer = isAnswer && !isLast ? await this.#begun(sent, sentAt, target, journey) : sent;
-      asked.answered(Date.now());
-      return { delivery: { target, answer, asked } };
+      const begun = isAnswer && !isLast;
+      const answer = begun ? await this.#begun(sent.answer, sentAt, target, request, detached) : sent.answer;
+      report.answered(Date.now());
+      return { result: { ...result, answer } };
     } catch (thrown) {
       const error = asError(thrown);
       const isProviders = error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
-      if (isProviders) asked.failed(Date.now());
-      asked.over();
+      if (isProviders) report.failed(Date.now());
+      report.over();
+      if (!(error instanceof ClientDisconnectedError)) progress.unanswered(error);
       if (!isProviders) throw error;
-      journey.onFailed(error);
       return { error };
     }
   }
@@ -139,19 +148,20 @@ export class Failover {
     answer: Answer,
     sentAt: number,
     { provider }: Target,
-    { client, drain }: FailoverRequest,
+    { client }: ProviderRequest,
+    detached: DetachedRead,
   ): Promise<Answer> {
     const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
-      drain: drain(),
+      drain: detached,
       waitMs: this.#retries?.firstEventWaitMs ?? 0,
       firstByteMs: Math.max(1, provider.timeouts.firstByteMs - spentMs),
     });
   }
 
   /** How long to wait before the last target is asked again; undefined when it is not. */
-  #pauseBefore({ delivery, retryAfterMs: toldMs }: AttemptResult, tries: number): number | undefined {
-    if (!this.#retries || !delivery || tries >= this.#retries.perTarget) return undefined;
+  #pauseBefore({ result, retryAfterMs: toldMs }: AttemptResult, tries: number): number | undefined {
+    if (!this.#retries || !result || tries >= this.#retries.perTarget) return undefined;
     const jitter = 1 - 0.25 * this.#random();
     const waitMs = toldMs ?? FIRST_PAUSE_MS * 2 ** tries * jitter;
     if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
@@ -163,18 +173,18 @@ export class Failover {
 /** What came of asking a target once: an answer, or none. */
 type AttemptResult =
   | {
-      readonly delivery: FailoverResult;
+      readonly result: FailoverResult;
       /** Another target, or this one later, may have a better one. */
       readonly refused?: boolean;
       readonly retryAfterMs?: number | undefined;
       readonly error?: undefined;
     }
-  | { readonly error: Error; readonly delivery?: undefined; readonly retryAfterMs?: undefined };
+  | { readonly error: Error; readonly result?: undefined; readonly retryAfterMs?: undefined };
 
 /** Reads what nobody wants to its end, for a while, so that its connection can be used again. */
-function discard({ answer, asked }: FailoverResult): void {
+function discard({ answer, report }: FailoverResult): void {
   const { body } = answer;
-  asked.over();
+  report.over();
   body.on('error', () => {});
   const timeout = new Timeout(DISCARD_MS, () => body.destroy());
   body.once('close', () => timeout.clear());

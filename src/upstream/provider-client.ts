@@ -8,7 +8,8 @@ import type { Answer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
-import { type Abortable, attempt } from './attempt.ts';
+import { attempt } from './attempt.ts';
+import type { AttemptProgress } from './attempt-progress.ts';
 import { peek } from './peek.ts';
 import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
@@ -16,33 +17,39 @@ import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { IncludeUsageSupport } from './include-usage-support.ts';
 
-/** A request that is to go to a target. */
+/** How a client's body is written for a target. */
+export interface OutgoingBody {
+  /** The bytes for this target, however often they are sent. */
+  for(target: Target): (includeUsage: boolean) => BodyChunks;
+}
+
+/** A client's request, as it goes to whichever target answers it. */
 export interface ProviderRequest {
-  readonly target: Target;
   /** Whose request it is: what is learned of it counts for others only once several have shown it. */
   readonly account: string;
   readonly clientHeaders: IncomingHttpHeaders;
-  /** The body as this target gets it. */
-  readonly body: (includeUsage: boolean) => BodyChunks;
+  readonly body: OutgoingBody;
   /** It streams, and the client did not ask for usage. */
   readonly lacksUsage: boolean;
   /** The client wrote `include_usage: false`. */
   readonly deniesUsage: boolean;
-  /** The client's own key for the provider; undefined where the operator's is used. */
-  readonly byokKey: string | undefined;
+  /** The client's own key for a provider; undefined where the operator's is used. */
+  readonly byokKey: (provider: string) => string | undefined;
   readonly client: ClientConnection;
-  readonly drain: DetachedRead | undefined;
-  /** When the client's request came, by `performance.now()`: a clock that nobody sets. */
+  /** When the client's request came, by `performance.now()`, which is monotonic. */
   readonly startedAt: number;
-  /** Given what can abort the attempt that begins, up to the last byte of its answer. */
-  readonly onAttempt: (running: Abortable) => void;
-  /** Called when an attempt's request goes out, on a socket that is connected. */
-  readonly onSent: () => void;
-  /** The provider refused the attempt that ran: until another begins, it has nothing to bill. */
-  readonly onRefused: () => void;
-  /** Told of a key that was set aside, and of a field that is refused. */
+  /** Called with a key that was ejected, and with a field that a provider rejects. */
   readonly onError: (error: Error) => void;
-  readonly observation: RequestTrace | undefined;
+  readonly trace: RequestTrace | undefined;
+}
+
+/** A request that goes to one target. */
+interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
+  readonly target: Target;
+  readonly body: (includeUsage: boolean) => BodyChunks;
+  readonly byokKey: string | undefined;
+  readonly progress: AttemptProgress;
+  readonly detached: DetachedRead;
 }
 
 export interface Sent {
@@ -83,24 +90,31 @@ export class ProviderClient {
   }
 
   /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
-  send(parcel: ProviderRequest): Promise<Sent> {
-    const { target, lacksUsage, deniesUsage } = parcel;
+  async send(
+    target: Target,
+    request: ProviderRequest,
+    progress: AttemptProgress,
+    detached: DetachedRead,
+  ): Promise<Sent> {
+    const { account, lacksUsage, deniesUsage } = request;
+    const byokKey = request.byokKey(target.provider.name);
+    const targeted = { ...request, target, body: request.body.for(target), byokKey, progress, detached };
     // A provider that sends it unasked may still leave it out for a client that says so.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
-    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isSupported(target, parcel.account));
-    return asksUsage ? this.#sendAskingUsage(parcel) : this.#sendWithKey(parcel, false);
+    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isSupported(target, account));
+    return asksUsage ? this.#sendAskingUsage(targeted) : this.#sendWithKey(targeted, false);
   }
 
-  async #sendAskingUsage(parcel: ProviderRequest): Promise<Sent> {
-    const { target, account, client, onError } = parcel;
-    const first = await this.#sendWithKey(parcel, true);
+  async #sendAskingUsage(request: TargetRequest): Promise<Sent> {
+    const { target, account, client, onError } = request;
+    const first = await this.#sendWithKey(request, true);
     if (isSuccess(first.answer)) this.#usageOption.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
     if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
-    const second = await this.#sendWithKey(parcel, false);
+    const second = await this.#sendWithKey(request, false);
     const news = isSuccess(second.answer) ? this.#usageOption.markUnsupported(target, account) : undefined;
     if (news) onError(news);
     return second;
@@ -112,10 +126,10 @@ export class ProviderClient {
    * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
    * quota, before a refusal.
    */
-  async #sendWithKey(parcel: ProviderRequest, asksUsage: boolean): Promise<Sent> {
-    const { byokKey, target } = parcel;
+  async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<Sent> {
+    const { byokKey, target } = request;
     const { provider, model } = target;
-    const keys = byokKey === undefined ? [...this.#keys.turn(provider, model, parcel.account)] : NO_KEYS;
+    const keys = byokKey === undefined ? [...this.#keys.turn(provider, model, request.account)] : NO_KEYS;
     let kept: KeptAnswer | undefined;
     try {
       for (let i = 0; ; i++) {
@@ -124,7 +138,7 @@ export class ProviderClient {
         try {
           const apiKey = byokKey ?? key?.read();
           const known = apiKey instanceof Promise ? await apiKey : apiKey;
-          const answer = await this.#attempt(parcel, known, asksUsage);
+          const answer = await this.#attempt(request, known, asksUsage);
           if (isSuccess(answer)) key?.worked();
           if (!key?.isOneOfSeveral) return { answer, asksUsage };
           if (answer.status !== 429) {
@@ -132,22 +146,22 @@ export class ProviderClient {
             if (forMs > 0) key.limit(target.model, forMs);
             return { answer, asksUsage };
           }
-          const peeked = await peek(answer, parcel.client);
+          const peeked = await peek(answer, request.client);
           const isSpent = saysQuotaSpent(peeked.text);
-          if (isSpent) setAside(key, 'its quota is spent', parcel);
+          if (isSpent) setAside(key, 'its quota is spent', request);
           else key.limit(target.model, limitedMs(answer.received));
           kept = theBetter(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
           if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
-          setAside(key, error.message, parcel);
+          setAside(key, error.message, request);
           refusal = error;
         }
         if (i < keys.length - 1) continue;
         // One that was limited when this began may be free by now; or its 429 is the answer.
-        keys.push(...this.#keys.untried(provider, model, parcel.account, keys, kept === undefined));
+        keys.push(...this.#keys.untried(provider, model, request.account, keys, kept === undefined));
         if (i < keys.length - 1) continue;
         if (!kept) throw refusal ?? new Error('no key was asked');
-        const answer = this.#withShortestWait(kept.answer, parcel);
+        const answer = this.#withShortestWait(kept.answer, request);
         kept = undefined;
         return { answer, asksUsage };
       }
@@ -157,7 +171,7 @@ export class ProviderClient {
   }
 
   /** A 429 of one key of several, as it is true of all: until the first is free again. */
-  #withShortestWait(answer: Answer, { target, account }: ProviderRequest): Answer {
+  #withShortestWait(answer: Answer, { target, account }: TargetRequest): Answer {
     const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
     const headers = {
       ...answer.headers,
@@ -167,23 +181,22 @@ export class ProviderClient {
     return { ...answer, headers };
   }
 
-  #attempt(parcel: ProviderRequest, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
-    const { target, clientHeaders, client, drain, startedAt, byokKey } = parcel;
+  #attempt(request: TargetRequest, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
+    const { target, clientHeaders, client, startedAt, byokKey, progress, detached } = request;
     client.throwIfDisconnected();
-    const observed = parcel.observation?.attempt(target);
-    const body = parcel.body(includeUsage);
-    const request = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
+    const observed = request.trace?.attempt(target);
+    const body = request.body(includeUsage);
+    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
     const terms = {
       timeouts: target.provider.timeouts,
       spentMs: performance.now() - startedAt,
       client,
-      drain,
+      detached,
       usesByok: byokKey !== undefined,
       observed,
-      onSent: parcel.onSent,
-      onRefused: parcel.onRefused,
+      progress,
     };
-    return attempt(request, terms, parcel.onAttempt);
+    return attempt(outgoing, terms);
   }
 }
 
@@ -195,7 +208,7 @@ function isRefusal(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function setAside(key: ProviderKey, why: string, { target, account, onError }: ProviderRequest): void {
+function setAside(key: ProviderKey, why: string, { target, account, onError }: TargetRequest): void {
   key.setAside(account);
   const { name } = target.provider;
   const error = new UpstreamError(

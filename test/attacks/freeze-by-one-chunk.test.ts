@@ -70,8 +70,8 @@ function startRelay(parts: Partial<RelayOptions> = {}): Running {
     meter,
     filter: undefined,
     editor: undefined,
-    brake: undefined,
-    drain: undefined,
+    gate: undefined,
+    detached: undefined,
     mustMarkEnd: false,
     onStreamError: 'error',
     heartbeatMs: undefined,
@@ -198,7 +198,7 @@ describe('a chunk of an answer that is slow to look at', () => {
   it('is looked at in turns before its first event, too', async () => {
     const body = new PassThrough({ highWaterMark: 1_000_000 });
     const response = new Response();
-    const terms = { waitMs: 1e6, firstByteMs: 2e6, drain: undefined };
+    const terms = { waitMs: 1e6, firstByteMs: 2e6, detached: undefined };
     const passed = afterFirstEvent(answerOf(body), new ClientConnection(response), terms);
     const begun = response.got;
     const turns = lengths(response, passed);

@@ -248,18 +248,19 @@ export class Gateway {
     return this.#options.plants.outcome?.(outcome) ?? outcome;
   }
 
-  #admit({ plan, caller, idempotencyKey }: Asked, requestId: string, quote: Quote): Promise<Hold> {
+  async #admit({ plan, caller, idempotencyKey }: Asked, requestId: string, quote: Quote): Promise<Hold> {
     const { account, key, externalKey, limits } = caller;
-    return this.#settlements.admit({
+    const { hold, refusal } = await this.#settlements.admit({
       requestId,
       caller: { account, key, externalKey, ...(limits && { limits }) },
       model: MODEL,
       quote,
       stream: plan.stream,
       idempotencyKey,
-      exchange: {},
       startedAt: performance.now(),
     });
+    if (!hold) throw refusal ?? new Error('its key was changed');
+    return hold;
   }
 
   /** What completion.ts does between an admit and its settlement. */

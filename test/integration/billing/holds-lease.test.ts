@@ -103,17 +103,18 @@ async function start(options: Partial<BillingServiceOptions> = {}): Promise<void
   });
 }
 
-function admit(): Promise<Hold> {
-  return settlements.admit({
+async function admit(): Promise<Hold> {
+  const { hold, refusal } = await settlements.admit({
     requestId: ids.next(),
     caller: CALLER,
     model: MODEL,
     quote: QUOTE,
     stream: true,
     idempotencyKey: undefined,
-    exchange: {},
     startedAt: performance.now(),
   });
+  if (!hold) throw refusal ?? new Error('its key was changed');
+  return hold;
 }
 
 /** The answer of a hold begins. */

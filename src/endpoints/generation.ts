@@ -1,87 +1,17 @@
 import { withTimeout } from '../async/timeout.ts';
 import type { Caller } from '../keys/caller.ts';
-import {
-  CreditStoreUnavailableError,
-  GenerationNotFoundError,
-  GenerationRunningError,
-  InvalidRequestError,
-} from '../errors/errors.ts';
+import { GenerationNotFoundError, GenerationRunningError, InvalidRequestError } from '../errors/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { sendJson } from '../http/respond.ts';
 import { queryOf } from '../http/url.ts';
-import type { KeyStatus } from '../ledger/contract/key-records.ts';
-import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
-import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { findGeneration, type Generation } from '../ledger/operations/generation.ts';
 import { isRequestId } from '../ledger/contract/request-ids.ts';
-
-/** What clients are told of their own account: its credits, their key, and what became of a request. */
-
-/** `GET /credits`: Vercel's two strings, what is held beside them, the key, and OpenRouter's record for its clients. */
-export async function sendCredits(
-  exchange: Exchange,
-  { account, key: keyId, externalKey }: Caller,
-  store: LedgerStore,
-): Promise<void> {
-  const [balance, key] = await fromStore(() =>
-    Promise.all([store.balance(account), externalKey ? undefined : store.keyState(account, keyId)]),
-  );
-  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
-  send(exchange, {
-    balance: formatUsd(available),
-    total_used: formatUsd(spent),
-    held: formatUsd(held),
-    currency: 'USD',
-    ...(key && { key: keyBody(key) }),
-    data: { total_credits: dollars(granted), total_usage: dollars(spent) },
-  });
-}
-
-/** A recorded key: its budget and limits, as far as it has them, and what is left of them. */
-function keyBody({
-  key,
-  name,
-  limits,
-  spent,
-  budgetLeft,
-  budgetResetsAt,
-  running,
-  rates,
-  expiresAt,
-}: KeyStatus) {
-  const { budget, concurrentRequests } = limits;
-  return {
-    id: key,
-    name,
-    expires_at: isoTime(expiresAt),
-    budget: budget
-      ? {
-          amount: formatUsd(budget.amount),
-          per: budget.per,
-          spent: formatUsd(spent),
-          left: formatUsd(budgetLeft ?? 0n),
-          resets_at: isoTime(budgetResetsAt),
-        }
-      : null,
-    limits: {
-      requests_per_minute: rateBody(rates?.requests),
-      tokens_per_minute: rateBody(rates?.tokens),
-      concurrent_requests:
-        concurrentRequests === undefined
-          ? null
-          : { limit: concurrentRequests, remaining: Math.max(0, concurrentRequests - running) },
-    },
-  };
-}
-
-function rateBody(rate: NonNullable<KeyStatus['rates']>['requests']): object | null {
-  return rate ? { limit: rate.limit, remaining: rate.remaining, reset_ms: rate.resetMs } : null;
-}
+import { fromStore, sendRecord } from './account-record.ts';
 
 /** What is needed to tell what became of a request. */
 export interface GenerationServices {
   readonly store: LedgerStore;
-  readonly settlements: { posted(requestId: string): Promise<void> };
+  readonly billing: { posted(requestId: string): Promise<void> };
 }
 
 /** How long a look-up waits for a charge that this process is posting just then. */
@@ -91,7 +21,7 @@ const MAX_WAIT_MS = 1000;
 export async function sendGeneration(
   exchange: Exchange,
   { account }: Caller,
-  { store, settlements }: GenerationServices,
+  { store, billing }: GenerationServices,
 ): Promise<void> {
   const id = queryOf(exchange.url).get('id');
   if (id === null || id === '') {
@@ -105,12 +35,12 @@ export async function sendGeneration(
   let generation = isRequestId(id) ? await find() : undefined;
   if (generation?.state === 'running') {
     // Who has read the last word asks at once: its charge is on its way.
-    await withTimeout(settlements.posted(id), MAX_WAIT_MS, () => {});
+    await withTimeout(billing.posted(id), MAX_WAIT_MS, () => {});
     generation = await find();
   }
   if (!generation) throw new GenerationNotFoundError(id);
   if (generation.state === 'running') throw new GenerationRunningError(id);
-  send(exchange, { data: generationBody(generation) });
+  sendRecord(exchange, { data: generationBody(generation) });
 }
 
 /**
@@ -194,23 +124,3 @@ const NOT_KEPT = {
   web_search_engine: null,
   workspace_id: null,
 };
-
-function send(exchange: Exchange, body: object): void {
-  sendJson(exchange, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
-}
-
-async function fromStore<T>(ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask();
-  } catch (error) {
-    throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
-  }
-}
-
-function isoTime(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
-}
-
-function dollars(amount: NanoDollars): number {
-  return Number(formatUsd(amount));
-}

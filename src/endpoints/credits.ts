@@ -1,0 +1,75 @@
+import type { Caller } from '../keys/caller.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { KeyStatus } from '../ledger/contract/key-records.ts';
+import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
+import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
+import { fromStore, sendRecord } from './account-record.ts';
+
+/** `GET /credits`: Vercel's two strings, what is held beside them, the key, and OpenRouter's record for its clients. */
+export async function sendCredits(
+  exchange: Exchange,
+  { account, key: keyId, externalKey }: Caller,
+  store: LedgerStore,
+): Promise<void> {
+  const [balance, key] = await fromStore(() =>
+    Promise.all([store.balance(account), externalKey ? undefined : store.keyState(account, keyId)]),
+  );
+  const { available, held, spent, granted } = balance ?? { available: 0n, held: 0n, spent: 0n, granted: 0n };
+  sendRecord(exchange, {
+    balance: formatUsd(available),
+    total_used: formatUsd(spent),
+    held: formatUsd(held),
+    currency: 'USD',
+    ...(key && { key: keyBody(key) }),
+    data: { total_credits: dollars(granted), total_usage: dollars(spent) },
+  });
+}
+
+/** A recorded key: its budget and limits, as far as it has them, and what is left of them. */
+function keyBody({
+  key,
+  name,
+  limits,
+  spent,
+  budgetLeft,
+  budgetResetsAt,
+  running,
+  rates,
+  expiresAt,
+}: KeyStatus) {
+  const { budget, concurrentRequests } = limits;
+  return {
+    id: key,
+    name,
+    expires_at: isoTime(expiresAt),
+    budget: budget
+      ? {
+          amount: formatUsd(budget.amount),
+          per: budget.per,
+          spent: formatUsd(spent),
+          left: formatUsd(budgetLeft ?? 0n),
+          resets_at: isoTime(budgetResetsAt),
+        }
+      : null,
+    limits: {
+      requests_per_minute: rateBody(rates?.requests),
+      tokens_per_minute: rateBody(rates?.tokens),
+      concurrent_requests:
+        concurrentRequests === undefined
+          ? null
+          : { limit: concurrentRequests, remaining: Math.max(0, concurrentRequests - running) },
+    },
+  };
+}
+
+function rateBody(rate: NonNullable<KeyStatus['rates']>['requests']): object | null {
+  return rate ? { limit: rate.limit, remaining: rate.remaining, reset_ms: rate.resetMs } : null;
+}
+
+function isoTime(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
+
+function dollars(amount: NanoDollars): number {
+  return Number(formatUsd(amount));
+}

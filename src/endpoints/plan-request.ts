@@ -1,0 +1,72 @@
+import { quoteRequest } from '../billing/admission.ts';
+import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
+import { soldAsAsked } from '../catalog/asked-apart.ts';
+import { withByokPrices } from '../catalog/byok.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Model, Target } from '../catalog/model.ts';
+import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
+import { assertPriced } from '../catalog/resolve-server-tools.ts';
+import { ModelNotAllowedError } from '../errors/errors.ts';
+import type { ChatRequest } from '../http/chat-request.ts';
+import type { ClientRouting } from '../http/client-routing.ts';
+import type { Caller } from '../keys/caller.ts';
+import type { Quote } from '../metering/estimate.ts';
+import type { ModelPatterns } from '../options/model-patterns.ts';
+import type { CircuitBreakers } from '../upstream/circuit-breaker.ts';
+import { targetsOf } from '../upstream/load-balancing.ts';
+
+/** A request, as it asks for models. */
+export interface ModelRequest {
+  readonly request: ChatRequest;
+  /** The client's own choice among models and providers. */
+  readonly routing: ClientRouting | undefined;
+  /** One for the whole request, also after a reload. */
+  readonly catalog: Catalog;
+}
+
+export interface PlanServices {
+  readonly markups: AccountMarkups;
+  readonly breakers: CircuitBreakers;
+}
+
+/** Where a request goes, in which order, and what it may cost: what its caller may use, at the prices that it pays. */
+export interface RequestPlan {
+  readonly caller: Caller;
+  readonly model: Model;
+  readonly quote: Quote;
+  readonly targets: readonly [Target, ...Target[]];
+  /** The client's own key for a provider; undefined where the operator's is used. */
+  readonly byokKey: (provider: string) => string | undefined;
+}
+
+/**
+ * @throws {ModelNotAllowedError} before the model is looked up: a caller doesn't learn whether a model exists that it may not use
+ * @throws {ModelNotFoundError} or another RouterError that says what is not sold
+ */
+export function planRequest(
+  caller: Caller,
+  { request, routing, catalog }: ModelRequest,
+  { markups, breakers }: PlanServices,
+): RequestPlan {
+  const { upstreamKeys } = caller;
+  if (caller.models) assertAllowed(caller.models, [request.model, ...(routing?.models ?? [])], catalog);
+  const selected = selectModels(catalog, request.model, routing);
+  const byokKey = (provider: string): string | undefined => upstreamKeys?.of(provider);
+  const markup = markups.of(caller);
+  const priced = (model: Model): Model => {
+    const marked = markup ? withAccountMarkup(model, markup) : model;
+    return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
+  };
+  const [first, ...fallbacks] = selected;
+  const models = soldAsAsked([priced(first), ...fallbacks.map(priced)], request);
+  const model = mergeForQuote(models);
+  assertPriced(request.features, model);
+  const quote = quoteRequest(request, model);
+  return { caller, model, quote, targets: targetsOf(models, quote, breakers, caller.account), byokKey };
+}
+
+function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {
+  for (const id of ids) {
+    if (!isAllowed(allowed, id, catalog)) throw new ModelNotAllowedError(id, allowed.patterns);
+  }
+}

@@ -1,0 +1,79 @@
+import { adaptiveHoldOf } from '../billing/adaptive-hold.ts';
+import { limitFor } from '../billing/admission.ts';
+import type { RelayedAnswer } from '../billing/charge-policy.ts';
+import { AnswerEditor } from '../http/answer-editor.ts';
+import type { DetachedRead } from '../http/detached-reads.ts';
+import type { ClientConnection, Exchange } from '../http/exchange.ts';
+import { type Answer, relay } from '../http/relay.ts';
+import type { RelayEnd } from '../http/relay-end.ts';
+import { UsageEventFilter } from '../metering/usage-event-filter.ts';
+import { UsageMeter } from '../metering/usage-meter.ts';
+import type { Settings } from '../options/resolve-options.ts';
+import type { FailoverResult } from '../upstream/failover.ts';
+import type { StreamTermination } from '../upstream/stream-termination.ts';
+import type { AdmittedRequest } from './admit-request.ts';
+
+export interface RelayServices {
+  readonly settings: Settings;
+  readonly termination: StreamTermination;
+}
+
+/** Where an answer goes. */
+export interface AnswerReceiver {
+  readonly exchange: Exchange;
+  readonly client: ClientConnection;
+  readonly detached: DetachedRead | undefined;
+}
+
+/**
+ * Carries an answer to the client: metered, within what is held, with the edits that its target has.
+ *
+ * @returns how it ended, and what of it is paid for
+ */
+export async function relayAnswer(
+  { target, answer, asksUsage }: FailoverResult,
+  { exchange, client, detached }: AnswerReceiver,
+  { read, model, hold }: AdmittedRequest,
+  { settings, termination }: RelayServices,
+): Promise<[end: RelayEnd, relayed: RelayedAnswer]> {
+  const { request } = read;
+  const { usage, reportedCost } = target.provider;
+  const { account } = hold.terms.caller;
+  const { status } = answer;
+  const { onStreamError, heartbeatMs } = settings;
+  const readsCost = target.reportsCost || target.price.reported;
+  const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
+  hold.watch(target, meter);
+  const gate = adaptiveHoldOf(hold, meter);
+  const filter = asksUsage || gate ? new UsageEventFilter(meter, asksUsage) : undefined;
+  const shownModel = target.modelId === model.id ? request.model : target.modelId;
+  const plan = target.answerPlan;
+  const cost = (): string => hold.costNow(target, { status, meter });
+  const editor = plan && new AnswerEditor({ plan, model: shownModel, cost });
+  const mustMarkEnd = termination.expectedOf(target, account);
+  const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+  const headers = {
+    ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
+    ...model.deprecation?.headers,
+  };
+  const options = {
+    meter,
+    filter,
+    editor,
+    gate,
+    detached,
+    mustMarkEnd,
+    onStreamError,
+    heartbeatMs,
+    deferredHeaders: undefined,
+  };
+  const end = await relay(exchange, client, withHeaders(answer, headers), options);
+  termination.learn(target, meter, account);
+  const { leftBeforeOutput, firstByteAt, stalled } = end;
+  const delivered = end.withheld ? gate?.delivered : undefined;
+  return [end, { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled }];
+}
+
+function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
+  return { ...answer, headers: { ...answer.headers, ...headers } };
+}
