@@ -6,7 +6,7 @@ import { RequestProgress } from '../../../src/endpoints/request-progress.ts';
 import { UpstreamError, UpstreamTimeoutError } from '../../../src/errors/errors.ts';
 import { DetachedReads } from '../../../src/http/detached-reads.ts';
 import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
-import { type RelayEnd, RouterClosedError } from '../../../src/http/relay.ts';
+import { type RelayEnd, RouterClosedError } from '../../../src/http/relay-end.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { ActiveRequest } from '../../../src/observability/active-request.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
