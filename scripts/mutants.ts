@@ -11,7 +11,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { type Equivalent, EQUIVALENT } from '../test/mutants/equivalent.ts';
@@ -144,7 +144,10 @@ async function judge(kind: Kind, mutants: readonly Mutant[], path: string): Prom
 async function meetsSuite(kind: Kind, mutant: Mutant): Promise<boolean> {
   const tree = mkdtempSync(join(folder, 'tree-'));
   for (const name of ['src', 'test', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json']) {
-    cpSync(join(ROOT, name), join(tree, name), { recursive: true });
+    cpSync(join(ROOT, name), join(tree, name), {
+      recursive: true,
+      filter: (from) => basename(from) !== 'node_modules',
+    });
   }
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
   writeFileSync(join(tree, 'src/ledger', mutant.file), mutated(mutant));

@@ -41,7 +41,7 @@ async function writeUntilHeld(response: http.ServerResponse): Promise<void> {
     }
   };
   void writing();
-  await untilStill(gateway, () => written);
+  await untilStill(gateway, () => written, 200);
 }
 
 /** Begins an answer, and says when nothing of it goes on any more. */

@@ -149,13 +149,17 @@ export function clientsOf(
 }
 
 /** `http.createServer(router)`, nothing else. */
-/** What a number is once it stands still while the gateway goes on serving other requests. */
-export async function untilStill(gateway: AnyGateway, read: () => number): Promise<number> {
+/**
+ * What a number is once it stands still while the gateway goes on serving other requests.
+ *
+ * @param requests - how many; TCP may delay an acknowledgement for as long as tens of them take
+ */
+export async function untilStill(gateway: AnyGateway, read: () => number, requests = 20): Promise<number> {
   for (let before = NaN; ;) {
     const now = read();
     if (now === before) return now;
     before = now;
-    for (let n = 0; n < 20; n++) await (await gateway.fetch('/models')).text();
+    for (let n = 0; n < requests; n++) await (await gateway.fetch('/models')).text();
   }
 }
 

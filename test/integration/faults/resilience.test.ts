@@ -46,9 +46,11 @@ describe('a last target that cuts its answer before the client has any of it', (
     await start();
     const headOnly = head(200, { 'content-type': 'application/json', 'content-length': 900 });
     two.primary.answer(reset);
-    two.fallback.answer(sequence(headOnly, '{"id":', pause(20), reset));
+    const { promise: isPassedOn, resolve: tell } = Promise.withResolvers<void>();
+    two.fallback.answer(sequence(headOnly, '{"id":', () => isPassedOn, reset));
     const response = await two.gateway.post(QUESTION).catch((failure: Error) => failure);
     // The last target's head was passed on: the connection is all that is left to break.
+    tell();
     expect(response instanceof Response && (await response.text().catch(() => 'reset'))).toBe('reset');
     expect(two.gateway.errors).toHaveLength(1);
     expect(two.gateway.errors[0]).toMatchObject({
