@@ -16,16 +16,16 @@ export class PerTarget<T extends object> {
   }
 
   of(target: Target): T {
-    const { provider, healthKey: knownAs } = target;
+    const { provider, healthKey } = target;
     let ofProvider = this.#byProvider.get(provider);
     if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map<string, T>()));
-    let known = ofProvider.get(knownAs);
-    if (!known) ofProvider.set(knownAs, (known = this.#make(target)));
+    let known = ofProvider.get(healthKey);
+    if (!known) ofProvider.set(healthKey, (known = this.#make(target)));
     return known;
   }
 
   /** Undefined where nothing is remembered. */
-  find({ provider, healthKey: knownAs }: Target): T | undefined {
-    return this.#byProvider.get(provider)?.get(knownAs);
+  find({ provider, healthKey }: Target): T | undefined {
+    return this.#byProvider.get(provider)?.get(healthKey);
   }
 }

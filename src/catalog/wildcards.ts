@@ -89,7 +89,7 @@ export class Wildcard {
       const [first, ...others] = model.targets.map((target, i) => ({
         ...target,
         wildcard: this.#pattern,
-        knownAs: this.template.targets[i]?.model ?? target.model,
+        healthKey: this.template.targets[i]?.model ?? target.model,
       }));
       return first && { ...model, wildcard: this.#pattern, targets: [first, ...others] };
     } catch (error) {

@@ -186,7 +186,7 @@ export class AttemptTrace {
   readonly #started: AttemptStarted;
   readonly #since = performance.now();
   readonly #askHeaders: AskHeaders | undefined;
-  readonly #knownAs: string;
+  readonly #healthKey: string;
   #status: number | undefined;
   #errorCode: string | undefined;
   #answeredAt: number | undefined;
@@ -194,14 +194,14 @@ export class AttemptTrace {
   upstreamRequestId: string | undefined;
 
   constructor(
-    { provider, model, healthKey: knownAs }: ObservedTarget,
+    { provider, model, healthKey }: ObservedTarget,
     requestId: string,
     index: number,
     askHeaders: AskHeaders | undefined,
   ) {
     const { hostname, port, protocol } = provider.origin;
     this.#askHeaders = askHeaders;
-    this.#knownAs = knownAs;
+    this.#healthKey = healthKey;
     this.#started = {
       requestId,
       index,
@@ -252,7 +252,7 @@ export class AttemptTrace {
       host,
       port,
       startedAt,
-      ...(this.#knownAs !== model && { wildcard: this.#knownAs }),
+      ...(this.#healthKey !== model && { wildcard: this.#healthKey }),
       ...(this.#status !== undefined && { status: this.#status }),
       ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
       ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),

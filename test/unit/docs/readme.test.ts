@@ -12,7 +12,7 @@ const DOCS = readdirSync(`${ROOT}docs`)
 
 describe('the README', () => {
   it('names every code that an error can have, and no other', () => {
-    const files = ['errors.ts', 'errors/key-errors.ts'];
+    const files = ['errors/errors.ts', 'errors/key-errors.ts'];
     const source = files.map((file) => readFileSync(`${ROOT}src/${file}`, 'utf8')).join('\n');
     const declared = [...source.matchAll(/readonly code\b(?: = |:)([^;]*);/g)]
       .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])

@@ -15,16 +15,50 @@ function withoutConstants(source: string): string {
 }
 
 function withoutUnused(source: string): string {
-  const linked = source.replaceAll(FUNCTION, (text, name: string) => {
-    const uses = source.match(new RegExp(`\\b${name}\\b`, 'g')) ?? [];
-    const own = text.match(new RegExp(`\\b${name}\\b`, 'g')) ?? [];
-    return uses.length > own.length ? text : '';
-  });
-  return linked === source ? source : withoutUnused(linked);
+  const { rest, functions } = functionsOf(source);
+  let kept: readonly LuaFunction[] = functions;
+  for (;;) {
+    const words = wordsOf([...kept.map(({ text }) => text), rest].join(''));
+    const used = kept.filter(({ name, text }) => (words.get(name) ?? 0) > (wordsOf(text).get(name) ?? 0));
+    if (used.length === kept.length) break;
+    kept = used;
+  }
+  const unused = new Set(functions.filter((each) => !kept.includes(each)).map(({ text }) => text));
+  return functions.reduce(
+    (linked, { text }) => (unused.has(text) ? linked.replace(text, '') : linked),
+    source,
+  );
+}
+
+interface LuaFunction {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The functions at the top of a script: from `local function` to the `end` that stands at the margin. */
+function functionsOf(source: string): { rest: string; functions: LuaFunction[] } {
+  const functions: LuaFunction[] = [];
+  let rest = '';
+  let lines: string[] | undefined;
+  for (const line of source.split(/(?<=\n)/)) {
+    if (line.startsWith('local function ')) lines = [];
+    if (!lines) rest += line;
+    lines?.push(line);
+    if (!lines || line !== 'end\n') continue;
+    const name = /^local function (\w+)/.exec(lines[0] ?? '')?.[1] ?? '';
+    functions.push({ name, text: lines.join('') });
+    lines = undefined;
+  }
+  return { rest: rest + (lines?.join('') ?? ''), functions };
+}
+
+function wordsOf(text: string): Map<string, number> {
+  const words = new Map<string, number>();
+  for (const [word] of text.matchAll(/\w+/g)) words.set(word, (words.get(word) ?? 0) + 1);
+  return words;
 }
 
 const COMMENT = /^ *-- .*\n/gm;
 const CONSTANT = /^local ([A-Z_]+) = (KEYS\[\d\]|'[^']*'|-?\d+)\n/gm;
 /** But within quotes, where they are a command's name. */
 const CAPITALS = /(?<!['\w])[A-Z_]{2,}(?!['\w])/g;
-const FUNCTION = /^local function (\w+)\(.*\)\n(?:.*\n)*?end\n/gm;
