@@ -1,5 +1,8 @@
+import type { KeyLimits } from './limits.ts';
 import type { NanoDollars } from './money.ts';
 import type { ReplyMeta, MakesAccount, DurabilityInfo } from './reply.ts';
+
+export type { KeyLimits };
 
 /** What a ledger keeps of API keys: never the key, only its SHA-256. */
 
@@ -11,14 +14,6 @@ export interface KeyTerms {
   readonly expiresAt?: number;
   /** A text of the host's that the ledger keeps and does not read: 1 to 8,192 characters. */
   readonly policy?: string;
-}
-
-/** Limits of a key; what isn't given isn't limited. */
-export interface KeyLimits {
-  readonly budget?: { readonly amount: NanoDollars; readonly per: 'day' | 'week' | 'month' | 'lifetime' };
-  readonly requestsPerMinute?: number;
-  readonly tokensPerMinute?: number;
-  readonly concurrentRequests?: number;
 }
 
 export interface CreateKey extends KeyTerms, MakesAccount {

@@ -1,11 +1,17 @@
-import { type AccountRows, type BucketRow, type KeyRow, replyMeta } from './account-rows.ts';
-import { budgetLeft, MINUTE_MS, ratesOf, windowEnd, windowStart } from './key-limits.ts';
+import { type AccountRows, type KeyRow, replyMeta } from './account-rows.ts';
+import {
+  bucketsUnder,
+  budgetLeft,
+  fullBuckets,
+  limitedBuckets,
+  ratesOf,
+  windowEnd,
+  windowStart,
+} from './key-limits.ts';
 import type {
-  Bucket,
   CreateKey,
   FoundKey,
   KeyHashes,
-  KeyLimits,
   KeyRecord,
   KeyState,
   KeyStatus,
@@ -15,6 +21,7 @@ import type {
   UpdateKey,
   UpdateKeyResult,
 } from '../contract/key-records.ts';
+import { sameLimits } from '../contract/limits.ts';
 
 /** Keys as operators make, change and read them; what requests do to them is in account.ts and key-limits.ts. */
 
@@ -44,8 +51,7 @@ export function newKey(
     running: 0,
     spent: 0n,
     window: windowStart(limits, now),
-    requestBucket: fullBucket(limits.requestsPerMinute, now),
-    tokenBucket: fullBucket(limits.tokensPerMinute, now),
+    ...fullBuckets(limits, now),
   };
 }
 
@@ -76,14 +82,8 @@ export function updateKey(
   if (!hasTerms(row, command)) {
     if (row.version !== command.version) return { code: 'changed', ...replyMeta(account, now) };
     const { name, limits = {}, expiresAt, policy } = command;
-    const { requestsPerMinute, tokensPerMinute } = row.limits;
-    if (limits.requestsPerMinute !== requestsPerMinute) {
-      row.requestBucket = fullBucket(limits.requestsPerMinute, now);
-    }
-    if (limits.tokensPerMinute !== tokensPerMinute) {
-      row.tokenBucket = fullBucket(limits.tokensPerMinute, now);
-    }
-    Object.assign(row, { name, limits, expiresAt, policy, version: row.version + 1 });
+    const buckets = bucketsUnder(limits, row, now);
+    Object.assign(row, { name, limits, expiresAt, policy, version: row.version + 1, ...buckets });
     account.saveKeyTerms(row);
   }
   return { code: 'ok', version: row.version, ...replyMeta(account, now) };
@@ -163,8 +163,7 @@ export function keyState(account: string, row: KeyRow): KeyState {
     running,
     spent,
     window,
-    ...(limits.requestsPerMinute !== undefined && { requestBucket: bucket(row.requestBucket) }),
-    ...(limits.tokensPerMinute !== undefined && { tokenBucket: bucket(row.tokenBucket) }),
+    ...limitedBuckets(limits, row),
   };
 }
 
@@ -192,22 +191,4 @@ function hasTerms(row: KeyRow, { name, limits = {}, expiresAt, policy }: KeyTerm
     row.policy === policy &&
     sameLimits(row.limits, limits)
   );
-}
-
-function sameLimits(a: KeyLimits, b: KeyLimits): boolean {
-  return (
-    a.budget?.amount === b.budget?.amount &&
-    a.budget?.per === b.budget?.per &&
-    a.requestsPerMinute === b.requestsPerMinute &&
-    a.tokensPerMinute === b.tokensPerMinute &&
-    a.concurrentRequests === b.concurrentRequests
-  );
-}
-
-function fullBucket(limit: number | undefined, now: number): BucketRow {
-  return { level: (limit ?? 0) * MINUTE_MS, at: now };
-}
-
-function bucket({ level, at }: BucketRow): Bucket {
-  return { level, at };
 }

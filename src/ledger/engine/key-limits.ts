@@ -1,6 +1,7 @@
 import type { BucketRow, KeyRow } from './account-rows.ts';
 import type { Admit, AdmitResult } from '../contract/ledger-store.ts';
-import type { KeyLimits, KeyRate, KeyRates } from '../contract/key-records.ts';
+import type { KeyRate, KeyRates, KeyState } from '../contract/key-records.ts';
+import type { KeyLimits } from '../contract/limits.ts';
 import type { NanoDollars } from '../contract/money.ts';
 
 /**
@@ -16,9 +17,6 @@ import type { NanoDollars } from '../contract/money.ts';
 export const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const MAX_DEBT_MINUTES = 60;
-
-/** The largest limit per minute that keeps every level a safe integer. */
-export const MAX_PER_MINUTE = 1_000_000_000;
 
 /** Why a key's limits refuse a request now, if they do. Changes nothing. */
 export function refusal(
@@ -89,6 +87,37 @@ interface RateLimited {
   readonly limits: KeyLimits;
   readonly requestBucket?: BucketRow;
   readonly tokenBucket?: BucketRow;
+}
+
+type Buckets = Pick<KeyRow, 'requestBucket' | 'tokenBucket'>;
+
+export function fullBuckets({ requestsPerMinute, tokensPerMinute }: KeyLimits, now: number): Buckets {
+  return { requestBucket: fullBucket(requestsPerMinute, now), tokenBucket: fullBucket(tokensPerMinute, now) };
+}
+
+/** The key's buckets under other limits: that of a limit which changes begins anew, full. */
+export function bucketsUnder(limits: KeyLimits, row: KeyRow, now: number): Buckets {
+  const { requestBucket, tokenBucket } = fullBuckets(limits, now);
+  return {
+    requestBucket:
+      limits.requestsPerMinute === row.limits.requestsPerMinute ? row.requestBucket : requestBucket,
+    tokenBucket: limits.tokensPerMinute === row.limits.tokensPerMinute ? row.tokenBucket : tokenBucket,
+  };
+}
+
+/** The buckets that count for a limit. */
+export function limitedBuckets(
+  { requestsPerMinute, tokensPerMinute }: KeyLimits,
+  { requestBucket, tokenBucket }: Buckets,
+): Pick<KeyState, 'requestBucket' | 'tokenBucket'> {
+  return {
+    ...(requestsPerMinute !== undefined && { requestBucket: { ...requestBucket } }),
+    ...(tokensPerMinute !== undefined && { tokenBucket: { ...tokenBucket } }),
+  };
+}
+
+function fullBucket(limit: number | undefined, now: number): BucketRow {
+  return { level: (limit ?? 0) * MINUTE_MS, at: now };
 }
 
 function rateOf(bucket: BucketRow, limit: number | undefined, now: number): KeyRate | undefined {

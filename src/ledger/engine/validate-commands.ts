@@ -1,6 +1,12 @@
 import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../contract/ledger-store.ts';
-import type { CreateKey, KeyLimits, KeyTerms, RotateKey, UpdateKey } from '../contract/key-records.ts';
-import { MAX_PER_MINUTE } from './key-limits.ts';
+import type { CreateKey, KeyTerms, RotateKey, UpdateKey } from '../contract/key-records.ts';
+import {
+  BUDGET_PERIODS,
+  COUNT_LIMIT_NAMES,
+  type KeyLimits,
+  MAX_COUNT_LIMIT,
+  MAX_NAME_LENGTH,
+} from '../contract/limits.ts';
 import { MAX_AMOUNT } from '../contract/money.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
@@ -169,10 +175,8 @@ const ID_WANTED = '1 to 64 characters A-Z a-z 0-9 _ -';
 const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 
 function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
-  if (typeof name !== 'string' || name.length > 200) {
-    throw commandError('name', 'a string of at most 200 characters', name);
-  }
-  if (limits) checkLimits(limits);
+  checkName(name);
+  if (limits) checkLimits(limits, 'limits.');
   if (expiresAt !== undefined) checkCount('expiresAt', expiresAt, 0);
   if (policy === undefined) return;
   if (typeof policy !== 'string' || policy === '' || policy.length > 8192 || !policy.isWellFormed()) {
@@ -180,16 +184,24 @@ function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
   }
 }
 
-function checkLimits({ budget, requestsPerMinute, tokensPerMinute, concurrentRequests }: KeyLimits): void {
+export function checkName(name: string): void {
+  if (typeof name !== 'string' || name.length > MAX_NAME_LENGTH) {
+    throw commandError('name', `a string of 0 to ${MAX_NAME_LENGTH} characters`, name);
+  }
+}
+
+/** @param where - what the limits are members of, for the message: `limits.` */
+export function checkLimits(limits: KeyLimits, where: string): void {
+  const { budget } = limits;
   if (budget) {
-    checkAmount('limits.budget.amount', budget.amount);
-    if (!['day', 'week', 'month', 'lifetime'].includes(budget.per)) {
-      throw commandError('limits.budget.per', '"day", "week", "month" or "lifetime"', budget.per);
+    checkAmount(`${where}budget.amount`, budget.amount);
+    if (!BUDGET_PERIODS.includes(budget.per)) {
+      throw commandError(`${where}budget.per`, '"day", "week", "month" or "lifetime"', budget.per);
     }
   }
-  const counts = { requestsPerMinute, tokensPerMinute, concurrentRequests };
-  for (const [name, limit] of Object.entries(counts)) {
-    if (limit !== undefined) checkCount(`limits.${name}`, limit, 1, MAX_PER_MINUTE);
+  for (const name of COUNT_LIMIT_NAMES) {
+    const limit = limits[name];
+    if (limit !== undefined) checkCount(`${where}${name}`, limit, 1, MAX_COUNT_LIMIT);
   }
 }
 

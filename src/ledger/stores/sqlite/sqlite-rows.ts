@@ -1,5 +1,5 @@
 import type { BucketRow, AccountTotals, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
-import type { KeyLimits } from '../../contract/key-records.ts';
+import { BUDGET_PERIODS, COUNT_LIMITS, everyCount, type KeyLimits } from '../../contract/limits.ts';
 import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
 import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
 import {
@@ -73,12 +73,10 @@ const TERMS: Members<KeyTerms> = {
     budget: optional(
       columnsOf({
         amount: integerIn('budget_amount'),
-        per: wordIn('budget_per', ['day', 'week', 'month', 'lifetime']),
+        per: wordIn('budget_per', BUDGET_PERIODS),
       }),
     ),
-    requestsPerMinute: optional(numberIn('requests_per_minute')),
-    tokensPerMinute: optional(numberIn('tokens_per_minute')),
-    concurrentRequests: optional(numberIn('concurrent_requests')),
+    ...everyCount((limit) => optional(numberIn(COUNT_LIMITS[limit]))),
   }),
   expiresAt: optional(numberIn('expires_at')),
   policy: optional(textIn('policy')),

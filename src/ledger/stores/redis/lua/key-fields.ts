@@ -1,12 +1,13 @@
-import type { Bucket, KeyHashes, KeyLimits, KeyRecord, KeyState } from '../../../contract/key-records.ts';
+import type { Bucket, KeyHashes, KeyRecord, KeyState } from '../../../contract/key-records.ts';
+import { BUDGET_PERIODS, COUNT_LIMIT_NAMES, countLimits, type KeyLimits } from '../../../contract/limits.ts';
+import { limitedBuckets } from '../../../engine/key-limits.ts';
 import { SENTINEL } from './account-lua.ts';
 
 /** What the fields of an account's keys say, as the scripts keep them. */
 
 /** A key's limits as one text; two keys have the same if they are limited alike. */
-export function limitTerms({ budget, ...limits }: KeyLimits): string {
-  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
-  const terms = [budget?.amount, budget?.per, requestsPerMinute, tokensPerMinute, concurrentRequests];
+export function limitTerms({ budget, ...counts }: KeyLimits): string {
+  const terms = [budget?.amount, budget?.per, ...COUNT_LIMIT_NAMES.map((limit) => counts[limit])];
   return terms.map((term) => term ?? NONE).join(' ');
 }
 
@@ -29,10 +30,10 @@ export function keyHashes(fields: ReadonlyMap<string, string>, key: string): Key
 }
 
 export function keyRecord(account: string, fields: ReadonlyMap<string, string>, key: string): KeyRecord {
-  const [, budget = NONE, per, rpm = NONE, tpm = NONE, concurrent = NONE, created, revoked = NONE] =
-    fields.get(key)?.split(' ') ?? [];
+  const [, budget = NONE, per, ...rest] = fields.get(key)?.split(' ') ?? [];
+  const [created, revoked = NONE] = rest.slice(COUNT_LIMIT_NAMES.length);
   const { version, expires, previous, until } = marksOf(fields, key);
-  const period = PERIODS.find((each) => each === per);
+  const period = BUDGET_PERIODS.find((each) => each === per);
   const name: string = JSON.parse(fields.get(`${key}:n`) ?? '""');
   const policy = fields.get(`${key}:p`);
   return {
@@ -45,9 +46,7 @@ export function keyRecord(account: string, fields: ReadonlyMap<string, string>, 
     ...(expires !== NONE && { expiresAt: Number(expires) }),
     limits: {
       ...(period && { budget: { amount: BigInt(budget), per: period } }),
-      ...(rpm !== NONE && { requestsPerMinute: Number(rpm) }),
-      ...(tpm !== NONE && { tokensPerMinute: Number(tpm) }),
-      ...(concurrent !== NONE && { concurrentRequests: Number(concurrent) }),
+      ...countLimits((_, index) => countOf(rest[index])),
     },
     ...(policy !== undefined && { policy }),
     version: Number(version),
@@ -59,15 +58,16 @@ export function keyState(account: string, fields: ReadonlyMap<string, string>, k
   const record = keyRecord(account, fields, key);
   const [held = '', running, spent = '', window, ...buckets] = fields.get(`${key}:s`)?.split(' ') ?? [];
   const [requestLevel, requestAt, tokenLevel, tokenAt] = buckets.map(Number);
-  const { requestsPerMinute, tokensPerMinute } = record.limits;
   return {
     ...record,
     held: BigInt(held),
     running: Number(running),
     spent: BigInt(spent),
     window: Number(window),
-    ...(requestsPerMinute !== undefined && { requestBucket: bucket(requestLevel, requestAt) }),
-    ...(tokensPerMinute !== undefined && { tokenBucket: bucket(tokenLevel, tokenAt) }),
+    ...limitedBuckets(record.limits, {
+      requestBucket: bucket(requestLevel, requestAt),
+      tokenBucket: bucket(tokenLevel, tokenAt),
+    }),
   };
 }
 
@@ -86,7 +86,10 @@ interface Marks {
 }
 
 const NONE = '-';
-const PERIODS = ['day', 'week', 'month', 'lifetime'] as const;
+
+function countOf(text: string = NONE): number | undefined {
+  return text === NONE ? undefined : Number(text);
+}
 
 function bucket(level = 0, at = 0): Bucket {
   return { level, at };
