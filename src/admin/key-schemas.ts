@@ -1,7 +1,17 @@
 import * as v from 'valibot';
 
 import type { ApiKeyDetails, ApiKeyInfo } from '../keys/api-keys.ts';
-import type { KeyPolicy, KeyPolicyChanges } from '../keys/key-policy.ts';
+import {
+  type KeyPolicy,
+  type KeyPolicyChanges,
+  MAX_METADATA,
+  METADATA_WANTED,
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  type PolicyFieldName,
+} from '../keys/key-policy.ts';
+import { BUDGET_PERIODS, everyCount, MAX_COUNT_LIMIT, MAX_NAME_LENGTH } from '../ledger/contract/limits.ts';
+import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
 import {
   at,
   component,
@@ -23,21 +33,16 @@ import {
 
 /** An API key on the wire, in what is asked for and what is told. */
 
-/** What isn't given isn't limited. */
-export interface PolicyBody {
-  readonly name?: string | undefined;
-  readonly metadata?: Record<string, string> | undefined;
-  readonly expires_at?: string | undefined;
-  readonly models?: string[] | undefined;
-  readonly budget?: { amount: string; per: 'day' | 'week' | 'month' | 'lifetime' } | undefined;
-  readonly requests_per_minute?: number | undefined;
-  readonly tokens_per_minute?: number | undefined;
-  readonly concurrent_requests?: number | undefined;
-  readonly markup?: { factor?: string | undefined; fee?: string | undefined } | undefined;
-}
+/** A policy in JSON: what isn't given isn't limited. */
+export type PolicyBody = {
+  readonly [Field in PolicyFieldName as WireName<Field>]?: InJson<KeyPolicy[Field]> | undefined;
+};
 
 /** What is `null` is taken away. */
-export type PolicyChange = { readonly [Field in keyof PolicyBody]?: PolicyBody[Field] | null };
+export type PolicyChange = { readonly [Name in keyof PolicyBody]?: PolicyBody[Name] | null };
+
+type WireName<Field extends PolicyFieldName> = (typeof POLICY_FIELDS)[Field]['wire'];
+type InJson<Value> = Value extends Date ? string : Value;
 
 export interface KeyAnswer extends PolicyBody {
   readonly id: string;
@@ -64,11 +69,8 @@ export interface CreatedKeyAnswer extends KeyAnswer {
   readonly duplicate: boolean;
 }
 
-const MAX_PER_MINUTE = 1_000_000_000;
-const METADATA_WANTED =
-  'an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512';
 const MODEL_WANTED = 'a model ID of 1 to 256 characters without blanks, in which * stands for any characters';
-const MODELS_WANTED = '1 to 100 model IDs, in which * stands for any characters';
+const MODELS_WANTED = `1 to ${MAX_MODEL_PATTERNS} model IDs, in which * stands for any characters`;
 const BUDGET_WANTED = 'an object of amount and per';
 const MARKUP_WANTED = 'an object of factor, fee, or both';
 
@@ -78,7 +80,7 @@ const budget = component(
   object(
     {
       amount: limit,
-      per: oneOf(['day', 'week', 'month', 'lifetime']),
+      per: oneOf(BUDGET_PERIODS),
     },
     BUDGET_WANTED,
   ),
@@ -89,8 +91,10 @@ const markup = component(
   'What is added to the prices that the key pays: a factor, and a fee in USD for each request.',
   object(
     {
-      factor: v.optional(text('a decimal string as "1.2", with at most 6 decimals', /^\d{1,4}(\.\d{1,6})?$/)),
-      fee: v.optional(text('a decimal string of USD as "0.001"', /^\d{1,4}(\.\d{1,9})?$/)),
+      factor: v.exactOptional(
+        text('a decimal string as "1.2", with at most 6 decimals', /^\d{1,4}(\.\d{1,6})?$/),
+      ),
+      fee: v.exactOptional(text('a decimal string of USD as "0.001"', /^\d{1,4}(\.\d{1,9})?$/)),
     },
     MARKUP_WANTED,
   ),
@@ -101,34 +105,43 @@ const metadata = described(
   v.pipe(
     unlessArray(METADATA_WANTED),
     v.record(
-      v.pipe(v.string(), v.minLength(1, METADATA_WANTED), v.maxLength(64, METADATA_WANTED)),
-      textOf(0, 512),
+      v.pipe(v.string(), v.minLength(1, METADATA_WANTED), v.maxLength(MAX_METADATA.name, METADATA_WANTED)),
+      textOf(0, MAX_METADATA.value),
       METADATA_WANTED,
     ),
-    v.maxEntries(16, METADATA_WANTED),
+    v.maxEntries(MAX_METADATA.entries, METADATA_WANTED),
   ),
 );
 
 const modelPatterns = described(
   MODELS_WANTED,
   v.pipe(
-    v.array(text(MODEL_WANTED, /^[^\s\p{Cc}]{1,256}$/u), MODELS_WANTED),
+    v.array(text(MODEL_WANTED, MODEL_PATTERN), MODELS_WANTED),
     v.minLength(1, MODELS_WANTED),
-    v.maxLength(100, MODELS_WANTED),
+    v.maxLength(MAX_MODEL_PATTERNS, MODELS_WANTED),
   ),
 );
 
-const policy = {
-  name: textOf(0, 200),
+const SCHEMAS: { readonly [Field in PolicyFieldName]: Schema<InJson<NonNullable<KeyPolicy[Field]>>> } = {
+  name: textOf(0, MAX_NAME_LENGTH),
   metadata,
-  expires_at: time,
+  expiresAt: time,
   models: modelPatterns,
   budget,
-  requests_per_minute: integer(1, MAX_PER_MINUTE),
-  tokens_per_minute: integer(1, MAX_PER_MINUTE),
-  concurrent_requests: integer(1, MAX_PER_MINUTE),
+  ...everyCount(integer(1, MAX_COUNT_LIMIT)),
   markup,
 };
+
+/** The members of a policy, each as `wrap` has it. */
+function members<Policy extends PolicyChange>(
+  wrap: (schema: Schema) => Schema,
+): { readonly [Name in keyof PolicyBody]-?: Schema<Policy[Name]> } {
+  return Object.fromEntries(
+    POLICY_FIELD_NAMES.map(
+      (field) => [POLICY_FIELDS[field].wire, wrap(SCHEMAS[field])] as readonly unknown[],
+    ),
+  );
+}
 
 export const newApiKey: Schema<
   PolicyBody & { readonly id?: string | undefined; readonly recreate?: boolean | undefined }
@@ -137,15 +150,7 @@ export const newApiKey: Schema<
   'A key for an account, which is made if there is none. What isn’t given isn’t limited. Its id, or an Idempotency-Key, makes it once.',
   object({
     id: v.optional(keyId),
-    name: v.optional(policy.name),
-    metadata: v.optional(policy.metadata),
-    expires_at: v.optional(policy.expires_at),
-    models: v.optional(policy.models),
-    budget: v.optional(policy.budget),
-    requests_per_minute: v.optional(policy.requests_per_minute),
-    tokens_per_minute: v.optional(policy.tokens_per_minute),
-    concurrent_requests: v.optional(policy.concurrent_requests),
-    markup: v.optional(policy.markup),
+    ...members<PolicyBody>(v.optional),
     recreate: v.optional(recreate),
   }),
 );
@@ -153,35 +158,18 @@ export const newApiKey: Schema<
 export const apiKeyChange: Schema<PolicyChange> = component(
   'ApiKeyChange',
   'What is given is changed, what is null is taken away, the rest stays.',
-  object({
-    name: v.nullish(policy.name),
-    metadata: v.nullish(policy.metadata),
-    expires_at: v.nullish(policy.expires_at),
-    models: v.nullish(policy.models),
-    budget: v.nullish(policy.budget),
-    requests_per_minute: v.nullish(policy.requests_per_minute),
-    tokens_per_minute: v.nullish(policy.tokens_per_minute),
-    concurrent_requests: v.nullish(policy.concurrent_requests),
-    markup: v.nullish(policy.markup),
-  }),
+  object(members<PolicyChange>(v.nullish)),
 );
 
 const told = {
   id: v.string(),
   account: v.string(),
+  ...members<PolicyBody>(v.optional),
   name: v.string(),
   state: v.picklist(['active', 'revoked', 'expired']),
   created_at: at,
   revoked_at: v.optional(at),
-  expires_at: v.optional(at),
   overlap_until: v.optional(described('when its previous secret ends, or ended', at)),
-  metadata: v.optional(v.record(v.string(), v.string())),
-  models: v.optional(v.array(v.string())),
-  budget: v.optional(v.object({ amount: usd, per: v.picklist(['day', 'week', 'month', 'lifetime']) })),
-  requests_per_minute: v.optional(whole),
-  tokens_per_minute: v.optional(whole),
-  concurrent_requests: v.optional(whole),
-  markup: v.optional(v.object({ factor: v.optional(v.string()), fee: v.optional(v.string()) })),
 };
 
 export const apiKey: Schema<KeyAnswer> = component(
@@ -227,52 +215,39 @@ export const rotation: Schema<{ readonly overlap_ms?: number | undefined }> = co
   object({ overlap_ms: v.optional(integer(0, 31_622_400_000)) }),
 );
 
-/** A policy as the router's own functions take it. */
-export function policyOf(asked: PolicyBody): KeyPolicy {
-  const { expires_at: expiresAt, name, metadata: notes, models, budget: most, markup: added } = asked;
+/** A policy, or a change of one, as the router's own functions take it. */
+export function policyOf(asked: PolicyBody): KeyPolicy;
+export function policyOf(asked: PolicyChange): KeyPolicyChanges;
+export function policyOf(asked: PolicyChange): KeyPolicyChanges {
+  const { expires_at: end } = asked;
+  const given = POLICY_FIELD_NAMES.map((field) => [field, asked[POLICY_FIELDS[field].wire]]);
   return {
-    ...(name !== undefined && { name }),
-    ...(notes !== undefined && { metadata: notes }),
-    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
-    ...(models !== undefined && { models }),
-    ...(most !== undefined && { budget: most }),
-    ...(asked.requests_per_minute !== undefined && { requestsPerMinute: asked.requests_per_minute }),
-    ...(asked.tokens_per_minute !== undefined && { tokensPerMinute: asked.tokens_per_minute }),
-    ...(asked.concurrent_requests !== undefined && { concurrentRequests: asked.concurrent_requests }),
-    ...(added !== undefined && { markup: resolveMarkup(added) }),
+    ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
+    ...(typeof end === 'string' && { expiresAt: new Date(end) }),
   };
 }
 
-/** The same of a change, in which `null` takes a limit away. */
-export function changesOf(asked: PolicyChange): KeyPolicyChanges {
-  const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== null));
-  const removed = Object.keys(asked).filter((name) => Reflect.get(asked, name) === null);
+/** A policy as it is told in JSON. */
+function policyBody(policy: KeyPolicy): PolicyBody {
+  const { expiresAt } = policy;
+  const kept = POLICY_FIELD_NAMES.map((field) => [POLICY_FIELDS[field].wire, policy[field]]);
   return {
-    ...policyOf(given),
-    ...Object.fromEntries(removed.map((name) => [camelCase(name), null])),
+    ...Object.fromEntries(kept.filter(([, value]) => value !== undefined)),
+    ...(expiresAt && { expires_at: expiresAt.toISOString() }),
   };
 }
 
 export function keyAnswer(key: ApiKeyInfo): KeyAnswer {
-  const { id, account, name, state, createdAt, revokedAt, expiresAt, overlapUntil } = key;
-  const { metadata: notes, models, budget: most, markup: added } = key;
-  const { requestsPerMinute, tokensPerMinute, concurrentRequests } = key;
+  const { id, account, name, state, createdAt, revokedAt, overlapUntil } = key;
   return {
     id,
     account,
+    ...policyBody(key),
     name,
     state,
     created_at: createdAt.toISOString(),
     ...(revokedAt && { revoked_at: revokedAt.toISOString() }),
-    ...(expiresAt && { expires_at: expiresAt.toISOString() }),
     ...(overlapUntil && { overlap_until: overlapUntil.toISOString() }),
-    ...(notes && { metadata: { ...notes } }),
-    ...(models && { models: [...models] }),
-    ...(most && { budget: most }),
-    ...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
-    ...(tokensPerMinute !== undefined && { tokens_per_minute: tokensPerMinute }),
-    ...(concurrentRequests !== undefined && { concurrent_requests: concurrentRequests }),
-    ...(added && { markup: added }),
   };
 }
 
@@ -288,15 +263,4 @@ export function keyDetailsAnswer(key: ApiKeyDetails): KeyDetailsAnswer {
     ...(requestsLeft !== undefined && { requests_left: requestsLeft }),
     ...(tokensLeft !== undefined && { tokens_left: tokensLeft }),
   };
-}
-
-function resolveMarkup({ factor, fee }: NonNullable<PolicyBody['markup']>): {
-  factor?: string;
-  fee?: string;
-} {
-  return { ...(factor !== undefined && { factor }), ...(fee !== undefined && { fee }) };
-}
-
-function camelCase(name: string): string {
-  return name.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
 }

@@ -11,7 +11,6 @@ import {
   apiKeyChange,
   apiKeyDetails,
   apiKeys,
-  changesOf,
   type CreatedKeyAnswer,
   createdApiKey,
   type KeyAnswer,
@@ -111,7 +110,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     change: { action: 'keys.update', repeat: 'the same: the key is as the request says.' },
     async run({ params: { account, id }, body }, router) {
       const before = await find(router, account, id);
-      const changed = await attempt(router.keys.update(account, id, changesOf(body)));
+      const changed = await attempt(router.keys.update(account, id, policyOf(body)));
       if (!changed) throw noKey(account, id);
       const answer = keyAnswer(changed);
       return { answer, target: id, before, after: answer, repeated: isDeepStrictEqual(before, answer) };

@@ -1,17 +1,9 @@
 import type { KeyRecord, KeyStatus, RotateKeyResult } from '../ledger/contract/key-records.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd } from '../ledger/contract/money.ts';
-import {
-  type KeyPolicy,
-  type KeyPolicyChanges,
-  policyOf,
-  type Rotation,
-  rotationOf,
-  termsOf,
-  withChanges,
-  policyError,
-} from './key-policy.ts';
+import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
+import { policyError, policyOf, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 
 /**
  * The host's API for keys. A key is shown once, when it is made; the store keeps its SHA-256.

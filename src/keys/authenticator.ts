@@ -14,7 +14,7 @@ import type { Authenticate, AuthenticateRequest } from '../options/authenticate-
 import { ModelPatterns } from '../options/model-patterns.ts';
 import { hostCaller } from './host-caller.ts';
 import { loggableFailure } from './host-failure.ts';
-import { keptPolicy } from './key-policy.ts';
+import { keptPolicy } from './key-terms.ts';
 import { hashApiKey, isApiKey } from './key-secret.ts';
 import type { Caller } from './caller.ts';
 

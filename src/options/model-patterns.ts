@@ -18,18 +18,18 @@ export class ModelPatterns {
 
 /** @param option - where the patterns stand, for the message */
 export function parseModelPatterns(given: unknown, option: string): ModelPatterns {
-  const isList = Array.isArray(given) && given.length > 0 && given.length <= MAX_PATTERNS;
-  if (!isList || !given.every((each) => typeof each === 'string' && PATTERN.test(each))) {
+  const isList = Array.isArray(given) && given.length > 0 && given.length <= MAX_MODEL_PATTERNS;
+  if (!isList || !given.every((each) => typeof each === 'string' && MODEL_PATTERN.test(each))) {
     throw new TypeError(
-      `${option} must be 1 to ${MAX_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * stands for any characters, got ${JSON.stringify(given)}`,
+      `${option} must be 1 to ${MAX_MODEL_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * stands for any characters, got ${JSON.stringify(given)}`,
     );
   }
   return new ModelPatterns(given);
 }
 
-const MAX_PATTERNS = 100;
+export const MAX_MODEL_PATTERNS = 100;
 // eslint-disable-next-line no-control-regex -- as of a model's ID
-const PATTERN = /^[^\u0000-\u0020\u007f]{1,256}$/;
+export const MODEL_PATTERN: RegExp = /^[^\u0000-\u0020\u007f]{1,256}$/;
 
 /** Without backtracking: each piece between two asterisks is taken where it is found first. */
 function matches(id: string, [first = '', ...rest]: readonly string[]): boolean {

@@ -5,10 +5,11 @@ import {
   type CreatedApiKey,
   createApiKeys,
 } from '../../keys/api-keys.ts';
+import { policyText } from '../../keys/key-policy.ts';
 import { escapeControlCharacters } from '../terminal/escape-control-characters.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import { count, type StoreCommand, type StoreInvocation, UsageError } from './command.ts';
-import { POLICY_OPTIONS, policyChanges, policyFrom, policyText } from './key-options.ts';
+import { POLICY_OPTIONS, policyChanges, policyFrom } from './key-options.ts';
 import { table } from '../terminal/table.ts';
 
 export const createKeyCommand: StoreCommand = {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { type ApiKeys, createApiKeys } from '../../../src/keys/api-keys.ts';
-import { termsOf } from '../../../src/keys/key-policy.ts';
+import { termsOf } from '../../../src/keys/key-terms.ts';
 import { MemoryStore } from '../../../src/index.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;

@@ -1,0 +1,147 @@
+import type { KeyRecord, KeyTerms } from '../ledger/contract/key-records.ts';
+import { countLimits, type KeyLimits } from '../ledger/contract/limits.ts';
+import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
+import { checkLimits, checkName } from '../ledger/engine/validate-commands.ts';
+import { parseMarkup } from '../metering/markup.ts';
+import { parseModelPatterns } from '../options/model-patterns.ts';
+import {
+  isPolicyField,
+  type KeyPolicy,
+  type KeyPolicyChanges,
+  MAX_METADATA,
+  METADATA_WANTED,
+  POLICY_FIELD_NAMES,
+} from './key-policy.ts';
+
+/** The last rotation that was given an id, which is kept beside the policy so that its repetition is found. */
+export interface Rotation {
+  readonly id: string;
+  readonly overlapMs: number;
+  /** The key's version that it is made from: while that is the key's, it is still to be made. */
+  readonly version: number;
+}
+
+/**
+ * A policy as the ledger keeps it.
+ *
+ * @throws {TypeError} naming the field that can't be right
+ */
+export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
+  for (const field of Object.keys(policy)) {
+    if (!isPolicyField(field)) {
+      throw new TypeError(`a key has no ${JSON.stringify(field)}; it takes ${POLICY_FIELD_NAMES.join(', ')}`);
+    }
+  }
+  const { name = '', expiresAt, budget } = policy;
+  checkName(name);
+  const limits: KeyLimits = {
+    ...(budget !== undefined && { budget: budgetOf(budget) }),
+    ...countLimits((limit) => policy[limit]),
+  };
+  checkLimits(limits, '');
+  if (expiresAt !== undefined && !(expiresAt instanceof Date && expiresAt.getTime() >= 0)) {
+    throw policyError('expiresAt', 'a Date', expiresAt);
+  }
+  const text = keptText(policy, rotation);
+  return {
+    name,
+    limits,
+    ...(expiresAt && { expiresAt: expiresAt.getTime() }),
+    ...(text !== undefined && { policy: text }),
+  };
+}
+
+/** A policy as the ledger has kept it. */
+export function policyOf({
+  name,
+  limits,
+  expiresAt,
+  policy,
+}: KeyRecord): KeyPolicy & { readonly name: string } {
+  const { budget, ...counts } = limits;
+  return {
+    name,
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
+    ...(budget && { budget: { amount: formatUsd(budget.amount), per: budget.per } }),
+    ...counts,
+    ...keptPolicy(policy),
+  };
+}
+
+/** The part of a policy that the ledger keeps without reading it. */
+export function keptPolicy(text: string | undefined): Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> {
+  const { rotation: _, ...policy } = keptTerms(text);
+  return policy;
+}
+
+export function rotationOf({ policy }: KeyRecord): Rotation | undefined {
+  return keptTerms(policy).rotation;
+}
+
+type KeptTerms = Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> & { readonly rotation?: Rotation };
+
+function keptTerms(text: string | undefined): KeptTerms {
+  // Ours, written by `termsOf`: what can't be read lets nobody in.
+  return text === undefined ? {} : JSON.parse(text);
+}
+
+export function withChanges(policy: KeyPolicy, changes: KeyPolicyChanges): KeyPolicy {
+  const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const changed = Object.entries({ ...policy, ...Object.fromEntries(given) });
+  return Object.fromEntries(changed.filter(([, value]) => value !== null && value !== undefined));
+}
+
+/** The ledger keeps 8,192: the rest is for a rotation. */
+const MAX_POLICY_LENGTH = 8000;
+
+function budgetOf(budget: NonNullable<KeyPolicy['budget']>): NonNullable<KeyLimits['budget']> {
+  const isBudget = isRecord(budget) && Object.keys(budget).every((key) => key === 'amount' || key === 'per');
+  if (!isBudget) throw policyError('budget', '{ amount, per }', budget);
+  const amount = parseUsd(budget.amount, 'budget.amount');
+  if (amount < 0n) throw policyError('budget.amount', 'USD, 0 or more', budget.amount);
+  return { amount, per: budget.per };
+}
+
+function keptText(
+  { metadata, models, markup }: KeyPolicy,
+  rotation: Rotation | undefined,
+): string | undefined {
+  if (metadata !== undefined) checkMetadata(metadata);
+  if (models !== undefined) parseModelPatterns(models, 'models');
+  if (markup !== undefined) parseMarkup(markup, 'markup');
+  const kept = { metadata, models, markup };
+  const text = JSON.stringify(kept);
+  if (text.length > MAX_POLICY_LENGTH) {
+    throw new TypeError(
+      `metadata and models must be at most ${MAX_POLICY_LENGTH} characters together, as JSON, got ${text.length}`,
+    );
+  }
+  if (rotation) return JSON.stringify({ ...kept, rotation });
+  return text === '{}' ? undefined : text;
+}
+
+function checkMetadata(metadata: Readonly<Record<string, string>>): void {
+  const entries = Object.entries(isRecord(metadata) ? metadata : {});
+  if (!isRecord(metadata) || entries.length > MAX_METADATA.entries) {
+    throw policyError('metadata', METADATA_WANTED, metadata);
+  }
+  for (const [name, value] of entries) {
+    if (name.length < 1 || name.length > MAX_METADATA.name) {
+      throw policyError('metadata', METADATA_WANTED, metadata);
+    }
+    if (typeof value !== 'string' || value.length > MAX_METADATA.value) {
+      const wanted = `a string of at most ${MAX_METADATA.value} characters`;
+      throw policyError(`metadata[${JSON.stringify(name)}]`, wanted, value);
+    }
+  }
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Of a field that can't be right. */
+export function policyError(field: string, wanted: string, got: unknown): TypeError {
+  const shown = typeof got === 'bigint' ? `${got}n` : (JSON.stringify(got)?.slice(0, 100) ?? String(got));
+  return new TypeError(`${field} must be ${wanted}, got ${shown}`);
+}
