@@ -232,7 +232,7 @@ function usageAnswer(
   usage: NonNullable<CreditsEntry['usage']>,
 ): NonNullable<v.InferOutput<typeof journalEntry>['usage']> {
   const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
-  const { cacheWriteTokens, webSearches, byok: byok } = usage;
+  const { cacheWriteTokens, webSearches, byok } = usage;
   return {
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
@@ -250,6 +250,6 @@ function usageAnswer(
     ...(streamed !== undefined && { streamed }),
     ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
     ...(webSearches !== undefined && { web_searches: webSearches }),
-    ...(byok !== undefined && { byok: byok }),
+    ...(byok !== undefined && { byok }),
   };
 }

@@ -61,16 +61,8 @@ export async function findGeneration(
   const [line] = position === undefined ? [] : await store.journal(account, position - 1n, 1);
   const { usage: settled } = line?.id === id ? line : {};
   const { promptTokens = 0, cachedTokens = 0, completionTokens = 0, reasoningTokens = 0 } = settled ?? {};
-  const {
-    source,
-    cost,
-    upstreamModel,
-    byok: byok,
-    streamed,
-    finishReason,
-    firstByteMs,
-    durationMs,
-  } = settled ?? {};
+  const { source, cost, upstreamModel, byok, streamed, finishReason, firstByteMs, durationMs } =
+    settled ?? {};
   const { cacheWriteTokens, webSearches } = settled ?? {};
   const { model } = record;
   const { ending, provider } = settled ?? record;

@@ -23,7 +23,7 @@ export function settleDetails(model: string, usage: SettledUsage): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
   const { provider, upstreamModel, firstByteMs, durationMs, finishReason, streamed } = usage;
-  const { cacheWriteTokens, webSearches, byok: byok } = usage;
+  const { cacheWriteTokens, webSearches, byok } = usage;
   const counts = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
   const answer = [
     provider,
