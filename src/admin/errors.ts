@@ -1,4 +1,5 @@
 import { InvalidRequestError, RouterError } from '../errors/errors.ts';
+import { snakeCase } from './in-json.ts';
 
 /** Refusals of the admin door, in the same shape as the router's: one class per cause, a stable `code`. */
 
@@ -160,8 +161,4 @@ export function refusalOf(thrown: unknown, isChange: boolean): unknown {
 
 export function missing(param: string, message: string): InvalidRequestError {
   return new InvalidRequestError('missing_required_parameter', message, param);
-}
-
-function snakeCase(param: string): string {
-  return param.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

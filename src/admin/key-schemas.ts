@@ -7,11 +7,11 @@ import {
   MAX_METADATA,
   METADATA_WANTED,
   POLICY_FIELD_NAMES,
-  POLICY_FIELDS,
   type PolicyFieldName,
 } from '../keys/key-policy.ts';
 import { BUDGET_PERIODS, everyCount, MAX_COUNT_LIMIT, MAX_NAME_LENGTH } from '../ledger/contract/limits.ts';
 import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
+import { inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
 import {
   at,
   component,
@@ -33,41 +33,12 @@ import {
 
 /** An API key on the wire, in what is asked for and what is told. */
 
-/** A policy in JSON: what isn't given isn't limited. */
-export type PolicyBody = {
-  readonly [Field in PolicyFieldName as WireName<Field>]?: InJson<KeyPolicy[Field]> | undefined;
-};
-
+export type PolicyBody = InJson<KeyPolicy>;
 /** What is `null` is taken away. */
 export type PolicyChange = { readonly [Name in keyof PolicyBody]?: PolicyBody[Name] | null };
-
-type WireName<Field extends PolicyFieldName> = (typeof POLICY_FIELDS)[Field]['wire'];
-type InJson<Value> = Value extends Date ? string : Value;
-
-export interface KeyAnswer extends PolicyBody {
-  readonly id: string;
-  readonly account: string;
-  readonly name: string;
-  readonly state: 'active' | 'revoked' | 'expired';
-  readonly created_at: string;
-  readonly revoked_at?: string | undefined;
-  readonly overlap_until?: string | undefined;
-}
-
-export interface KeyDetailsAnswer extends KeyAnswer {
-  readonly spent: string;
-  readonly held: string;
-  readonly running: number;
-  readonly budget_left?: string | undefined;
-  readonly budget_resets_at?: string | undefined;
-  readonly requests_left?: number | undefined;
-  readonly tokens_left?: number | undefined;
-}
-
-export interface CreatedKeyAnswer extends KeyAnswer {
-  readonly key?: string | undefined;
-  readonly duplicate: boolean;
-}
+export type KeyAnswer = InJson<ApiKeyInfo>;
+export type KeyDetailsAnswer = InJson<ApiKeyDetails>;
+export type CreatedKeyAnswer = KeyAnswer & { readonly key?: string; readonly duplicate: boolean };
 
 const MODEL_WANTED = 'a model ID of 1 to 256 characters without blanks, in which * stands for any characters';
 const MODELS_WANTED = `1 to ${MAX_MODEL_PATTERNS} model IDs, in which * stands for any characters`;
@@ -122,7 +93,9 @@ const modelPatterns = described(
   ),
 );
 
-const SCHEMAS: { readonly [Field in PolicyFieldName]: Schema<InJson<NonNullable<KeyPolicy[Field]>>> } = {
+const SCHEMAS: {
+  readonly [Field in PolicyFieldName]: Schema<NonNullable<PolicyBody[SnakeCase<Field>]>>;
+} = {
   name: textOf(0, MAX_NAME_LENGTH),
   metadata,
   expiresAt: time,
@@ -132,28 +105,25 @@ const SCHEMAS: { readonly [Field in PolicyFieldName]: Schema<InJson<NonNullable<
   markup,
 };
 
-/** The members of a policy, each as `wrap` has it. */
+/** The members of a policy, each as `wrap` makes it. */
 function members<Policy extends PolicyChange>(
   wrap: (schema: Schema) => Schema,
-): { readonly [Name in keyof PolicyBody]-?: Schema<Policy[Name]> } {
+): { readonly [Name in keyof PolicyBody]-?: Schema<Exclude<Policy[Name], undefined>> } {
   return Object.fromEntries(
-    POLICY_FIELD_NAMES.map(
-      (field) => [POLICY_FIELDS[field].wire, wrap(SCHEMAS[field])] as readonly unknown[],
-    ),
+    POLICY_FIELD_NAMES.map((field) => [snakeCase(field), wrap(SCHEMAS[field])] as readonly unknown[]),
   );
 }
 
-export const newApiKey: Schema<
-  PolicyBody & { readonly id?: string | undefined; readonly recreate?: boolean | undefined }
-> = component(
-  'NewApiKey',
-  'A key for an account, which is made if there is none. What isn’t given isn’t limited. Its id, or an Idempotency-Key, makes it once.',
-  object({
-    id: v.optional(keyId),
-    ...members<PolicyBody>(v.optional),
-    recreate: v.optional(recreate),
-  }),
-);
+export const newApiKey: Schema<PolicyBody & { readonly id?: string; readonly recreate?: boolean }> =
+  component(
+    'NewApiKey',
+    'A key for an account, which is made if there is none. What isn’t given isn’t limited. Its id, or an Idempotency-Key, makes it once.',
+    object({
+      id: v.exactOptional(keyId),
+      ...members<PolicyBody>(v.exactOptional),
+      recreate: v.exactOptional(recreate),
+    }),
+  );
 
 export const apiKeyChange: Schema<PolicyChange> = component(
   'ApiKeyChange',
@@ -164,12 +134,23 @@ export const apiKeyChange: Schema<PolicyChange> = component(
 const told = {
   id: v.string(),
   account: v.string(),
-  ...members<PolicyBody>(v.optional),
+  ...members<PolicyBody>(v.exactOptional),
   name: v.string(),
   state: v.picklist(['active', 'revoked', 'expired']),
   created_at: at,
-  revoked_at: v.optional(at),
-  overlap_until: v.optional(described('when its previous secret ends, or ended', at)),
+  revoked_at: v.exactOptional(at),
+  overlap_until: v.exactOptional(described('when its previous secret ends, or ended', at)),
+};
+
+const toldInDetail = {
+  ...told,
+  spent: usd,
+  held: usd,
+  running: described('requests that run', whole),
+  budget_left: v.exactOptional(usd),
+  budget_resets_at: v.exactOptional(at),
+  requests_left: v.exactOptional(described('that fit now', whole)),
+  tokens_left: v.exactOptional(described('that fit now', whole)),
 };
 
 export const apiKey: Schema<KeyAnswer> = component(
@@ -181,16 +162,7 @@ export const apiKey: Schema<KeyAnswer> = component(
 export const apiKeyDetails: Schema<KeyDetailsAnswer> = component(
   'ApiKeyDetails',
   'An API key, and how it stands: what it spent in the day, week or month of its budget, or ever.',
-  v.object({
-    ...told,
-    spent: usd,
-    held: usd,
-    running: described('requests that run', whole),
-    budget_left: v.optional(usd),
-    budget_resets_at: v.optional(at),
-    requests_left: v.optional(described('that fit now', whole)),
-    tokens_left: v.optional(described('that fit now', whole)),
-  }),
+  v.object(toldInDetail),
 );
 
 export const createdApiKey: Schema<CreatedKeyAnswer> = component(
@@ -198,7 +170,9 @@ export const createdApiKey: Schema<CreatedKeyAnswer> = component(
   'An API key and its secret. duplicate: it was made before, and its secret can not be had again; rotate gives it another.',
   v.object({
     ...told,
-    key: v.optional(described('sk-ccr-…: give it to its user now; only where it was made now', v.string())),
+    key: v.exactOptional(
+      described('sk-ccr-…: give it to its user now; only where it was made now', v.string()),
+    ),
     duplicate: v.boolean(),
   }),
 );
@@ -220,47 +194,17 @@ export function policyOf(asked: PolicyBody): KeyPolicy;
 export function policyOf(asked: PolicyChange): KeyPolicyChanges;
 export function policyOf(asked: PolicyChange): KeyPolicyChanges {
   const { expires_at: end } = asked;
-  const given = POLICY_FIELD_NAMES.map((field) => [field, asked[POLICY_FIELDS[field].wire]]);
+  const given = POLICY_FIELD_NAMES.map((field) => [field, Reflect.get(asked, snakeCase(field))]);
   return {
     ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
     ...(typeof end === 'string' && { expiresAt: new Date(end) }),
   };
 }
 
-/** A policy as it is told in JSON. */
-function policyBody(policy: KeyPolicy): PolicyBody {
-  const { expiresAt } = policy;
-  const kept = POLICY_FIELD_NAMES.map((field) => [POLICY_FIELDS[field].wire, policy[field]]);
-  return {
-    ...Object.fromEntries(kept.filter(([, value]) => value !== undefined)),
-    ...(expiresAt && { expires_at: expiresAt.toISOString() }),
-  };
-}
-
 export function keyAnswer(key: ApiKeyInfo): KeyAnswer {
-  const { id, account, name, state, createdAt, revokedAt, overlapUntil } = key;
-  return {
-    id,
-    account,
-    ...policyBody(key),
-    name,
-    state,
-    created_at: createdAt.toISOString(),
-    ...(revokedAt && { revoked_at: revokedAt.toISOString() }),
-    ...(overlapUntil && { overlap_until: overlapUntil.toISOString() }),
-  };
+  return inJson(key, Object.keys(told));
 }
 
 export function keyDetailsAnswer(key: ApiKeyDetails): KeyDetailsAnswer {
-  const { spent, held, running, budgetLeft, budgetResetsAt, requestsLeft, tokensLeft } = key;
-  return {
-    ...keyAnswer(key),
-    spent,
-    held,
-    running,
-    ...(budgetLeft !== undefined && { budget_left: budgetLeft }),
-    ...(budgetResetsAt && { budget_resets_at: budgetResetsAt.toISOString() }),
-    ...(requestsLeft !== undefined && { requests_left: requestsLeft }),
-    ...(tokensLeft !== undefined && { tokens_left: tokensLeft }),
-  };
+  return inJson(key, Object.keys(toldInDetail));
 }

@@ -26,10 +26,8 @@ export type KeyPolicyChanges = { readonly [Field in keyof KeyPolicy]?: KeyPolicy
 
 export type PolicyFieldName = keyof KeyPolicy;
 
-/** A field of a policy, as the admin API and the command line call it and show it. */
+/** A field of a policy, as the command line calls it and shows it. */
 export interface PolicyField<Field extends PolicyFieldName> {
-  /** Its name in JSON. */
-  readonly wire: SnakeCase<Field>;
   /** Its option on the command line: the name, what stands for the value in the help, and the help. */
   readonly option: readonly [name: string, value: string, help: string];
   /** Its part of the line that sums a policy up. */
@@ -37,52 +35,43 @@ export interface PolicyField<Field extends PolicyFieldName> {
 }
 
 /**
- * All that a policy can say. What a field's value must be is in key-terms.ts; each way to give one has a table by the same
- * fields: schemas in `admin/key-schemas.ts`, parsers in `cli/commands/key-options.ts`.
+ * All that a policy can say, in the order in which it is said. What a field must be is in key-terms.ts; the admin API has a
+ * schema for each field (`admin/key-schemas.ts`), the command line a parser (`cli/commands/key-options.ts`).
  */
 export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<Field> } = {
   name: {
-    wire: 'name',
     option: ['name', 'TEXT', 'what tells it from others of the account'],
   },
   budget: {
-    wire: 'budget',
     option: ['budget', 'USD/PERIOD', 'the most it may spend, as 5.00/month; day, week, month or lifetime'],
     print: ({ amount, per }) => `${amount}/${per}`,
   },
   models: {
-    wire: 'models',
     option: ['models', 'PATTERNS', 'the only models that it may use, as openai/*,acme/fast'],
     print: (models) => `models ${models.join(',')}`,
   },
   requestsPerMinute: {
-    wire: 'requests_per_minute',
     option: ['requests-per-minute', 'N', 'the most requests a minute'],
     print: (limit) => `${limit} requests/min`,
   },
   tokensPerMinute: {
-    wire: 'tokens_per_minute',
     option: ['tokens-per-minute', 'N', 'the most tokens a minute, prompt and completion'],
     print: (limit) => `${limit} tokens/min`,
   },
   concurrentRequests: {
-    wire: 'concurrent_requests',
     option: ['concurrent-requests', 'N', 'the most requests at a time'],
     print: (limit) => `${limit} at a time`,
   },
   markup: {
-    wire: 'markup',
     option: ['markup', 'FACTOR', 'what its prices are multiplied by, as 1.2'],
     print: ({ factor, fee }) =>
       [factor && `× ${factor}`, fee && `+ ${fee} a request`].filter(Boolean).join(' · '),
   },
   expiresAt: {
-    wire: 'expires_at',
     option: ['expires', 'DATE', 'when it ends, e.g. 2027-01-31T00:00Z'],
     print: (date) => `expires ${date.toISOString().slice(0, 16)}Z`,
   },
   metadata: {
-    wire: 'metadata',
     option: ['metadata', 'PAIRS', 'notes of yours, as plan=pro,team=search'],
   },
 };
@@ -109,8 +98,3 @@ function fieldText<Field extends PolicyFieldName>(field: Field, value: KeyPolicy
 export const MAX_METADATA = { entries: 16, name: 64, value: 512 } as const;
 /** Finishes "metadata must be". */
 export const METADATA_WANTED: string = `an object of at most ${MAX_METADATA.entries} strings, with names of 1 to ${MAX_METADATA.name} characters and values of up to ${MAX_METADATA.value}`;
-
-/** `requestsPerMinute` as `requests_per_minute`. */
-type SnakeCase<Name extends string> = Name extends `${infer Letter}${infer Rest}`
-  ? `${Letter extends Lowercase<Letter> ? Letter : `_${Lowercase<Letter>}`}${SnakeCase<Rest>}`
-  : '';

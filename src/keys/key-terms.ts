@@ -122,17 +122,14 @@ function keptText(
 
 function checkMetadata(metadata: Readonly<Record<string, string>>): void {
   const entries = Object.entries(isRecord(metadata) ? metadata : {});
-  if (!isRecord(metadata) || entries.length > MAX_METADATA.entries) {
+  const isNamed = entries.every(([name]) => name.length >= 1 && name.length <= MAX_METADATA.name);
+  if (!isRecord(metadata) || !isNamed || entries.length > MAX_METADATA.entries) {
     throw policyError('metadata', METADATA_WANTED, metadata);
   }
   for (const [name, value] of entries) {
-    if (name.length < 1 || name.length > MAX_METADATA.name) {
-      throw policyError('metadata', METADATA_WANTED, metadata);
-    }
-    if (typeof value !== 'string' || value.length > MAX_METADATA.value) {
-      const wanted = `a string of at most ${MAX_METADATA.value} characters`;
-      throw policyError(`metadata[${JSON.stringify(name)}]`, wanted, value);
-    }
+    if (typeof value === 'string' && value.length <= MAX_METADATA.value) continue;
+    const wanted = `a string of at most ${MAX_METADATA.value} characters`;
+    throw policyError(`metadata[${JSON.stringify(name)}]`, wanted, value);
   }
 }
 

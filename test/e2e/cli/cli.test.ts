@@ -395,7 +395,11 @@ describe('keys', () => {
 
   it.each<[string, string[], string]>([
     ['no change', [], 'nothing is to be changed: give an option'],
-    ['an option that it has not', ['--remove', 'price'], '--remove takes name, budget, models, expires'],
+    [
+      'an option that it has not',
+      ['--remove', 'price'],
+      '--remove takes name, budget, models, requests-per-minute',
+    ],
     [
       'an option both ways',
       ['--budget', '1/day', '--remove', 'budget'],
