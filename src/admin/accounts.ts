@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 
-import type { AccountInfo } from '../ledger/operations/accounts.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import { noAccount } from './errors.ts';
 import { accountId, component, flag, integerInQuery, object, usd } from './schema.ts';
+import { inJson } from './in-json.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const account = component(
@@ -60,7 +60,7 @@ export const accountEndpoints: readonly Endpoint[] = [
       });
       return {
         answer: {
-          ...list(page.accounts.map(accountAnswer)),
+          ...list(page.accounts.map((found) => inJson(found))),
           next_cursor: page.cursor ?? null,
         },
       };
@@ -110,9 +110,5 @@ export const accountEndpoints: readonly Endpoint[] = [
 async function find(router: AdministeredRouter, id: string): Promise<v.InferOutput<typeof account>> {
   const found = await router.accounts.get(id);
   if (!found) throw noAccount(id);
-  return accountAnswer(found);
-}
-
-function accountAnswer({ writtenOff, ...same }: AccountInfo): v.InferOutput<typeof account> {
-  return { ...same, written_off: writtenOff };
+  return inJson(found);
 }

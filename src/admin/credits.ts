@@ -22,6 +22,7 @@ import {
   whole,
 } from './schema.ts';
 import { type ChangeId, changeId } from './idempotency.ts';
+import { inJson } from './in-json.ts';
 
 const newGrant = component(
   'NewGrant',
@@ -218,38 +219,6 @@ function conflictOf(error: unknown, account: string, isDerived: boolean): unknow
   }
 }
 
-function entryAnswer(entry: CreditsEntry): v.InferOutput<typeof journalEntry> {
-  const { usage, writtenOff, ...same } = entry;
-  return {
-    ...same,
-    at: entry.at.toISOString(),
-    ...(writtenOff !== undefined && { written_off: writtenOff }),
-    ...(usage && { usage: usageAnswer(usage) }),
-  };
-}
-
-function usageAnswer(
-  usage: NonNullable<CreditsEntry['usage']>,
-): NonNullable<v.InferOutput<typeof journalEntry>['usage']> {
-  const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
-  const { cacheWriteTokens, webSearches, byok } = usage;
-  return {
-    prompt_tokens: usage.promptTokens,
-    cached_tokens: usage.cachedTokens,
-    completion_tokens: usage.completionTokens,
-    reasoning_tokens: usage.reasoningTokens,
-    source: usage.source,
-    ...(cost !== undefined && { cost }),
-    price: usage.price,
-    ending: usage.ending,
-    ...(provider !== undefined && { provider }),
-    ...(upstreamModel !== undefined && { upstream_model: upstreamModel }),
-    ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
-    ...(durationMs !== undefined && { duration_ms: durationMs }),
-    ...(finishReason !== undefined && { finish_reason: finishReason }),
-    ...(streamed !== undefined && { streamed }),
-    ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
-    ...(webSearches !== undefined && { web_searches: webSearches }),
-    ...(byok !== undefined && { byok }),
-  };
+function entryAnswer({ usage, ...entry }: CreditsEntry): v.InferOutput<typeof journalEntry> {
+  return { ...inJson(entry), ...(usage && { usage: inJson(usage) }) };
 }

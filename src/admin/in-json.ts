@@ -12,9 +12,12 @@ export type SnakeCase<Name extends string> = Name extends `${infer Letter}${infe
 /**
  * A record in JSON.
  *
- * @param names - in snake_case, of the members to tell: what isn't among them may be a secret
+ * @param names - of the members to tell, in snake_case: all by default, for a record that holds no secret
  */
-export function inJson<Value extends object>(value: Value, names: readonly string[]): InJson<Value> {
+export function inJson<Value extends object>(
+  value: Value,
+  names: readonly string[] = Object.keys(value).map(snakeCase),
+): InJson<Value> {
   const members = names.map((name) => {
     const member: unknown = Reflect.get(value, camelCase(name));
     return [name, member instanceof Date ? member.toISOString() : member];

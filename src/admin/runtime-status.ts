@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 
-import type { RunningRequest } from '../observability/active-request.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
+import { inJson } from './in-json.ts';
 import { at, component, described, whole } from './schema.ts';
 
 /** What one process knows: another one answers for itself. */
@@ -71,7 +71,7 @@ export const runtimeStatusEndpoints: readonly Endpoint[] = [
     body: nothing,
     answer: runningRequests,
     run: async (_input, router) => ({
-      answer: list(router.requests().map(requestAnswer)),
+      answer: list(router.requests().map((request) => inJson(request))),
     }),
   }),
 ];
@@ -87,8 +87,4 @@ function targetAnswer(status: TargetStatus): v.InferOutput<typeof target> {
     ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
     running,
   };
-}
-
-function requestAnswer({ startedAt, ...same }: RunningRequest): v.InferOutput<typeof runningRequest> {
-  return { ...same, started_at: startedAt.toISOString() };
 }

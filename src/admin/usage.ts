@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 
-import type { UsageSummary } from '../ledger/operations/usage-queries.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import {
   accountId,
@@ -14,6 +13,7 @@ import {
   usd,
   whole,
 } from './schema.ts';
+import { inJson } from './in-json.ts';
 
 const usageRow = component(
   'UsageRow',
@@ -67,18 +67,7 @@ export const usageEndpoints: readonly Endpoint[] = [
         ...(model !== undefined && { model }),
         ...(groupBy !== undefined && { groupBy }),
       });
-      return { answer: list(rows.map(rowAnswer)) };
+      return { answer: list(rows.map((row) => inJson(row))) };
     },
   }),
 ];
-
-function rowAnswer(row: UsageSummary): v.InferOutput<typeof usageRow> {
-  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, ...same } = row;
-  return {
-    ...same,
-    prompt_tokens: promptTokens,
-    cached_tokens: cachedTokens,
-    completion_tokens: completionTokens,
-    reasoning_tokens: reasoningTokens,
-  };
-}

@@ -103,6 +103,14 @@ describe('the keys of the admin door', () => {
     expect(await door.router.keys.list('acme')).toEqual([]);
   });
 
+  it('take each model ID that the function takes', async () => {
+    const models = ['acme/caf\u00e9\u00a0noir', '\u{1f600}'.repeat(128)];
+    const { key: _, ...made } = await door.router.keys.create({ account: 'acme', models });
+    expect(made.models).toEqual(models);
+    const asked = await door.ask('POST', KEYS, { models });
+    expect([asked.status, asked.body.models]).toEqual([201, models]);
+  });
+
   it('that are revoked are not rotated', async () => {
     const { id } = (await door.ask('POST', KEYS, {})).body;
     await door.ask('DELETE', `${KEYS}/${id}`);

@@ -208,6 +208,29 @@ describe('the description of the admin API', () => {
     expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where that is known');
   });
 
+  it('describes what a key may do by the same schemas, whether that is asked for or told', async () => {
+    const { schemas } = (await openDocument()).components as { schemas: Record<string, Described> };
+    const policy = Object.keys(schemas['ApiKeyChange']?.properties ?? {});
+    expect(policy).toEqual([
+      'name',
+      'budget',
+      'models',
+      'requests_per_minute',
+      'tokens_per_minute',
+      'concurrent_requests',
+      'markup',
+      'expires_at',
+      'metadata',
+    ]);
+    for (const name of policy.slice(1)) {
+      const asked = schemas['NewApiKey']?.properties[name];
+      expect(asked).toBeDefined();
+      for (const answer of ['ApiKey', 'ApiKeyDetails', 'CreatedApiKey']) {
+        expect(schemas[answer]?.properties[name], `${answer}.${name}`).toEqual(asked);
+      }
+    }
+  });
+
   it('would not describe an answer that has another member, or a number for a string', async () => {
     const document = await openDocument();
     const { Account: account = {} } = document.components.schemas;

@@ -207,6 +207,10 @@ describe('router.keys', () => {
     ['metadata', { metadata: 'team' }],
     ['metadata', { metadata: ['team'] }],
     ['metadata', { metadata: { ['x'.repeat(65)]: '' } }],
+    [
+      'metadata must be an object of at most 16 strings, with names of 1 to 64 characters and values of up to 512, got {"":""}',
+      { metadata: { '': '' } },
+    ],
     ['metadata', { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [n, ''])) }],
     ['metadata["team"]', { metadata: { team: 7 } }],
     ['metadata["team"]', { metadata: { team: 'x'.repeat(513) } }],
