@@ -101,7 +101,7 @@ const SCHEMAS: {
   expiresAt: time,
   models: modelPatterns,
   budget,
-  ...everyCount(integer(1, MAX_COUNT_LIMIT)),
+  ...everyCount(() => integer(1, MAX_COUNT_LIMIT)),
   markup,
 };
 

@@ -19,7 +19,7 @@ const PARSERS: {
   name: (text) => text,
   budget: budgetFrom,
   models: (text) => text.split(','),
-  ...everyCount(count),
+  ...everyCount(() => count),
   markup: (factor) => ({ factor }),
   expiresAt: date,
   metadata: pairsFrom,
