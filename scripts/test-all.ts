@@ -61,8 +61,10 @@ function installArea(area: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   execFileSync('tar', ['-xzf', TARBALL, '-C', folder, '--strip-components=1']);
-  mkdirSync(join(folder, 'node_modules'));
   for (const name of Object.keys(project.dependencies)) {
-    symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
+    const link = join(folder, 'node_modules', name);
+    // A scoped name has a folder of its own.
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(resolve('node_modules', name), link);
   }
 }
