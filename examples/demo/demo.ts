@@ -14,7 +14,8 @@ const found = await findProviders(process.env);
 export const port = Number(process.env['PORT'] ?? 8787);
 
 export const providers: Found['providers'] = {
-  parrot: { baseURL: parrot.baseURL },
+  // It stops writing when its client disconnects: nothing more is charged.
+  parrot: { baseURL: parrot.baseURL, onDisconnect: 'abort' },
   ...found.providers, // e.g. openai: { apiKey: () => process.env.OPENAI_API_KEY }
 };
 

@@ -98,7 +98,7 @@ describe('the command', () => {
     expect(await runCli(['--version'], { flags })).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'chat-completions-router: Node 22.15 or later is needed, and this is 20.19.0\n',
+      stderr: 'chat-completions-router: requires Node >= 22.15, found 20.19.0\n',
     });
   });
 
