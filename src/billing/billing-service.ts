@@ -26,13 +26,11 @@ import type { KeyRates } from '../ledger/contract/key-records.ts';
 
 /** How long an admit may take before the client is told to come again. */
 const ADMIT_DEADLINE_MS = 5_000;
-/** Pauses between two tries to post a settlement. */
-const RETRY_MS = [50, 100, 250, 500, 1000, 2500];
-const MAX_RETRY_MS = 5000;
 /** Of a target: more than there are. */
 const MAX_TIERS_REPORTED = 8;
 
 export interface BillingServiceOptions {
+  /** Repeats a settle or void until it is answered, and voids what an admit without an answer may have held: a ReliableStore. */
   readonly store: LedgerStore;
   /** Learns from every admit. @default clockOf(store) */
   readonly clock?: StoreClock;
@@ -89,7 +87,6 @@ export class BillingService {
   readonly #posting = new SlotList<Posting>();
   /** Holds of nothing, of accounts that there are not. */
   readonly #freeHolds = new WeakSet<Hold>();
-  #abandoned = false;
   readonly #clock: StoreClock;
 
   constructor(options: BillingServiceOptions) {
@@ -116,7 +113,7 @@ export class BillingService {
   /**
    * Holds what the request could cost, in one round trip.
    *
-   * @throws {CreditStoreUnavailableError} if the store did not answer; what it may have held is voided
+   * @throws {CreditStoreUnavailableError} if the store did not answer; the store voids what it may have held
    */
   async admit(request: AdmitRequest): Promise<Admission> {
     const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
@@ -125,34 +122,29 @@ export class BillingService {
     // What isn't a stream is there all at once: its hold can't grow.
     const grows = holdMode === 'adaptive' && stream;
     const { account, key, externalKey, keyVersion } = caller;
-    const send = async (): Promise<AdmitResult> => {
-      const answer = await store.admit({
-        account,
-        key,
-        requestId,
-        model: model.id,
-        want: grows ? firstHold(quote) : quote.maximum,
-        min: minimumHold(quote, holdMode),
-        leaseMs: this.#keeper.leaseMs,
-        tokens: quote.tokens,
-        notAfter: this.#clock.now() + ADMIT_DEADLINE_MS,
-        externalKey,
-        ...(keyVersion !== undefined && { keyVersion }),
-        ...(idempotencyKey && { idempotencyKey }),
-      });
-      this.#clock.sync(answer.now);
-      return answer;
+    const command = {
+      account,
+      key,
+      requestId,
+      model: model.id,
+      want: grows ? firstHold(quote) : quote.maximum,
+      min: minimumHold(quote, holdMode),
+      leaseMs: this.#keeper.leaseMs,
+      tokens: quote.tokens,
+      externalKey,
+      ...(keyVersion !== undefined && { keyVersion }),
+      ...(idempotencyKey && { idempotencyKey }),
     };
     let result: AdmitResult;
     try {
-      result = await send();
-      // The clock of one of us was set: whoever waits still waits.
-      if (result.code === 'stale') result = await send();
-    } catch (error) {
-      // It may have been applied: the void finds it, or plants a tombstone that it will find.
-      if (error instanceof StoreUnavailableError && error.applied === 'unknown') {
-        void this.#voidUncertainHold(account, requestId);
+      result = await store.admit({ ...command, notAfter: this.#clock.now() + ADMIT_DEADLINE_MS });
+      this.#clock.sync(result.now);
+      // The clock here or there was set: its client still waits.
+      if (result.code === 'stale') {
+        result = await store.admit({ ...command, notAfter: this.#clock.now() + ADMIT_DEADLINE_MS });
+        this.#clock.sync(result.now);
       }
+    } catch (error) {
       throw error instanceof StoreUnavailableError ? new CreditStoreUnavailableError(error) : error;
     }
     if (result.code === 'frozen') this.#options.tell({ type: 'frozen', account, requestId });
@@ -196,12 +188,18 @@ export class BillingService {
       this.#tell(hold, outcome, consumption, 0n, 0n);
       return;
     }
-    this.#track(
-      hold.terms.requestId,
-      consumption
-        ? this.#untilAnswered(hold, () => this.#settle(hold, outcome, consumption, answered))
-        : this.#untilAnswered(hold, () => this.#release(hold, outcome)),
-    );
+    const { requestId } = hold.terms;
+    const posted = consumption
+      ? this.#settle(hold, outcome, consumption, answered)
+      : this.#release(hold, outcome);
+    const done = posted.catch((error: unknown) => {
+      // A store gives up only what waits when it is closed; who closes it tells how much that is.
+      if (!(error instanceof StoreUnavailableError)) this.#options.onError(asError(error), requestId);
+    });
+    const place = this.#posting.add({ requestId, done });
+    void done.finally(() => {
+      this.#posting.delete(place);
+    });
   }
 
   /** Resolves when nothing is left to be posted of a request that has ended. */
@@ -212,12 +210,6 @@ export class BillingService {
 
   /** Charges that the store has not answered. */
   get waiting(): number {
-    return this.#posting.size;
-  }
-
-  /** Stops trying what the store has not answered; says how much that was. */
-  abandon(): number {
-    this.#abandoned = true;
     return this.#posting.size;
   }
 
@@ -338,42 +330,6 @@ export class BillingService {
       ending,
     });
   }
-
-  /** Repeats a call, which its id makes safe, until the store has answered it. A store that repeats it itself fails once. */
-  async #untilAnswered(hold: Hold, call: () => Promise<void>): Promise<void> {
-    const { requestId } = hold.terms;
-    for (let tries = 0; ; tries++) {
-      try {
-        await call();
-        return;
-      } catch (error) {
-        if (this.#abandoned) return;
-        this.#options.onError(asError(error), requestId);
-        if (!(error instanceof StoreUnavailableError)) return;
-        await pauseAfter(tries);
-      }
-    }
-  }
-
-  /** Voids what may have been held without our knowledge, for as long as it can hold anything: then its lease ends it. */
-  async #voidUncertainHold(account: string, requestId: string): Promise<void> {
-    const until = Date.now() + this.#keeper.leaseMs;
-    for (let tries = 0; !this.#abandoned && Date.now() < until; tries++) {
-      try {
-        await this.#options.store.void({ account, requestId });
-        return;
-      } catch {
-        await pauseAfter(tries);
-      }
-    }
-  }
-
-  #track(requestId: string, done: Promise<void>): void {
-    const place = this.#posting.add({ requestId, done });
-    void done.finally(() => {
-      this.#posting.delete(place);
-    });
-  }
 }
 
 type Answered = Pick<
@@ -396,10 +352,4 @@ function answeredBy({ terms }: Hold, { target, answer }: Outcome, endedAt: numbe
     ...(finishReason !== undefined && { finishReason }),
     streamed: stream,
   };
-}
-
-/** Less than the whole pause, so that those who wait don't come all at once. */
-function pauseAfter(tries: number): Promise<void> {
-  const pause = (RETRY_MS[tries] ?? MAX_RETRY_MS) * (0.5 + Math.random() / 2);
-  return new Promise((resolve) => setTimeout(resolve, pause));
 }

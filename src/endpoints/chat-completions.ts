@@ -15,7 +15,14 @@ import { isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
 import type { RunningAttempts } from '../upstream/running-attempts.ts';
-import { type AdmitServices, type AdmittedRequest, admitRequest, planFor } from './admit-request.ts';
+import {
+  type AdmitServices,
+  type AdmittedRequest,
+  type Arrival,
+  admitRequest,
+  planFor,
+} from './admit-request.ts';
+import type { RequestPlan } from './plan-request.ts';
 import { ClientBody } from './client-body.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
@@ -37,7 +44,7 @@ export interface ChatCompletionServices extends AdmitServices, RelayServices {
 }
 
 /** A request that has just come. */
-interface Arrival {
+interface NewRequest {
   readonly exchange: Exchange;
   readonly client: ClientConnection;
   readonly caller: Caller;
@@ -68,11 +75,14 @@ export async function chatCompletion(
     services.onError(error, exchange.id);
   };
 
-  const arrival = { exchange, client, caller, startedAt };
   const buffer = services.buffered.bodyOf(account, key);
-  const admitted = await prepare(arrival, buffer, services, active).finally(() => {
+  let admitted: AdmittedRequest;
+  try {
+    const [plan, arrival] = await prepare({ exchange, client, caller, startedAt }, buffer, services, active);
+    admitted = await admitRequest(plan, arrival, services);
+  } finally {
     buffer.giveBack();
-  });
+  }
   const { read, hold, targets, byokKey } = admitted;
   trace?.admitted(read.body);
 
@@ -113,13 +123,13 @@ export async function chatCompletion(
   }
 }
 
-/** Reads a request, plans where it goes and what it may cost, and holds that. */
+/** Reads a request, and plans where it goes and what it may cost. */
 async function prepare(
-  { exchange, client, caller, startedAt }: Arrival,
+  { exchange, client, caller, startedAt }: NewRequest,
   buffer: BodyBuffer,
   services: ChatCompletionServices,
   active: ActiveRequest,
-): Promise<AdmittedRequest> {
+): Promise<[RequestPlan, Arrival]> {
   const { settings } = services;
   const name = idempotencyKeyOf(exchange.headers);
   const read = await readChatRequest(exchange, settings, buffer);
@@ -134,7 +144,7 @@ async function prepare(
     name === undefined ? undefined : await hashIdempotencyKey(name, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return admitRequest(plan, { exchange, read, asked, idempotencyKey, startedAt }, services);
+  return [plan, { exchange, read, asked, idempotencyKey, startedAt }];
 }
 
 /** The catalog of one request. A process that has just started may have to wait for its providers' own models. */

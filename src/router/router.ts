@@ -7,15 +7,13 @@ import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts'
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
 import { SlotList } from '../async/slot-list.ts';
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
-import type { LedgerEvent } from '../ledger/contract/events.ts';
-import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { Maintenance } from '../ledger/operations/maintenance.ts';
 import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
 import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
 import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
-import { fetchStoreTime, clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { fetchStoreTime, clockOf } from '../ledger/contract/store-clock.ts';
 import { guard, createHookRunner } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import { ModelDiscovery } from '../upstream/model-discovery.ts';
@@ -28,7 +26,7 @@ import { AccountMarkups } from '../catalog/account-markup.ts';
 import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { assertObject, resolveSettings, type Settings } from '../options/resolve-options.ts';
+import { assertObject, resolveSettings } from '../options/resolve-options.ts';
 import { endpointOf, route } from './routes.ts';
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
 import { Agents } from '../upstream/agents.ts';
@@ -106,7 +104,14 @@ export function createRouterWithTimers(
   const { observer, onSettled, onError, tell, onHealthChange, onRouter } = createHookRunner(options.hooks);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
-  const store = makeReliable(plainStore, clock, settings, tell);
+  const { outboxDir } = settings;
+  const store = new ReliableStore({
+    store: plainStore,
+    clock,
+    tell,
+    onError,
+    ...(outboxDir !== undefined && { outbox: new OutboxFolder(outboxDir) }),
+  });
   const { authenticate, cacheKey } = options;
   const authenticator = new Authenticator({
     store,
@@ -207,12 +212,11 @@ export function createRouterWithTimers(
     // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
     await withTimeout(Promise.allSettled(open.values().map(({ handled }) => handled)), ABORT_MS, () => {});
     await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
-    const waiting = billing.abandon();
+    const { waiting } = billing;
     agents.close();
     await store.close();
     if (waiting === 0) return;
-    const kept = store instanceof ReliableStore && store.keepsWhatWaits;
-    const fate = kept ? `: they wait in ${settings.outboxDir} for the next start` : '';
+    const fate = store.keepsWhatWaits ? `: they wait in ${outboxDir} for the next start` : '';
     onError(new Error(`${waiting} charges could not be posted before the router was closed${fate}`));
   }
 
@@ -228,7 +232,7 @@ export function createRouterWithTimers(
   const targets = (): TargetStatus[] => breakers.statuses(catalog.targets);
   onRouter({
     health: targets,
-    waitingCharges: () => (store instanceof ReliableStore ? store.waitingCharges : billing.waiting),
+    waitingCharges: () => store.waitingCharges,
   });
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
@@ -258,20 +262,3 @@ export type ReloadOptions = Partial<CatalogOptions>;
 const REQUEST_ID = Symbol('chat-completions-router.request-id');
 
 const ABORT_MS = 1000;
-
-/** A store that can be away or go back in time is made good for that; one in this process or machine is used as it is. */
-function makeReliable(
-  store: LedgerStore,
-  clock: StoreClock,
-  settings: Settings,
-  tell: (event: LedgerEvent) => void,
-): LedgerStore {
-  const { outboxDir } = settings;
-  if (!store.mayRollBack && outboxDir === undefined) return store;
-  return new ReliableStore({
-    store,
-    clock,
-    tell,
-    ...(outboxDir !== undefined && { outbox: new OutboxFolder(outboxDir) }),
-  });
-}

@@ -93,5 +93,5 @@ export async function openAccount(
 /** A replica that had `copied` commands is promoted, and everybody connects to it. */
 export async function failOver(primary: RollbackStore, copied: number): Promise<void> {
   await primary.rollBackTo(copied);
-  primary.connectionLosses += 1;
+  primary.loseConnection();
 }

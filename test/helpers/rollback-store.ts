@@ -13,8 +13,9 @@ type Command = (store: LedgerStore) => Promise<unknown>;
  * the promotion of a replica that lagged behind. And it can be away.
  */
 export interface RollbackStore extends LedgerStore {
-  readonly mayRollBack: true;
-  connectionLosses: number;
+  mayRollBack: boolean;
+  /** Another server may answer from now on. */
+  loseConnection(): void;
   /** How many commands it has taken. */
   readonly length: number;
   /** Goes back to when it had taken only so many. */
@@ -34,6 +35,7 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
   const now = (): number => replayed ?? clock.now;
   let current = new MemoryStore({ now });
   const sent: string[] = [];
+  let onLost: (() => void) | undefined;
 
   async function command<T>(name: string, run: (store: LedgerStore) => Promise<T>): Promise<T> {
     sent.push(name);
@@ -48,7 +50,8 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
 
   const store: RollbackStore = {
     mayRollBack: true,
-    connectionLosses: 0,
+    onConnectionLost: (listener) => (onLost = listener),
+    loseConnection: () => onLost?.(),
     fault: undefined,
     sent,
     get length() {

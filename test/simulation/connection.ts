@@ -82,7 +82,7 @@ const TIMEOUT_MS = 2000;
 /** A gateway's way to its store, which says what RedisStore would say: it did not happen, or nobody knows. */
 export class Connection implements LedgerStore {
   readonly mayRollBack = true;
-  connectionLosses = 0;
+  #onLost: (() => void) | undefined;
   /** No packet gets through. */
   isCut = false;
   readonly #options: ConnectionOptions;
@@ -95,9 +95,13 @@ export class Connection implements LedgerStore {
     this.#options = options;
   }
 
+  onConnectionLost(listener: () => void): void {
+    this.#onLost = listener;
+  }
+
   /** The connection is lost: what was sent may have been applied. */
   lose(): void {
-    this.connectionLosses += 1;
+    this.#onLost?.();
     const pending = [...this.#pending];
     this.#pending.clear();
     for (const reject of pending) reject(new StoreUnavailableError('unknown'));
@@ -280,7 +284,7 @@ export class Connection implements LedgerStore {
     if (!tellsIdentity || time.now - this.#judgedAt < JUDGED_FOR_MS) return;
     this.#judgedAt = time.now;
     const identity = server.identityFor(actor.name);
-    if (this.#identity !== undefined && identity !== this.#identity) this.connectionLosses += 1;
+    if (this.#identity !== undefined && identity !== this.#identity) this.#onLost?.();
     this.#identity = identity;
   }
 

@@ -136,12 +136,23 @@ export class Gateway {
   #makeStore(): LedgerStore {
     const { terms, plants, disk, witness } = this.#options;
     const wire = this.#listening(plants.wire?.(this.connection) ?? this.connection);
-    if (!terms.isReliable) return wire;
     const files = plants.disk?.(disk.files) ?? disk.files;
+    const tell = (event: LedgerEvent): void => witness.onEvent(this.incarnation, event);
+    const onError = (error: Error, requestId: string): void =>
+      witness.onError(this.incarnation, error, requestId);
+    if (!terms.isReliable) {
+      return new ReliableStore({
+        store: changed(wire, { mayRollBack: false }),
+        clock: this.#clock,
+        tell,
+        onError,
+      });
+    }
     return new ReliableStore({
       store: wire,
       clock: this.#clock,
-      tell: (event) => witness.onEvent(this.incarnation, event),
+      tell,
+      onError,
       ...(terms.hasOutbox && { outbox: files }),
     });
   }
@@ -199,7 +210,6 @@ export class Gateway {
     const until = Date.now() + closeTimeoutMs;
     while (this.#running > 0 && Date.now() < until) await sleep(100);
     await Promise.race([this.#settlements.drain(), sleep(closeTimeoutMs)]);
-    this.#settlements.abandon();
     await this.store.close();
     this.kill('stopped');
   }

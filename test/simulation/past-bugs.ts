@@ -55,7 +55,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
   },
   'another server is not noticed': {
     focus: ['takeover'],
-    wire: (store) => changed(store, { connectionLosses: 0 }),
+    wire: (store) => changed(store, { onConnectionLost: () => {} }),
   },
   'a charge has no idempotency key': {
     focus: ['failover', 'crash'],

@@ -162,7 +162,6 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/stores/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
-  'billing/billing-service.ts': 'pauses between two tries',
   'testing/script.ts': 'pauses of a fake provider',
   'upstream/failover.ts': 'pauses between two tries',
 };

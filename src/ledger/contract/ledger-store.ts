@@ -38,8 +38,12 @@ export type { Ending, SettledUsage, UsageRow } from './usage.ts';
 export interface LedgerStore {
   /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */
   readonly mayRollBack?: boolean;
-  /** Counts the times at which another server may have taken the place of the one before. */
-  readonly connectionLosses?: number;
+
+  /**
+   * Has the listener called whenever another server may have taken the place of the one before, as by a lost
+   * connection: before a reply of that server is returned.
+   */
+  onConnectionLost?(listener: () => void): void;
 
   /** Resolves once the store can be used; rejects with an Error that says what keeps it from that. */
   ready?(): Promise<void>;

@@ -1,6 +1,5 @@
 import type { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
-import { UncertainAdmits, MAX_UNCERTAIN_ADMITS } from './uncertain-admits.ts';
 import {
   type Admit,
   type LedgerStore,
@@ -9,7 +8,6 @@ import {
   StoreUnavailableError,
   type Void,
   type VoidResult,
-  type Witness,
 } from '../contract/ledger-store.ts';
 import type { CallResult, StoreCaller } from './store-caller.ts';
 import { formatUsd } from '../contract/money.ts';
@@ -31,9 +29,12 @@ export interface PostingsOptions {
   readonly outbox: Outbox | undefined;
   readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
+  readonly onError: (error: Error, requestId: string) => void;
   readonly now: () => number;
 }
 
+/** Of admits that nobody knows the outcome of, about so many are looked after. */
+const MAX_UNCERTAIN_ADMITS = 10_000;
 /** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
 const POSTABLE_MS = 23 * 60 * 60 * 1000;
 
@@ -48,9 +49,9 @@ export class Postings {
   readonly #outbox: Outbox | undefined;
   readonly #clock: StoreClock;
   readonly #tell: (event: LedgerEvent) => void;
+  readonly #onError: (error: Error, requestId: string) => void;
   readonly #now: () => number;
   readonly #remembers: boolean;
-  readonly #ghosts = new UncertainAdmits();
   /** By account: what an earlier process left to be posted, and is not yet. */
   readonly #leftovers = new Map<string, Set<Promise<unknown>>>();
 
@@ -64,6 +65,7 @@ export class Postings {
     this.#outbox = options.outbox;
     this.#clock = options.clock;
     this.#tell = options.tell;
+    this.#onError = options.onError;
     this.#now = options.now;
     this.#remembers = options.store.mayRollBack === true;
   }
@@ -78,25 +80,23 @@ export class Postings {
     return [...(this.#leftovers.get(account) ?? [])];
   }
 
-  /** An admit was given up that may have been applied: its void is tried for as long as its lease. */
-  mayHold({ requestId, leaseMs }: Admit): void {
-    this.#ghosts.remember(requestId, this.#now() + leaseMs);
+  void(command: Void): Promise<VoidResult> {
+    this.#outbox?.append({ type: 'void', command });
+    return this.#void(command);
   }
 
-  async settle(command: Settle): Promise<SettleResult> {
-    this.#outbox?.append({ type: 'settle', command });
-    return this.#settle(command);
-  }
-
-  async void(command: Void): Promise<VoidResult> {
-    const ghostUntil = this.#ghosts.take(command.requestId);
-    if (ghostUntil === undefined) this.#outbox?.append({ type: 'void', command });
-    return this.#void(command, ghostUntil);
+  /**
+   * Voids an admit that was given up and may have been applied, for as long as its lease: the void finds it, or plants a
+   * tombstone that it will find. Where too much waits already, it is tried once: then the lease ends it.
+   */
+  voidUncertain({ account, requestId, leaseMs }: Admit): void {
+    const isCrowded = this.#deliveries.waiting >= MAX_UNCERTAIN_ADMITS;
+    this.#void({ account, requestId }, isCrowded ? 0 : this.#now() + leaseMs).catch(() => {});
   }
 
   #deliverLeftover(intent: Intent): void {
     const delivered =
-      intent.type === 'settle' ? this.#settle(intent.command, true) : this.#void(intent.command, undefined);
+      intent.type === 'settle' ? this.settle(intent.command, true) : this.#void(intent.command);
     const { account } = intent.command;
     const leftovers = this.#leftovers.get(account) ?? new Set();
     this.#leftovers.set(account, leftovers.add(delivered));
@@ -112,12 +112,13 @@ export class Postings {
   }
 
   /** @param isLeftover - of a process that is gone: it has admitted the request, and nobody else tells what became of it */
-  async #settle(command: Settle, isLeftover = false): Promise<SettleResult> {
+  async settle(command: Settle, isLeftover = false): Promise<SettleResult> {
+    if (!isLeftover) this.#outbox?.append({ type: 'settle', command });
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
     const since = this.#now();
     let isRepeated = isLeftover;
-    const { reply, witnesses, wasSent } = await this.#deliveries.deliver(id, async () => {
+    const send = async (): Promise<CallResult<SettleResult> & { readonly wasSent: boolean }> => {
       // The id of one of ours may have been made by a clock that was wrong.
       const ageMs = isLeftover ? await this.#ageOf(requestId) : this.#now() - since;
       if (this.#outbox && ageMs > POSTABLE_MS) return { ...this.#tooOld(account), wasSent: true };
@@ -126,16 +127,19 @@ export class Postings {
       isRepeated = true;
       const inParts = this.#remembers && this.#redo.mayLackCredits(account);
       const wasAdmitted = hold !== undefined || (isLeftover && this.#remembers);
-      const asked = await this.#redo.ask(
+      const asked = await this.#listener.callAccount(
         account,
-        (sent) => this.#store.settle({ ...command, wasAdmitted, inParts, witnesses: sent }),
-        account.nextWitnesses({ ...(hold && { except: hold }) }),
+        'settle',
+        { ...command, wasAdmitted, inParts },
+        { traces: account.nextWitnesses({ ...(hold && { except: hold }) }) },
       );
       if (asked.reply.code === 'no_account' && (isLeftover || account.isKnown)) {
         throw this.#listener.markMissing(account, asked.isCurrent);
       }
       return { ...asked, wasSent };
-    });
+    };
+    const onWaiting = this.#reportOf(requestId);
+    const { reply, witnesses, wasSent } = await this.#deliveries.deliver(id, send, { onWaiting });
     this.#window.release(account, requestId);
     if (reply.code !== 'ok' && reply.code !== 'duplicate') {
       this.#outbox?.giveUp({ type: 'settle', command }, `the store says ${reply.code}`);
@@ -174,20 +178,29 @@ export class Postings {
     return this.#clock.now() - requestTime(requestId);
   }
 
-  async #void(command: Void, ghostUntil: number | undefined): Promise<VoidResult> {
+  /**
+   * Reports once why a request's end has to wait. That a store on another machine is away now and then is told by its
+   * health alone; of any other store each failure is worth a look.
+   */
+  #reportOf(requestId: string): ((error: Error) => void) | undefined {
+    if (this.#remembers) return undefined;
+    return (error) => {
+      this.#onError(error, requestId);
+    };
+  }
+
+  /** @param until - when it is given up */
+  async #void(command: Void, until?: number): Promise<VoidResult> {
     const { account: id, requestId } = command;
     const account = this.#window.watch(id);
-    const crowded = this.#deliveries.waiting >= MAX_UNCERTAIN_ADMITS;
-    const until = ghostUntil !== undefined && crowded ? 0 : ghostUntil;
     const { reply, era } = await this.#deliveries.deliver(
       id,
       async () => {
         const { epoch: era } = account;
-        const send = (witnesses: readonly Witness[]): Promise<VoidResult> =>
-          this.#store.void({ ...command, witnesses });
-        return { ...(await this.#redo.ask(account, send)), era };
+        return { ...(await this.#listener.callAccount(account, 'void', command)), era };
       },
-      until,
+      // Of an uncertain admit, whose refusal was reported, the void is not.
+      until === undefined ? { onWaiting: this.#reportOf(requestId) } : { until },
     );
     const hold = this.#window.release(account, requestId);
     const released = ['ok', 'duplicate', 'planted'].includes(reply.code);

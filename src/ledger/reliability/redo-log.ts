@@ -204,18 +204,22 @@ export function leavesTrace(change: Change): change is Exclude<Trace, LiveHold> 
  */
 export class RedoLog {
   readonly #now: () => number;
+  readonly #forgetsAccounts: boolean;
   readonly #accounts = new Map<string, WatchedAccount>();
   /** Changes of all accounts, oldest first. */
   readonly #entries = new Set<Entry>();
   #expiredAt: number;
 
-  constructor(now: () => number) {
+  /** @param options.forgetsAccounts - nothing is kept of an account from one command to the next: its store loses nothing */
+  constructor(now: () => number, { forgetsAccounts = false }: { readonly forgetsAccounts?: boolean } = {}) {
     this.#now = now;
+    this.#forgetsAccounts = forgetsAccounts;
     this.#expiredAt = now();
   }
 
   /** The account, with what is known of it. */
   watch(id: string): WatchedAccount {
+    if (this.#forgetsAccounts) return new WatchedAccount(id, this.#now());
     let account = this.#accounts.get(id);
     if (account) this.#accounts.delete(id);
     else account = new WatchedAccount(id, this.#now());

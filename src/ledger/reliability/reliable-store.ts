@@ -23,7 +23,6 @@ import {
   type VerifyResult,
   type Void,
   type VoidResult,
-  type Witness,
 } from '../contract/ledger-store.ts';
 import type {
   CreateKey,
@@ -39,13 +38,12 @@ import type {
 import type { NanoDollars } from '../contract/money.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import { type CallResult, StoreCaller } from './store-caller.ts';
+import { type AccountCommands, type CallResult, StoreCaller } from './store-caller.ts';
 import { Postings } from './postings.ts';
 import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
-import { type Change, postedBy, RedoLog, type WatchedAccount } from './redo-log.ts';
-import type { ReplyMeta, MakesAccount } from '../contract/reply.ts';
+import { type Change, postedBy, RedoLog, type Trace, type WatchedAccount } from './redo-log.ts';
 import { monotonicClock } from './monotonic-clock.ts';
 import { StoreClock } from '../contract/store-clock.ts';
 import { StoreHealth } from './store-health.ts';
@@ -54,6 +52,8 @@ export interface ReliableStoreOptions {
   /** Closed with this one. */
   readonly store: LedgerStore;
   readonly tell: (event: LedgerEvent) => void;
+  /** Called once of a request whose end has to wait, with why the store that loses nothing didn't take it. */
+  readonly onError?: (error: Error, requestId: string) => void;
   /** Where settlements are kept until they are posted; without it they are in memory alone. */
   readonly outbox?: OutboxFiles;
   /** @default Date.now */
@@ -72,12 +72,13 @@ const MAX_ROLLBACKS = 3;
 const MAX_WAITING = 100_000;
 
 /**
- * A store that may be away, and may go back in time, as one that does neither for long.
+ * A store that may be away, and may go back in time, as one that does neither for long. It stands before every store.
  *
  * `settle` and `void` resolve once they were answered, however long that takes: before they
  * are sent they are in the outbox, where there is one, and they reject only when this is closed.
- * What was acknowledged in the last minute is remembered, and applied again to an account that
- * lost it. While the store is away, or the outbox can't be written, nothing is admitted.
+ * An admit that was given up and may have been applied is voided. Of a store that may go back in time, what was
+ * acknowledged in the last minute is remembered, and applied again to an account that lost it.
+ * While the store is away, or the outbox can't be written, nothing is admitted.
  */
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
@@ -93,7 +94,7 @@ export class ReliableStore implements LedgerStore {
   #started = false;
   #closed: Promise<void> | undefined;
 
-  constructor({ store, tell, outbox, now = Date.now, clock }: ReliableStoreOptions) {
+  constructor({ store, tell, onError = () => {}, outbox, now = Date.now, clock }: ReliableStoreOptions) {
     this.#store = store;
     this.#clock = clock ?? new StoreClock(now);
     this.#health = new StoreHealth({
@@ -109,7 +110,8 @@ export class ReliableStore implements LedgerStore {
       now: steadyNow,
       onGrowth: (waiting, oldestMs) => tell({ type: 'outbox_growth', waiting, oldestMs }),
     });
-    this.#window = new RedoLog(steadyNow);
+    const forgetsAccounts = store.mayRollBack !== true && !outbox;
+    this.#window = new RedoLog(steadyNow, { forgetsAccounts });
     this.#listener = new StoreCaller({
       store,
       window: this.#window,
@@ -117,6 +119,7 @@ export class ReliableStore implements LedgerStore {
       clock: this.#clock,
       tell,
       onLoss: () => this.#redo.storeChanged(),
+      onRollback: (account, result) => this.#redo.wentBack(account, result),
     });
     const repetitions = new Replayer(store, this.#window, this.#listener);
     this.#unpaid = new UnpaidCharges({
@@ -129,7 +132,6 @@ export class ReliableStore implements LedgerStore {
       onLost: (account) => void this.#redo.repair(account, account.seq),
     });
     this.#redo = new RollbackRepair({
-      store,
       repetitions,
       unpaid: this.#unpaid,
       window: this.#window,
@@ -149,6 +151,7 @@ export class ReliableStore implements LedgerStore {
       outbox: this.#outbox,
       clock: this.#clock,
       tell,
+      onError,
       now: steadyNow,
     });
   }
@@ -176,11 +179,30 @@ export class ReliableStore implements LedgerStore {
       throw new StoreUnavailableError('no', { cause: new Error('too many charges wait to be posted') });
     }
     const account = this.#window.watch(command.account);
+    const most = command.idempotencyKey ? MAX_ADMITS_PER_KEY : 1;
     try {
-      return await this.#admit(account, command);
+      for (let tries = 0; tries < MAX_ROLLBACKS; tries++) {
+        await this.#untilWhole(account, command);
+        const { epoch: era } = account;
+        const traces = account.nextWitnesses({ most });
+        const { reply, isCurrent } = await this.#listener.callAccount(account, 'admit', command, { traces });
+        if (reply.code === 'no_account' && account.isKnown) {
+          throw this.#listener.markMissing(account, isCurrent);
+        }
+        if (reply.code === 'rolled_back') continue;
+        const isAdmitted = reply.code === 'ok' || reply.code === 'exists';
+        // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
+        if (isAdmitted && account.epoch !== era) throw await this.#undo(command);
+        if (isAdmitted) this.#hold(account, command, reply.hold);
+        return reply;
+      }
+      throw new StoreUnavailableError('no', {
+        cause: new Error('the account went back in time, and is being repaired'),
+      });
     } catch (error) {
-      if (error instanceof StoreUnavailableError && error.applied === 'unknown')
-        this.#postings.mayHold(command);
+      if (error instanceof StoreUnavailableError && error.applied === 'unknown') {
+        this.#postings.voidUncertain(command);
+      }
       throw error;
     }
   }
@@ -208,9 +230,7 @@ export class ReliableStore implements LedgerStore {
   async grant(command: Grant): Promise<GrantResult> {
     this.#start();
     const account = this.#window.watch(command.account);
-    const heard = await this.#making(account, command, (witnesses, mustExist) =>
-      this.#store.grant({ ...command, witnesses, mustExist }),
-    );
+    const heard = await this.#making(account, 'grant', command);
     this.#recordOnce(account, { type: 'grant', command, posted: postedBy(heard.reply) }, heard);
     return heard.reply;
   }
@@ -218,7 +238,7 @@ export class ReliableStore implements LedgerStore {
   async adjust(command: Adjust): Promise<AdjustResult> {
     this.#start();
     const account = this.#window.watch(command.account);
-    const heard = await this.#redo.ask(account, (witnesses) => this.#store.adjust({ ...command, witnesses }));
+    const heard = await this.#listener.callAccount(account, 'adjust', command);
     if (heard.reply.code === 'no_account' && account.isKnown) {
       throw this.#listener.markMissing(account, heard.isCurrent);
     }
@@ -232,19 +252,17 @@ export class ReliableStore implements LedgerStore {
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
     const account = this.#window.watch(command.account);
-    const { reply } = await this.#making(account, command, (_, mustExist) =>
-      this.#store.createKey({ ...command, mustExist }),
-    );
+    const { reply } = await this.#making(account, 'createKey', command, NO_WITNESSES);
     if (this.#remembers && reply.code === 'ok') this.#redo.record(account, { type: 'createKey', command });
     return reply;
   }
 
   updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
-    return this.#changeKey({ type: 'updateKey', command }, () => this.#store.updateKey(command));
+    return this.#changeKey('updateKey', command, { type: 'updateKey', command });
   }
 
   rotateKey(command: RotateKey): Promise<RotateKeyResult> {
-    return this.#changeKey({ type: 'rotateKey', command }, () => this.#store.rotateKey(command));
+    return this.#changeKey('rotateKey', command, { type: 'rotateKey', command });
   }
 
   async revokeKey(id: string, key: string): Promise<boolean> {
@@ -353,17 +371,20 @@ export class ReliableStore implements LedgerStore {
   }
 
   /** Sends what makes an account, but none that was known and is lost, unless its operator asks for that. */
-  async #making<Reply extends ReplyMeta & { readonly code: string }>(
+  async #making<Name extends 'grant' | 'createKey'>(
     account: WatchedAccount,
-    { mustExist = false, recreate = false }: MakesAccount,
-    send: (witnesses: readonly Witness[], mustExist: boolean) => Promise<Reply>,
-  ): Promise<CallResult<Reply>> {
+    name: Name,
+    command: AccountCommands[Name]['command'],
+    witnesses?: typeof NO_WITNESSES,
+  ): Promise<CallResult<AccountCommands[Name]['reply']>> {
     const { isKnown } = account;
-    const heard = await this.#redo.ask(account, (witnesses) => send(witnesses, isKnown || mustExist));
+    const { mustExist = false, recreate = false } = command;
+    const first = { ...command, mustExist: isKnown || mustExist };
+    const heard = await this.#listener.callAccount(account, name, first, witnesses);
     if (!isKnown || heard.reply.code !== 'no_account') return heard;
     const lost = this.#listener.markMissing(account, heard.isCurrent);
     if (!recreate) throw lost;
-    return this.#redo.ask(account, (witnesses) => send(witnesses, false));
+    return this.#listener.callAccount(account, name, { ...command, mustExist: false }, witnesses);
   }
 
   /** Waits until an account that is being repaired has what it lost, for as long as an admit may take. */
@@ -394,31 +415,6 @@ export class ReliableStore implements LedgerStore {
     });
   }
 
-  async #admit(account: WatchedAccount, command: Admit): Promise<AdmitResult> {
-    for (let tries = 0; tries < MAX_ROLLBACKS; tries++) {
-      await this.#untilWhole(account, command);
-      const { epoch: era } = account;
-      const { reply, isCurrent } = await this.#redo.ask(
-        account,
-        (witnesses) => this.#store.admit({ ...command, witnesses }),
-        account.nextWitnesses({ most: command.idempotencyKey ? MAX_ADMITS_PER_KEY : 1 }),
-      );
-      if (reply.code === 'no_account' && account.isKnown)
-        throw this.#listener.markMissing(account, isCurrent);
-      if (reply.code === 'rolled_back') continue;
-      if (reply.code !== 'ok' && reply.code !== 'exists') return reply;
-      if (account.epoch === era) {
-        this.#hold(account, command, reply.hold);
-        return reply;
-      }
-      // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
-      throw await this.#undo(command);
-    }
-    throw new StoreUnavailableError('no', {
-      cause: new Error('the account went back in time, and is being repaired'),
-    });
-  }
-
   async #undo({ account, requestId }: Admit): Promise<StoreUnavailableError> {
     try {
       await this.#listener.call(() => this.#store.void({ account, requestId }));
@@ -437,7 +433,7 @@ export class ReliableStore implements LedgerStore {
   }
 
   async #extend(account: WatchedAccount, command: Extend): Promise<CallResult<ExtendResult>> {
-    const heard = await this.#redo.ask(account, (witnesses) => this.#store.extend({ ...command, witnesses }));
+    const heard = await this.#listener.callAccount(account, 'extend', command);
     const { reply } = heard;
     const live = account.holds.get(command.requestId);
     if (live && (reply.code === 'ok' || reply.code === 'no_funds')) {
@@ -458,13 +454,17 @@ export class ReliableStore implements LedgerStore {
     if (!isKnown) this.#redo.record(account, change, witnesses);
   }
 
-  async #changeKey<Reply extends UpdateKeyResult | RotateKeyResult>(
-    change: Extract<Change, { type: 'updateKey' | 'rotateKey' }>,
-    send: () => Promise<Reply>,
-  ): Promise<Reply> {
-    const account = this.#window.watch(change.command.account);
-    const { reply } = await this.#redo.ask(account, send, []);
+  async #changeKey<Name extends 'updateKey' | 'rotateKey'>(
+    name: Name,
+    command: AccountCommands[Name]['command'],
+    change: Change,
+  ): Promise<AccountCommands[Name]['reply']> {
+    const account = this.#window.watch(command.account);
+    const { reply } = await this.#listener.callAccount(account, name, command, NO_WITNESSES);
     if (this.#remembers && reply.code === 'ok') this.#redo.record(account, change);
     return reply;
   }
 }
+
+/** Changes of keys have none. */
+const NO_WITNESSES: { readonly traces: readonly Trace[] } = { traces: [] };

@@ -1,8 +1,7 @@
 import type { Admit, LedgerStore } from '../contract/ledger-store.ts';
-import type { StoreCaller } from './store-caller.ts';
+import type { AccountCommands, StoreCaller } from './store-caller.ts';
 import type { NanoDollars } from '../contract/money.ts';
 import type { Change, LiveHold, RedoLog, WatchedAccount } from './redo-log.ts';
-import type { ReplyMeta } from '../contract/reply.ts';
 
 export interface Replay {
   /** It was lost, and is there again. */
@@ -60,15 +59,13 @@ export class Replayer {
     const { id } = account;
     switch (change.type) {
       case 'grant':
-        return this.#post(account, change, () => store.grant({ ...change.command, mustExist: true }));
+        return this.#post(account, change, 'grant', { ...change.command, mustExist: true });
       case 'adjust':
-        return this.#post(account, change, () => store.adjust(change.command));
+        return this.#post(account, change, 'adjust', change.command);
       case 'settle':
-        return this.#post(account, change, () =>
-          store.settle({ ...change.command, force: true, inParts: true }),
-        );
+        return this.#post(account, change, 'settle', { ...change.command, force: true, inParts: true });
       case 'void': {
-        const { reply } = await this.#listener.callAccount(account, () => store.void(change.command), []);
+        const { reply } = await this.#listener.callAccount(account, 'void', change.command, PLAIN);
         const reapplied = reply.code === 'ok' || reply.code === 'planted';
         return { reapplied, isGone: !reapplied && reply.code !== 'duplicate' };
       }
@@ -93,15 +90,17 @@ export class Replayer {
     return { reapplied: false };
   }
 
-  async #post(
+  async #post<Name extends 'grant' | 'adjust' | 'settle'>(
     account: WatchedAccount,
     change: Extract<Change, { posted: unknown }>,
-    send: () => Promise<ReplyMeta & { readonly code: string; readonly charged?: NanoDollars }>,
+    name: Name,
+    command: AccountCommands[Name]['command'],
   ): Promise<Replay> {
     // Which line it has is known again once it is answered: another process may have posted it at another one.
     change.posted = undefined;
-    const { reply, isCurrent } = await this.#listener.callAccount(account, send, []);
-    const { code, seq, now, charged } = reply;
+    const { reply, isCurrent } = await this.#listener.callAccount(account, name, command, PLAIN);
+    const { code, seq, now } = reply;
+    const charged = 'charged' in reply ? reply.charged : undefined;
     if (code === 'no_account') throw this.#listener.markMissing(account, isCurrent);
     if (code === 'ok') change.posted = { seq, at: now };
     return {
@@ -113,7 +112,6 @@ export class Replayer {
 
   async #holdAgain(account: WatchedAccount, hold: LiveHold): Promise<Replay> {
     const { admit, extend } = hold;
-    const store = this.#store;
     const again: Admit = {
       ...admit,
       want: extend.hold,
@@ -122,9 +120,9 @@ export class Replayer {
       notAfter: Infinity,
       reassert: true,
     };
-    const { reply } = await this.#listener.callAccount(account, () => store.admit(again), []);
+    const { reply } = await this.#listener.callAccount(account, 'admit', again, PLAIN);
     if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };
-    const renewed = await this.#listener.callAccount(account, () => store.extend(extend), []);
+    const renewed = await this.#listener.callAccount(account, 'extend', extend, PLAIN);
     const { code } = renewed.reply;
     // `unknown`: lost once more, since it was taken again.
     if (code !== 'ok' && code !== 'no_funds') return { reapplied: false, isGone: code === 'closed' };
@@ -133,6 +131,9 @@ export class Replayer {
     return { reapplied };
   }
 }
+
+/** A repetition has no witnesses, and is itself part of a repair. */
+const PLAIN = { traces: [], isRepair: true } as const;
 
 /** Answers to what posts that leave nothing to be done. */
 const TAKEN: ReadonlySet<string> = new Set(['ok', 'duplicate']);

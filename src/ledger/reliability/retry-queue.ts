@@ -46,10 +46,18 @@ export class RetryQueue {
   /**
    * Resolves with the answer.
    *
-   * @param until - time after which it is not tried again
+   * @param options.until - time after which it is not tried again
+   * @param options.onWaiting - called with why the first try failed, if it is to be repeated
    * @throws {StoreUnavailableError} once it is closed, or `until` has passed
    */
-  async deliver<T>(account: string, call: () => Promise<T>, until: number = Infinity): Promise<T> {
+  async deliver<T>(
+    account: string,
+    call: () => Promise<T>,
+    {
+      until = Infinity,
+      onWaiting,
+    }: { until?: number; onWaiting?: ((error: Error) => void) | undefined } = {},
+  ): Promise<T> {
     if (this.#closed) throw new StoreUnavailableError('no');
     const parcel = { number: (this.#count += 1), since: this.#options.now(), until };
     if (!this.#lanes.has(account)) {
@@ -58,6 +66,7 @@ export class RetryQueue {
       } catch (error) {
         if (!(error instanceof StoreUnavailableError) || this.#closed || this.#options.now() >= until)
           throw error;
+        onWaiting?.(error);
       }
     }
     return new Promise<T>((resolve, reject) => {

@@ -1,6 +1,5 @@
 import { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
-import type { LedgerStore, Witness } from '../contract/ledger-store.ts';
 import type { CallResult, StoreCaller } from './store-caller.ts';
 import { formatUsd } from '../contract/money.ts';
 import {
@@ -17,7 +16,6 @@ import { UNPAID_MS, type UnpaidCharges } from './unpaid-charges.ts';
 import type { StoreHealth } from './store-health.ts';
 
 export interface RollbackRepairOptions {
-  readonly store: LedgerStore;
   readonly window: RedoLog;
   readonly health: StoreHealth;
   readonly listener: StoreCaller;
@@ -96,16 +94,10 @@ export class RollbackRepair {
     await this.#repairs.get(account)?.done;
   }
 
-  /** Sends a command with its witnesses, and has the account repaired where the reply says that it went back in time. */
-  async ask<Reply extends ReplyMeta & { readonly code: string }>(
-    account: WatchedAccount,
-    send: (witnesses: readonly Witness[]) => Promise<Reply>,
-    traces: readonly Trace[] = account.nextWitnesses(),
-  ): Promise<CallResult<Reply>> {
-    const heard = await this.#listener.callAccount(account, send, traces);
-    if (heard.rolledBack) void this.repair(account, heard.reply.seq);
-    else if (heard.wentBack) this.#checkSoon(account);
-    return heard;
+  /** A reply said that the account went back in time: it is repaired, or looked at where that is not sure. */
+  wentBack(account: WatchedAccount, { reply, rolledBack }: CallResult<ReplyMeta>): void {
+    if (rolledBack) void this.repair(account, reply.seq);
+    else this.#checkSoon(account);
   }
 
   #checkSoon(account: WatchedAccount): void {
@@ -176,7 +168,7 @@ export class RollbackRepair {
 
   #tick(): void {
     const { window, health, now } = this.#options;
-    this.#listener.countLosses();
+    this.#listener.reportLoss();
     this.#ticks += 1;
     if (this.#ticks % ROUND_TICKS !== 0) {
       const { value: first } = window.watched().next();
@@ -254,7 +246,7 @@ export class RollbackRepair {
     account: WatchedAccount,
     traces: readonly Trace[],
   ): Promise<{ readonly missing: ReadonlySet<Trace>; readonly seq: bigint }> {
-    const { store, window } = this.#options;
+    const { window } = this.#options;
     const { id } = account;
     const missing = new Set<Trace>();
     let { seq } = account;
@@ -262,8 +254,9 @@ export class RollbackRepair {
       const some = traces.slice(from, from + MAX_VERIFIED);
       const { reply, isCurrent } = await this.#listener.callAccount(
         account,
-        (witnesses) => store.verify({ account: id, witnesses }),
-        some,
+        'verify',
+        { account: id, witnesses: [] },
+        { traces: some, isRepair: true },
       );
       if (reply.code === 'no_account' && account.isKnown) this.#listener.markMissing(account, isCurrent);
       if (reply.code === 'no_account' || account.lost) return { missing: new Set(), seq };

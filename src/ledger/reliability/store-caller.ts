@@ -1,9 +1,30 @@
 import type { LedgerEvent } from '../contract/events.ts';
+import type {
+  CreateKey,
+  CreateKeyResult,
+  RotateKey,
+  RotateKeyResult,
+  UpdateKey,
+  UpdateKeyResult,
+} from '../contract/key-records.ts';
 import {
   AccountLostError,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Extend,
+  type ExtendResult,
+  type Grant,
+  type GrantResult,
   type LedgerStore,
+  type Settle,
+  type SettleResult,
   StoreUnavailableError,
-  type Witness,
+  type Verify,
+  type VerifyResult,
+  type Void,
+  type VoidResult,
 } from '../contract/ledger-store.ts';
 import { type RedoLog, type Trace, type WatchedAccount, witnessOf } from './redo-log.ts';
 import type { ReplyMeta } from '../contract/reply.ts';
@@ -16,9 +37,31 @@ export interface StoreCallerOptions {
   readonly health: StoreHealth;
   readonly clock: StoreClock;
   readonly tell: (event: LedgerEvent) => void;
-  /** Called when another server may have taken the place of the one before. */
+  /** Called when another server may have taken the place of the one before, with the next answer or failure. */
   readonly onLoss: () => void;
+  /** Called with a reply that says that its account went back in time, or may have. */
+  readonly onRollback: (account: WatchedAccount, result: CallResult<ReplyMeta>) => void;
 }
+
+/** Commands of an account whose replies say how it is. */
+export interface AccountCommands {
+  readonly admit: { readonly command: Admit; readonly reply: AdmitResult };
+  readonly extend: { readonly command: Extend; readonly reply: ExtendResult };
+  readonly settle: { readonly command: Settle; readonly reply: SettleResult };
+  readonly void: { readonly command: Void; readonly reply: VoidResult };
+  readonly grant: { readonly command: Grant; readonly reply: GrantResult };
+  readonly adjust: { readonly command: Adjust; readonly reply: AdjustResult };
+  readonly verify: { readonly command: Verify; readonly reply: VerifyResult };
+  readonly createKey: { readonly command: CreateKey; readonly reply: CreateKeyResult };
+  readonly updateKey: { readonly command: UpdateKey; readonly reply: UpdateKeyResult };
+  readonly rotateKey: { readonly command: RotateKey; readonly reply: RotateKeyResult };
+}
+
+type AccountStore = {
+  readonly [Name in keyof AccountCommands]: (
+    command: AccountCommands[Name]['command'],
+  ) => Promise<AccountCommands[Name]['reply']>;
+};
 
 /** A reply, and what it says of the account's past. */
 export interface CallResult<Reply> {
@@ -36,60 +79,79 @@ export interface CallResult<Reply> {
 /** Sends commands, and learns from the answers how the store and its accounts are. */
 export class StoreCaller {
   readonly #options: StoreCallerOptions;
-  #losses: number;
+  readonly #store: AccountStore;
+  #losses = 0;
+  #lossesReported = 0;
 
   constructor(options: StoreCallerOptions) {
     this.#options = options;
-    this.#losses = options.store.connectionLosses ?? 0;
+    this.#store = options.store;
+    options.store.onConnectionLost?.(() => {
+      this.#losses += 1;
+    });
   }
 
-  /** Counts the times at which another server may have come. */
+  /** How often another server may have come. */
   get losses(): number {
     return this.#losses;
   }
 
-  /** Sends a command with what must be there if the account has lost nothing. */
-  async callAccount<Reply extends ReplyMeta & { readonly code: string }>(
+  /**
+   * Sends a command with what must be there if the account has lost nothing.
+   *
+   * @param options.isRepair - what the reply says of a rollback is judged by the caller
+   */
+  async callAccount<Name extends keyof AccountCommands>(
     account: WatchedAccount,
-    send: (witnesses: readonly Witness[]) => Promise<Reply>,
-    traces: readonly Trace[] = account.nextWitnesses(),
-  ): Promise<CallResult<Reply>> {
+    name: Name,
+    command: AccountCommands[Name]['command'],
+    {
+      traces = account.nextWitnesses(),
+      isRepair = false,
+    }: { readonly traces?: readonly Trace[]; readonly isRepair?: boolean } = {},
+  ): Promise<CallResult<AccountCommands[Name]['reply']>> {
     const { epoch: era, seq } = account;
-    const reply = await this.call(() => send(traces.map(witnessOf)));
+    let reply: AccountCommands[Name]['reply'];
+    try {
+      reply = await this.#store[name](
+        traces.length === 0 ? command : { ...command, witnesses: traces.map(witnessOf) },
+      );
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    this.#answered();
     this.#options.clock.sync(reply.now);
     const isMissing = reply.rolledBack === true || reply.code === 'rolled_back';
     const isCurrent = era === account.epoch;
     const rolledBack = isMissing && isCurrent;
-    const fell = !isMissing && isCurrent && reply.seq < seq;
+    const wentBack = !isMissing && isCurrent && reply.seq < seq;
     if (isCurrent) {
-      if (!isMissing && (fell || reply.seq > account.seq)) account.seq = reply.seq;
+      if (!isMissing && (wentBack || reply.seq > account.seq)) account.seq = reply.seq;
       // An account that has a key alone has no line in its journal.
       if (reply.seq > 0n || reply.code === 'ok') this.markPresent(account);
     }
-    return { reply, rolledBack, wentBack: fell, witnesses: isMissing ? [] : traces, isCurrent };
+    const result = { reply, rolledBack, wentBack, witnesses: isMissing ? [] : traces, isCurrent };
+    if (!isRepair && (rolledBack || wentBack)) this.#options.onRollback(account, result);
+    return result;
   }
 
   /** Sends a command, and learns from it whether the store answers. */
   async call<Reply>(send: () => Promise<Reply>): Promise<Reply> {
-    const { health } = this.#options;
+    let reply: Reply;
     try {
-      const reply = await send();
-      this.countLosses();
-      health.answered();
-      return reply;
+      reply = await send();
     } catch (error) {
-      this.countLosses();
-      if (error instanceof StoreUnavailableError) health.failed(error);
-      throw error;
+      throw this.#failed(error);
     }
+    this.#answered();
+    return reply;
   }
 
-  countLosses(): void {
-    const { store, onLoss } = this.#options;
-    const { connectionLosses: losses = 0 } = store;
-    if (losses === this.#losses) return;
-    this.#losses = losses;
-    onLoss();
+  /** Reports losses that were not reported yet. */
+  reportLoss(): void {
+    if (this.#lossesReported === this.#losses) return;
+    this.#lossesReported = this.#losses;
+    this.#options.onLoss();
   }
 
   /** It is in the store. */
@@ -114,5 +176,15 @@ export class StoreCaller {
       tell({ type: 'account_lost', account: account.id });
     }
     return new AccountLostError(account.id);
+  }
+  #answered(): void {
+    this.reportLoss();
+    this.#options.health.answered();
+  }
+
+  #failed(error: unknown): unknown {
+    this.reportLoss();
+    if (error instanceof StoreUnavailableError) this.#options.health.failed(error);
+    return error;
   }
 }

@@ -209,6 +209,23 @@ describe('RedisStore, when Redis fails', () => {
     nowhere.disconnect();
   });
 
+  it('tells each listener of a lost connection, before anything that another one answers', async () => {
+    const relay = await startRelay(server.port);
+    const client = new Redis(relay.port);
+    const store = openStore({ client });
+    const told: string[] = [];
+    store.onConnectionLost(() => told.push('first'));
+    store.onConnectionLost(() => told.push('second'));
+    await store.balance('acme');
+    expect(told).toEqual([]);
+    relay.cut();
+    await once(client, 'ready');
+    await store.balance('acme').then(() => told.push('answered'));
+    expect(told).toEqual(['first', 'second', 'answered']);
+    client.disconnect();
+    await relay.close();
+  });
+
   it('has no listener left once it is closed, and leaves the client open', async () => {
     const client = new Redis(server.url);
     const counts = () => client.eventNames().map((name) => `${String(name)} ${client.listenerCount(name)}`);

@@ -102,7 +102,7 @@ describe('a key that a rollback took', () => {
     await other.store.admit(admission(1, 5n, { key: 'new', externalKey: false }));
     await primary.rollBackTo(copied);
     await other.store.admit(admission(2, 5n)).catch(() => {});
-    primary.connectionLosses += 1;
+    primary.loseConnection();
     await pass(10_000);
     expect(await primary.findKey(hashOf('new'))).toMatchObject({ key: 'new', state: 'active' });
     expect(typesOf(one.events)).toEqual(['rollback', 'rollback_repaired']);

@@ -137,7 +137,7 @@ describe('a store made reliable', () => {
       const { primary, store, events } = await openAccount(1000n);
       for (let n = 1; n < 5; n++) await store.settle(settlement(n, 10n));
       await store.admit(admission(7, 100n));
-      primary.connectionLosses += 1;
+      primary.loseConnection();
       await pass(50_000);
       expect(await store.balance('acme')).toMatchObject({
         granted: 1000n,
@@ -213,7 +213,7 @@ describe('a store made reliable', () => {
       clock.now += 1000;
       await primary.grant(grant);
       await primary.settle(settlement(10, 1n));
-      primary.connectionLosses += 1;
+      primary.loseConnection();
       await pass(5000);
       expect(await store.balance('acme')).toMatchObject({ granted: 1500n, spent: 61n });
       expect(events.map(({ type }) => type)).toEqual(['rollback', 'rollback_repaired']);
@@ -242,7 +242,7 @@ describe('a store made reliable', () => {
       await store.adjust({ account: 'acme', id: 'a1', delta: -60n, reason: '' });
       await primary.rollBackTo(copied);
       await primary.settle(settlement(10, 70n));
-      primary.connectionLosses += 1;
+      primary.loseConnection();
       await pass(50_000);
       expect(await store.balance('acme')).toMatchObject({ granted: 100n, spent: 70n });
       expect(events).toMatchObject([

@@ -56,7 +56,7 @@ describe('a store made reliable', () => {
               if (each.type === 'settle' || each.type === 'void') ended.add(each.request);
               if (each.type === 'rollBack') {
                 await primary.rollBackTo(Math.max(1, primary.length - each.commands));
-                primary.connectionLosses += 1;
+                primary.loseConnection();
                 continue;
               }
               await run(store, each, n);
@@ -243,11 +243,9 @@ describe('a store made reliable', () => {
       const { primary, store } = await openAccount(1000n);
       primary.fault = 'lose the command';
       await expect(store.admit(admission(1, 100n))).rejects.toMatchObject({ applied: 'unknown' });
-      const voided = store.void({ account: 'acme', requestId: requestId(1) });
       await pass(1000);
       primary.fault = undefined;
       await pass(1000);
-      expect(await voided).toMatchObject({ code: 'planted' });
       // The command that was lost arrives after all.
       expect(await primary.admit(admission(1, 100n))).toMatchObject({ code: 'done', state: 'voided' });
       expect(await store.balance('acme')).toMatchObject({ held: 0n });
@@ -257,11 +255,37 @@ describe('a store made reliable', () => {
       const { primary, store } = await openAccount(1000n);
       primary.fault = 'lose the command';
       await expect(store.admit(admission(1, 100n))).rejects.toMatchObject({ applied: 'unknown' });
-      const voided = store
-        .void({ account: 'acme', requestId: requestId(1) })
-        .catch((error: unknown) => error);
-      await pass(11 * MINUTE);
-      expect(await voided).toBeInstanceOf(StoreUnavailableError);
+      const voids = (): number => primary.sent.filter((name) => name === 'void').length;
+      await pass(9 * MINUTE);
+      const before = voids();
+      await pass(30_000);
+      expect(voids()).toBeGreaterThan(before);
+      expect(store.waitingCharges).toBe(1);
+      await pass(MINUTE);
+      expect(store.waitingCharges).toBe(0);
+      const after = voids();
+      await pass(MINUTE);
+      expect(voids()).toBe(after);
+    });
+
+    it('repeats a charge that waits for a store that loses nothing', async () => {
+      const primary = rollbackStore(clock);
+      primary.mayRollBack = false;
+      const failed: string[] = [];
+      const { store, events } = reliable(primary, { onError: (_, request) => failed.push(request) });
+      await store.grant({ account: 'acme', id: 'opening', amount: 1000n });
+      await store.admit(admission(1, 100n));
+      primary.fault = 'lose the answer';
+      const settled = store.settle(settlement(1, 60n));
+      await pass(1000);
+      expect(store.waitingCharges).toBe(1);
+      primary.fault = undefined;
+      await pass(1000);
+      expect(await settled).toMatchObject({ code: 'duplicate', charged: 60n });
+      expect(await store.balance('acme')).toMatchObject({ available: 940n, held: 0n });
+      expect(primary.sent).not.toContain('verify');
+      expect(failed).toEqual([requestId(1)]);
+      expect(events.map(({ type }) => type)).toEqual(['store_unavailable']);
     });
 
     it('gives up what waits when it is closed', async () => {
@@ -271,6 +295,20 @@ describe('a store made reliable', () => {
       await pass(100);
       await store.close();
       expect(await settled).toBeInstanceOf(StoreUnavailableError);
+    });
+  });
+
+  describe('that loses nothing', () => {
+    it('may have an account deleted: it has none then, as before it had one', async () => {
+      const primary = rollbackStore(clock);
+      primary.mayRollBack = false;
+      const { store, events } = reliable(primary);
+      await store.grant({ account: 'acme', id: 'opening', amount: 1000n });
+      await store.admit(admission(1, 100n));
+      await primary.rollBackTo(0);
+      expect(await store.admit(admission(2, 100n))).toMatchObject({ code: 'no_account' });
+      expect(await store.grant({ account: 'acme', id: 'again', amount: 1n })).toMatchObject({ code: 'ok' });
+      expect(events).toEqual([]);
     });
   });
 });

@@ -19,10 +19,8 @@ import type {
   UpdateKey,
   UpdateKeyResult,
 } from '../../contract/key-records.ts';
-import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import type { RedisKeys } from './redis-keys.ts';
 import { createKey } from './lua/create-key.ts';
-import type { Script } from './lua/define-script.ts';
 import { dropPointer } from './lua/drop-pointer.ts';
 import { expiryTerm, keyHashes, keyIds, keyRecord, keyState, limitTerms } from './lua/key-fields.ts';
 import { readKey } from './lua/read-key.ts';
@@ -32,25 +30,7 @@ import { revokeKey } from './lua/revoke-key.ts';
 import { rotateKey } from './lua/rotate-key.ts';
 import { updateKey } from './lua/update-key.ts';
 import { writePointer } from './lua/write-pointer.ts';
-
-/** How a store runs its scripts: within its time, and as durably as it was asked for. */
-export interface ScriptRunner {
-  /** The time that scripts are given; empty for Redis's own. */
-  clock(): string;
-  run<Args extends readonly string[], Reply>(
-    script: Script<Args, Reply>,
-    keys: readonly string[],
-    args: Args,
-  ): Promise<Reply>;
-  /** Says also whether replicas and the disk have what was written, where they can be asked. */
-  runDurably<Args extends readonly string[], Reply>(
-    script: Script<Args, Reply>,
-    keys: readonly string[],
-    args: Args,
-  ): Promise<{ readonly reply: Reply; readonly durable: boolean | undefined }>;
-  /** Names an account in the list of all. */
-  list(account: string): Promise<void>;
-}
+import { afterwards, type ScriptRunner } from './script-runner.ts';
 
 /**
  * The API keys of a store in Redis.
@@ -62,9 +42,9 @@ export class RedisApiKeys {
   readonly #runner: ScriptRunner;
   readonly #keys: RedisKeys;
 
-  constructor(runner: ScriptRunner, keys: RedisKeys) {
+  constructor(runner: ScriptRunner) {
     this.#runner = runner;
-    this.#keys = keys;
+    this.#keys = runner.keys;
   }
 
   async createKey(command: CreateKey): Promise<CreateKeyResult> {
@@ -215,13 +195,4 @@ function withDurability<Result extends object>(
   ...durable: readonly (boolean | undefined)[]
 ): Result & { readonly durable?: boolean } {
   return durable.includes(undefined) ? result : { ...result, durable: durable.every(Boolean) };
-}
-
-/** A later step of a command whose first was made: however it fails, the command may have been applied. */
-export async function afterwards<T>(step: Promise<T>): Promise<T> {
-  try {
-    return await step;
-  } catch (error) {
-    throw new StoreUnavailableError('unknown', { cause: error });
-  }
 }

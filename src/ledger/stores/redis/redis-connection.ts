@@ -27,6 +27,7 @@ export class RedisConnection {
   #opening: Promise<RedisClient> | undefined;
   /** How many connections the client has lost, and how often another server was found. */
   #losses = 0;
+  readonly #lossListeners: (() => void)[] = [];
   /** Of the primaries, as they were found last. */
   #identities: ReadonlySet<string> = new Set();
   #judgedAt = -Infinity;
@@ -59,65 +60,30 @@ export class RedisConnection {
     if (typeof source !== 'function') this.#use(source);
   }
 
-  get losses(): number {
-    return this.#losses;
+  /** The listener is called as soon as the connection is lost, or another server is found: before what that one replies. */
+  onLost(listener: () => void): void {
+    this.#lossListeners.push(listener);
   }
 
   get isConnected(): boolean {
     return this.#client?.status === 'ready';
   }
 
-  /** Does the work once there is a connection, in time, or throws StoreUnavailableError. */
-  async within<T>(timeoutMs: number, work: (send: Send) => Promise<T>): Promise<T> {
-    if (this.#closed) throw new StoreUnavailableError('no');
-    /** Something was sent, and it isn't known whether it was applied. */
-    let pending = false;
-    let refusal: unknown;
-    let losses: number | undefined;
-    let givenUp = false;
-    const send: Send = async (command, ...args) => {
-      // What nobody waits for any more is better not begun.
-      if (givenUp || !this.#client) throw new StoreUnavailableError('no');
-      losses ??= this.#losses;
-      pending = true;
-      return this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
-    };
-    const attempt = async (): Promise<T> => {
-      if (!this.#isUsable()) await this.#becomeUsable();
-      else this.#judgeNowAndThen();
-      for (;;) {
-        try {
-          return await work(send);
-        } catch (error) {
-          // A refusal may be the answer to a second sending, after the first one's connection was lost.
-          if (!matches(REFUSALS, error) || (losses !== undefined && losses !== this.#losses)) throw error;
-          pending = false;
-          refusal = error;
-          if (!matches(PASSING_REFUSALS, error) || this.#closed) throw error;
-        }
-        await pause(RETRY_MS);
-      }
-    };
-    const giveUp = (): never => {
-      givenUp = true;
-      throw new StoreUnavailableError(pending ? 'unknown' : 'no', because(refusal ?? this.#failure));
-    };
-    this.#running += 1;
-    try {
-      return await withTimeout(attempt(), timeoutMs, giveUp);
-    } catch (error) {
-      if (error instanceof StoreUnavailableError) throw error;
-      throw new StoreUnavailableError(pending ? 'unknown' : 'no', { cause: error });
-    } finally {
-      this.#running -= 1;
-      if (this.#running === 0) this.#whenIdle?.();
-    }
+  /** Commands that are each sent within this time: see `send`. */
+  sender(timeoutMs: number): Send {
+    return this.send.bind(this, timeoutMs);
+  }
+
+  /** Sends a command once there is a connection; resolves with the reply in time, or throws StoreUnavailableError. */
+  send(timeoutMs: number, command: string, ...args: readonly string[]): Promise<unknown> {
+    const call: Call = { mayBeApplied: false, refusal: undefined, isOver: false };
+    return this.#inTime(this.#send(call, command, args), timeoutMs, call);
   }
 
   /** Resolves when every primary is there and may keep money. @throws StoreUnavailableError, or what must be changed */
   async ready(timeoutMs: number): Promise<void> {
     this.#faultFoundAt = 0;
-    const primaries = await this.within(timeoutMs, () => this.primaries()).catch((error: unknown) => {
+    const primaries = await this.primaries(timeoutMs).catch((error: unknown) => {
       throw this.#fault ?? error;
     });
     const fault = primaries.find(({ facts }) => facts?.fault !== undefined)?.facts?.fault;
@@ -125,12 +91,11 @@ export class RedisConnection {
     if (primaries.some(({ facts }) => !facts)) throw new StoreUnavailableError('no', because(this.#failure));
   }
 
-  /** Asks every primary what it is. To be called when there is a connection. */
-  async primaries(): Promise<readonly Primary[]> {
-    const client = this.#client;
-    if (!client) return [];
-    const clients = client.nodes?.('master') ?? [client];
-    return Promise.all(clients.map(async (each) => ({ client: each, facts: await factsOf(each) })));
+  /** Asks every primary what it is, once there is a connection; in time, or throws StoreUnavailableError. */
+  primaries(timeoutMs: number): Promise<readonly Primary[]> {
+    const call: Call = { mayBeApplied: false, refusal: undefined, isOver: false };
+    const asked = this.#becomeUsable().then(() => this.#askPrimaries());
+    return this.#inTime(asked, timeoutMs, call);
   }
 
   /** Ends what waits for a connection, lets what was sent come to its end, and closes the client if it is ours. */
@@ -144,7 +109,10 @@ export class RedisConnection {
     if (this.#isOurs) client?.disconnect();
   }
 
-  readonly #countLoss = (): void => void (this.#losses += 1);
+  readonly #countLoss = (): void => {
+    this.#losses += 1;
+    for (const listener of this.#lossListeners) listener();
+  };
   /**
    * A client of ours that has ended never connects again: the next command makes another. ioredis ends one whose
    * sentinel announces a failover while it is still being asked for the primary.
@@ -178,11 +146,56 @@ export class RedisConnection {
     return client;
   }
 
+  async #send(call: Call, command: string, args: readonly string[]): Promise<unknown> {
+    if (this.#isUsable()) this.#judgeNowAndThen();
+    else await this.#becomeUsable();
+    for (;;) {
+      // What nobody waits for any more is better not begun.
+      if (call.isOver || !this.#client) throw new StoreUnavailableError('no');
+      const losses = this.#losses;
+      call.mayBeApplied = true;
+      try {
+        return await this.#client.createBuiltinCommand(command).string.call(this.#client, ...args);
+      } catch (error) {
+        // A refusal may be the answer to a second sending, after the first one's connection was lost.
+        if (!matches(REFUSALS, error) || losses !== this.#losses) throw error;
+        call.mayBeApplied = false;
+        call.refusal = error;
+        if (!matches(PASSING_REFUSALS, error) || this.#closed) throw error;
+      }
+      await pause(RETRY_MS);
+    }
+  }
+
+  async #inTime<T>(reply: Promise<T>, timeoutMs: number, call: Call): Promise<T> {
+    this.#running += 1;
+    try {
+      return await withTimeout(reply, timeoutMs, () => {
+        call.isOver = true;
+        throw failureOf(call, because(call.refusal ?? this.#failure));
+      });
+    } catch (error) {
+      throw error instanceof StoreUnavailableError ? error : failureOf(call, { cause: error });
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) this.#whenIdle?.();
+    }
+  }
+
+  async #askPrimaries(): Promise<readonly Primary[]> {
+    const client = this.#client;
+    if (!client) return [];
+    const clients = client.nodes?.('master') ?? [client];
+    return Promise.all(clients.map(async (each) => ({ client: each, facts: await factsOf(each) })));
+  }
+
   #isUsable(): boolean {
-    return this.isConnected && (this.#isJudged || !this.#judges) && !this.#fault;
+    return !this.#closed && this.isConnected && (this.#isJudged || !this.#judges) && !this.#fault;
   }
 
   async #becomeUsable(): Promise<void> {
+    if (this.#closed) throw new StoreUnavailableError('no');
+    if (this.#isUsable()) return this.#judgeNowAndThen();
     if (!this.#client && performance.now() - this.#endedAt < REOPEN_MS) {
       throw new StoreUnavailableError('no', because(this.#failure));
     }
@@ -235,13 +248,13 @@ export class RedisConnection {
   #compare(answers: readonly ServerFacts[], isComplete: boolean): void {
     const identities = answers.flatMap(({ identity }) => identity ?? []);
     const before = this.#identities;
-    if (before.size > 0 && identities.some((each) => !before.has(each))) this.#losses += 1;
+    if (before.size > 0 && identities.some((each) => !before.has(each))) this.#countLoss();
     this.#identities = new Set(isComplete ? identities : [...before, ...identities]);
   }
 
   /** A primary that doesn't answer keeps nobody from the others: it is judged when it is back. */
   async #findFault(): Promise<void> {
-    const primaries = await this.primaries();
+    const primaries = await this.#askPrimaries();
     const answers = primaries.flatMap(({ facts }) => facts ?? []);
     if (answers.length === 0) return;
     this.#compare(answers, answers.length === primaries.length);
@@ -252,12 +265,22 @@ export class RedisConnection {
   }
 }
 
+/** A command, or what else is asked of a server. */
+interface Call {
+  /** It was sent, and it isn't known whether it was applied. */
+  mayBeApplied: boolean;
+  /** Why it was refused last. */
+  refusal: unknown;
+  /** Nobody waits for it any more. */
+  isOver: boolean;
+}
+
 /** How long a server that is used isn't asked what it is. */
 const JUDGED_FOR_MS = 1000;
 
 /** Errors of commands that were refused before they changed anything. */
 const REFUSALS =
-  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM)\b|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
+  /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT)\b|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
 
 /** Refusals that may be over in a moment. */
 const PASSING_REFUSALS = /^(?:LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY)\b|^Too many Cluster redirections/;
@@ -271,6 +294,10 @@ const REOPEN_MS = 100;
 
 function matches(pattern: RegExp, error: unknown): boolean {
   return error instanceof Error && pattern.test(error.message);
+}
+
+function failureOf({ mayBeApplied }: Call, options: ErrorOptions | undefined): StoreUnavailableError {
+  return new StoreUnavailableError(mayBeApplied ? 'unknown' : 'no', options);
 }
 
 function because(cause: unknown): ErrorOptions | undefined {

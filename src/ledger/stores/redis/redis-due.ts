@@ -1,6 +1,6 @@
-import type { RedisConnection } from './redis-connection.ts';
-import { type RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
+import { shardOf, SHARDS } from './redis-keys.ts';
 import { claimDue } from './lua/claim-due.ts';
+import type { ScriptRunner } from './script-runner.ts';
 
 /**
  * Which accounts have something that comes due, so that a sweep needn't visit
@@ -10,17 +10,13 @@ import { claimDue } from './lua/claim-due.ts';
  * by the sweep's slow round over all accounts.
  */
 export class DueAccounts {
-  readonly #connection: RedisConnection;
-  readonly #keys: RedisKeys;
-  readonly #timeoutMs: number;
+  readonly #runner: ScriptRunner;
   /** Accounts that this process has hinted at in this minute of the store's clock. */
   readonly #hinted = new Set<string>();
   #minute = 0;
 
-  constructor(connection: RedisConnection, keys: RedisKeys, timeoutMs: number) {
-    this.#connection = connection;
-    this.#keys = keys;
-    this.#timeoutMs = timeoutMs;
+  constructor(runner: ScriptRunner) {
+    this.#runner = runner;
   }
 
   /** Hints at an account unless it was done this minute; nobody waits for it. */
@@ -35,19 +31,16 @@ export class DueAccounts {
 
   /** Puts an account where it is found at that time, or earlier if it is there already. */
   async put(account: string, due: number): Promise<void> {
-    const key = this.#keys.due(shardOf(account));
-    await this.#connection.within(this.#timeoutMs, (send) => send('zadd', key, 'LT', String(due), account));
+    await this.#runner.send('zadd', this.#runner.keys.due(shardOf(account)), 'LT', String(due), account);
   }
 
   /** Takes accounts that are due, a few at a time; whoever stops, or throws, leaves the rest where they were. */
-  async *claim(clock: () => string): AsyncGenerator<string> {
+  async *claim(): AsyncGenerator<string> {
     for (let shard = 0; shard < SHARDS; shard++) {
-      const keys = [this.#keys.due(shard)];
+      const keys = [this.#runner.keys.due(shard)];
       let claimed: readonly string[];
       do {
-        claimed = await this.#connection.within(this.#timeoutMs, (send) =>
-          claimDue.run(send, keys, [clock(), String(CLAIMED_AT_ONCE)]),
-        );
+        claimed = await this.#runner.run(claimDue, keys, [this.#runner.clock(), String(CLAIMED_AT_ONCE)]);
         let done = 0;
         try {
           for (const account of claimed) {

@@ -64,7 +64,7 @@ export class DurableWrites {
    * @param timeoutMs - how long the work itself may take
    */
   async run<Reply>(timeoutMs: number, work: (send: Send) => Promise<Reply>): Promise<DurableReply<Reply>> {
-    const primaries = await this.#main.within(timeoutMs, () => this.#main.primaries());
+    const primaries = await this.#main.primaries(timeoutMs);
     const deadline = performance.now() + this.#timeoutMs;
     let primary = primaries.some((each) => this.#needOf(each)) ? primaries[0] : undefined;
     const waits = primary !== undefined;
@@ -79,7 +79,7 @@ export class DurableWrites {
       }
     }
     // Refused there where it could have been waited for: the caller repeats it until it is durable.
-    const reply = await this.#main.within(timeoutMs, work);
+    const reply = await work(this.#main.sender(timeoutMs));
     return { reply, durable: waits ? false : undefined };
   }
 
@@ -130,7 +130,7 @@ class Line {
       while (this.#wait) {
         if ((await by(deadline, this.#wait)) === undefined) throw new StoreUnavailableError('no');
       }
-      const reply = await this.#connection.within(timeoutMs, work);
+      const reply = await work(this.#connection.sender(timeoutMs));
       if (need.replicas === 0 && !need.disk) return { reply, durable: undefined };
       this.#wait ??= this.#await(need, deadline).finally(() => (this.#wait = undefined));
       return { reply, durable: (await by(deadline, this.#wait)) ?? false };
@@ -149,15 +149,14 @@ class Line {
   async #await({ replicas, disk }: Need, deadline: number): Promise<boolean> {
     const left = (): number => Math.ceil(leftUntil(deadline));
     try {
-      return await this.#connection.within(left() + SLACK_MS, async (send) => {
-        if (replicas > 0) {
-          const have = Number(await send('wait', String(replicas), String(left())));
-          if (have < replicas) return false;
-        }
-        if (!disk) return true;
-        const reply = await send('waitaof', '1', '0', String(left()));
-        return Array.isArray(reply) && Number(reply[0]) >= 1;
-      });
+      const send = this.#connection.sender(left() + SLACK_MS);
+      if (replicas > 0) {
+        const have = Number(await send('wait', String(replicas), String(left())));
+        if (have < replicas) return false;
+      }
+      if (!disk) return true;
+      const reply = await send('waitaof', '1', '0', String(left()));
+      return Array.isArray(reply) && Number(reply[0]) >= 1;
     } catch {
       return false;
     }

@@ -49,14 +49,15 @@ import type {
 } from '../../contract/key-records.ts';
 import { RequestIds } from '../../contract/request-ids.ts';
 import { LeaseHorizon } from './lease-horizon.ts';
-import { afterwards, RedisApiKeys } from './redis-api-keys.ts';
+import { RedisApiKeys } from './redis-api-keys.ts';
 import { createClient, type RedisClient } from './redis-client.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { DueAccounts } from './redis-due.ts';
 import { SweepRounds, type Swept } from './redis-sweep.ts';
-import { type Durability, DurableWrites } from './redis-durability.ts';
-import { RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
+import type { Durability } from './redis-durability.ts';
+import { RedisKeys, SHARDS } from './redis-keys.ts';
 import { parseRedisUrl } from './redis-url.ts';
+import { afterwards, ScriptRunner } from './script-runner.ts';
 import { UsageRows } from './redis-usage.ts';
 import { adjust } from './lua/adjust.ts';
 import { admit } from './lua/admit.ts';
@@ -124,12 +125,11 @@ export interface RedisStoreOptions {
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
   readonly #connection: RedisConnection;
-  readonly #durable: DurableWrites;
+  readonly #runner: ScriptRunner;
   readonly #keys: RedisKeys;
   readonly #due: DueAccounts;
   readonly #apiKeys: RedisApiKeys;
   readonly #usage: UsageRows;
-  readonly #clock: () => string;
   readonly #horizon: LeaseHorizon | undefined;
   readonly #timeoutMs: number;
   readonly #rounds: SweepRounds;
@@ -149,28 +149,25 @@ export class RedisStore implements LedgerStore {
       this.#keys = new RedisKeys(keyPrefix ?? '', client.options.keyPrefix);
       this.#connection = new RedisConnection(client);
     }
-    this.#durable = new DurableWrites(this.#connection, durability);
-    this.#due = new DueAccounts(this.#connection, this.#keys, timeoutMs);
-    this.#usage = new UsageRows(this.#connection, this.#keys, timeoutMs);
-    this.#clock = now ? () => String(now()) : () => '';
+    const runner = new ScriptRunner({
+      connection: this.#connection,
+      keys: this.#keys,
+      now,
+      timeoutMs,
+      durability,
+    });
+    this.#runner = runner;
+    this.#due = new DueAccounts(runner);
+    this.#usage = new UsageRows(runner);
     this.#horizon = elapsed && new LeaseHorizon(elapsed);
     this.#timeoutMs = timeoutMs;
     this.#rounds = new SweepRounds({
-      claimed: () => this.#due.claim(this.#clock),
+      claimed: () => this.#due.claim(),
       all: () => this.accounts(),
       sweep: (account, atMost) => this.#sweep(account, atMost),
       lookAgain: (account, at) => this.#due.put(account, at),
     });
-    this.#apiKeys = new RedisApiKeys(
-      {
-        clock: this.#clock,
-        run: (script, keys, args) => this.#runAt(script, keys, args),
-        runDurably: (script, keys, args) =>
-          this.#durable.run(timeoutMs, (send) => script.run(send, keys, args)),
-        list: (account) => this.#list(account),
-      },
-      this.#keys,
-    );
+    this.#apiKeys = new RedisApiKeys(runner);
   }
 
   /**
@@ -192,15 +189,15 @@ export class RedisStore implements LedgerStore {
     await this.balance(account);
   }
 
-  get connectionLosses(): number {
-    return this.#connection.losses;
+  onConnectionLost(listener: () => void): void {
+    this.#connection.onLost(listener);
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
     const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
     const { keyVersion } = command;
-    const result = await this.#run(admit, account, [
+    const result = await this.#runner.run(admit, this.#keys.ofAccount(account), [
       this.#leaseClock(),
       requestId,
       key,
@@ -224,8 +221,8 @@ export class RedisStore implements LedgerStore {
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
     const { account, requestId, hold, leaseMs, checkpoint } = command;
-    const result = await this.#run(extend, account, [
-      this.#clock(),
+    const result = await this.#runner.run(extend, this.#keys.ofAccount(account), [
+      this.#runner.clock(),
       requestId,
       String(hold),
       String(leaseMs),
@@ -239,8 +236,8 @@ export class RedisStore implements LedgerStore {
   async settle(command: Settle): Promise<SettleResult> {
     checkSettle(command);
     const { account, requestId, amount, key, model, usage, force } = command;
-    return this.#run(settle, account, [
-      this.#clock(),
+    return this.#runner.run(settle, this.#keys.ofAccount(account), [
+      this.#runner.clock(),
       requestId,
       String(amount),
       key,
@@ -259,8 +256,8 @@ export class RedisStore implements LedgerStore {
   async void(command: Void): Promise<VoidResult> {
     checkVoid(command);
     const { account, requestId, key = '', model } = command;
-    return this.#run(release, account, [
-      this.#clock(),
+    return this.#runner.run(release, this.#keys.ofAccount(account), [
+      this.#runner.clock(),
       requestId,
       key,
       model === undefined ? '-' : withoutBlanks(model),
@@ -275,7 +272,7 @@ export class RedisStore implements LedgerStore {
     const { account, id, amount, expiresAt, priority = DEFAULT_PRIORITY } = command;
     const expiry = expiresAt === undefined ? '' : String(expiresAt);
     const result = await this.#runDurably(grant, account, [
-      this.#clock(),
+      this.#runner.clock(),
       id,
       String(amount),
       expiry,
@@ -283,7 +280,7 @@ export class RedisStore implements LedgerStore {
       command.mustExist ? '1' : '0',
       ...witnessTerms(command),
     ]);
-    if (result.code !== 'no_account') await afterwards(this.#list(account));
+    if (result.code !== 'no_account') await afterwards(this.#runner.list(account));
     if (result.code === 'ok' && expiresAt !== undefined) this.#due.put(account, expiresAt).catch(() => {});
     return result;
   }
@@ -292,7 +289,7 @@ export class RedisStore implements LedgerStore {
     checkAdjust(command);
     const { account, id, delta, reason } = command;
     return this.#runDurably(adjust, account, [
-      this.#clock(),
+      this.#runner.clock(),
       id,
       String(delta),
       adjustDetails(reason),
@@ -302,7 +299,10 @@ export class RedisStore implements LedgerStore {
 
   async verify(command: Verify): Promise<VerifyResult> {
     checkAccount(command.account);
-    return this.#run(verify, command.account, [this.#clock(), ...witnessTerms(command)]);
+    return this.#runner.run(verify, this.#keys.ofAccount(command.account), [
+      this.#runner.clock(),
+      ...witnessTerms(command),
+    ]);
   }
 
   async sweep(budget: number): Promise<number> {
@@ -312,29 +312,29 @@ export class RedisStore implements LedgerStore {
 
   async request(account: string, requestId: string): Promise<RequestRecord | undefined> {
     checkRequest(account, requestId);
-    return this.#run(readRequest, account, [requestId]);
+    return this.#runner.run(readRequest, this.#keys.ofAccount(account), [requestId]);
   }
 
   async snapshot(account: string): Promise<AccountState | undefined> {
     checkAccount(account);
-    const state = await this.#run(snapshot, account, []);
+    const state = await this.#runner.run(snapshot, this.#keys.ofAccount(account), []);
     return state?.(account);
   }
 
   async balance(account: string): Promise<Balance | undefined> {
     checkAccount(account);
-    return this.#run(balance, account, [this.#clock()]);
+    return this.#runner.run(balance, this.#keys.ofAccount(account), [this.#runner.clock()]);
   }
 
   async journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
     checkJournal(account, afterSeq, limit);
     const most = Math.min(limit, Number.MAX_SAFE_INTEGER);
-    return this.#run(journal, account, [String(afterSeq), String(most)]);
+    return this.#runner.run(journal, this.#keys.ofAccount(account), [String(afterSeq), String(most)]);
   }
 
   async trim(account: string, seq: bigint): Promise<void> {
     checkTrim(account, seq);
-    while ((await this.#run(trim, account, [String(seq)])) === 'more');
+    while ((await this.#runner.run(trim, this.#keys.ofAccount(account), [String(seq)])) === 'more');
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -350,9 +350,7 @@ export class RedisStore implements LedgerStore {
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const keys = this.#keys.ofAccount(account);
-    const { reply } = await this.#durable.run(this.#timeoutMs, (send) =>
-      freeze.run(send, keys, [frozen ? 'frozen' : 'open']),
-    );
+    const { reply } = await this.#runner.runDurably(freeze, keys, [frozen ? 'frozen' : 'open']);
     return reply;
   }
 
@@ -362,7 +360,7 @@ export class RedisStore implements LedgerStore {
       const told = new Set<string>();
       let cursor = '0';
       do {
-        const [next, members] = scanned(await this.#send('sscan', this.#keys.accounts(shard), cursor));
+        const [next, members] = scanned(await this.#runner.send('sscan', this.#keys.accounts(shard), cursor));
         cursor = next;
         for (const account of members) {
           if (!told.has(account)) yield account;
@@ -406,29 +404,13 @@ export class RedisStore implements LedgerStore {
 
   /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
   async close(): Promise<void> {
-    await this.#durable.close();
+    await this.#runner.close();
     await this.#connection.close();
   }
 
   /** The clock, for commands that end leases. */
   #leaseClock(): string {
-    return `${this.#clock()}<${this.#horizon?.time ?? ''}`;
-  }
-
-  #run<Args extends readonly string[], Reply>(
-    script: Script<Args, Reply>,
-    account: string,
-    args: Args,
-  ): Promise<Reply> {
-    return this.#runAt(script, this.#keys.ofAccount(account), args);
-  }
-
-  #runAt<Args extends readonly string[], Reply>(
-    script: Script<Args, Reply>,
-    keys: readonly string[],
-    args: Args,
-  ): Promise<Reply> {
-    return this.#connection.within(this.#timeoutMs, (send) => script.run(send, keys, args));
+    return `${this.#runner.clock()}<${this.#horizon?.time ?? ''}`;
   }
 
   /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
@@ -438,26 +420,18 @@ export class RedisStore implements LedgerStore {
     args: Args,
   ): Promise<Result & { readonly durable?: boolean }> {
     const keys = this.#keys.ofAccount(account);
-    const { reply, durable } = await this.#durable.run(this.#timeoutMs, (send) =>
-      script.run(send, keys, args),
-    );
+    const { reply, durable } = await this.#runner.runDurably(script, keys, args);
     const isAcknowledged = reply.code === 'ok' || reply.code === 'duplicate';
     return isAcknowledged && durable !== undefined ? { ...reply, durable } : reply;
   }
 
   async #sweep(account: string, atMost: number): Promise<Swept> {
-    const swept = await this.#run(sweep, account, [this.#leaseClock(), String(atMost)]);
+    const swept = await this.#runner.run(sweep, this.#keys.ofAccount(account), [
+      this.#leaseClock(),
+      String(atMost),
+    ]);
     if (swept.now !== undefined) this.#horizon?.heard(swept.now);
     return swept;
-  }
-
-  #send(command: string, ...args: readonly string[]): Promise<unknown> {
-    return this.#connection.within(this.#timeoutMs, (send) => send(command, ...args));
-  }
-
-  /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
-  async #list(account: string): Promise<void> {
-    await this.#send('sadd', this.#keys.accounts(shardOf(account)), account);
   }
 }
 

@@ -1,21 +1,16 @@
 import type { UsageRow } from '../../contract/ledger-store.ts';
-import type { RedisConnection } from './redis-connection.ts';
-import type { RedisKeys } from './redis-keys.ts';
 import { SENTINEL } from './lua/account-lua.ts';
 import { ReplyReader } from './lua/define-script.ts';
 import { foldUsage } from './lua/fold-usage.ts';
 import { usageDay, usageRow } from './lua/usage-fields.ts';
+import type { ScriptRunner } from './script-runner.ts';
 
 /** Rows of usage, read page by page, so that an account with many of them keeps nobody waiting. */
 export class UsageRows {
-  readonly #connection: RedisConnection;
-  readonly #keys: RedisKeys;
-  readonly #timeoutMs: number;
+  readonly #runner: ScriptRunner;
 
-  constructor(connection: RedisConnection, keys: RedisKeys, timeoutMs: number) {
-    this.#connection = connection;
-    this.#keys = keys;
-    this.#timeoutMs = timeoutMs;
+  constructor(runner: ScriptRunner) {
+    this.#runner = runner;
   }
 
   /** Those of some days, both inclusive. */
@@ -36,20 +31,16 @@ export class UsageRows {
     const old = [...fields];
     for (let from = 0; from < old.length; from += FOLDED_BY_SCRIPT) {
       const some = old.slice(from, from + FOLDED_BY_SCRIPT);
-      await this.#connection.within(this.#timeoutMs, (send) =>
-        foldUsage.run(send, this.#keys.ofAccount(account), some),
-      );
+      await this.#runner.run(foldUsage, this.#runner.keys.ofAccount(account), some);
     }
   }
 
   async *#scan(account: string): AsyncGenerator<[field: string, counts: string]> {
-    const key = this.#keys.usage(account);
+    const key = this.#runner.keys.usage(account);
     let cursor = '0';
     do {
       const from = cursor;
-      const reply = new ReplyReader(
-        await this.#connection.within(this.#timeoutMs, (send) => send('hscan', key, from, 'COUNT', PAGE)),
-      );
+      const reply = new ReplyReader(await this.#runner.send('hscan', key, from, 'COUNT', PAGE));
       cursor = reply.text();
       for (const row of reply.nested().pairs()) if (row[0] !== SENTINEL) yield row;
     } while (cursor !== '0');

@@ -8,32 +8,20 @@ export type Send = (command: string, ...args: readonly string[]) => Promise<unkn
 
 /** A Lua script and how its reply is read. */
 export interface Script<Args extends readonly string[], Reply> {
-  run(send: Send, keys: readonly string[], args: Args): Promise<Reply>;
+  readonly source: string;
+  readonly hash: string;
+  readonly read: (reply: ReplyReader) => Reply;
+  /** A type alone: what it is run with. */
+  readonly args?: Args;
 }
 
-/**
- * Makes a script of its source, which begins with its `#!lua` line.
- *
- * It is sent by its hash, and whole only when the server doesn't know it: a
- * server forgets its scripts when it restarts, fails over or is told to.
- * Nothing is defined on the client.
- */
+/** Makes a script of its source, which begins with its `#!lua` line. */
 export function defineScript<Args extends readonly string[], Reply>(
   text: string,
   read: (reply: ReplyReader) => Reply,
 ): Script<Args, Reply> {
   const source = linkLua(text);
-  const hash = createHash('sha1').update(source).digest('hex');
-  return {
-    async run(send, keys, args) {
-      const rest = [String(keys.length), ...keys, ...args];
-      const reply = await send('evalsha', hash, ...rest).catch((error: unknown) => {
-        if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-        return send('eval', source, ...rest);
-      });
-      return read(new ReplyReader(reply));
-    },
-  };
+  return { source, hash: createHash('sha1').update(source).digest('hex'), read };
 }
 
 /** Reads a reply from its beginning: arrays of strings, and of such arrays, are all that scripts reply. */

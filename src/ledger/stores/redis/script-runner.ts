@@ -1,0 +1,92 @@
+import { StoreUnavailableError } from '../../contract/ledger-store.ts';
+import { ReplyReader, type Script, type Send } from './lua/define-script.ts';
+import type { RedisConnection } from './redis-connection.ts';
+import { type Durability, type DurableReply, DurableWrites } from './redis-durability.ts';
+import { type RedisKeys, shardOf } from './redis-keys.ts';
+
+export interface ScriptRunnerOptions {
+  readonly connection: RedisConnection;
+  readonly keys: RedisKeys;
+  /** @default Redis's own clock */
+  readonly now: (() => number) | undefined;
+  /** How long a command waits for Redis. */
+  readonly timeoutMs: number;
+  readonly durability: Durability | undefined;
+}
+
+/** Runs the scripts of a store: in time, and as durably as was asked for. */
+export class ScriptRunner {
+  readonly keys: RedisKeys;
+  /** The time that scripts are given; empty for Redis's own. */
+  readonly clock: () => string;
+  /** A single command. */
+  readonly send: Send;
+  readonly #timeoutMs: number;
+  readonly #durable: DurableWrites;
+
+  constructor({ connection, keys, now, timeoutMs, durability }: ScriptRunnerOptions) {
+    this.keys = keys;
+    this.clock = now ? () => String(now()) : () => '';
+    this.send = connection.sender(timeoutMs);
+    this.#timeoutMs = timeoutMs;
+    this.#durable = new DurableWrites(connection, durability);
+  }
+
+  /**
+   * A script is sent by its hash, and whole only when the server doesn't know it: a server forgets its scripts when it
+   * restarts, fails over or is told to. Nothing is defined on the client.
+   */
+  async run<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+    send: Send = this.send,
+  ): Promise<Reply> {
+    const rest = [String(keys.length), ...keys, ...args];
+    let reply: unknown;
+    try {
+      reply = await send('evalsha', script.hash, ...rest);
+    } catch (error) {
+      if (!isUnknownScript(error)) throw error;
+      const whole = send('eval', script.source, ...rest);
+      reply = await (error.applied === 'unknown' ? afterwards(whole) : whole);
+    }
+    try {
+      return script.read(new ReplyReader(reply));
+    } catch (error) {
+      throw new StoreUnavailableError('unknown', { cause: error });
+    }
+  }
+
+  /** Says also whether replicas and the disk have what was written, where they can be asked. */
+  runDurably<Args extends readonly string[], Reply>(
+    script: Script<Args, Reply>,
+    keys: readonly string[],
+    args: Args,
+  ): Promise<DurableReply<Reply>> {
+    return this.#durable.run(this.#timeoutMs, (send) => this.run(script, keys, args, send));
+  }
+
+  /** Names an account in the list of all: each time, so that a repeated call makes good one that was cut short. */
+  async list(account: string): Promise<void> {
+    await this.send('sadd', this.keys.accounts(shardOf(account)), account);
+  }
+
+  close(): Promise<void> {
+    return this.#durable.close();
+  }
+}
+
+/** A later step of a command whose first was made: however it fails, the command may have been applied. */
+export async function afterwards<T>(step: Promise<T>): Promise<T> {
+  try {
+    return await step;
+  } catch (error) {
+    throw new StoreUnavailableError('unknown', { cause: error });
+  }
+}
+
+function isUnknownScript(error: unknown): error is StoreUnavailableError {
+  if (!(error instanceof StoreUnavailableError)) return false;
+  return error.cause instanceof Error && error.cause.message.startsWith('NOSCRIPT');
+}
