@@ -65,7 +65,6 @@ export async function relayAnswer(
     mustMarkEnd,
     onStreamError,
     heartbeatMs,
-    deferredHeaders: undefined,
   };
   const end = await relay(exchange, client, withHeaders(answer, headers), options);
   termination.learn(target, meter, account);

@@ -13,10 +13,10 @@ const FUNCTION = { name: 'name' } as const;
 const TOOL = { type: 'type', ...FUNCTION, function: 'function', custom: 'function' } as const;
 /** What tools that a client runs have beside that: it describes them. Anything else may be a tool of the provider's, as Google's are. */
 const PLAIN_OF_FUNCTION = plain(
-  'arguments,cache_control,defer_loading,description,examples,format,input_examples,parameters,required,response,return,returns,strict,title,type',
+  'annotations,arguments,cache_control,defer_loading,description,examples,format,input_examples,metadata,output_schema,parameters,required,response,return,returns,strict,title,type',
 );
 const PLAIN_OF_TOOL = plain(
-  'cache_control,defer_loading,description,eager_input_streaming,id,input_examples,parameters,strict,title',
+  'annotations,cache_control,defer_loading,description,eager_input_streaming,id,index,input_examples,metadata,parameters,strict,title',
 );
 const NO_KEYS = new KeyMatcher<Member>({});
 const KEYS: Readonly<Record<ToolPlace, KeyMatcher<Member>>> = {

@@ -149,7 +149,10 @@ class Relay {
         () => this.#mayBeat(),
       );
     }
+    let isWhole = false;
     const onBroken = (error?: Error): void => {
+      // A body that ended is closed as well.
+      if (isWhole && error === undefined) return;
       const broken = (): void => {
         this.#onBroken(error ?? body.errored ?? undefined);
       };
@@ -160,6 +163,7 @@ class Relay {
       this.#onData(chunk);
     });
     body.on('end', () => {
+      isWhole = true;
       this.#turns.end(() => {
         this.#onEnd();
       });

@@ -135,7 +135,7 @@ export class Turns {
   #goOn(): void {
     if (this.#rest) this.take(this.#rest);
     const isOver = this.#over !== undefined;
-    if (this.#rest || this.#isStopped || !this.#reader.mayGoOn(isOver)) return;
+    if (this.#rest || (this.#isStopped && !isOver) || !this.#reader.mayGoOn(isOver)) return;
     if (isOver) this.#over?.();
     else if (!this.#next) this.#body.resume();
   }

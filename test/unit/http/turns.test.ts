@@ -130,6 +130,17 @@ describe('a body', () => {
     expect(pause).toHaveBeenCalledTimes(14);
   });
 
+  it('that was stopped with part of a chunk unread is over when it ends', async () => {
+    const running = startTurns(10_000);
+    running.body.write(chunkOf(CHUNK));
+    expect(running.turns.isBehind).toBe(true);
+    running.turns.stop();
+    await new Promise<void>((resolve) => {
+      running.turns.end(resolve);
+    });
+    expect(running.seen().length).toBe(CHUNK);
+  });
+
   it('waits with the rest of a chunk while it may not go on', async () => {
     let mayGoOn = true;
     const running = startTurns(10_000, () => mayGoOn);
