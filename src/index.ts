@@ -85,11 +85,11 @@ export type {
 export type { BodyCaller, BodyRules, BodyValue, JsonValue } from './options/body-rules.ts';
 export type {
   CatalogEntry,
-  Choice,
+  RoutingStrategy as Choice,
   EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
-  PriceQuestion,
+  PriceQuery as PriceQuestion,
   PricingOption,
   ServerToolOptions,
   TargetOptions,

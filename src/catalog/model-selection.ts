@@ -110,7 +110,7 @@ function atProviders(
   const [first, ...rest] = targets;
   if (!first) return undefined;
   const prices = [...new Set(targets.map(({ price }) => price))];
-  return { ...model, targets: [first, ...rest], prices, choice: order ? 'ordered' : model.choice };
+  return { ...model, targets: [first, ...rest], prices, strategy: order ? 'ordered' : model.strategy };
 }
 
 function checkProviders(catalog: Catalog, { order, only, ignore }: ClientRouting): void {

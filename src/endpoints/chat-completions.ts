@@ -69,9 +69,9 @@ export async function chatCompletion(
   };
 
   const arrival = { exchange, client, caller, startedAt };
-  const buffer = services.buffered.bodyOf(account, key);
+  const buffer = services.buffered.reserveFor(account, key);
   const admitted = await prepare(arrival, buffer, services, active).finally(() => {
-    buffer.giveBack();
+    buffer.release();
   });
   const { read, hold, targets, byokKey } = admitted;
   trace?.admitted(read.body);
@@ -126,7 +126,7 @@ async function prepare(
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
-  const routing = readClientRouting(read.body, request.control, settings.clientRouting);
+  const routing = readClientRouting(read.body, request.routingFields, settings.clientRouting);
   const asked = { request, routing, catalog: await catalogFor(request.model, services) };
   const plan = await planFor(caller, exchange.headers, asked, services);
   active.trace?.modelResolved(plan.model, request.stream);

@@ -258,7 +258,7 @@ export class RepeatedRequestError extends RouterError {
   }
 
   override toJSON(): ErrorBody {
-    return withOriginal(super.toJSON(), this.originalRequestId);
+    return withOriginalRequestId(super.toJSON(), this.originalRequestId);
   }
 }
 
@@ -276,7 +276,7 @@ export class IdempotencyKeyReusedError extends RouterError {
   }
 
   override toJSON(): ErrorBody {
-    return withOriginal(super.toJSON(), this.originalRequestId);
+    return withOriginalRequestId(super.toJSON(), this.originalRequestId);
   }
 }
 
@@ -431,11 +431,11 @@ const SERVED =
   'Served are GET /models, GET /models/{id}, POST /chat/completions, GET /credits and GET /generation.';
 
 /** A system error as a cause that may be kept and shown: a parser's own holds the bytes of the answer. */
-export function withoutBytes(error: Error): Error {
+export function withoutAnswerBytes(error: Error): Error {
   const code = 'code' in error ? { code: error.code } : {};
   return Object.assign(new Error(error.message), code);
 }
 
-function withOriginal({ error }: ErrorBody, original_request_id: string): ErrorBody {
+function withOriginalRequestId({ error }: ErrorBody, original_request_id: string): ErrorBody {
   return { error: { ...error, original_request_id } };
 }

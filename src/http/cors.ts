@@ -1,7 +1,7 @@
 import type { Cors } from '../options/resolve-options.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What browsers let a page read of a response, beside its body. */
+/** Response headers that a page may read. */
 const EXPOSED = [
   'x-request-id',
   'x-upstream-request-id',
@@ -16,7 +16,7 @@ const EXPOSED = [
   ]),
 ].join(', ');
 
-/** The headers by which a browser shows a response to a page, or lets it send a request at all. */
+/** The headers that let a page of an allowed origin read a response, or, for a preflight, send its request. */
 export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly<Record<string, string>> {
   const vary: Record<string, string> = cors.origins === 'any' ? {} : { vary: 'origin' };
   const { origin } = headers;
@@ -28,7 +28,7 @@ export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly
   return {
     ...allowed,
     'access-control-allow-methods': 'GET, HEAD, POST',
-    // Client libraries send headers of their own; none of them can do more than the key can.
+    // Client libraries send their own headers; none of them grants more than the key does.
     ...(asked !== undefined && { 'access-control-allow-headers': asked }),
     'access-control-max-age': String(cors.maxAgeSeconds),
   };

@@ -1,5 +1,5 @@
 import type { PromptSize } from '../metering/estimate.ts';
-import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import { tokenHead, type JsonKind, type JsonToken, tokenText } from '../json/token.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeatures } from './asked-features.ts';
 
@@ -19,7 +19,7 @@ export type PromptPosition =
   | 'schema'
   | 'elsewhere';
 
-type Member =
+type PromptMember =
   | 'type'
   | 'content'
   | 'text'
@@ -35,10 +35,10 @@ type Member =
   | 'role'
   | 'message audio';
 
-const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<Member>>>> = {
-  message: new KeyMatcher<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
-  'message audio': new KeyMatcher<Member>({ id: 'file_id' }),
-  part: new KeyMatcher<Member>({
+const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<PromptMember>>>> = {
+  message: new KeyMatcher<PromptMember>({ content: 'content', role: 'role', audio: 'message audio' }),
+  'message audio': new KeyMatcher<PromptMember>({ id: 'file_id' }),
+  part: new KeyMatcher<PromptMember>({
     type: 'type',
     image_url: 'link',
     input_audio: 'audio',
@@ -54,10 +54,10 @@ const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<Member>>>> = {
     // Of Qwen: a video as a list of images.
     video: 'frames',
   }),
-  link: new KeyMatcher<Member>({ url: 'url', file_id: 'file_id' }),
-  'unknown part': new KeyMatcher<Member>({ text: 'text', file_id: 'file_id' }),
-  audio: new KeyMatcher<Member>({ data: 'data' }),
-  file: new KeyMatcher<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
+  link: new KeyMatcher<PromptMember>({ url: 'url', file_id: 'file_id' }),
+  'unknown part': new KeyMatcher<PromptMember>({ text: 'text', file_id: 'file_id' }),
+  audio: new KeyMatcher<PromptMember>({ data: 'data' }),
+  file: new KeyMatcher<PromptMember>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
 
 /** Types of parts that are text, or media that are found by their members. What else a provider makes of one isn't known. */
@@ -107,7 +107,7 @@ export class PromptReader {
   #isTtl = false;
   readonly #asked: AskedFeatures;
   /** The last key, if it means something where it is. */
-  #member: Member | undefined;
+  #member: PromptMember | undefined;
   /** A part of content that some providers bill by the page or by the call; '' where it is none. */
   #billedPart: 'file' | 'document_url' | '' = '';
   #isImage = false;
@@ -146,7 +146,7 @@ export class PromptReader {
     if (isCacheControl && kind === 'object') return 'cache control';
     switch (within) {
       case 'cache control':
-        if (this.#isTtl && kind !== 'null' && textOf(token) !== '5m') this.hourWrites = true;
+        if (this.#isTtl && kind !== 'null' && tokenText(token) !== '5m') this.hourWrites = true;
         break;
       case 'messages':
         this.size.messages++;
@@ -155,10 +155,10 @@ export class PromptReader {
       case 'message':
         if (kind === 'array' && this.#member === 'content') return 'content';
         if (kind === 'object' && this.#member === 'message audio') return 'message audio';
-        if (kind === 'string') this.#lookAtMessage(token);
+        if (kind === 'string') this.#checkMessage(token);
         break;
       case 'message audio':
-        if (kind === 'string' && this.#member === 'file_id') this.#isOfAccount();
+        if (kind === 'string' && this.#member === 'file_id') this.#noteAccountFile();
         break;
       case 'content':
         if (kind === 'object') return 'part';
@@ -168,20 +168,20 @@ export class PromptReader {
       case 'frames':
         if (kind !== 'string') break;
         this.size.images++;
-        this.#lookAtAddress(token);
-        if (isUrl(token)) return 'elsewhere';
+        this.#checkUrl(token);
+        if (isDataOrHttpUrl(token)) return 'elsewhere';
         break;
       case 'unknown part':
         if (kind === 'object' || kind === 'array') return 'unknown part';
         if (kind !== 'string' || this.#member === 'text') break;
-        if (this.#member === 'file_id') this.#isOfAccount();
-        this.#lookAtAddress(token);
-        if (this.#member === 'file_id' || isAddress(token)) this.#link();
+        if (this.#member === 'file_id') this.#noteAccountFile();
+        this.#checkUrl(token);
+        if (this.#member === 'file_id' || isFetchableUrl(token)) this.#countLinkedFile();
         break;
       case 'audio':
-        if (kind === 'string') this.#lookAtAddress(token);
+        if (kind === 'string') this.#checkUrl(token);
         // Qwen fetches it.
-        if (kind === 'string' && isAddress(token)) this.#link();
+        if (kind === 'string' && isFetchableUrl(token)) this.#countLinkedFile();
         else if (kind === 'string' && this.#member === 'data') {
           this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
@@ -190,13 +190,13 @@ export class PromptReader {
       case 'link':
       case 'file':
         if (kind !== 'string') break;
-        if (this.#member === 'file_id') this.#isOfAccount();
-        else if (this.#member !== undefined) this.#lookAtAddress(token);
-        if (this.#member === 'reference' || this.#member === 'file_id') this.#refer();
+        if (this.#member === 'file_id') this.#noteAccountFile();
+        else if (this.#member !== undefined) this.#checkUrl(token);
+        if (this.#member === 'reference' || this.#member === 'file_id') this.#countFileReference();
         else if (this.#member === undefined) {
-          if (isAddress(token)) this.#refer();
-        } else if (isUrl(token)) {
-          this.#address(token);
+          if (isFetchableUrl(token)) this.#countFileReference();
+        } else if (isDataOrHttpUrl(token)) {
+          this.#countDataUrl(token);
           return 'elsewhere';
         }
         break;
@@ -227,19 +227,20 @@ export class PromptReader {
   }
 
   /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
-  #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPosition {
+  #memberOfPart(member: PromptMember | undefined, kind: JsonKind, token: JsonToken): PromptPosition {
     if (member === 'frames' && kind === 'array') return 'frames';
     if (member === 'type') {
       // It is held for as what may be fetched, or searched for.
-      if (kind !== 'null' && !(kind === 'string' && PART_TYPES.find(token))) this.#link();
+      if (kind !== 'null' && !(kind === 'string' && PART_TYPES.find(token))) this.#countLinkedFile();
       if (kind === 'string') this.countText(token);
       return 'elsewhere';
     }
     if (kind === 'string') {
-      if (member === 'file_id') this.#isOfAccount();
-      else if (member === 'text') this.#lookAtText(token);
-      else this.#lookAtAddress(token);
-      if (member !== 'text' && member !== 'link' && member !== 'file' && isAddress(token)) this.#link();
+      if (member === 'file_id') this.#noteAccountFile();
+      else if (member === 'text') this.#checkText(token);
+      else this.#checkUrl(token);
+      if (member !== 'text' && member !== 'link' && member !== 'file' && isFetchableUrl(token))
+        this.#countLinkedFile();
     }
     if (this.#billedPart !== '' && kind !== 'null') {
       this.#asked.add(this.#billedPart, 'part', `messages[${this.size.messages - 1}].content`);
@@ -251,55 +252,59 @@ export class PromptReader {
     }
     if (member !== 'audio' && kind !== 'null') {
       if (this.#isImage) this.size.images++;
-      else this.#link();
+      else this.#countLinkedFile();
       this.#file = 'unknown';
     }
     if (kind === 'object' && (member === 'link' || member === 'audio' || member === 'file')) return member;
     if (kind === 'string') {
-      if (member === 'link' && isUrl(token)) this.#address(token);
+      if (member === 'link' && isDataOrHttpUrl(token)) this.#countDataUrl(token);
       else this.countText(token);
     }
     return 'elsewhere';
   }
 
   /** Moonshot keeps prompts as messages of a role of their own. */
-  #lookAtMessage(token: JsonToken): void {
-    if (this.#member === 'content') this.#lookAtText(token);
-    else if (this.#member === 'role' && token.asciiChars === 5 && textOf(token)?.toLowerCase() === 'cache') {
-      this.#isOfAccount();
+  #checkMessage(token: JsonToken): void {
+    if (this.#member === 'content') this.#checkText(token);
+    else if (
+      this.#member === 'role' &&
+      token.asciiChars === 5 &&
+      tokenText(token)?.toLowerCase() === 'cache'
+    ) {
+      this.#noteAccountFile();
     }
   }
 
   /** Qwen takes a text that begins so for the files that it names. */
-  #lookAtText(token: JsonToken): void {
+  #checkText(token: JsonToken): void {
     const first = token.bytes[token.from] ?? 0;
     const mayBegin = first <= 0x20 || first === 0x5c || (first | 0x20) === 0x66; // blank, backslash, f
-    if (mayBegin && /^\s*fileid:/i.test(decodedHeadOf(token))) this.#isOfAccount();
+    if (mayBegin && /^\s*fileid:/i.test(decodedHeadOf(token))) this.#noteAccountFile();
   }
 
-  #lookAtAddress(token: JsonToken): void {
-    if (mayBeOfAccount(token) && OF_ACCOUNT.test(decodedHeadOf(token))) this.#isOfAccount();
+  #checkUrl(token: JsonToken): void {
+    if (mayNameAccountFile(token) && ACCOUNT_FILE.test(decodedHeadOf(token))) this.#noteAccountFile();
   }
 
   /** What the operator's account has at the provider: files, buckets, prompts that are kept. */
-  #isOfAccount(): void {
+  #noteAccountFile(): void {
     this.#asked.add('accountFiles', 'account file', `messages[${this.size.messages - 1}]`);
   }
 
   /** A file somewhere else, of any size. */
-  #link(): void {
+  #countLinkedFile(): void {
     this.size.files++;
     this.size.linkedFiles++;
   }
 
   /** A file's ID counts, whatever stands beside it. */
-  #refer(): void {
+  #countFileReference(): void {
     if (this.#file === 'here') this.size.linkedFiles++;
     this.#file = 'elsewhere';
   }
 
   /** The URL of a medium that was counted as a link, or as an image: what it holds itself is no link. */
-  #address(token: JsonToken): void {
+  #countDataUrl(token: JsonToken): void {
     const head = decodedHeadOf(token);
     if (!/^data:/i.test(head)) return;
     if (this.#isImage) {
@@ -320,15 +325,15 @@ function bytesOfBase64({ asciiChars, nonAsciiChars }: JsonToken): number {
   return Math.floor(((asciiChars + nonAsciiChars) * 3) / 4);
 }
 
-function isUrl(token: JsonToken): boolean {
-  return /^(data|https?):/i.test(headOf(token, 6));
+function isDataOrHttpUrl(token: JsonToken): boolean {
+  return /^(data|https?):/i.test(tokenHead(token, 6));
 }
 
 /** Addresses that a provider reads by the rights of the account that asks: Moonshot, Google, Bedrock, Qwen. */
-const OF_ACCOUNT = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
+const ACCOUNT_FILE = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
 
 /** Quickly, whether it is worth a closer look: most are `data:` URLs, or of other hosts. */
-function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
+function mayNameAccountFile({ bytes, from, escaped }: JsonToken): boolean {
   const first = (bytes[from] ?? 0) | 0x20;
   if (escaped || first === 0x20) return true;
   // The host after `http://` or `https://`.
@@ -338,7 +343,7 @@ function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
 }
 
 /** Where something can be fetched: `https:` and the like, or any scheme with two slashes, as Qwen's `oss://`. */
-function isAddress(token: JsonToken): boolean {
+function isFetchableUrl(token: JsonToken): boolean {
   // Blanks before a URL are passed by those who fetch it, however many there are.
   const head = decodedHeadOf(token).trimStart();
   if (head === '') return token.to - token.from > HEAD_BYTES;
@@ -349,7 +354,7 @@ const HEAD_BYTES = 240;
 
 /** How a string begins: its first forty characters at least, also where they are escaped. */
 function decodedHeadOf(token: JsonToken): string {
-  return headOf(token, HEAD_BYTES)
+  return tokenHead(token, HEAD_BYTES)
     .replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replaceAll(/\\[fnrt]/g, ' ')
     .replaceAll('\\/', '/');

@@ -47,7 +47,7 @@ export async function readChatRequest(
   const { body, headers } = exchange;
   checkContentType(headers['content-type']);
   if (body.kind !== 'stream') {
-    const bytes = takeBytes(headers, body, limits);
+    const bytes = takeBufferedBody(headers, body, limits);
     buffer.hold(bytes.length);
     return { body: [bytes], request: await scanWhole(bytes, limits.clientRouting) };
   }
@@ -60,9 +60,9 @@ export async function readChatRequest(
     else await scanner.writeInTurns(whole);
     return { body: [whole], request: scanner.end() };
   }
-  const pieces = await collect(body.stream, limits, { scanner, buffer });
-  checkComplete(byteLength(pieces), headers['content-length']);
-  return { body: pieces, request: scanner.end() };
+  const chunks = await collect(body.stream, limits, { scanner, buffer });
+  checkComplete(byteLength(chunks), headers['content-length']);
+  return { body: chunks, request: scanner.end() };
 }
 
 /**
@@ -74,7 +74,7 @@ export async function readBytes(
   { headers, body }: Pick<Exchange, 'headers' | 'body'>,
   limits: SizeLimits,
 ): Promise<Buffer> {
-  if (body.kind !== 'stream') return takeBytes(headers, body, limits);
+  if (body.kind !== 'stream') return takeBufferedBody(headers, body, limits);
   checkAnnounced(headers, limits);
   const bytes = concatChunks(await collect(body.stream, limits));
   checkComplete(bytes.length, headers['content-length']);
@@ -82,7 +82,7 @@ export async function readBytes(
 }
 
 /** What somebody before us read. */
-function takeBytes(
+function takeBufferedBody(
   headers: Exchange['headers'],
   body: Exclude<RequestBody, { kind: 'stream' }>,
   { maxBodyBytes }: SizeLimits,
@@ -106,7 +106,7 @@ function checkAnnounced(headers: Exchange['headers'], { maxBodyBytes }: SizeLimi
 }
 
 /** What sees each chunk of a body, and may refuse it. */
-interface Watchers {
+interface ChunkObservers {
   readonly scanner?: ChatRequestScanner;
   readonly buffer?: Pick<BodyBuffer, 'hold'>;
 }
@@ -115,19 +115,19 @@ interface Watchers {
 function collect(
   stream: Readable,
   limits: SizeLimits,
-  { scanner, buffer }: Watchers = {},
+  { scanner, buffer }: ChunkObservers = {},
 ): Promise<BodyChunks> {
   return new Promise((resolve, reject) => {
     const chunks = new ChunkCollector();
     let length = 0;
-    let refusal: unknown;
+    let rejection: unknown;
     let isEnded = false;
     const turns = new Turns(stream, {
-      look: (part) => {
-        tried(() => scanner?.write(part));
+      inspect: (part) => {
+        attempt(() => scanner?.write(part));
       },
-      pass: refuse,
-      mayGoOn: () => true,
+      forward: settleIfRejected,
+      canContinue: () => true,
     });
     const timeout = new Timeout(limits.bodyTimeoutMs, () => {
       settle(() => {
@@ -144,25 +144,25 @@ function collect(
       outcome();
     }
 
-    function tried(act: () => void): void {
-      if (refusal !== undefined) return;
+    function attempt(act: () => void): void {
+      if (rejection !== undefined) return;
       try {
         act();
       } catch (error) {
-        refusal = error;
+        rejection = error;
       }
     }
 
-    function refuse(): void {
-      if (refusal === undefined) return;
+    function settleIfRejected(): void {
+      if (rejection === undefined) return;
       settle(() => {
-        reject(asError(refusal));
+        reject(asError(rejection));
       });
     }
 
     function onData(chunk: Buffer): void {
       length += chunk.length;
-      tried(() => {
+      attempt(() => {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
         buffer?.hold(chunk.length);
         chunks.add(chunk);
@@ -184,7 +184,7 @@ function collect(
       if (isEnded) return;
       settle(() => {
         reject(
-          brokenByLimit(error) ??
+          asHostLimitError(error) ??
             new InvalidRequestError('truncated_body', `The request body was cut after ${length} bytes.`),
         );
       });
@@ -225,7 +225,7 @@ function checkContentEncoding(header: string | undefined): void {
 }
 
 /** Hosts break a body off that is longer than they take: SvelteKit and srvx with a 413, Astro with words. */
-function brokenByLimit(error: unknown): RequestTooLargeError | undefined {
+function asHostLimitError(error: unknown): RequestTooLargeError | undefined {
   if (!(error instanceof Error)) return undefined;
   const isLimit =
     ('status' in error && error.status === 413) || error.message.startsWith('Body size limit exceeded');

@@ -98,7 +98,7 @@ const NUMBER_NAMES = [
  *
  * @param length - of the name, in characters
  */
-export function refusedByLook(length: number, nameOf: () => string | undefined): string | undefined {
+export function rejectionReason(length: number, nameOf: () => string | undefined): string | undefined {
   if (length < MIN_NAME || length > MAX_NAME_LENGTH) return undefined;
   // Upper case first: it folds a long s to an s.
   const name = nameOf()

@@ -1,4 +1,4 @@
-import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors/errors.ts';
+import { UpstreamError, UpstreamTimeoutError, withoutAnswerBytes } from '../errors/errors.ts';
 
 /** How the relay of an answer ended. */
 export interface RelayEnd {
@@ -32,7 +32,7 @@ export class RouterClosedError extends Error {
 }
 
 /** How an answer ended that broke, and what its client is shown of that. */
-export function brokenEnd(error: Error | undefined): {
+export function interruptedEnd(error: Error | undefined): {
   readonly ending: RelayEnd['ending'];
   readonly error: Error;
   readonly shown: Error;
@@ -49,6 +49,6 @@ export function brokenEnd(error: Error | undefined): {
     'upstream_cut',
     'The provider closed the connection before its answer was complete.',
   );
-  if (error) Object.assign(cut, { cause: withoutBytes(error) });
+  if (error) Object.assign(cut, { cause: withoutAnswerBytes(error) });
   return { ending: 'upstream_cut', error: cut, shown: cut };
 }

@@ -1,5 +1,5 @@
 import type { OutputLimitField } from '../options/provider-options.ts';
-import { concatChunks, byteLength, type BodyChunks, slice } from './body-chunks.ts';
+import { concatChunks, byteLength, type BodyChunks, sliceChunks } from './body-chunks.ts';
 
 /** Bytes of a body, from `start` to before `end`. */
 export interface Span {
@@ -63,12 +63,12 @@ interface Editable {
   readonly maxTokens: number | undefined;
   readonly maxCompletionTokens: number | undefined;
   /** Members that are taken out. */
-  readonly control: readonly Span[];
+  readonly routingFields: readonly Span[];
   readonly edits: EditPoints;
 }
 
 /** Less than this is sooner copied than written piece by piece. */
-const MIN_IN_PIECES = 16_384;
+const MIN_CHUNKED_BYTES = 16_384;
 
 /** The original bytes with the edits spliced in; the same pieces when there is none. */
 export function spliceRequest(body: BodyChunks, request: Editable, edits: RequestEdits): BodyChunks {
@@ -80,21 +80,21 @@ export function spliceRequest(body: BodyChunks, request: Editable, edits: Reques
   const { replaced = [], dropped = [], added = '' } = edits.members ?? {};
   splices.push(...replaced);
   if (added !== '') splices.push({ start: points.model.end, end: points.model.end, text: added });
-  const removed = dropped.length > 0 ? [...request.control, ...dropped] : request.control;
+  const removed = dropped.length > 0 ? [...request.routingFields, ...dropped] : request.routingFields;
   if (removed.length > 0) splices.push(...removals(concatChunks(body), removed));
   if (splices.length === 0) return body;
 
   // What is added right after the model's value starts where that ends, and so may what is taken out: in this order.
   splices.sort((a, b) => a.start - b.start);
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let kept = 0;
   for (const { start, end, text } of splices) {
-    pieces.push(...slice(body, kept, start), Buffer.from(text));
+    chunks.push(...sliceChunks(body, kept, start), Buffer.from(text));
     kept = end;
   }
   const length = byteLength(body);
-  pieces.push(...slice(body, kept, length));
-  return length < MIN_IN_PIECES ? [Buffer.concat(pieces)] : pieces;
+  chunks.push(...sliceChunks(body, kept, length));
+  return length < MIN_CHUNKED_BYTES ? [Buffer.concat(chunks)] : chunks;
 }
 
 function limitOutput(request: Editable, { field, tokens, inserts, moves }: OutputLimitEdit): Splice[] {

@@ -1,5 +1,5 @@
 /** So much is kept for the sake of a text that is still to come. */
-const MAX_KEPT_BYTES = 1024 * 1024;
+const MAX_HELD_BYTES = 1024 * 1024;
 
 /**
  * Copies a stream of chunks, but for what is skipped, and with what is put between; a chunk in which nothing is
@@ -15,7 +15,7 @@ export class Splicer {
   #held: Buffer[] = [];
   #out: Buffer[] = [];
   /** Where in `#out` a text is still to come; -1 if none is. */
-  #awaited = -1;
+  #reserved = -1;
   #before = '';
   #kept = 0;
 
@@ -42,20 +42,20 @@ export class Splicer {
    * A text comes here, behind another, that is not known yet. Until it is, what follows is kept, up to 1 MiB: then neither
    * comes. Of two, only the last is awaited.
    */
-  await(before: string): void {
-    this.#awaited = this.#out.push(NOTHING) - 1;
+  reserve(before: string): void {
+    this.#reserved = this.#out.push(NOTHING) - 1;
     this.#before = before;
     this.#kept = 0;
   }
 
-  get isAwaiting(): boolean {
-    return this.#awaited !== -1;
+  get isReserved(): boolean {
+    return this.#reserved !== -1;
   }
 
   /** What was awaited. */
-  give(text: string): void {
-    this.#out[this.#awaited] = Buffer.from(this.#before + text);
-    this.#awaited = -1;
+  fill(text: string): void {
+    this.#out[this.#reserved] = Buffer.from(this.#before + text);
+    this.#reserved = -1;
   }
 
   /** The chunk is read: copies of it what stands before `limit`. Returns what may go on. */
@@ -67,13 +67,13 @@ export class Splicer {
   }
 
   #take(): Buffer | undefined {
-    if (this.#awaited !== -1) {
+    if (this.#reserved !== -1) {
       this.#kept += this.#chunk.length;
-      if (this.#kept > MAX_KEPT_BYTES) this.#awaited = -1;
+      if (this.#kept > MAX_HELD_BYTES) this.#reserved = -1;
     }
-    const pieces = this.#awaited === -1 ? this.#out : this.#out.slice(0, this.#awaited);
-    this.#out = this.#awaited === -1 ? [] : this.#out.slice(this.#awaited);
-    if (this.#awaited !== -1) this.#awaited = 0;
+    const pieces = this.#reserved === -1 ? this.#out : this.#out.slice(0, this.#reserved);
+    this.#out = this.#reserved === -1 ? [] : this.#out.slice(this.#reserved);
+    if (this.#reserved !== -1) this.#reserved = 0;
     const whole = pieces.length > 1 ? Buffer.concat(pieces) : pieces[0];
     return whole && whole.length > 0 ? whole : undefined;
   }

@@ -8,7 +8,7 @@ export class Stalls {
   #longestMs = 0;
 
   /** It waits now. */
-  get isOne(): boolean {
+  get isStalled(): boolean {
     return this.#since !== undefined;
   }
 
@@ -25,8 +25,8 @@ export class Stalls {
   }
 
   /** Whether it waits now, or did for ten seconds at a time, or for more than half of the time since it began. */
-  isWhy(beganAt: number | undefined): boolean {
-    if (this.isOne || this.#longestMs >= STALL_MS) return true;
+  wasStalled(beganAt: number | undefined): boolean {
+    if (this.isStalled || this.#longestMs >= STALL_MS) return true;
     return this.#totalMs > 0 && 2 * this.#totalMs > performance.now() - (beganAt ?? 0);
   }
 }

@@ -8,11 +8,11 @@ export class StreamHeartbeat {
 
   /**
    * @param send - gives the client a comment; called only after `everyMs` without a byte
-   * @param mayBeat - whether the stream stands where a comment may
+   * @param canSend - whether the stream stands where a comment may
    */
-  constructor(everyMs: number, send: (comment: Buffer) => void, mayBeat: () => boolean) {
+  constructor(everyMs: number, send: (comment: Buffer) => void, canSend: () => boolean) {
     this.#timer = setInterval(() => {
-      if (!this.#paused && mayBeat()) send(COMMENT);
+      if (!this.#paused && canSend()) send(COMMENT);
     }, everyMs);
   }
 

@@ -5,18 +5,18 @@ const MAX_MS = 0.25;
 /** How many bytes of it a turn gets at most, however fast they are looked at: what a socket gives at once. */
 const MAX_BYTES = 65_536;
 /** So much is looked at before the clock is read: a body may be made to be slow to read. */
-const FIRST_PART = 2048;
+const FIRST_PART_BYTES = 2048;
 /** And so much at most between two readings of it. */
 export const MAX_PART_BYTES = 16_384;
 /** No clock is read for a chunk of at most a first part: it counts for so many times its bytes, 4 KiB of such for a turn. */
 const SMALL_WEIGHT = 16;
 
 /** What is spent on a body before others have their turn. */
-export class TurnSpent {
+export class TurnBudget {
   #ms = 0;
   #bytes = 0;
 
-  get isAll(): boolean {
+  get isSpent(): boolean {
     return this.#ms >= MAX_MS || this.#bytes >= MAX_BYTES;
   }
 
@@ -31,23 +31,23 @@ export class TurnSpent {
    *
    * @returns how many of them were shown: some of them in any case
    */
-  show(bytes: Buffer, look: (part: Buffer) => void): number {
-    if (bytes.length <= FIRST_PART) {
-      look(bytes);
+  show(bytes: Buffer, inspect: (part: Buffer) => void): number {
+    if (bytes.length <= FIRST_PART_BYTES) {
+      inspect(bytes);
       this.#bytes += SMALL_WEIGHT * bytes.length;
       return bytes.length;
     }
-    const began = performance.now();
+    const startedAt = performance.now();
     const msBefore = this.#ms;
     let to = 0;
     do {
-      const length = Math.min(Math.max(to, FIRST_PART), MAX_PART_BYTES);
+      const length = Math.min(Math.max(to, FIRST_PART_BYTES), MAX_PART_BYTES);
       const part = bytes.subarray(to, to + length);
-      look(part);
+      inspect(part);
       to += part.length;
       this.#bytes += part.length;
-      this.#ms = msBefore + performance.now() - began;
-    } while (to < bytes.length && !this.isAll);
+      this.#ms = msBefore + performance.now() - startedAt;
+    } while (to < bytes.length && !this.isSpent);
     return to;
   }
 }
@@ -55,14 +55,14 @@ export class TurnSpent {
 /** Reads a body as it comes. */
 export interface TurnReader {
   /** Looks at the next bytes: a chunk, or a part of one that takes more than a turn. */
-  readonly look: (part: Buffer) => void;
+  readonly inspect: (part: Buffer) => void;
   /** All of a chunk was looked at, or as much of it as its turn had time for. */
-  readonly pass: () => void;
+  readonly forward: () => void;
   /**
    * Whether the body may be read on, when its turn comes again. `isOver`: nothing more will come, and this is the
    * rest of what did.
    */
-  readonly mayGoOn: (isOver: boolean) => boolean;
+  readonly canContinue: (isOver: boolean) => boolean;
 }
 
 /**
@@ -72,12 +72,12 @@ export interface TurnReader {
 export class Turns {
   readonly #body: Readable;
   readonly #reader: TurnReader;
-  readonly #spent = new TurnSpent();
+  readonly #budget = new TurnBudget();
   #rest: Buffer | undefined;
   #isStopped = false;
   #next: NodeJS.Immediate | undefined;
   /** The body is over: what follows when all was looked at. */
-  #over: (() => void) | undefined;
+  #onEnd: (() => void) | undefined;
 
   constructor(body: Readable, reader: TurnReader) {
     this.#body = body;
@@ -91,30 +91,30 @@ export class Turns {
 
   /** The body's next chunk. */
   take(chunk: Buffer): void {
-    const to = this.#spent.show(chunk, this.#reader.look);
+    const to = this.#budget.show(chunk, this.#reader.inspect);
     this.#rest = to < chunk.length ? chunk.subarray(to) : undefined;
-    if (this.#rest || this.#spent.isAll) {
+    if (this.#rest || this.#budget.isSpent) {
       this.#body.pause();
-      this.#await();
+      this.#schedule();
     }
-    this.#reader.pass();
+    this.#reader.forward();
   }
 
   /** Reads on, when it is its turn, after the reader had stopped the body. */
   resume(): void {
     this.#isStopped = false;
-    if (this.#rest || this.#over) this.#await();
+    if (this.#rest || this.#onEnd) this.#schedule();
     else if (!this.#next) this.#body.resume();
   }
 
   /** The body is over: `then` follows when all that came of it was passed, mostly at once. Of two, the first counts. */
   end(then: () => void): void {
-    if (!this.#rest && this.#reader.mayGoOn(true)) {
+    if (!this.#rest && this.#reader.canContinue(true)) {
       then();
       return;
     }
-    this.#over ??= then;
-    this.#await();
+    this.#onEnd ??= then;
+    this.#schedule();
   }
 
   /** From now on the body is the reader's, up to `resume`. */
@@ -124,19 +124,19 @@ export class Turns {
     this.#next = undefined;
   }
 
-  #await(): void {
+  #schedule(): void {
     this.#next ??= setImmediate(() => {
       this.#next = undefined;
-      this.#spent.reset();
-      if (this.#reader.mayGoOn(this.#over !== undefined)) this.#goOn();
+      this.#budget.reset();
+      if (this.#reader.canContinue(this.#onEnd !== undefined)) this.#continue();
     });
   }
 
-  #goOn(): void {
+  #continue(): void {
     if (this.#rest) this.take(this.#rest);
-    const isOver = this.#over !== undefined;
-    if (this.#rest || this.#isStopped || !this.#reader.mayGoOn(isOver)) return;
-    if (isOver) this.#over?.();
+    const isOver = this.#onEnd !== undefined;
+    if (this.#rest || this.#isStopped || !this.#reader.canContinue(isOver)) return;
+    if (isOver) this.#onEnd?.();
     else if (!this.#next) this.#body.resume();
   }
 }

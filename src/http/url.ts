@@ -18,11 +18,11 @@ export function queryOf(url: string): URLSearchParams {
 }
 
 /** A piece of a path that can't be decoded stands for itself, and so for nothing that there is. */
-export function decodeOnce(piece: string): string {
+export function decodeOnce(segment: string): string {
   try {
-    return decodeURIComponent(piece);
+    return decodeURIComponent(segment);
   } catch {
-    return piece;
+    return segment;
   }
 }
 

@@ -1,7 +1,7 @@
 import { hexDigit, type JsonToken } from './token.ts';
 
 /** A name that a key stands for. */
-export interface Match<Role> {
+export interface KeyMatch<Role> {
   readonly name: string;
   readonly role: Role;
   /** Whether the key is the name itself, not a variant of it in case. */
@@ -10,8 +10,8 @@ export interface Match<Role> {
 
 interface Entry<Role> {
   readonly chars: readonly number[];
-  readonly itself: Match<Role>;
-  readonly variant: Match<Role>;
+  readonly itself: KeyMatch<Role>;
+  readonly variant: KeyMatch<Role>;
 }
 
 const MAX_NAME_LENGTH = 64;
@@ -43,7 +43,7 @@ export class KeyMatcher<Role> {
     }
   }
 
-  find(key: JsonToken): Match<Role> | undefined {
+  find(key: JsonToken): KeyMatch<Role> | undefined {
     const length = key.asciiChars + key.nonAsciiChars;
     const candidates = this.#byLength[length];
     if (!candidates) return undefined;

@@ -133,7 +133,7 @@ export class JsonScanner<Mark extends string> {
   /** Whether the document is complete. */
   end(): boolean {
     if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');
-    if (!this.isClosed) this.#note('cut', this.#base);
+    if (!this.isClosed) this.#setFault('cut', this.#base);
     return this.isClosed;
   }
 
@@ -194,7 +194,7 @@ export class JsonScanner<Mark extends string> {
   /** @returns the index after it; `to` if nothing may begin here */
   #open(bytes: Uint8Array, i: number, to: number, kind: 'object' | 'array'): number {
     if (this.#next > FIRST_ELEMENT || this.#marks.length === MAX_DEPTH) {
-      this.#note(this.#next > FIRST_ELEMENT ? 'byte' : 'depth', this.#base + i);
+      this.#setFault(this.#next > FIRST_ELEMENT ? 'byte' : 'depth', this.#base + i);
       return to;
     }
     this.#begin(i, i, this.#next);
@@ -322,10 +322,10 @@ export class JsonScanner<Mark extends string> {
   }
 
   #unexpected(i: number): void {
-    this.#note('byte', this.#base + i);
+    this.#setFault('byte', this.#base + i);
   }
 
-  #note(fault: JsonFault, offset: number): void {
+  #setFault(fault: JsonFault, offset: number): void {
     this.#isFaulty = true;
     this.fault = fault;
     this.faultAt = offset;

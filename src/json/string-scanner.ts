@@ -19,7 +19,7 @@ export class JsonStringScanner {
   #escape = 0;
   #hex = 0;
   /** Bytes that a UTF-8 character still lacks, and what the next of them may be. */
-  #lacking = 0;
+  #missing = 0;
   #lowest = 0;
   #highest = 0;
 
@@ -32,7 +32,7 @@ export class JsonStringScanner {
   /** Forgets a string that was cut. */
   reset(): void {
     this.#escape = 0;
-    this.#lacking = 0;
+    this.#missing = 0;
   }
 
   /** The next bytes of the document, of which strings are a part. */
@@ -42,7 +42,7 @@ export class JsonStringScanner {
 
   /** Whether an escape or a character is unfinished, so that no quote may come. */
   get unfinished(): boolean {
-    return this.#escape !== 0 || this.#lacking !== 0;
+    return this.#escape !== 0 || this.#missing !== 0;
   }
 
   /** The index of the first byte that is not the string's: its closing quote, if all is right. */
@@ -51,7 +51,7 @@ export class JsonStringScanner {
     while (i < to) {
       if (this.#escape !== 0) {
         if (!this.#continueEscape(bytes[i] ?? 0)) return i;
-      } else if (this.#lacking !== 0) {
+      } else if (this.#missing !== 0) {
         if (!this.#continueCharacter(bytes[i] ?? 0)) return i;
       } else {
         if (this.#plain.mayPass(i)) i = this.#passWords(bytes, i);
@@ -104,7 +104,7 @@ export class JsonStringScanner {
   /** No overlong forms, no surrogates, nothing above U+10FFFF. */
   #beginCharacter(byte: number): boolean {
     if (byte < 0xc2 || byte > 0xf4) return false;
-    this.#lacking = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+    this.#missing = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
     this.#lowest = byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80;
     this.#highest = byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf;
     return true;
@@ -112,7 +112,7 @@ export class JsonStringScanner {
 
   #continueCharacter(byte: number): boolean {
     if (byte < this.#lowest || byte > this.#highest) return false;
-    this.#lacking--;
+    this.#missing--;
     this.#lowest = 0x80;
     this.#highest = 0xbf;
     return true;

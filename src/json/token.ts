@@ -23,14 +23,14 @@ export interface JsonToken {
 export const MAX_TEXT_LENGTH = 1024;
 
 /** What a string says, or a number's digits; undefined where it is longer than 1,024 bytes. */
-export function textOf(token: JsonToken): string | undefined {
+export function tokenText(token: JsonToken): string | undefined {
   if (token.end - token.start > MAX_TEXT_LENGTH) return undefined;
-  const text = headOf(token, MAX_TEXT_LENGTH);
+  const text = tokenHead(token, MAX_TEXT_LENGTH);
   return token.escaped ? String(JSON.parse(`"${text}"`)) : text;
 }
 
 /** The first bytes of a token as they are written, escapes and all. */
-export function headOf(token: JsonToken, length: number): string {
+export function tokenHead(token: JsonToken, length: number): string {
   const { bytes, from, to } = token;
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, Math.min(length, to - from)).toString();
 }

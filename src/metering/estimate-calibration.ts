@@ -11,11 +11,11 @@ const REMEMBERED_ANSWERS = 64;
 /** Of so many accounts it is known how their estimates turned out: of those that asked last. */
 const MAX_ACCOUNTS = 64;
 /** So many of them say together what holds for all. */
-const SEVERAL = 3;
+const MIN_ACCOUNTS = 3;
 /** Short texts are estimated badly, and tool calls have tokens around their text: only beyond this something is hidden. */
 const ESTIMATE_SLACK = 50;
 /** After so many answers that hid nothing it is believed that others don't either. */
-const ENOUGH_SHOWN = 8;
+const MIN_SHOWN_ANSWERS = 8;
 /** Then one of so many that clients leave is read on all the same, at random: a client that knew which would have only that one hide nothing. */
 const SAMPLE_OF = 16;
 
@@ -39,7 +39,7 @@ class Ratio {
 }
 
 /** How many tokens an answer has on average that its text doesn't show: of several to one request, each. */
-class Hidden {
+class HiddenTokens {
   #answers = 0;
   #tokens = 0;
 
@@ -57,10 +57,10 @@ class Hidden {
 }
 
 /** How one account's answers compared with their estimates. */
-class Answers {
+class AccountAnswers {
   readonly prompt = new Ratio();
   readonly output = new Ratio();
-  readonly hidden = new Hidden();
+  readonly hidden = new HiddenTokens();
   /** It has learned something. */
   isKnown = false;
 }
@@ -73,12 +73,12 @@ class Answers {
  * rules of thumb before. What an account has met with itself counts for it where that is more, never where it is less.
  */
 export class EstimateCalibration {
-  readonly #byAccount = new Map<string, Answers>();
+  readonly #byAccount = new Map<string, AccountAnswers>();
   /** Accounts whose answers counted more than they showed. */
   readonly #hides = new Evidence();
   #surelyHides = false;
   /** Answers that hid nothing, or did not tell. */
-  readonly #shown = new Tally(ENOUGH_SHOWN);
+  readonly #shown = new Tally(MIN_SHOWN_ANSWERS);
   readonly #random: () => number;
 
   /** @param random - from 0 to below 1 */
@@ -96,18 +96,18 @@ export class EstimateCalibration {
     if (images + audioBytes + files === 0) answers.prompt.learn(quote.promptTokens, usage.promptTokens);
 
     const { completionTokens, audioCompletionTokens, imageCompletionTokens, reasoningTokens } = usage;
-    const shown = outputTokensEstimate(delivered);
+    const shownTokens = outputTokensEstimate(delivered);
     const text = Math.max(0, completionTokens - audioCompletionTokens - imageCompletionTokens);
-    const isHidden = text > 2 * shown + ESTIMATE_SLACK;
-    answers.hidden.learn(isHidden ? text - shown : 0, quote.n);
+    const isHidden = text > 2 * shownTokens + ESTIMATE_SLACK;
+    answers.hidden.learn(isHidden ? text - shownTokens : 0, quote.n);
     if (isHidden) {
       this.#hides.add(account);
       this.#shown.clear();
-    } else if (shown > 0) {
-      answers.output.learn(shown, text);
+    } else if (shownTokens > 0) {
+      answers.output.learn(shownTokens, text);
     }
     // One without a word may have been cut off in its reasoning.
-    if (!isHidden && (shown > 0 || text === 0)) this.#shown.add(account);
+    if (!isHidden && (shownTokens > 0 || text === 0)) this.#shown.add(account);
     // No text has more tokens than bytes: that much reasoning can't have been in it, whatever a client asked for.
     if (reasoningTokens > delivered.ascii + 4 * delivered.nonAscii) this.#surelyHides = true;
   }
@@ -134,7 +134,7 @@ export class EstimateCalibration {
   }
 
   /** An answer ended without usage: by reading others on nothing would be learned either. */
-  learnUntold(account: string): void {
+  learnWithoutUsage(account: string): void {
     this.#shown.add(account);
   }
 
@@ -147,17 +147,17 @@ export class EstimateCalibration {
     return this.#random() * SAMPLE_OF < 1;
   }
 
-  #valueFor(account: string, valueOf: (answers: Answers) => number, unknown: number): number {
+  #valueFor(account: string, valueOf: (answers: AccountAnswers) => number, unknown: number): number {
     const known = [...this.#byAccount.values()].filter(({ isKnown }) => isKnown).map(valueOf);
     known.sort((one, other) => one - other);
-    const ofAll = known.length < SEVERAL ? unknown : (known[known.length >> 1] ?? unknown);
+    const ofAll = known.length < MIN_ACCOUNTS ? unknown : (known[known.length >> 1] ?? unknown);
     const own = this.#byAccount.get(account);
     return own?.isKnown ? Math.max(ofAll, valueOf(own)) : ofAll;
   }
 
   /** The account's own, which is now the last that is forgotten. */
-  #of(account: string): Answers {
-    const answers = this.#byAccount.get(account) ?? new Answers();
+  #of(account: string): AccountAnswers {
+    const answers = this.#byAccount.get(account) ?? new AccountAnswers();
     this.#byAccount.delete(account);
     this.#byAccount.set(account, answers);
     const [oldest] = this.#byAccount.keys();

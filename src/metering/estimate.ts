@@ -55,10 +55,10 @@ export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond
 /** The least that a request can be admitted with writes so many tokens, or its own limit. */
 const MIN_OUTPUT_TOKENS = 16;
 /** What a chat template adds, beside the strings: 68 tokens in all with gpt-oss, 36 with Llama 3.1. */
-const TEMPLATE_TOKENS_AT_MOST = 100;
+const MAX_TEMPLATE_TOKENS = 100;
 /** What a provider's instructions on tools add: 530 with Claude 3 Opus, less with the others that say. */
-const TOOL_TOKENS_AT_MOST = 500;
-const MESSAGE_TOKENS_AT_MOST = 8;
+const MAX_TOOL_TOKENS = 500;
+const MAX_MESSAGE_TOKENS = 8;
 const MESSAGE_TOKENS = 4;
 /** 32 kbit/s, which is little for speech: more bytes a second would be fewer seconds. */
 const AUDIO_BYTES_PER_SECOND = 4000;
@@ -118,19 +118,19 @@ export interface Quote extends QuoteRequest {
 export function quoteFor(request: QuoteRequest): Quote {
   const { size, budgets, bounds, contextWindow = Infinity, outputCap, n } = request;
   const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow);
-  const promptTokensMost = promptTokensAtMost(size, bounds, contextWindow);
+  const maxPromptTokens = promptTokensAtMost(size, bounds, contextWindow);
   const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
-  const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), promptTokensMost);
-  const least = Math.min(MIN_OUTPUT_TOKENS, outputCap);
+  const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), maxPromptTokens);
+  const minOutput = Math.min(MIN_OUTPUT_TOKENS, outputCap);
   return {
     ...request,
-    maximum: dearest(promptTokensMost, n * outputCap, request),
-    minimum: dearest(promptTokensMost, n * least, withSearches(request, request.webSearchesNeeded)),
+    maximum: dearest(maxPromptTokens, n * outputCap, request),
+    minimum: dearest(maxPromptTokens, n * minOutput, withSearches(request, request.webSearchesNeeded)),
     // Few make any.
-    likelyMin: dearest(promptTokensNeeded, n * least, withSearches(request, 0)),
+    likelyMin: dearest(promptTokensNeeded, n * minOutput, withSearches(request, 0)),
     promptTokens,
     promptTokensNeeded,
-    promptTokensAtMost: promptTokensMost,
+    promptTokensAtMost: maxPromptTokens,
     tokens: promptTokens + n * outputCap,
   };
 }
@@ -161,8 +161,7 @@ export function affordableOutputTokens(
 
 /** No token of text is shorter than a byte, and what is written around it is bounded too, as media are. */
 export function promptTokensAtMost(size: PromptSize, bounds: MediaBounds, contextWindow?: number): number {
-  const added =
-    TEMPLATE_TOKENS_AT_MOST + size.messages * MESSAGE_TOKENS_AT_MOST + size.toolLists * TOOL_TOKENS_AT_MOST;
+  const added = MAX_TEMPLATE_TOKENS + size.messages * MAX_MESSAGE_TOKENS + size.toolLists * MAX_TOOL_TOKENS;
   return Math.min(size.stringBytes + added + mediaTokensAtMost(size, bounds), contextWindow ?? Infinity);
 }
 
@@ -218,24 +217,24 @@ export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
  * window, because providers add search results, instructions and pictures that no request shows.
  */
 export function plausiblePart(usage: Usage, request: QuoteRequest): Usage {
-  const { size, budgets, bounds, contextWindow = UNKNOWN_WINDOW } = request;
+  const { size, budgets, bounds, contextWindow = MAX_CONTEXT_WINDOW } = request;
   const media = Math.max(
     4 * mediaTokens(size, budgets),
     Math.min(mediaTokensAtMost(size, bounds), contextWindow),
   );
-  const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + media;
+  const shown = size.stringBytes + size.messages * MAX_MESSAGE_TOKENS + media;
   return usageAtMost(usage, {
     promptTokens: Math.max(shown + TEMPLATE_TOKENS, contextWindow),
     completionTokens: plausibleOutputTokens(request),
-    webSearches: PLAUSIBLE_SEARCHES,
+    webSearches: MAX_PLAUSIBLE_SEARCHES,
   });
 }
 
 /** More than any model has. */
-const UNKNOWN_WINDOW = 4_000_000;
+const MAX_CONTEXT_WINDOW = 4_000_000;
 
 /** More than any answer makes, also where sources are counted rather than searches. */
-const PLAUSIBLE_SEARCHES = 1000;
+const MAX_PLAUSIBLE_SEARCHES = 1000;
 
 /** More than chat templates and most hidden instructions add to a prompt. */
 const TEMPLATE_TOKENS = 2000;
@@ -257,7 +256,7 @@ function mediaTokensAtMost(size: PromptSize, { image, audioPerSecond, file }: Me
 
 /** A token a byte, as of text, and what pages cost; of what is only linked, all that fits into any window. */
 function filesAtMost({ files, fileBytes, linkedFiles }: PromptSize): number {
-  return linkedFiles > 0 ? UNKNOWN_WINDOW : files * FILE_TOKENS + fileBytes;
+  return linkedFiles > 0 ? MAX_CONTEXT_WINDOW : files * FILE_TOKENS + fileBytes;
 }
 
 /** The same request with this many searches. */

@@ -26,7 +26,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const COLON = 0x3a;
 const NEWLINE = Uint8Array.of(LF);
-const MAX_LINE_KEPT = 16;
+const MAX_KEPT_LINE_BYTES = 16;
 
 /**
  * Splits an event stream into the data of its events, wherever it is cut.
@@ -46,7 +46,7 @@ export class EventStreamScanner {
   /** An `event: error` or `error:` line was seen: how some servers say that the answer is an error. */
   saysError = false;
   readonly #listener: EventStreamListener;
-  #place = LINE_START;
+  #state = LINE_START;
   /** Where in the current chunk the event under way begins: 0 if in an earlier one, -1 if there is none. */
   #eventFrom = -1;
   #hasData = false;
@@ -63,7 +63,7 @@ export class EventStreamScanner {
   #nextLf = -1;
   #nextCr = -1;
   #matched = 0;
-  readonly #line = new Uint8Array(MAX_LINE_KEPT);
+  readonly #line = new Uint8Array(MAX_KEPT_LINE_BYTES);
   #lineLength = 0;
 
   constructor(listener: EventStreamListener) {
@@ -72,7 +72,7 @@ export class EventStreamScanner {
 
   /** Whether the stream stands between two events; a comment, once its line is over, belongs to neither. */
   get betweenEvents(): boolean {
-    return this.#eventFrom === -1 && this.#place === LINE_START;
+    return this.#eventFrom === -1 && this.#state === LINE_START;
   }
 
   /**
@@ -111,7 +111,7 @@ export class EventStreamScanner {
         i = this.#endLine(chunk, i, byte);
         continue;
       }
-      switch (this.#place) {
+      switch (this.#state) {
         case LINE_START:
         case NAME:
           i = this.#inName(byte, i);
@@ -129,24 +129,24 @@ export class EventStreamScanner {
           break;
         }
         default:
-          i = this.#passLine(chunk, i);
+          i = this.#skipLine(chunk, i);
       }
     }
   }
 
   /** In a line that is none of data. */
-  #passLine(chunk: Uint8Array, i: number): number {
+  #skipLine(chunk: Uint8Array, i: number): number {
     const end = this.#lineEnd(chunk, i);
-    for (let at = i; at < end && this.#lineLength < MAX_LINE_KEPT; at++)
+    for (let at = i; at < end && this.#lineLength < MAX_KEPT_LINE_BYTES; at++)
       this.#line[this.#lineLength++] = chunk[at] ?? 0;
     if (this.#line[0] === COLON) this.#listener.comment?.(i, end);
     return end;
   }
 
   #inName(byte: number, i: number): number {
-    if (this.#place === LINE_START) {
+    if (this.#state === LINE_START) {
       if (this.#hasData && byte === DATA_TEXT[0] && this.#listener.isWhole()) this.#endEvent(i, false);
-      this.#place = NAME;
+      this.#state = NAME;
       this.#matched = 0;
       this.#lineLength = 0;
       if (byte !== COLON && this.#eventFrom === -1) {
@@ -156,12 +156,12 @@ export class EventStreamScanner {
     }
     if (byte === DATA_TEXT[this.#matched]) {
       this.#matched += 1;
-      if (this.#matched === DATA_TEXT.length) this.#place = DATA_START;
+      if (this.#matched === DATA_TEXT.length) this.#state = DATA_START;
     } else {
       if (this.#matched > 0) this.#line.set(DATA_TEXT);
       this.#lineLength = this.#matched;
       this.#line[this.#lineLength++] = byte;
-      this.#place = OTHER;
+      this.#state = OTHER;
     }
     return i + 1;
   }
@@ -174,8 +174,8 @@ export class EventStreamScanner {
     if (!isFirst) this.#listener.data(NEWLINE, 0, 1);
     this.#hasData = true;
     this.#matched = 0;
-    this.#place = isFirst && byte === DONE_TEXT[0] ? DONE : DATA;
-    if (this.#place === DONE && this.done) this.saysDone = true;
+    this.#state = isFirst && byte === DONE_TEXT[0] ? DONE : DATA;
+    if (this.#state === DONE && this.done) this.saysDone = true;
     return i;
   }
 
@@ -184,7 +184,7 @@ export class EventStreamScanner {
     if (this.done) return i + 1;
     if (byte !== DONE_TEXT[this.#matched]) {
       this.#listener.data(DONE_TEXT, 0, this.#matched);
-      this.#place = DATA;
+      this.#state = DATA;
       return i;
     }
     this.#matched += 1;
@@ -201,13 +201,13 @@ export class EventStreamScanner {
       if (next === chunk.length) this.#afterCr = true;
       else if (chunk[next] === LF) next += 1;
     }
-    if (this.#place === LINE_START) {
+    if (this.#state === LINE_START) {
       this.#endEvent(next, true);
       this.saysDone = false;
     } else {
-      if (this.#place === OTHER) this.#readLine();
-      else if (this.#place === DONE && !this.done) this.#listener.data(DONE_TEXT, 0, this.#matched);
-      this.#place = LINE_START;
+      if (this.#state === OTHER) this.#readLine();
+      else if (this.#state === DONE && !this.done) this.#listener.data(DONE_TEXT, 0, this.#matched);
+      this.#state = LINE_START;
     }
     return next;
   }

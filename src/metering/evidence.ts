@@ -1,5 +1,5 @@
 /** How many accounts have to show a thing before it counts for the others. */
-const SEVERAL = 3;
+const MIN_ACCOUNTS = 3;
 
 /**
  * Which accounts have met with something that the router learns from traffic: a refusal, a failure.
@@ -18,7 +18,7 @@ export class Evidence {
   }
 
   get countsForAll(): boolean {
-    return this.#accounts.size >= SEVERAL;
+    return this.#accounts.size >= MIN_ACCOUNTS;
   }
 
   countsFor(account: string): boolean {
@@ -37,26 +37,26 @@ export class Evidence {
  * at all it counts once three have: one account's requests alone decide nothing for others.
  */
 export class Tally {
-  readonly #enough: number;
+  readonly #threshold: number;
   readonly #times = new Map<string, number>();
 
-  constructor(enough: number) {
-    this.#enough = enough;
+  constructor(threshold: number) {
+    this.#threshold = threshold;
   }
 
   add(account: string): void {
     const own = this.#times.get(account) ?? 0;
     // Of so many accounts no more have to be known.
-    if (own >= this.#enough || (own === 0 && this.countsForAll)) return;
+    if (own >= this.#threshold || (own === 0 && this.countsForAll)) return;
     this.#times.set(account, own + 1);
   }
 
   get countsForAll(): boolean {
-    return this.#times.size >= SEVERAL && this.#weightFor(undefined) >= this.#enough;
+    return this.#times.size >= MIN_ACCOUNTS && this.#weightFor(undefined) >= this.#threshold;
   }
 
   countsFor(account: string): boolean {
-    return this.countsForAll || (this.#times.has(account) && this.#weightFor(account) >= this.#enough);
+    return this.countsForAll || (this.#times.has(account) && this.#weightFor(account) >= this.#threshold);
   }
 
   clear(): void {
@@ -64,7 +64,7 @@ export class Tally {
   }
 
   #weightFor(account: string | undefined): number {
-    const share = Math.ceil(this.#enough / 2);
+    const share = Math.ceil(this.#threshold / 2);
     let weight = 0;
     for (const [each, times] of this.#times) weight += each === account ? times : Math.min(times, share);
     return weight;

@@ -150,7 +150,7 @@ export function charge(usage: Usage, price: Price, fees: NanoDollars = 0n): Nano
  * @param cost - in pico-dollars
  */
 export function chargeReported(cost: bigint, { markup }: Price): NanoDollars {
-  return marked(cost, markup);
+  return withMarkupApplied(cost, markup);
 }
 
 /** The same price for holds of what may be written to a cache for an hour. */
@@ -213,16 +213,16 @@ function coveredBy(
 
 /** A price per token as model lists show it, in USD, with its markup and without a fee: `0.00000015`. */
 export function usdPerToken(pico: bigint, markup: MarkupTerms = NO_MARKUP): string {
-  return decimal(pico * markup.numerator, 1_000_000_000_000n * markup.denominator);
+  return toDecimal(pico * markup.numerator, 1_000_000_000_000n * markup.denominator);
 }
 
 /** A fee as model lists show it, in USD, with the factor of a markup. */
 export function usdPerCall(nano: NanoDollars, markup: MarkupTerms = NO_MARKUP): string {
-  return decimal(nano * markup.numerator, 1_000_000_000n * markup.denominator);
+  return toDecimal(nano * markup.numerator, 1_000_000_000n * markup.denominator);
 }
 
 /** @param denominator - a power of ten */
-function decimal(numerator: bigint, denominator: bigint): string {
+function toDecimal(numerator: bigint, denominator: bigint): string {
   const places = denominator.toString().length - 1;
   const digits = numerator.toString().padStart(places + 1, '0');
   return withoutLastZeros(`${digits.slice(0, -places)}.${digits.slice(-places)}`);
@@ -245,11 +245,11 @@ function total(
   { request, webSearch, markup }: Price,
   fees: NanoDollars,
 ): NanoDollars {
-  return marked(pico + (request + BigInt(webSearches) * webSearch + fees) * 1000n, markup);
+  return withMarkupApplied(pico + (request + BigInt(webSearches) * webSearch + fees) * 1000n, markup);
 }
 
 /** Pico-dollars with a markup, in nano-dollars, rounded up. */
-function marked(pico: bigint, markup: MarkupTerms): NanoDollars {
+function withMarkupApplied(pico: bigint, markup: MarkupTerms): NanoDollars {
   if (markup === NO_MARKUP) return (pico + 999n) / 1000n;
   const divisor = 1000n * markup.denominator;
   return (pico * markup.numerator + divisor - 1n) / divisor + markup.fee;

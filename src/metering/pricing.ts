@@ -85,11 +85,11 @@ const REPORTED_KEYS: Record<keyof ReportedPricing, true> = { reported: true, cei
 const TIER_KEYS: Record<keyof PricingTier, true> = { above: true, ...TOKEN_KEYS };
 
 /** Dearer than any model by far: a price per token where one per million is wanted, or the other way round. */
-const ABSURD_USD_PER_MILLION = 100_000n;
+const MAX_USD_PER_MILLION = 100_000n;
 const MAX_TIERS = 16;
 
 /** Service tiers that don't stand in the pricing itself, and where they do. */
-export interface TiersBeside {
+export interface SeparateTiers {
   readonly serviceTiers: ServiceTiersPricing;
   readonly option: string;
 }
@@ -102,7 +102,7 @@ export interface TiersBeside {
 export function parsePricing(
   pricing: Pricing | ReportedPricing | 'free',
   option: string,
-  beside?: TiersBeside,
+  beside?: SeparateTiers,
 ): Price {
   if (pricing === 'free') {
     if (beside) throw new TypeError(`${beside.option}: what is 'free' has no tiers to sell`);
@@ -127,7 +127,7 @@ export function parsePricing(
   return parsePrices(pricing.ceiling, `${option}.ceiling`, true, beside);
 }
 
-function parsePrices(pricing: Pricing, option: string, reported: boolean, beside?: TiersBeside): Price {
+function parsePrices(pricing: Pricing, option: string, reported: boolean, beside?: SeparateTiers): Price {
   checkKeys(
     pricing,
     PRICING_KEYS,
@@ -154,7 +154,7 @@ function parsePrices(pricing: Pricing, option: string, reported: boolean, beside
  * @throws {TypeError} naming the tier that can't be right
  */
 function parseServiceTiers(
-  { serviceTiers: given, option }: TiersBeside,
+  { serviceTiers: given, option }: SeparateTiers,
   plain: PriceParts,
 ): ReadonlyMap<string, Price> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
@@ -174,7 +174,7 @@ function parseServiceTiers(
     checkKeys(tier, isFactor ? FACTOR_KEYS : SERVICE_TIER_KEYS, place, '{ factor } or { input, output, … }');
     tiers.set(
       name,
-      priceOf(isFactor ? multiplied(plain, tier.factor, place) : ownPrices(tier, plain, place)),
+      priceOf(isFactor ? timesFactor(plain, tier.factor, place) : ownPrices(tier, plain, place)),
     );
   }
   return tiers;
@@ -190,7 +190,7 @@ function ownPrices(
 }
 
 /** All rates times a factor, each rounded up to a pico-dollar. */
-function multiplied(plain: PriceParts, given: string, option: string): PriceParts {
+function timesFactor(plain: PriceParts, given: string, option: string): PriceParts {
   const [numerator, denominator] = parseFactor(given, `${option}.factor`);
   const times = (rate: bigint): bigint => (rate * numerator + denominator - 1n) / denominator;
   const all = (rates: Rates): Rates => ({
@@ -284,9 +284,9 @@ function parsePerMillion(given: unknown, option: string): bigint {
   }
   const [, whole = '0', decimals = ''] = parts;
   const micro = BigInt(whole) * 1_000_000n + BigInt(decimals.padEnd(6, '0'));
-  if (micro > ABSURD_USD_PER_MILLION * 1_000_000n) {
+  if (micro > MAX_USD_PER_MILLION * 1_000_000n) {
     throw new TypeError(
-      `${option} must be at most ${ABSURD_USD_PER_MILLION} USD per million tokens, got ${parts[0]}`,
+      `${option} must be at most ${MAX_USD_PER_MILLION} USD per million tokens, got ${parts[0]}`,
     );
   }
   return micro;

@@ -23,7 +23,7 @@ const MEMBERS: Readonly<Record<ReportedCostField, CostMember>> = {
  */
 export class ReportedCost {
   readonly #member: CostMember;
-  readonly #told = new Map<CostMember, string>();
+  readonly #reported = new Map<CostMember, string>();
   /** The provider used a key of the operator's own. */
   byok = false;
 
@@ -33,7 +33,7 @@ export class ReportedCost {
 
   /** @param text - the decimal as it is written */
   add(member: CostMember, text: string): void {
-    this.#told.set(member, text);
+    this.#reported.set(member, text);
   }
 
   /** In pico-dollars; undefined where it is not told, or can't be a cost. */
@@ -50,7 +50,7 @@ export class ReportedCost {
   }
 
   #pico(member: CostMember): bigint | undefined {
-    const text = this.#told.get(member);
+    const text = this.#reported.get(member);
     return text === undefined ? undefined : scaledDecimal(text, member === 'ticks' ? 2 : 12);
   }
 }

@@ -12,29 +12,29 @@ export function tierNamed(name: string, plainNames: readonly string[]): string |
 }
 
 /** The prices that a request for a tier may be charged by, which its hold covers; none where it isn't sold. */
-export function pricesOfTier(price: Price, asked: string | undefined): readonly Price[] {
-  if (asked === undefined) return [price];
+export function pricesOfTier(price: Price, requested: string | undefined): readonly Price[] {
+  if (requested === undefined) return [price];
   // The provider chooses.
-  if (asked === 'auto') return [price, ...price.serviceTiers.values()];
-  const tier = price.serviceTiers.get(asked);
+  if (requested === 'auto') return [price, ...price.serviceTiers.values()];
+  const tier = price.serviceTiers.get(requested);
   return tier ? [tier] : [];
 }
 
 /** The price of the tier that served, by the provider's word or else as asked; undefined where that has none. */
 export function priceOfServed(
   price: Price,
-  asked: string | undefined,
-  told: string | undefined,
+  requested: string | undefined,
+  reported: string | undefined,
   plainNames: readonly string[],
 ): Price | undefined {
   // An `auto` is no tier that serves: it repeats what was asked.
-  const served = told === undefined || told === 'auto' ? asked : tierNamed(told, plainNames);
+  const served = reported === undefined || reported === 'auto' ? requested : tierNamed(reported, plainNames);
   return served === undefined || served === 'auto' ? price : price.serviceTiers.get(served);
 }
 
 /** Of the prices that the hold covers, the one by which this usage costs most. */
-export function dearestHeld(price: Price, asked: string | undefined, usage: Usage): Price {
-  const [first = price, ...others] = pricesOfTier(price, asked);
+export function dearestHeld(price: Price, requested: string | undefined, usage: Usage): Price {
+  const [first = price, ...others] = pricesOfTier(price, requested);
   return others.reduce(
     (dearest, each) => (charge(usage, each) > charge(usage, dearest) ? each : dearest),
     first,

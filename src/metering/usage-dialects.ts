@@ -36,18 +36,18 @@ export function textUsage(promptTokens: number, completionTokens: number): Usage
 /** The same usage with none of these counts above its bound; parts of a count that is cut are as large as fits into it. */
 export function usageAtMost(
   usage: Usage,
-  most: Pick<Usage, 'promptTokens' | 'completionTokens' | 'webSearches'>,
+  limits: Pick<Usage, 'promptTokens' | 'completionTokens' | 'webSearches'>,
 ): Usage {
   const { promptTokens, completionTokens, webSearches } = usage;
   if (
-    promptTokens <= most.promptTokens &&
-    completionTokens <= most.completionTokens &&
-    webSearches <= most.webSearches
+    promptTokens <= limits.promptTokens &&
+    completionTokens <= limits.completionTokens &&
+    webSearches <= limits.webSearches
   ) {
     return usage;
   }
-  let prompt = Math.min(promptTokens, most.promptTokens);
-  let output = Math.min(completionTokens, most.completionTokens);
+  let prompt = Math.min(promptTokens, limits.promptTokens);
+  let output = Math.min(completionTokens, limits.completionTokens);
   const ofPrompt = (part: number): number => {
     const fits = Math.min(part, prompt);
     prompt -= fits;
@@ -71,7 +71,7 @@ export function usageAtMost(
     reasoningTokens: Math.min(usage.reasoningTokens, output),
     audioCompletionTokens: ofOutput(usage.audioCompletionTokens),
     imageCompletionTokens: ofOutput(usage.imageCompletionTokens),
-    webSearches: Math.min(webSearches, most.webSearches),
+    webSearches: Math.min(webSearches, limits.webSearches),
   };
 }
 
@@ -183,9 +183,9 @@ export type Counts = { -readonly [name in Count]?: number };
 export class UsageAccumulator {
   readonly #dialect: UsageDialect;
   /** All that was told of the whole answer, or of one choice of it. */
-  #told: Counts | undefined;
+  #reported: Counts | undefined;
   /** The choice that it was told on; undefined for a chunk of none that was asked for, or of several: then it is of the whole answer. */
-  #toldOn: number | undefined;
+  #reportedOn: number | undefined;
   /** Told on a chunk of just one choice: of that choice alone, or of all so far. */
   readonly #onChoice = new Map<number, { readonly counts: Counts; readonly times: number }>();
   /** Choices were seen to count for themselves: vLLM, with `continuous_usage_stats`. */
@@ -208,12 +208,12 @@ export class UsageAccumulator {
    */
   add(counts: Counts, onlyChoice: number | undefined, hasText: boolean): void {
     const choice = onlyChoice !== undefined && this.#isAsked(onlyChoice) ? onlyChoice : undefined;
-    const before = this.#told?.completion ?? 0;
+    const before = this.#reported?.completion ?? 0;
     const { completion = 0 } = counts;
-    const turns = choice !== undefined && this.#toldOn !== undefined && choice !== this.#toldOn;
-    if (turns && hasText && completion > 0 && completion <= before) this.#countsApart = true;
-    this.#told = { ...this.#told, ...counts };
-    this.#toldOn = choice;
+    const alternates = choice !== undefined && this.#reportedOn !== undefined && choice !== this.#reportedOn;
+    if (alternates && hasText && completion > 0 && completion <= before) this.#countsApart = true;
+    this.#reported = { ...this.#reported, ...counts };
+    this.#reportedOn = choice;
     this.#read = undefined;
     if (choice === undefined) return;
     const times = this.#onChoice.get(choice)?.times ?? 0;
@@ -227,7 +227,7 @@ export class UsageAccumulator {
   }
 
   read(): Usage | undefined {
-    this.#read ??= { usage: this.#ofWhole() ?? sum([...this.#inChoice.values()], this.#dialect) };
+    this.#read ??= { usage: this.#ofWhole() ?? sumOfChoices([...this.#inChoice.values()], this.#dialect) };
     return this.#read.usage;
   }
 
@@ -236,12 +236,12 @@ export class UsageAccumulator {
   }
 
   #ofWhole(): Usage | undefined {
-    if (!this.#told) return undefined;
+    if (!this.#reported) return undefined;
     const choices = [...this.#onChoice.values()];
     const isApart = this.#countsApart || choices.every(({ times }) => times === 1);
-    return this.#toldOn === undefined || choices.length < 2 || !isApart
-      ? normalise(this.#told, this.#dialect)
-      : sum(
+    return this.#reportedOn === undefined || choices.length < 2 || !isApart
+      ? normalise(this.#reported, this.#dialect)
+      : sumOfChoices(
           choices.map(({ counts }) => counts),
           this.#dialect,
         );
@@ -249,7 +249,7 @@ export class UsageAccumulator {
 }
 
 /** One prompt, which each choice may repeat, and all completions. */
-function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefined {
+function sumOfChoices(choices: readonly Counts[], dialect: UsageDialect): Usage | undefined {
   const prompt = choices.findLast((counts) => counts.prompt !== undefined)?.prompt;
   const usages = choices
     .map((counts) => normalise(prompt === undefined ? counts : { prompt, ...counts }, dialect))
@@ -276,9 +276,9 @@ function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefin
 function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
   const { total, audioPrompt = 0, imagePrompt = 0, citations = 0 } = counts;
   const { cacheRead, cacheCreated } = counts;
-  const told = counts.completion ?? counts.output;
-  let prompt = counts.prompt ?? counts.input ?? rest(total, told);
-  let completion = told ?? rest(total, prompt);
+  const reportedOutput = counts.completion ?? counts.output;
+  let prompt = counts.prompt ?? counts.input ?? totalWithout(total, reportedOutput);
+  let completion = reportedOutput ?? totalWithout(total, prompt);
   if (prompt === undefined || completion === undefined) return undefined;
 
   const cached = counts.cached ?? cacheRead ?? 0;
@@ -337,6 +337,6 @@ function isCacheOutside(
   return beside !== reasoning && (beside === cache || beside === cache + reasoning);
 }
 
-function rest(total: number | undefined, part: number | undefined): number | undefined {
+function totalWithout(total: number | undefined, part: number | undefined): number | undefined {
   return total === undefined || part === undefined ? undefined : Math.max(0, total - part);
 }

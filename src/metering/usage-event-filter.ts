@@ -1,7 +1,7 @@
 import type { EventEnd, UsageMeter } from './usage-meter.ts';
 
 /** An unfinished event longer than this is let go: the usage event has a few hundred bytes. */
-const MAX_HELD_BACK = 64 * 1024;
+const MAX_HELD_BYTES = 64 * 1024;
 
 /**
  * Takes out of a stream what our `include_usage` has brought into it, and nothing else.
@@ -18,7 +18,7 @@ export class UsageEventFilter {
   #heldBack: Buffer = NOTHING;
   #heldBytes = 0;
   /** The event that is under way was too long to be held back. */
-  #letGo = false;
+  #isReleased = false;
   /** The dropped event's last byte so far is a CR, whose LF may come. */
   #afterCr = false;
   /** An event has ended in the chunk that is being written, at its first byte even where no blank line stood. */
@@ -33,7 +33,7 @@ export class UsageEventFilter {
     meter.onEvent = (event) => {
       if (drops) this.#cutFrom(event);
       this.#ended = true;
-      this.#letGo = false;
+      this.#isReleased = false;
     };
   }
 
@@ -48,15 +48,15 @@ export class UsageEventFilter {
     if (wasAfterCr && chunk[0] === LF) this.#cuts.unshift(0, 1);
 
     const from = this.#meter.eventFrom;
-    if (this.#letGo) return chunk;
+    if (this.#isReleased) return chunk;
     if (from === -1) return this.#take(chunk.length);
     const go = from === 0 && !this.#ended ? [] : this.#take(from);
     const begun = from === 0 ? chunk : chunk.subarray(from);
-    if (this.#heldBytes + begun.length <= MAX_HELD_BACK) {
+    if (this.#heldBytes + begun.length <= MAX_HELD_BYTES) {
       this.#holdBack(begun);
       return go;
     }
-    this.#letGo = true;
+    this.#isReleased = true;
     return [go, this.#release(), begun].flat();
   }
 
@@ -66,7 +66,7 @@ export class UsageEventFilter {
   }
 
   #cutFrom({ from, end, isUsageOnly, nullUsage }: EventEnd): void {
-    if (isUsageOnly && !this.#dropped && !this.#letGo) {
+    if (isUsageOnly && !this.#dropped && !this.#isReleased) {
       this.#dropped = true;
       this.#cuts.push(from === 0 && !this.#ended ? -this.#heldBytes : from, end);
       this.#afterCr = end === this.#chunk.length && this.#chunk[end - 1] === CR;
@@ -101,7 +101,7 @@ export class UsageEventFilter {
       return [...this.#release(), ...(chunk.length > 0 ? [chunk] : [])];
     }
     const all = before === 0 ? chunk : Buffer.concat([...this.#release(), chunk]);
-    const left = without(all, this.#cuts, before);
+    const left = withoutCuts(all, this.#cuts, before);
     return left.length > 0 ? left : [];
   }
 
@@ -144,7 +144,7 @@ function isBlank(byte: number): boolean {
 }
 
 /** A copy of what is left: the buffer may be another's. */
-function without(bytes: Buffer, cuts: readonly number[], shift: number): Buffer {
+function withoutCuts(bytes: Buffer, cuts: readonly number[], shift: number): Buffer {
   const left = Buffer.allocUnsafe(bytes.length);
   let length = 0;
   let at = 0;

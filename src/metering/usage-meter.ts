@@ -91,8 +91,8 @@ export class UsageMeter {
   }
 
   /** Completion tokens as the provider counted them last; 0 until it did. */
-  get completionTold(): number {
-    return this.#reader.completionTold;
+  get reportedCompletionTokens(): number {
+    return this.#reader.reportedCompletionTokens;
   }
 
   get format(): 'event-stream' | 'json' | undefined {

@@ -1,8 +1,8 @@
 import { KeyMatcher } from '../json/key-matcher.ts';
-import { type Key, KEYS, type AnswerPosition } from './answer-keys.ts';
+import { type AnswerMember, KEYS, type AnswerPosition } from './answer-keys.ts';
 import { ReportedCost, type ReportedCostField } from './reported-cost.ts';
 import type { JsonListener } from '../json/scanner.ts';
-import { type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import { type JsonKind, type JsonToken, tokenText } from '../json/token.ts';
 import { type Counts, type Usage, type UsageDialect, UsageAccumulator } from './usage-dialects.ts';
 
 /** Of a reason, what is kept of it. */
@@ -27,9 +27,9 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   #tier: string | undefined;
   #tierUsed: string | undefined;
   readonly #cost: ReportedCost | undefined;
-  readonly #tally: UsageAccumulator;
+  readonly #accumulator: UsageAccumulator;
 
-  #key: Key | undefined;
+  #key: AnswerMember | undefined;
   /** Of the current chunk: */
   #isAnswer = false;
   #hasUsage = false;
@@ -42,8 +42,8 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   #choice = 0;
   /** Counts of the chunk, and of the usage object that is being read; `wrong` once one of them can't be. */
   #chunkCounts: Counts | undefined;
-  #counts: { [name in Key]?: number } = {};
-  #wrong = false;
+  #counts: { [name in AnswerMember]?: number } = {};
+  #isInvalid = false;
   /** Of the choice that is being read. */
   #choiceCounts: Counts | undefined;
   #usageIn: 'answer' | 'choice' | 'timings' = 'answer';
@@ -55,7 +55,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   #gatewayCalls = 0;
 
   constructor(dialect: UsageDialect | undefined, choices: number, costField: ReportedCostField | undefined) {
-    this.#tally = new UsageAccumulator(choices, dialect);
+    this.#accumulator = new UsageAccumulator(choices, dialect);
     this.#cost = costField === undefined ? undefined : new ReportedCost(costField);
   }
 
@@ -70,8 +70,8 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   }
 
   /** Completion tokens as the provider counted them last; 0 until it did. */
-  get completionTold(): number {
-    return this.#tally.read()?.completionTokens ?? 0;
+  get reportedCompletionTokens(): number {
+    return this.#accumulator.read()?.completionTokens ?? 0;
   }
 
   /** Whether the chunk is an object, as answers are. */
@@ -94,7 +94,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   }
 
   usage(): Usage | undefined {
-    const usage = this.#tally.read();
+    const usage = this.#accumulator.read();
     const searches = this.#ownSearches + this.#gatewayCalls;
     return usage && searches > 0 ? { ...usage, webSearches: usage.webSearches + searches } : usage;
   }
@@ -123,8 +123,8 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     this.#endChoice();
     if (!counts && !timings) return;
     const only = this.#choices === 1 ? this.#choice : undefined;
-    if (counts) this.#tally.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
-    if (timings) this.#tally.addOfChoice(timings, only ?? 0);
+    if (counts) this.#accumulator.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
+    if (timings) this.#accumulator.addOfChoice(timings, only ?? 0);
     this.#chunkCounts = undefined;
     this.#timings = undefined;
   }
@@ -153,7 +153,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         return this.#inChoice(kind, token);
       case 'delta':
         if (kind !== 'null') this.#choicesSay = true;
-        if (this.#key === 'silent') return 'elsewhere';
+        if (this.#key === 'notDelivered') return 'elsewhere';
         if (this.#key === 'metadata') return 'metadata';
         if (kind === 'string') {
           if (this.#key === 'name' && isOwnFunction(token)) this.#ownSearches += 1;
@@ -211,17 +211,17 @@ export class UsageReader implements JsonListener<AnswerPosition> {
 
   /** Whether the string value that is being read, directly in that, is delivered text. */
   isText(within: AnswerPosition): boolean {
-    return within === 'delta' && this.#key !== 'silent';
+    return within === 'delta' && this.#key !== 'notDelivered';
   }
 
   close(place: AnswerPosition): void {
-    if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
+    if ((place === 'usage' || place === 'timings') && !this.#isInvalid) this.#keepCounts();
     if (place === 'choice') this.#endChoice();
   }
 
   /** Not before: the index of a choice may come after its usage. */
   #endChoice(): void {
-    if (this.#choiceCounts) this.#tally.addOfChoice(this.#choiceCounts, this.#choice);
+    if (this.#choiceCounts) this.#accumulator.addOfChoice(this.#choiceCounts, this.#choice);
     this.#choiceCounts = undefined;
   }
 
@@ -255,7 +255,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         this.#tierUsed = tierIn(kind, token) ?? this.#tierUsed;
         return 'elsewhere';
       case 'object':
-        if (kind === 'string' && token.asciiChars === 5 && textOf(token) === 'error') this.#fail();
+        if (kind === 'string' && token.asciiChars === 5 && tokenText(token) === 'error') this.#fail();
         return 'elsewhere';
       default:
         return 'elsewhere';
@@ -274,7 +274,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         return 'elsewhere';
       case 'finish_reason':
         if (kind === 'string' && token.to > token.from) {
-          const reason = textOf(token) ?? '';
+          const reason = tokenText(token) ?? '';
           this.finished = true;
           this.finishReason ??= reason.slice(0, MAX_REASON_LENGTH);
           if (FAILURES.has(reason)) this.failed = true;
@@ -305,7 +305,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         return undefined;
     }
     if (this.#cost && (kind === 'number' || kind === 'string'))
-      this.#cost.add(this.#key, textOf(token) ?? '');
+      this.#cost.add(this.#key, tokenText(token) ?? '');
     return 'elsewhere';
   }
 
@@ -318,7 +318,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   #beginUsage(place: 'answer' | 'choice' | 'timings'): AnswerPosition {
     this.#usageIn = place;
     this.#counts = {};
-    this.#wrong = false;
+    this.#isInvalid = false;
     return place === 'timings' ? place : 'usage';
   }
 
@@ -328,7 +328,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     if (name === undefined || kind === 'null') return 'elsewhere';
     const count = kind === 'number' ? numberOf(token) : Number.NaN;
     if (Number.isSafeInteger(count) && count >= 0) this.#counts[name] = count;
-    else if (spoils && (name === 'prompt' || name === 'completion')) this.#wrong = true;
+    else if (spoils && (name === 'prompt' || name === 'completion')) this.#isInvalid = true;
     return 'elsewhere';
   }
 
@@ -355,7 +355,7 @@ const TIERS = new KeyMatcher<string>({
 function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
   if (kind !== 'string' || token.to === token.from) return undefined;
   const known = TIERS.find(token);
-  return known?.exact ? known.role : textOf(token)?.slice(0, MAX_REASON_LENGTH);
+  return known?.exact ? known.role : tokenText(token)?.slice(0, MAX_REASON_LENGTH);
 }
 
 /** As JavaScript has it: some servers send `error: ""` with every chunk. */
@@ -379,11 +379,11 @@ function callsOf(token: JsonToken): number {
 /** What a number says; of digits alone, as most counts are, without making a string of them. */
 function numberOf(token: JsonToken): number {
   const { bytes, from, to } = token;
-  if (to - from > 15) return Number(textOf(token));
+  if (to - from > 15) return Number(tokenText(token));
   let number = 0;
   for (let i = from; i < to; i++) {
     const digit = (bytes[i] ?? 0) - 0x30;
-    if (digit < 0 || digit > 9) return Number(textOf(token));
+    if (digit < 0 || digit > 9) return Number(tokenText(token));
     number = number * 10 + digit;
   }
   return number;

@@ -28,7 +28,7 @@ export interface ModelOptions {
    *
    * @default 'ordered'
    */
-  readonly choice?: Choice;
+  readonly strategy?: RoutingStrategy;
   /**
    * What the client pays, whichever target answers; of a catalog the price of the first target. A model without a
    * price must say `'free'`.
@@ -172,7 +172,7 @@ export interface TargetOptions {
    */
   readonly cost?: PricingOption | 'reported';
   /**
-   * Its share of the requests, where the model's `choice` is `weighted`.
+   * Its share of the requests, where the model's `strategy` is `weighted`.
    *
    * @default 1
    */
@@ -185,16 +185,16 @@ export interface TargetOptions {
 export type EnforceOutputLimit = 'lower' | 'insert';
 
 /** In which order a model's targets are tried. */
-export type Choice = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
+export type RoutingStrategy = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
 
 /** Prices that somebody else keeps, e.g. what `catalogPrices()` of `chat-completions-router/prices` gives. */
 export interface PriceCatalog {
   /** Synchronous, because a router is made without waiting; undefined for a model that it doesn't know. */
-  find(asked: PriceQuestion): CatalogEntry | undefined;
+  find(asked: PriceQuery): CatalogEntry | undefined;
 }
 
 /** Which price is looked for: that of a model at a provider. */
-export interface PriceQuestion {
+export interface PriceQuery {
   /** The provider's preset, or else its name in `providers`. */
   readonly provider: string;
   /** Where its chat completions are asked. */

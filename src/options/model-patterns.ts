@@ -3,16 +3,16 @@ export class ModelPatterns {
   readonly patterns: readonly string[];
   /** The same patterns have the same name. */
   readonly name: string;
-  readonly #pieces: readonly (readonly string[])[];
+  readonly #parts: readonly (readonly string[])[];
 
   constructor(patterns: readonly string[]) {
     this.patterns = [...new Set(patterns)].sort();
     this.name = this.patterns.join(' ');
-    this.#pieces = this.patterns.map((pattern) => pattern.split('*'));
+    this.#parts = this.patterns.map((pattern) => pattern.split('*'));
   }
 
   allows(id: string): boolean {
-    return this.#pieces.some((pieces) => matches(id, pieces));
+    return this.#parts.some((pieces) => matches(id, pieces));
   }
 }
 

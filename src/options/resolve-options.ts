@@ -155,10 +155,10 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
 
 /** A body that is as long as one may be has room in any case, where nothing else does. */
 function resolveBodyBytes({
-  maxBodyBytes: most = 33_554_432,
+  maxBodyBytes: maxBytes = 33_554_432,
   maxBufferedBytes,
 }: ChatCompletionsRouterOptions): Pick<Settings, 'maxBodyBytes' | 'maxBufferedBytes'> {
-  const maxBodyBytes = positiveInteger(most, 'maxBodyBytes');
+  const maxBodyBytes = positiveInteger(maxBytes, 'maxBodyBytes');
   if (maxBufferedBytes === undefined) {
     const usual = Math.min(268_435_456, Math.floor(getHeapStatistics().heap_size_limit / 4));
     return { maxBodyBytes, maxBufferedBytes: Math.max(usual, maxBodyBytes) };
@@ -373,7 +373,7 @@ export function positiveInteger(value: unknown, option: string): number {
 
 /** The TypeError of an option: its name, what it wants, what it got. */
 export function optionError(option: string, wanted: string, got: unknown): TypeError {
-  return new TypeError(`${option} must be ${wanted}, got ${show(got)}`);
+  return new TypeError(`${option} must be ${wanted}, got ${showValue(got)}`);
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -385,7 +385,7 @@ export function milliseconds(value: unknown, option: string): number {
   return value;
 }
 
-function show(value: unknown): string {
+function showValue(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   return JSON.stringify(value) ?? String(value);
 }

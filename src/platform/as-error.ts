@@ -1,4 +1,4 @@
-/** Whatever was thrown, as an Error. */
+/** A thrown value as an Error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
