@@ -1,5 +1,5 @@
 import { idempotencyKeyOf } from '../keys/idempotency-key.ts';
-import { InvalidRequestError, UnsupportedMediaTypeError } from '../errors/errors.ts';
+import { InvalidRequestError, UnsupportedMediaTypeError } from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';

@@ -1,6 +1,7 @@
 import { backoff } from '../async/backoff.ts';
 import { withTimeout } from '../async/timeout.ts';
-import { CreditsExhaustedError, CreditStoreUnavailableError, type RouterError } from '../errors/errors.ts';
+import { CreditsExhaustedError, CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DeliveryGate } from '../http/relay.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';

@@ -1,4 +1,5 @@
-import { InvalidRequestError, ModelNotFoundError } from '../errors/errors.ts';
+import { ModelNotFoundError } from '../errors/model-errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog } from './catalog.ts';

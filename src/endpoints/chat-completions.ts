@@ -1,5 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts';
-import { RouterClosingError } from '../errors/errors.ts';
+import { RouterClosingError } from '../errors/router-error.ts';
 import { concatChunks } from '../http/body-chunks.ts';
 import type { BodyBuffer, BufferedBytes } from '../http/buffered-bytes.ts';
 import { readClientRouting } from '../http/client-routing.ts';

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { InvalidRequestError, UpstreamError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { BodyCaller, MakeBodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import { tokenHead, type JsonKind, type JsonToken, tokenText } from '../json/token.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import type { JsonKind, JsonToken } from '../json/token.ts';

@@ -1,4 +1,4 @@
-import { RequestBuffersFullError } from '../errors/errors.ts';
+import { RequestBuffersFullError } from '../errors/request-errors.ts';
 
 /** A key may hold one of this many equal shares. */
 const SHARES = 4;

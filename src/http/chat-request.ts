@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';

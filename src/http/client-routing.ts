@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import { concatChunks, type BodyChunks } from './body-chunks.ts';
 import type { Span } from './splice-request.ts';

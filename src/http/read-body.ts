@@ -6,7 +6,7 @@ import {
   RequestTimeoutError,
   RequestTooLargeError,
   UnsupportedMediaTypeError,
-} from '../errors/errors.ts';
+} from '../errors/request-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';

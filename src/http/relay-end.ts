@@ -1,4 +1,5 @@
-import { UpstreamError, UpstreamTimeoutError, withoutAnswerBytes } from '../errors/errors.ts';
+import { withoutAnswerBytes } from '../platform/as-error.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 
 /** How the relay of an answer ended. */
 export interface RelayEnd {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { type RouterError } from '../errors/errors.ts';
+import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';

@@ -1,4 +1,4 @@
-import { InternalError, RouterError } from '../errors/errors.ts';
+import { InternalError, RouterError } from '../errors/router-error.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Answers with JSON that was serialised before. */

@@ -8,15 +8,10 @@ import {
   createZstdDecompress,
 } from 'node:zlib';
 
-import {
-  InvalidRequestError,
-  ByokKeyRejectedError,
-  RouterError,
-  UpstreamError,
-  UpstreamErrorPageError,
-  withoutAnswerBytes,
-} from '../errors/errors.ts';
-import { asError } from '../platform/as-error.ts';
+import { asError, withoutAnswerBytes } from '../platform/as-error.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
+import { RouterError } from '../errors/router-error.ts';
+import { ByokKeyRejectedError, UpstreamError, UpstreamErrorPageError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { ProviderAnswer } from '../http/relay.ts';

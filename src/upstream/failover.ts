@@ -1,6 +1,6 @@
 import { backoff } from '../async/backoff.ts';
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';

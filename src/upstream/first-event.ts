@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError, withoutAnswerBytes } from '../errors/errors.ts';
+import { withoutAnswerBytes } from '../platform/as-error.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { isEventStream } from '../http/answer-head.ts';

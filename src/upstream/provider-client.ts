@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { UpstreamError } from '../errors/errors.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';

@@ -115,6 +115,6 @@ describe('the room for bodies of requests that are not admitted yet', () => {
     body.hold(80);
     const other = buffered.reserveFor('other', 'key');
     other.hold(20);
-    expect(() => other.hold(1)).toThrow(/no room for another request body/);
+    expect(() => other.hold(1)).toThrow(/no memory for another request body/);
   });
 });
