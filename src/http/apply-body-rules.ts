@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { InvalidRequestError } from '../errors/request-errors.ts';
 import { UpstreamError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { BodyCaller, MakeBodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 import type { BodyMembers } from './body-members.ts';
 import type { ChatRequest } from './chat-request.ts';
+import { conflictingFields } from './field-errors.ts';
 import type { MemberEdits, Span, Splice } from './splice-request.ts';
 
 /** An edit of one top-level field. */
@@ -38,11 +38,7 @@ export function assertUnambiguous(rules: readonly BodyRule[], { found, faults }:
       if (fault) throw fault;
     }
     if (rule.action !== 'rename' || !found.has(rule.name) || !found.has(rule.to)) continue;
-    throw new InvalidRequestError(
-      'ambiguous_parameter',
-      `The fields "${rule.name}" and "${rule.to}" say the same; send one of them.`,
-      rule.name,
-    );
+    throw conflictingFields(rule.name, rule.to);
   }
 }
 

@@ -1,8 +1,9 @@
-import { InvalidRequestError } from '../errors/request-errors.ts';
+import type { InvalidRequestError } from '../errors/request-errors.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import type { JsonKind, JsonToken } from '../json/token.ts';
 import { inTurns, type BodyChunks } from './body-chunks.ts';
+import { duplicateField, unsupportedField } from './field-errors.ts';
 import type { MemberSpan } from './splice-request.ts';
 
 /** Positions of top-level members of a body, by name. */
@@ -75,19 +76,14 @@ class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
       this.#member = { name, key: { start: token.start, end: token.end } };
       return;
     }
-    const what = exact
-      ? `The field "${name}" is present more than once.`
-      : `A field differs from "${name}" only in case; some providers treat the two as the same.`;
-    this.#fault(new InvalidRequestError('ambiguous_parameter', what, name), name);
+    this.#fault(duplicateField(name, exact), name);
   }
 
   /** Gateways such as LiteLLM merge the members of `extra_body` over the request's own. */
   #rejectInExtraBody(token: JsonToken): void {
     const match = this.#names.find(token);
     if (match?.role !== 'name') return;
-    const path = `extra_body.${match.name}`;
-    const message = `The field "${path}" is not accepted here: it belongs at the top level.`;
-    this.#fault(new InvalidRequestError('unsupported_parameter', message, path), match.name);
+    this.#fault(unsupportedField(`extra_body.${match.name}`, 'it belongs at the top level'), match.name);
   }
 
   #fault(error: InvalidRequestError, name: string): void {

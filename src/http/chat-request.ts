@@ -7,6 +7,7 @@ import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { AskedFeatures, type ToolPosition } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
+import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
 import { inTurns } from './body-chunks.ts';
 import { type PromptPosition, PromptReader } from './prompt-reader.ts';
 import { REJECTED_FIELDS, rejectionReason, SETTINGS_FIELDS } from './rejected-fields.ts';
@@ -15,28 +16,28 @@ import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
 export { spliceRequest } from './splice-request.ts';
 
-/** What the router has to know of a chat completion request. */
+/** The fields of a chat completion request that the router uses. */
 export interface ChatRequest {
   readonly model: string;
   readonly stream: boolean;
-  /** The client's own `stream_options.include_usage`; undefined where it is not there, or null. */
+  /** The client's `stream_options.include_usage`; undefined if missing or null. */
   readonly includeUsage: boolean | undefined;
-  /** How many answers are asked for, 1 to 128. */
+  /** Number of choices requested, 1 to 128. */
   readonly n: number;
-  /** The client's own `max_tokens`; undefined for null, too. */
+  /** The client's `max_tokens`; undefined if missing or null. */
   readonly maxTokens: number | undefined;
-  /** The client's own `max_completion_tokens`; undefined for null, too. */
+  /** The client's `max_completion_tokens`; undefined if missing or null. */
   readonly maxCompletionTokens: number | undefined;
-  /** The client's own `service_tier`; undefined for null, too. */
+  /** The client's `service_tier`; undefined if missing or null. */
   readonly serviceTier: string | undefined;
-  /** It asks for what is written to a cache to be kept for an hour. */
+  /** Requests cache writes that are kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
-  /** Bytes of text that the client says the answer will have: providers bill what it hasn't as if it had. */
+  /** Bytes of predicted output (`prediction`): providers bill the predicted tokens that the answer doesn't contain, too. */
   readonly predictedBytes: number;
-  /** What its provider may bill beside tokens. */
+  /** Features that the provider may bill beside tokens. */
   readonly features: readonly AskedFeature[];
-  /** In the order of the body; they never go upstream. */
+  /** Fields that choose among models and providers, in the order of the body; they never go upstream. */
   readonly routingFields: readonly RoutingField[];
   readonly edits: EditPoints;
 }
@@ -44,8 +45,8 @@ export interface ChatRequest {
 /**
  * One pass over the bytes of a request body, fed chunk by chunk as they arrive.
  *
- * The body is checked as JSON to its last byte, but not parsed, and nothing of
- * it is kept but the few values of a ChatRequest. Not to be used again once it threw.
+ * The body is validated as JSON to its last byte, but not parsed: only the few values of a ChatRequest are kept.
+ * Don't use it again after it threw.
  */
 export class ChatRequestScanner {
   readonly #reader: RequestReader;
@@ -57,13 +58,13 @@ export class ChatRequestScanner {
     this.#json = new JsonScanner<MemberPosition>('body', this.#reader);
   }
 
-  /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
+  /** @throws {InvalidRequestError} as soon as the body is known to be invalid */
   write(chunk: Uint8Array): void {
     if (!this.#json.write(chunk)) throw invalidJson(this.#json);
   }
 
   /**
-   * Scans much at once, a little in each turn of the event loop.
+   * Scans a large buffer, a few bytes in each turn of the event loop.
    *
    * @throws {InvalidRequestError} as `write` does
    */
@@ -81,7 +82,7 @@ export class ChatRequestScanner {
 }
 
 /**
- * Scans a body that is already whole, a little in each turn of the event loop.
+ * Scans a complete body, a few bytes in each turn of the event loop.
  *
  * @throws {InvalidRequestError} if it is not a chat completion request
  */
@@ -91,7 +92,7 @@ export async function scanWhole(body: Buffer, routing?: ClientRoutingFields): Pr
   return scanner.end();
 }
 
-/** What a value is directly in. */
+/** The part of the request that directly contains a value. */
 type MemberPosition =
   | PromptPosition
   | ToolPosition
@@ -103,10 +104,10 @@ type MemberPosition =
   | 'routing'
   | 'in routing';
 
-/** A value that the request is judged by; of an object or array only the beginning is known. */
+/** The value of a field that the router interprets; of an object or array only the beginning is known. */
 interface FieldValue extends Span {
   readonly kind: JsonKind;
-  /** What a string or number says; undefined where it is too long to be of use. */
+  /** Text of a string or number; undefined if it is too long to be valid. */
   readonly text: string | undefined;
   readonly key: Span;
 }
@@ -126,7 +127,7 @@ type FieldRole =
 const NO_ROUTING: ClientRoutingFields = new Set();
 
 const FIELDS = new KeyMatcher<FieldRole>({
-  // No other parser may read another value of these than we do.
+  // Fields for which the router and every other parser must read the same value.
   model: 'interpreted',
   messages: 'interpreted',
   stream: 'interpreted',
@@ -148,16 +149,16 @@ const FIELDS = new KeyMatcher<FieldRole>({
 });
 const OPTIONS = new KeyMatcher<FieldRole>({ include_usage: 'interpreted' });
 
-/** Makes a ChatRequest of what a JsonScanner finds. */
+/** Builds a ChatRequest from the tokens of a JsonScanner. */
 class RequestReader implements JsonListener<MemberPosition> {
   readonly #asked = new AskedFeatures();
   readonly #prompt = new PromptReader(this.#asked);
   #bodyKind: JsonKind = 'null';
   readonly #values = new Map<string, FieldValue>();
-  /** The last key at the top level, in `stream_options` or in `extra_body`, if it means something there. */
+  /** The last known key at the top level, in `stream_options` or in `extra_body`. */
   #name: string | undefined;
   #role: FieldRole | undefined;
-  /** The last of `extra_body` and the like. */
+  /** The last key of `extra_body` or another settings object. */
   #settingsField = 'extra_body';
   #hasNoOptions = true;
   #predictedBytes = 0;
@@ -246,13 +247,13 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (place === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
   }
 
-  /** @throws {InvalidRequestError} for the first fault in this order: not an object, `model`, `messages`, the others */
+  /** @throws {InvalidRequestError} for the first problem in this order: not an object, `model`, `messages`, the others */
   request(): ChatRequest {
     if (this.#bodyKind !== 'object') {
       throw new InvalidRequestError('invalid_type', 'The request body must be a JSON object.');
     }
     const model = this.#required('model', 'string', 'a string');
-    if (model.text === undefined) throw typeError('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
+    if (model.text === undefined) throw invalidType('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
     this.#required('messages', 'array', 'an array');
 
     const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
@@ -297,7 +298,7 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (this.#role === undefined) this.#assertNotSuspicious('request', token);
   }
 
-  /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
+  /** Gateways such as LiteLLM merge the members of `extra_body` over the request's own. */
   #extraKey(token: JsonToken): void {
     this.#prompt.cacheKey(token);
     const match = FIELDS.find(token);
@@ -309,7 +310,7 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (!match) this.#assertNotSuspicious('extra_body', token);
   }
 
-  /** Notes a key, if it is one that we know, and that no other parser can see another value of it. */
+  /** Notes a known key. Rejects it if another parser could read a different value for it. */
   #noteField(table: KeyMatcher<FieldRole>, token: JsonToken, path = ''): void {
     const match = table.find(token);
     this.#name = match?.name;
@@ -318,20 +319,14 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (match === undefined || (this.#role !== 'interpreted' && this.#role !== 'routing')) return;
     const { name } = match;
     if (match.exact && !this.#values.has(name)) return;
-    throw new InvalidRequestError(
-      'ambiguous_parameter',
-      match.exact
-        ? `The field "${path}${name}" is there more than once.`
-        : `A field differs from "${path}${name}" only in case; some providers take it for that.`,
-      `${path}${name}`,
-    );
+    throw duplicateField(`${path}${name}`, match.exact);
   }
 
-  /** A field that we don't know may look like one that must not pass. */
+  /** Rejects an unknown field whose name looks like that of a rejected one. */
   #assertNotSuspicious(within: MemberPosition, token: JsonToken): void {
     const nameOf = (): string | undefined => tokenText(token);
     const reason = rejectionReason(token.asciiChars + token.nonAsciiChars, nameOf);
-    if (reason !== undefined) throw unsupportedField(reason, this.#pathIn(within, nameOf() ?? ''));
+    if (reason !== undefined) throw unsupportedField(this.#pathIn(within, nameOf() ?? ''), reason);
   }
 
   #pathIn(within: MemberPosition, name: string): string {
@@ -353,7 +348,7 @@ class RequestReader implements JsonListener<MemberPosition> {
     }
   }
 
-  /** Of an object or array only the beginning was known. */
+  /** Sets the end of an object or array, of which only the beginning was known. */
   #endRoutingField(end: number): void {
     const field = this.#routingFields.pop();
     if (field) this.#routingFields.push({ ...field, end, value: { start: field.value.start, end } });
@@ -388,15 +383,15 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (!value) {
       throw new InvalidRequestError('missing_required_parameter', `The field "${name}" is missing.`, name);
     }
-    if (value.kind !== kind) throw typeError(name, wanted);
+    if (value.kind !== kind) throw invalidType(name, wanted);
     return value;
   }
 
-  /** Undefined for null, too. */
+  /** Undefined if missing or null. */
   #optional(name: string, kinds: readonly JsonKind[], wanted: string, path = name): FieldValue | undefined {
     const value = this.#values.get(name);
     if (!value || value.kind === 'null') return undefined;
-    if (!kinds.includes(value.kind)) throw typeError(path, `${wanted} or null`);
+    if (!kinds.includes(value.kind)) throw invalidType(path, `${wanted} or null`);
     return value;
   }
 
@@ -405,14 +400,14 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (!value) return undefined;
     const number = Number(value.text);
     if (!Number.isInteger(number) || number < 1 || number > highest) {
-      throw typeError(name, `${wanted} or null`);
+      throw invalidType(name, `${wanted} or null`);
     }
     return number;
   }
 
   #serviceTier(): string | undefined {
     const value = this.#optional('service_tier', ['string'], 'a string');
-    if (value && value.text === undefined) throw typeError('service_tier', 'the name of a service tier');
+    if (value && value.text === undefined) throw invalidType('service_tier', 'the name of a service tier');
     return value?.text;
   }
 
@@ -435,11 +430,12 @@ class RequestReader implements JsonListener<MemberPosition> {
   }
 }
 
-/** From this length on a body that ends early may well have met a host's limit; no limit is lower. */
+/** A truncated body of at least this length may have exceeded a server's body limit; no known limit is lower. */
 const CUT_BYTES = 100_000;
-const CUT_BY_HOST = ' Something before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
+const CUT_BY_HOST =
+  ' A server or framework before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
 
-/** What is not JSON, as the client is told it. */
+/** The error for a body that isn't JSON. */
 function invalidJson({ fault, faultAt: offset }: JsonScanner<MemberPosition>): InvalidRequestError {
   const why = {
     cut:
@@ -449,8 +445,8 @@ function invalidJson({ fault, faultAt: offset }: JsonScanner<MemberPosition>): I
     depth: `is nested deeper than ${MAX_DEPTH} levels.`,
     byte:
       offset === 0
-        ? 'does not begin as JSON does; send UTF-8 without a byte order mark (BOM).'
-        : `is not valid JSON in UTF-8: the byte at offset ${offset} is wrong.`,
+        ? 'does not begin like JSON; send UTF-8 without a byte order mark (BOM).'
+        : `is not valid JSON in UTF-8: unexpected byte at offset ${offset}.`,
   }[fault];
   return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
@@ -459,18 +455,6 @@ function spanOf({ start, end }: Span): Span {
   return { start, end };
 }
 
-function typeError(name: string, wanted: string): InvalidRequestError {
-  return new InvalidRequestError('invalid_type', `The field "${name}" must be ${wanted}.`, name);
-}
-
 function rejectedByName(name: string, path: string): InvalidRequestError {
-  return unsupportedField(REJECTED_FIELDS[name] ?? 'it belongs at the top level', path);
-}
-
-function unsupportedField(reason: string, path: string): InvalidRequestError {
-  return new InvalidRequestError(
-    'unsupported_parameter',
-    `The field "${path}" is not accepted here: ${reason}.`,
-    path,
-  );
+  return unsupportedField(path, REJECTED_FIELDS[name] ?? 'it belongs at the top level');
 }

@@ -1,6 +1,7 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import { concatChunks, type BodyChunks } from './body-chunks.ts';
+import { conflictingFields, invalidType } from './field-errors.ts';
 import type { Span } from './splice-request.ts';
 
 /** The position in the body of a field by which a client chooses among models and providers. */
@@ -51,7 +52,7 @@ export function readClientRouting(
     allowed.has('models') ? GATEWAY : ['order', 'only'],
   );
   const allowFallbacks = provider.get('allow_fallbacks') ?? true;
-  if (typeof allowFallbacks !== 'boolean') throw wrongType('provider.allow_fallbacks', 'a boolean');
+  if (typeof allowFallbacks !== 'boolean') throw invalidType('provider.allow_fallbacks', 'a boolean');
   const either = (name: 'order' | 'only'): readonly string[] | undefined =>
     oneOf(
       [nameList(provider.get(name), `provider.${name}`), `provider.${name}`],
@@ -70,14 +71,14 @@ export function readClientRouting(
 }
 
 function parse(body: Buffer, { name, value: { start, end } }: RoutingField): unknown {
-  if (end - start > MAX_FIELD_BYTES) throw wrongType(name, `of at most ${MAX_FIELD_BYTES} bytes`);
+  if (end - start > MAX_FIELD_BYTES) throw invalidType(name, `of at most ${MAX_FIELD_BYTES} bytes`);
   return JSON.parse(body.toString('utf8', start, end));
 }
 
 /** The members of an object, which may have only known names; null counts as an empty object. */
 function objectMembers(value: unknown, path: string, known: readonly string[]): ReadonlyMap<string, unknown> {
   if (value === undefined || value === null) return new Map();
-  if (typeof value !== 'object' || Array.isArray(value)) throw wrongType(path, 'an object or null');
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalidType(path, 'an object or null');
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue;
     throw new InvalidRequestError(
@@ -95,7 +96,7 @@ function nameList(value: unknown, path: string): readonly string[] | undefined {
     Array.isArray(value) &&
     value.length <= MAX_NAMES &&
     value.every((name): name is string => typeof name === 'string');
-  if (!isList) throw wrongType(path, `an array of at most ${MAX_NAMES} strings, or null`);
+  if (!isList) throw invalidType(path, `an array of at most ${MAX_NAMES} strings, or null`);
   return value;
 }
 
@@ -103,15 +104,7 @@ type NamesAt = readonly [names: readonly string[] | undefined, path: string];
 
 function oneOf([first, firstPath]: NamesAt, [second, secondPath]: NamesAt): readonly string[] | undefined {
   if (first && second) {
-    throw new InvalidRequestError(
-      'ambiguous_parameter',
-      `The fields "${firstPath}" and "${secondPath}" say the same; send one of them.`,
-      firstPath,
-    );
+    throw conflictingFields(firstPath, secondPath);
   }
   return first ?? second;
-}
-
-function wrongType(path: string, wanted: string): InvalidRequestError {
-  return new InvalidRequestError('invalid_type', `The field "${path}" must be ${wanted}.`, path);
 }

@@ -3,7 +3,7 @@ import { tokenHead, type JsonKind, type JsonToken, tokenText } from '../json/tok
 import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeatures } from './asked-features.ts';
 
-/** What of a request a value is directly in; the prompt is counted by it. */
+/** The part of a request that directly contains a value; it decides how the value counts. */
 export type PromptPosition =
   | 'messages'
   | 'message'
@@ -45,13 +45,13 @@ const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<PromptMember>>>> 
     file: 'file',
     file_id: 'file_id',
     text: 'text',
-    // Of other providers; they weigh as much as files do.
+    // Of other providers; they count as files.
     audio_url: 'link',
     document_url: 'link',
     file_url: 'link',
     pdf_url: 'link',
     video_url: 'link',
-    // Of Qwen: a video as a list of images.
+    // Qwen: a video as a list of images.
     video: 'frames',
   }),
   link: new KeyMatcher<PromptMember>({ url: 'url', file_id: 'file_id' }),
@@ -60,7 +60,7 @@ const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<PromptMember>>>> 
   file: new KeyMatcher<PromptMember>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
 
-/** Types of parts that are text, or media that are found by their members. What else a provider makes of one isn't known. */
+/** Types of parts that are text, or media that are recognised by their members. Other types may mean anything to a provider. */
 const PART_TYPES = new KeyMatcher(
   Object.fromEntries(
     (
@@ -73,18 +73,16 @@ const PART_TYPES = new KeyMatcher(
   ),
 );
 
-/** Where it says what is to be written to a cache, in a message, a part, a tool or the request, and for how long. */
+/** Requests a cache write, in a message, a part, a tool or the request; `ttl` says how long it is kept. */
 const CACHE_CONTROL = new KeyMatcher({ cache_control: true });
 const TTL = new KeyMatcher({ ttl: true });
 
 /**
- * Sizes up the prompt of a request, value by value.
+ * Measures the prompt of a request, value by value.
  *
- * What can reach the model as text is counted: all strings and keys, and of the
- * schemas (`tools` and the like) everything but white space. Media count as
- * media, and only where providers look for media: at
- * `messages[].content[].image_url.url` a `data:` URL is an image, anywhere else
- * it is text.
+ * Everything that can reach the model as text is counted: all strings and keys, and in schemas (`tools` and the like)
+ * everything but white space. Media count as media only where providers look for them: at
+ * `messages[].content[].image_url.url` a `data:` URL is an image, anywhere else it is text.
  */
 export class PromptReader {
   readonly size: { -readonly [part in keyof PromptSize]: number } = {
@@ -100,20 +98,20 @@ export class PromptReader {
     toolLists: 0,
   };
 
-  /** Something is to be written to a cache for longer than five minutes. */
+  /** Some cache write is to be kept for longer than five minutes. */
   hourWrites = false;
-  /** The last key says what is written to a cache, or there for how long. */
+  /** The last key was `cache_control`; or `ttl`, inside one. */
   #isCacheControl = false;
   #isTtl = false;
   readonly #asked: AskedFeatures;
-  /** The last key, if it means something where it is. */
+  /** The last key, if it is known in its position. */
   #member: PromptMember | undefined;
-  /** A part of content that some providers bill by the page or by the call; '' where it is none. */
+  /** A content part that some providers bill by page or by call; '' for any other. */
   #billedPart: 'file' | 'document_url' | '' = '';
   #isImage = false;
-  /** Where the current file is, as far as its members were read. */
+  /** Whether the current file is in the request itself, as far as its members were read. */
   #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
-  /** How things stood where the current schema began. */
+  /** The counts at the beginning of the current schema. */
   #schema = { start: 0, spaces: 0, stringBytes: 0 };
 
   constructor(asked: AskedFeatures) {
@@ -133,15 +131,15 @@ export class PromptReader {
     }
   }
 
-  /** Notes whether what follows says what is to be written to a cache. */
+  /** Notes whether the key is `cache_control`. */
   cacheKey(token: JsonToken): void {
     this.#isCacheControl = CACHE_CONTROL.find(token) !== undefined;
   }
 
-  /** Where the members or elements of the value are, if it has any. */
+  /** Returns the position of the value's members or elements. */
   value(within: PromptPosition, kind: JsonKind, token: JsonToken): PromptPosition {
     const isCacheControl = this.#isCacheControl;
-    // Of one value: what follows in a list has no key of its own.
+    // A key has one value: further elements of a list have no key.
     this.#isCacheControl = false;
     if (isCacheControl && kind === 'object') return 'cache control';
     switch (within) {
@@ -180,7 +178,7 @@ export class PromptReader {
         break;
       case 'audio':
         if (kind === 'string') this.#checkUrl(token);
-        // Qwen fetches it.
+        // Qwen fetches such a URL.
         if (kind === 'string' && isFetchableUrl(token)) this.#countLinkedFile();
         else if (kind === 'string' && this.#member === 'data') {
           this.size.audioBytes += bytesOfBase64(token);
@@ -213,7 +211,7 @@ export class PromptReader {
     this.size.nonAsciiChars += token.nonAsciiChars;
   }
 
-  /** Begins a value of which all is prompt, not only the strings; `endSchema` ends it. */
+  /** Begins a value of which everything is prompt, not only the strings; `endSchema` ends it. */
   beginSchema(token: JsonToken): PromptPosition {
     this.#schema = { start: token.start, spaces: token.spaces, stringBytes: this.size.stringBytes };
     return 'schema';
@@ -226,11 +224,11 @@ export class PromptReader {
     this.size.asciiChars += punctuation;
   }
 
-  /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
+  /** A member of a content part. Some providers accept a bare URL in place of an `image_url`, `file` or similar object. */
   #memberOfPart(member: PromptMember | undefined, kind: JsonKind, token: JsonToken): PromptPosition {
     if (member === 'frames' && kind === 'array') return 'frames';
     if (member === 'type') {
-      // It is held for as what may be fetched, or searched for.
+      // The hold treats a part of unknown type as a linked file: the provider may fetch or search.
       if (kind !== 'null' && !(kind === 'string' && PART_TYPES.find(token))) this.#countLinkedFile();
       if (kind === 'string') this.countText(token);
       return 'elsewhere';
@@ -247,7 +245,7 @@ export class PromptReader {
     }
     if (member === undefined || member === 'text' || member === 'frames') {
       if (kind === 'string') this.countText(token);
-      // Whatever it is, a provider may fetch what it links to.
+      // An unknown object may contain a URL that the provider fetches.
       return kind === 'object' || kind === 'array' ? 'unknown part' : 'elsewhere';
     }
     if (member !== 'audio' && kind !== 'null') {
@@ -263,7 +261,7 @@ export class PromptReader {
     return 'elsewhere';
   }
 
-  /** Moonshot keeps prompts as messages of a role of their own. */
+  /** Moonshot refers to stored prompts by messages with the role `cache`. */
   #checkMessage(token: JsonToken): void {
     if (this.#member === 'content') this.#checkText(token);
     else if (
@@ -275,7 +273,7 @@ export class PromptReader {
     }
   }
 
-  /** Qwen takes a text that begins so for the files that it names. */
+  /** Qwen replaces a text that begins with `fileid:` by the files that it names. */
   #checkText(token: JsonToken): void {
     const first = token.bytes[token.from] ?? 0;
     const mayBegin = first <= 0x20 || first === 0x5c || (first | 0x20) === 0x66; // blank, backslash, f
@@ -286,24 +284,24 @@ export class PromptReader {
     if (mayNameAccountFile(token) && ACCOUNT_FILE.test(decodedHeadOf(token))) this.#noteAccountFile();
   }
 
-  /** What the operator's account has at the provider: files, buckets, prompts that are kept. */
+  /** A reference to data of the operator's account at the provider: files, buckets, stored prompts. */
   #noteAccountFile(): void {
     this.#asked.add('accountFiles', 'account file', `messages[${this.size.messages - 1}]`);
   }
 
-  /** A file somewhere else, of any size. */
+  /** A file outside the request, of any size. */
   #countLinkedFile(): void {
     this.size.files++;
     this.size.linkedFiles++;
   }
 
-  /** A file's ID counts, whatever stands beside it. */
+  /** A file ID or URL counts as a linked file even if the part also has the file's data. */
   #countFileReference(): void {
     if (this.#file === 'here') this.size.linkedFiles++;
     this.#file = 'elsewhere';
   }
 
-  /** The URL of a medium that was counted as a link, or as an image: what it holds itself is no link. */
+  /** Corrects the count of a linked file or image whose URL is a `data:` URL: its content is in the request. */
   #countDataUrl(token: JsonToken): void {
     const head = decodedHeadOf(token);
     if (!/^data:/i.test(head)) return;
@@ -329,10 +327,10 @@ function isDataOrHttpUrl(token: JsonToken): boolean {
   return /^(data|https?):/i.test(tokenHead(token, 6));
 }
 
-/** Addresses that a provider reads by the rights of the account that asks: Moonshot, Google, Bedrock, Qwen. */
+/** URLs that a provider reads with the access rights of the requesting account: Moonshot, Google, Bedrock, Qwen. */
 const ACCOUNT_FILE = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
 
-/** Quickly, whether it is worth a closer look: most are `data:` URLs, or of other hosts. */
+/** A fast check before the regular expression: most URLs are `data:` URLs or have other hosts. */
 function mayNameAccountFile({ bytes, from, escaped }: JsonToken): boolean {
   const first = (bytes[from] ?? 0) | 0x20;
   if (escaped || first === 0x20) return true;
@@ -342,9 +340,9 @@ function mayNameAccountFile({ bytes, from, escaped }: JsonToken): boolean {
   return first === 0x66 || first === 0x67 || first === 0x6d || first === 0x6f || first === 0x73; // f, g, m, o, s
 }
 
-/** Where something can be fetched: `https:` and the like, or any scheme with two slashes, as Qwen's `oss://`. */
+/** Whether a provider may fetch it: `https:` and the like, or any scheme with two slashes, such as Qwen's `oss://`. */
 function isFetchableUrl(token: JsonToken): boolean {
-  // Blanks before a URL are passed by those who fetch it, however many there are.
+  // Providers skip any number of blanks before a URL.
   const head = decodedHeadOf(token).trimStart();
   if (head === '') return token.to - token.from > HEAD_BYTES;
   return /^(?:(?:https?|gs|s3|ftp|file):|[a-z][\w+.-]{0,20}:\/\/)/i.test(head);
@@ -352,7 +350,7 @@ function isFetchableUrl(token: JsonToken): boolean {
 
 const HEAD_BYTES = 240;
 
-/** How a string begins: its first forty characters at least, also where they are escaped. */
+/** The beginning of a string: at least its first forty characters, with escapes decoded. */
 function decodedHeadOf(token: JsonToken): string {
   return tokenHead(token, HEAD_BYTES)
     .replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

@@ -20,54 +20,53 @@ import { readBuffered } from './whole-body.ts';
 /** A provider's answer on its way to the client. */
 export interface ProviderAnswer {
   readonly status: number;
-  /** The headers that may reach the client. */
+  /** Headers that may be sent to the client. */
   readonly headers: Readonly<Record<string, string>>;
-  /** All that the provider sent, for the router alone. */
+  /** All headers that the provider sent, for the router only. */
   readonly received: IncomingHttpHeaders;
-  /** The answer's bytes, plain. Destroying it closes the connection to the provider. */
+  /** The answer's bytes, decompressed. Destroying it closes the connection to the provider. */
   readonly body: Readable;
-  /** Tells the idle clock that bytes came, or that none are awaited while the client doesn't read. */
+  /** Restarts the idle timeout when bytes arrive, or pauses it while the client doesn't read. */
   readonly idleTimeout: { touch(): void; pause(): void };
 }
 
-/** What keeps delivery within what is paid for. */
+/** Stops delivery at the amount that the hold covers. */
 export interface DeliveryGate {
-  /** Whether all that the meter has seen may go on to the client. Asked after each piece. */
+  /** Whether everything that the meter has seen may be sent to the client. Called after each chunk. */
   canSend(): boolean;
-  /** Resolves once it may, or with what the client is told when it never will. */
+  /** Resolves once sending is allowed, or with the error for the client if it never will be. */
   waitUntilAllowed(): Promise<RouterError | undefined>;
 }
 
-/** What acts on an answer while it is relayed. */
+/** The components that process an answer while it is relayed. */
 export interface RelayOptions {
   /** Sees every byte. */
   readonly meter: UsageMeter;
-  /** For streams to which we added `include_usage`: takes that one event out again. */
+  /** For streams to which the router added `include_usage`: removes the usage event again. */
   readonly filter: UsageEventFilter | undefined;
-  /** Edits what goes on, behind the filter. */
+  /** Edits the bytes after the filter. */
   readonly editor: AnswerEditor | undefined;
   readonly gate: DeliveryGate | undefined;
-  /** For answers that are paid for whoever reads them. */
+  /** For answers that are billed in full even if the client disconnects. */
   readonly detached: DetachedRead | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
   readonly requiresTermination: boolean;
-  /** What ends a stream that broke between two events: an error event, or the end of its connection. */
+  /** How a stream that broke between two events ends: with an error event, or a connection reset. */
   readonly onStreamError: 'error' | 'reset';
-  /** How long an event stream may be silent, in ms; undefined for ever. */
+  /** Longest silence of an event stream before a heartbeat comment, in ms; undefined: no heartbeats. */
   readonly heartbeatMs: number | undefined;
 }
 
-/** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
+/** How long to wait for the rest of a finished stream (its usage, its end) after the client has disconnected. */
 const LINGER_MS = 1000;
 
 /**
- * Carries an answer's bytes to the client as they come, with back-pressure, and shows each chunk to the meter.
+ * Relays an answer's bytes to the client as they arrive, with back-pressure, and passes each chunk to the meter.
  *
- * Comes back when the answer is over, whoever ended it; never rejects. An answer
- * that was cut never looks finished, also where its bytes came to a good end:
- * between two events of a stream the client gets an error event and a close
- * without `[DONE]`, anywhere else its connection is reset. One that came whole,
- * with its head, leaves in one write.
+ * Returns or resolves when the answer is over, for any reason; never rejects. A truncated answer never looks finished,
+ * even if its connection ended cleanly: between two events of a stream the client gets an error event and a close
+ * without `[DONE]`, anywhere else its connection is reset. An answer that arrived whole with its head is sent in one
+ * write.
  */
 export function relay(
   exchange: Exchange,
@@ -90,15 +89,15 @@ class Relay {
   #heartbeat: StreamHeartbeat | undefined;
   #onDrain: (() => void) | undefined;
   readonly #stalls = new Stalls();
-  /** When something of the answer's body first came. */
+  /** When the first byte of the body arrived. */
   #firstByteAt: number | undefined;
-  /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
+  /** The client disconnected, and the rest is only metered: the usage of a finished answer, or everything to its end. */
   #afterDisconnect: 'awaiting-usage' | 'reading-to-end' | undefined;
   #leftBeforeOutput: boolean | undefined;
   readonly #turns: Turns;
-  /** What may go on of what was looked at in this turn. */
+  /** Bytes that were inspected in this turn and are ready to be sent. */
   #ready: Buffer | readonly Buffer[] | undefined;
-  /** What the gate has stopped. */
+  /** Bytes that the delivery gate holds back. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
   constructor(exchange: Exchange, client: ClientConnection, answer: ProviderAnswer, options: RelayOptions) {
@@ -136,7 +135,7 @@ class Relay {
   #listen(): void {
     const { body } = this.#answer;
     const { heartbeatMs } = this.#options;
-    // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
+    // The head is sent with the first chunk if that is already here, else alone.
     this.#flushing = setImmediate(() => {
       this.#response.flushHeaders();
     });
@@ -169,9 +168,9 @@ class Relay {
     this.#client.onDisconnect(() => {
       this.#onDisconnect();
     });
-    // Whoever looked at its first event has paused it.
+    // It was paused while its first event was read.
     body.resume();
-    // It may have broken in the very packet that its head came in, before anybody listened.
+    // It may have broken in the packet that contained its head, before the listeners were added.
     if (body.destroyed) onBroken();
   }
 
@@ -226,7 +225,7 @@ class Relay {
     this.#answer.body.pause();
   }
 
-  /** Not after `[DONE]`, where clients stop reading, nor in an event that goes on, or is held back. */
+  /** False after `[DONE]`, where clients stop reading, and inside an event, or while one is held back. */
   #canSendHeartbeat(): boolean {
     const { meter } = this.#options;
     return this.#firstByteAt === undefined || (meter.betweenEvents && !meter.done && !this.#withheld);
@@ -237,7 +236,7 @@ class Relay {
       if (Buffer.isBuffer(pieces)) this.#send(pieces);
       else for (const piece of pieces) this.#send(piece);
     } catch (error) {
-      // What a host has put around its response may throw; nobody else would hear of it here.
+      // A framework's wrapper of the response may throw.
       this.#fail(asError(error));
     }
   }
@@ -319,7 +318,7 @@ class Relay {
     this.#finish({ ending: 'finished' });
   }
 
-  /** What was held back of an answer that has come to its end. */
+  /** Returns the bytes that the filter and the editor hold back at the end of the answer. */
   #flush(): readonly Buffer[] {
     const { filter, editor, meter } = this.#options;
     const held = filter?.end() ?? [];
@@ -328,7 +327,7 @@ class Relay {
     return [...editor.write(held), ...editor.end()];
   }
 
-  /** Asked where sending may have ended it. */
+  /** A getter, because sending may have ended the relay. */
   get #isOver(): boolean {
     return this.#end !== undefined;
   }
@@ -344,7 +343,7 @@ class Relay {
     this.#finish({ ending: end.ending, error: end.error });
   }
 
-  /** Whether something is missing of an answer whose bytes came to a good end. */
+  /** Whether an answer whose connection ended cleanly is incomplete. */
   #isTruncated(): boolean {
     const { meter, requiresTermination } = this.#options;
     if (this.#answer.status >= 300) return false;
@@ -354,7 +353,7 @@ class Relay {
     return isEventStream(this.#head) || ascii + nonAscii > 0;
   }
 
-  /** A cut answer must never look finished. */
+  /** Ends a truncated answer so that it doesn't look finished. */
   #terminate(shown: Error, how: RelayOptions['onStreamError']): void {
     if (how === 'error' && this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
@@ -366,7 +365,7 @@ class Relay {
   #betweenEvents(): boolean {
     const { meter } = this.#options;
     if (meter.format === undefined) return isEventStream(this.#head);
-    // A filter stands before every gate: what it let go were whole events.
+    // With a gate there is always a filter, which passes whole events only.
     return this.#withheld ? meter.format === 'event-stream' : meter.betweenEvents;
   }
 
@@ -376,10 +375,10 @@ class Relay {
     if (meter.finished) {
       // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
       if (meter.done) this.#finish({ ending: 'finished' });
-      // Whoever leaves with the last word pays for it like others: its usage is about to come.
+      // A client that disconnects after the last token still pays; wait briefly for its usage chunk.
       this.#continueReading('awaiting-usage');
       const linger = new Timeout(LINGER_MS, () => {
-        // It was the last word of one of several answers, and the others may go on for long.
+        // Only one of several choices may have finished, and the others may take long.
         if (this.#end || !this.#detach(detached)) body.destroy();
       });
       body.once('close', () => linger.clear());
@@ -392,7 +391,7 @@ class Relay {
     body.destroy();
   }
 
-  /** Says whether the rest is read on to its end. */
+  /** Returns whether the rest is read to its end. */
   #detach(detached: DetachedRead | undefined): boolean {
     const { body } = this.#answer;
     if (!detached?.begin((reason) => body.destroy(reason))) return false;
@@ -404,7 +403,7 @@ class Relay {
     const { body, idleTimeout } = this.#answer;
     this.#afterDisconnect = why;
     clearImmediate(this.#flushing);
-    // It would read before its turn in the queue.
+    // Otherwise it would read before its turn in the queue.
     this.#turns.stop();
     this.#heartbeat?.stop();
     const read = (): void => {

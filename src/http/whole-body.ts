@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Takes a body that has come whole, mostly in one packet with its head: nobody has to listen for it.
+ * Reads a body that has arrived completely, usually in one packet with its head, without listeners.
  *
- * @param length - what its head says that it has, in bytes
- * @param maxBytes - how many bytes are taken at once
- * @returns undefined, with nothing taken, where some of it is still to come, or nobody knows
+ * @param length - the `content-length` header
+ * @param maxBytes - larger bodies are not read
+ * @returns undefined, with nothing read, if the body is incomplete or its length unknown
  */
 export function readBuffered(
   body: Readable,
@@ -23,7 +23,7 @@ export function readBuffered(
   )
     return undefined;
   const bytes: unknown = body.read();
-  // Its connection is free again once its end was read, too.
+  // The connection is only released once the end was read, too.
   body.resume();
   return Buffer.isBuffer(bytes) ? bytes : undefined;
 }

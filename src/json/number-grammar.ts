@@ -1,4 +1,4 @@
-// Where a number is, in the grammar of RFC 8259.
+// States of a number, in the grammar of RFC 8259.
 export const BEGIN = 0;
 const MINUS = 1;
 const ZERO = 2;
@@ -8,7 +8,7 @@ const FRACTION = 5;
 const E = 6;
 const E_SIGN = 7;
 const EXPONENT = 8;
-/** The byte does not belong to the number. */
+/** The byte isn't part of the number. */
 export const OVER = 9;
 
 /** Whether a number may end here. */
@@ -16,7 +16,7 @@ export function mayEnd(state: number): boolean {
   return state === ZERO || state === INTEGER || state === FRACTION || state === EXPONENT;
 }
 
-/** Where a number is after one more byte. */
+/** The state after one more byte. */
 export function nextInNumber(state: number, byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) {
     if (state === BEGIN || state === MINUS) return byte === 0x30 ? ZERO : INTEGER;

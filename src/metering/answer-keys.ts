@@ -11,7 +11,7 @@ import {
   USAGE_COUNTS,
 } from './usage-dialects.ts';
 
-/** What a value of an answer is directly in. */
+/** The part of an answer that directly contains a value. */
 export type AnswerPosition =
   | 'document'
   | 'answer'
@@ -58,11 +58,11 @@ type UsageKey =
   | 'cache writes'
   | 'plugins'
   | 'plugin';
-/** What a member means where it is. */
+/** The meaning of a member in its position. */
 export type AnswerMember = AnswerKey | ChoiceKey | UsageKey | 'notDelivered';
 
 const NO_KEYS = new KeyMatcher<AnswerMember>({});
-/** The members of an answer that metering looks at, by where they are. */
+/** The members of an answer that metering reads, by position. */
 export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<AnswerMember>>> = {
   document: NO_KEYS,
   answer: new KeyMatcher<AnswerMember>({
@@ -75,7 +75,7 @@ export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<AnswerMember>>> = 
     timings: 'timings',
     base_resp: 'base_resp',
     service_tier: 'service_tier',
-    service_tier_used: 'service_tier_used', // Cerebras, of `auto`
+    service_tier_used: 'service_tier_used', // Cerebras, for `auto`
   }),
   choices: NO_KEYS,
   choice: new KeyMatcher<AnswerMember>({
@@ -85,8 +85,8 @@ export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<AnswerMember>>> = 
     finish_reason: 'finish_reason',
     usage: 'usage',
   }),
-  // All strings in a delta or message are delivered text, but for these and what is inside them:
-  // labels, media, sources, and what repeats the text or signs it.
+  // All strings in a delta or message are delivered text, except in these members:
+  // labels, media, sources, and copies or signatures of the text.
   delta: new KeyMatcher<AnswerMember>({
     name: 'name',
     provider_metadata: 'metadata', // Vercel

@@ -87,7 +87,7 @@ await check('structured', async () => {
 });
 
 const refusals = [
-  ['401', () => modelWith(UNKNOWN_KEY), 'not known here'],
+  ['401', () => modelWith(UNKNOWN_KEY), 'is unknown'],
   ['402', () => modelWith(EMPTY_KEY), 'credits'],
   ['404', () => modelWith(API_KEY, UNKNOWN_MODEL), 'does not exist'],
 ];

@@ -236,7 +236,7 @@ describe('limits per minute', () => {
     expect(await errorOf(refused)).toMatchObject({
       status: 429,
       code: 'too_many_concurrent_requests',
-      message: 'This key's limit of 1 concurrent requests is reached; wait for one to end.',
+      message: "This key's limit of 1 concurrent requests is reached; wait for one to end.",
     });
     const settled = gateway.nextSettled();
     finish();
