@@ -90,11 +90,11 @@ export type {
 export type { BodyCaller, BodyRules, BodyValue, JsonValue } from './options/body-rules.ts';
 export type {
   CatalogEntry,
-  RoutingStrategy as Choice,
+  RoutingStrategy,
   EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
-  PriceQuery as PriceQuestion,
+  PriceQuery,
   PricingOption,
   ServerToolOptions,
   TargetOptions,

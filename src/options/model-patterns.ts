@@ -1,7 +1,7 @@
-/** IDs of models, in which a `*` stands for any number of any characters: `openai/*`. */
+/** Patterns of model IDs, in which `*` matches any number of any characters: `openai/*`. */
 export class ModelPatterns {
   readonly patterns: readonly string[];
-  /** The same patterns have the same name. */
+  /** Equal patterns have equal names. */
   readonly name: string;
   readonly #parts: readonly (readonly string[])[];
 
@@ -16,22 +16,22 @@ export class ModelPatterns {
   }
 }
 
-/** @param option - where the patterns stand, for the message */
+/** @param option - path of the option, for the message */
 export function parseModelPatterns(given: unknown, option: string): ModelPatterns {
   const isList = Array.isArray(given) && given.length > 0 && given.length <= MAX_PATTERNS;
   if (!isList || !given.every((each) => typeof each === 'string' && PATTERN.test(each))) {
     throw new TypeError(
-      `${option} must be 1 to ${MAX_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * stands for any characters, got ${JSON.stringify(given)}`,
+      `${option} must be 1 to ${MAX_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * matches any characters, got ${JSON.stringify(given)}`,
     );
   }
   return new ModelPatterns(given);
 }
 
 const MAX_PATTERNS = 100;
-// eslint-disable-next-line no-control-regex -- as of a model's ID
+// eslint-disable-next-line no-control-regex -- as in a model ID
 const PATTERN = /^[^\u0000-\u0020\u007f]{1,256}$/;
 
-/** Without backtracking: each piece between two asterisks is taken where it is found first. */
+/** Without backtracking: each part between two asterisks is matched at its first occurrence. */
 function matches(id: string, [first = '', ...rest]: readonly string[]): boolean {
   const last = rest.pop();
   if (last === undefined) return id === first;
