@@ -69,9 +69,9 @@ export class RequestBuffersFullError extends RouterError {
   override readonly shouldRetry = true;
 
   /** @param limit - in bytes */
-  constructor(whose: 'key' | 'server', limit: number) {
+  constructor(scope: 'key' | 'server', limit: number) {
     super(
-      whose === 'key'
+      scope === 'key'
         ? `This key's pending request bodies would exceed their limit of ${limit} bytes. Try again in a second.`
         : 'This server has no memory for another request body at the moment. Try again in a second.',
     );

@@ -22,14 +22,14 @@ export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly
   const { origin } = headers;
   if (origin === undefined || (cors.origins !== 'any' && !cors.origins.has(origin))) return vary;
   const allowed = { ...vary, 'access-control-allow-origin': cors.origins === 'any' ? '*' : origin };
-  const asks = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
-  if (!asks) return { ...allowed, 'access-control-expose-headers': EXPOSED };
-  const asked = headers['access-control-request-headers'];
+  const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+  if (!isPreflight) return { ...allowed, 'access-control-expose-headers': EXPOSED };
+  const requestedHeaders = headers['access-control-request-headers'];
   return {
     ...allowed,
     'access-control-allow-methods': 'GET, HEAD, POST',
     // Client libraries send their own headers; none of them grants more than the key does.
-    ...(asked !== undefined && { 'access-control-allow-headers': asked }),
+    ...(requestedHeaders !== undefined && { 'access-control-allow-headers': requestedHeaders }),
     'access-control-max-age': String(cors.maxAgeSeconds),
   };
 }

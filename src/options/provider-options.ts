@@ -140,7 +140,7 @@ export interface TimeoutOptions {
    */
   readonly idleMs?: number;
   /**
-   * For the whole attempt, in ms.
+   * For the whole request to a target, in ms, including resends with another key.
    *
    * @default 3600000
    */

@@ -312,13 +312,13 @@ export function resolveTimeouts(
 ): Timeouts {
   if (given === undefined) return defaults;
   assertObject(given, option, defaults);
-  const clock = (name: keyof Timeouts): number =>
+  const timeout = (name: keyof Timeouts): number =>
     given[name] === undefined ? defaults[name] : milliseconds(given[name], `${option}.${name}`);
   return {
-    connectMs: clock('connectMs'),
-    firstByteMs: clock('firstByteMs'),
-    idleMs: clock('idleMs'),
-    totalMs: clock('totalMs'),
+    connectMs: timeout('connectMs'),
+    firstByteMs: timeout('firstByteMs'),
+    idleMs: timeout('idleMs'),
+    totalMs: timeout('totalMs'),
   };
 }
 

@@ -131,7 +131,7 @@ describe('a quote', () => {
 
   it('needs no more output than was asked for', () => {
     expect(quoteFor({ ...REQUEST, outputCap: 5 })).toMatchObject({
-      min: 516_000n + 15_000n,
+      minimum: 516_000n + 15_000n,
       likelyMin: 108_000n + 15_000n,
     });
   });
@@ -139,16 +139,16 @@ describe('a quote', () => {
   it('wants all searches, needs those that it is not admitted without, and likely needs none', () => {
     const prices = [parsePricing({ input: '1', output: '3', webSearch: '0.01' }, 'pricing')];
     expect(quoteFor({ ...REQUEST, prices, webSearches: 5, webSearchesNeeded: 2 })).toMatchObject({
-      want: 516_000n + 3_000_000n + 50_000_000n,
-      min: 516_000n + 48_000n + 20_000_000n,
+      maximum: 516_000n + 3_000_000n + 50_000_000n,
+      minimum: 516_000n + 48_000n + 20_000_000n,
       likelyMin: 108_000n + 48_000n,
     });
   });
 
   it('counts the prompt once and the output of every answer', () => {
     expect(quoteFor({ ...REQUEST, n: 3 })).toMatchObject({
-      want: 516_000n + 9_000_000n,
-      min: 516_000n + 144_000n,
+      maximum: 516_000n + 9_000_000n,
+      minimum: 516_000n + 144_000n,
       likelyMin: 108_000n + 144_000n,
     });
   });
@@ -167,8 +167,8 @@ describe('a quote', () => {
 
   it('of a free model is nothing', () => {
     expect(quoteFor({ ...REQUEST, prices: [parsePricing('free', 'pricing')] })).toMatchObject({
-      want: 0n,
-      min: 0n,
+      maximum: 0n,
+      minimum: 0n,
       likelyMin: 0n,
     });
   });

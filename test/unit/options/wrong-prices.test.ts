@@ -140,7 +140,10 @@ describe('prices that can’t be right', () => {
       `${M}.pricing.ceiling must be { input, output, … }, got "free"`,
       { pricing: { reported: true, ceiling: 'free' } },
     ],
-    [`${M}.serviceTiers: what is 'free' has no tiers`, { pricing: 'free', serviceTiers: PRIORITY }],
+    [
+      `${M}.serviceTiers: a 'free' model can't have priced service tiers`,
+      { pricing: 'free', serviceTiers: PRIORITY },
+    ],
     [`${M}.pricing.serviceTiers and ${M}.serviceTiers are both given`, { serviceTiers: PRIORITY }],
     [
       `${M}.pricing.tiers[0].cacheWriteHourInput is missing`,
