@@ -1,4 +1,5 @@
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
+import { showValue } from '../platform/show-value.ts';
 
 /** An addition to a price, as decimal strings. Of several markups, the factors multiply and the fees add. */
 export interface Markup {
@@ -32,7 +33,7 @@ export const NO_MARKUP: MarkupTerms = terms(1n, 1n, 0n);
  */
 export function parseMarkup(markup: Markup, option: string): MarkupTerms {
   if (typeof markup !== 'object' || markup === null || Array.isArray(markup)) {
-    throw new TypeError(`${option} must be { factor?, fee? }, got ${show(markup)}`);
+    throw new TypeError(`${option} must be { factor?, fee? }, got ${showValue(markup)}`);
   }
   for (const key of Object.keys(markup)) {
     if (!Object.hasOwn(MARKUP_KEYS, key)) {
@@ -66,7 +67,7 @@ export function parseFactor(given: unknown, option: string): [bigint, bigint] {
   const denominator = 10n ** BigInt(decimals.length);
   if (!parts || numerator === 0n || numerator > MAX_FACTOR * denominator) {
     throw new TypeError(
-      `${option} must be a decimal string above 0 and up to ${MAX_FACTOR} with at most 6 decimals, such as "1.2", got ${show(given)}`,
+      `${option} must be a decimal string above 0 and up to ${MAX_FACTOR} with at most 6 decimals, such as "1.2", got ${showValue(given)}`,
     );
   }
   return [numerator, denominator];
@@ -76,9 +77,4 @@ function terms(numerator: bigint, denominator: bigint, fee: NanoDollars): Markup
   let [over, under] = [numerator, denominator];
   while (under > 1n && over % 10n === 0n) [over, under] = [over / 10n, under / 10n];
   return { numerator: over, denominator: under, fee, name: `${over}/${under}+${fee}` };
-}
-
-/** For messages; JSON has no BigInt. */
-function show(value: unknown): string {
-  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
 }

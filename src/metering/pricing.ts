@@ -2,6 +2,7 @@ import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.
 import { parseFactor } from './markup.ts';
 import { FREE, type Price, priceOf, type PriceParts, type Rates } from './price.ts';
 import { PLAIN_TIERS } from './service-tiers.ts';
+import { showValue } from '../platform/show-value.ts';
 
 /** Prices of tokens, in USD per million, as decimal strings, e.g. `'0.15'`. */
 export interface TokenPricing {
@@ -119,7 +120,7 @@ export function parsePricing(
   checkKeys(pricing, REPORTED_KEYS, option, '{ reported: true, ceiling: { input, output, … } }');
   const says: unknown = pricing.reported;
   if (says !== true) {
-    throw new TypeError(`${option}.reported must be true or omitted, got ${show(says)}`);
+    throw new TypeError(`${option}.reported must be true or omitted, got ${showValue(says)}`);
   }
   if (pricing.ceiling === undefined) {
     throw new TypeError(`${option}.ceiling is missing: holds need it, as { input, output, … }`);
@@ -159,7 +160,7 @@ function parseServiceTiers(
 ): ReadonlyMap<string, Price> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new TypeError(
-      `${option} must be { priority: { factor } | { input, output, … }, … }, got ${show(given)}`,
+      `${option} must be { priority: { factor } | { input, output, … }, … }, got ${showValue(given)}`,
     );
   }
   const tiers = new Map<string, Price>();
@@ -239,7 +240,7 @@ function parseTiers(
   plain: TokenPricing,
 ): (Rates & { readonly above: number })[] {
   if (!Array.isArray(tiers) || tiers.length > MAX_TIERS) {
-    throw new TypeError(`${option} must be a list of at most ${MAX_TIERS} tiers, got ${show(tiers)}`);
+    throw new TypeError(`${option} must be a list of at most ${MAX_TIERS} tiers, got ${showValue(tiers)}`);
   }
   let before = 0;
   return tiers.map((tier: PricingTier, i) => {
@@ -248,7 +249,7 @@ function parseTiers(
     const { above } = tier;
     if (!Number.isSafeInteger(above) || above <= before) {
       throw new TypeError(
-        `${name}.above must be an integer above ${before}, in ascending order, got ${show(above)}`,
+        `${name}.above must be an integer above ${before}, in ascending order, got ${showValue(above)}`,
       );
     }
     before = above;
@@ -266,7 +267,7 @@ function checkKeys(
   wanted: string,
 ): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new TypeError(`${option} must be ${wanted}, got ${show(given)}`);
+    throw new TypeError(`${option} must be ${wanted}, got ${showValue(given)}`);
   }
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(known, key)) {
@@ -279,7 +280,7 @@ function parsePerMillion(given: unknown, option: string): bigint {
   const parts = typeof given === 'string' ? /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(given) : null;
   if (!parts) {
     throw new TypeError(
-      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, such as "0.15", got ${show(given)}`,
+      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, such as "0.15", got ${showValue(given)}`,
     );
   }
   const [, whole = '0', decimals = ''] = parts;
@@ -290,11 +291,6 @@ function parsePerMillion(given: unknown, option: string): bigint {
     );
   }
   return micro;
-}
-
-/** For messages; JSON has no BigInt. */
-function show(value: unknown): string {
-  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
 }
 
 /** @throws {TypeError} naming the option, unless it is USD from 0 to 1000 */

@@ -16,6 +16,7 @@ import type {
   OnStreamError,
   OnCrash,
 } from './router-options.ts';
+import { showValue } from '../platform/show-value.ts';
 
 /** All four timeouts, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
@@ -383,9 +384,4 @@ export function milliseconds(value: unknown, option: string): number {
     throw optionError(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
   }
   return value;
-}
-
-function showValue(value: unknown): string {
-  if (typeof value === 'function') return 'a function';
-  return JSON.stringify(value) ?? String(value);
 }
