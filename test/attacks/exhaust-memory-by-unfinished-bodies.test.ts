@@ -101,7 +101,7 @@ describe('the room for bodies of requests that are not admitted yet', () => {
     const second = buffered.reserveFor('acct', 'key');
     first.hold(10);
     second.hold(15);
-    expect(() => second.hold(1)).toThrow(/of this key's requests that aren't admitted yet hold 25 bytes/);
+    expect(() => second.hold(1)).toThrow(/pending request bodies would exceed their limit of 25 bytes/);
     expect(buffered.held).toBe(25);
     first.release();
     second.hold(10);
