@@ -151,7 +151,9 @@ describe('a key whose budget is spent', () => {
   it('is told of no new beginning of what is for its lifetime', async () => {
     const { post } = await startWith({ budget: { amount: '0.00', per: 'lifetime' } });
     const error = await errorOf(await post(QUESTION));
-    expect(error['message']).toMatch(/^This key's budget of \$0\.00 for its lifetime .* requires \$0\.\d+\.$/);
+    expect(error['message']).toMatch(
+      /^This key's budget of \$0\.00 for its lifetime .* requires \$0\.\d+\.$/,
+    );
     expect(error['budget']).toEqual({ amount: '0.00', per: 'lifetime' });
   });
 });
