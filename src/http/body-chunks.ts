@@ -56,11 +56,11 @@ export class ChunkCollector {
 /** Appends chunks; adjacent parts of one buffer are joined into one again, without a copy. */
 export function appendChunks(chunks: Buffer | BodyChunks, more: Buffer | BodyChunks): Buffer | BodyChunks {
   const all = [chunks].flat();
-  for (const piece of [more].flat()) {
+  for (const chunk of [more].flat()) {
     const last = all.at(-1);
-    if (last && piece.buffer === last.buffer && piece.byteOffset === last.byteOffset + last.length)
-      all[all.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + piece.length);
-    else all.push(piece);
+    if (last && chunk.buffer === last.buffer && chunk.byteOffset === last.byteOffset + last.length)
+      all[all.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + chunk.length);
+    else all.push(chunk);
   }
   return all;
 }
@@ -75,30 +75,30 @@ export function concatChunks(chunks: BodyChunks): Buffer {
 export function sliceChunks(chunks: BodyChunks, from: number, to: number): Buffer[] {
   const found: Buffer[] = [];
   let at = 0;
-  for (const piece of chunks) {
-    const part = piece.subarray(Math.max(0, from - at), Math.max(0, to - at));
+  for (const chunk of chunks) {
+    const part = chunk.subarray(Math.max(0, from - at), Math.max(0, to - at));
     if (part.length > 0) found.push(part);
-    at += piece.length;
+    at += chunk.length;
   }
   return found;
 }
 
 export function byteLength(chunks: BodyChunks): number {
   let length = 0;
-  for (const piece of chunks) length += piece.length;
+  for (const chunk of chunks) length += chunk.length;
   return length;
 }
 
 /** Passes all bytes to `inspect`, a few in each turn of the event loop. */
 export async function inTurns(chunks: BodyChunks, inspect: (part: Buffer) => void): Promise<void> {
   const spent = new TurnBudget();
-  for (const piece of chunks) {
-    for (let at = 0; at < piece.length;) {
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length;) {
       if (spent.isSpent) {
         await turn();
         spent.reset();
       }
-      at += spent.show(at === 0 ? piece : piece.subarray(at), inspect);
+      at += spent.show(at === 0 ? chunk : chunk.subarray(at), inspect);
     }
   }
 }

@@ -62,8 +62,8 @@ class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
     return this.#member ? 'member' : 'elsewhere';
   }
 
-  close(place: MemberPosition, token: JsonToken): void {
-    if (place === 'member' || (place === 'extra_body' && this.#member)) this.#end(token.end);
+  close(position: MemberPosition, token: JsonToken): void {
+    if (position === 'member' || (position === 'extra_body' && this.#member)) this.#end(token.end);
   }
 
   #begin(token: JsonToken): void {

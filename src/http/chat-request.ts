@@ -232,19 +232,21 @@ class RequestReader implements JsonListener<MemberPosition> {
       case 'tool function':
       case 'tool choice':
       case 'google': {
-        const place = this.#prompt.value('elsewhere', kind, token);
-        return place === 'cache control' ? place : (this.#asked.value(within, kind, token) ?? 'elsewhere');
+        const position = this.#prompt.value('elsewhere', kind, token);
+        return position === 'cache control'
+          ? position
+          : (this.#asked.value(within, kind, token) ?? 'elsewhere');
       }
       default:
         return this.#prompt.value(within, kind, token);
     }
   }
 
-  close(place: MemberPosition, token: JsonToken): void {
-    if (place === 'schema' || place === 'tools') this.#prompt.endSchema(token);
-    if (place === 'tool') this.#asked.endTool();
-    if (place === 'routing') this.#endRoutingField(token.end);
-    if (place === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
+  close(position: MemberPosition, token: JsonToken): void {
+    if (position === 'schema' || position === 'tools') this.#prompt.endSchema(token);
+    if (position === 'tool') this.#asked.endTool();
+    if (position === 'routing') this.#endRoutingField(token.end);
+    if (position === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
   }
 
   /** @throws {InvalidRequestError} for the first problem in this order: not an object, `model`, `messages`, the others */

@@ -90,13 +90,13 @@ export class MemberEditor implements JsonListener<string> {
       return INSIDE;
     }
     if (this.#isDropping) return DROPPED;
-    const place = this.#pathOf(within, kind);
-    if (place === undefined) return PASSED;
+    const path = this.#pathOf(within, kind);
+    if (path === undefined) return PASSED;
     const end = token.end + this.shift;
     const isObject = kind === 'object';
     this.#containers.push({ isObject, end, stays: false, hid: false });
     this.limit = isObject ? end : Infinity;
-    return place;
+    return path;
   }
 
   close(mark: string, token: JsonToken): void {

@@ -30,31 +30,31 @@ export class MemberPlan {
   constructor({ hidden, renames, addsCost, hidesComments }: AnswerMemberEdits) {
     this.addsCost = addsCost;
     this.hidesComments = hidesComments;
-    const places = new Map<string, Record<string, MemberRole>>();
-    for (const path of addsCost ? [...hidden, 'usage.cost'] : hidden) add(places, path, 'hide');
-    if (renames) add(places, 'model', 'rename');
-    this.#matchers = new Map([...places].map(([place, roles]) => [place, new KeyMatcher(roles)]));
+    const rolesByPath = new Map<string, Record<string, MemberRole>>();
+    for (const path of addsCost ? [...hidden, 'usage.cost'] : hidden) add(rolesByPath, path, 'hide');
+    if (renames) add(rolesByPath, 'model', 'rename');
+    this.#matchers = new Map([...rolesByPath].map(([path, roles]) => [path, new KeyMatcher(roles)]));
   }
 
   /** The edited members of the objects at this path; undefined if there are none. */
-  at(place: string): KeyMatcher<MemberRole> | undefined {
-    return this.#matchers.get(place);
+  at(path: string): KeyMatcher<MemberRole> | undefined {
+    return this.#matchers.get(path);
   }
 }
 
 function add(
-  places: Map<string, Record<string, MemberRole>>,
+  rolesByPath: Map<string, Record<string, MemberRole>>,
   path: string,
   edit: NonNullable<MemberRole['edit']>,
 ): void {
   const steps = path.split('.');
-  let place = ANSWER;
+  let container = ANSWER;
   for (const [index, step] of steps.entries()) {
     const name = step.replace('[]', '');
-    let roles = places.get(place);
-    if (!roles) places.set(place, (roles = {}));
-    if (index === steps.length - 1) roles[name] = { path: `${place}.${name}`, edit };
-    else roles[name] ??= { path: `${place}.${name}`, edit: undefined };
-    place = `${place}.${step}`;
+    let roles = rolesByPath.get(container);
+    if (!roles) rolesByPath.set(container, (roles = {}));
+    if (index === steps.length - 1) roles[name] = { path: `${container}.${name}`, edit };
+    else roles[name] ??= { path: `${container}.${name}`, edit: undefined };
+    container = `${container}.${step}`;
   }
 }

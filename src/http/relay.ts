@@ -231,10 +231,10 @@ class Relay {
     return this.#firstByteAt === undefined || (meter.betweenEvents && !meter.done && !this.#withheld);
   }
 
-  #sendAll(pieces: Buffer | readonly Buffer[]): void {
+  #sendAll(chunks: Buffer | readonly Buffer[]): void {
     try {
-      if (Buffer.isBuffer(pieces)) this.#send(pieces);
-      else for (const piece of pieces) this.#send(piece);
+      if (Buffer.isBuffer(chunks)) this.#send(chunks);
+      else for (const chunk of chunks) this.#send(chunk);
     } catch (error) {
       // A framework's wrapper of the response may throw.
       this.#fail(asError(error));
@@ -278,22 +278,22 @@ class Relay {
     return this.#afterDisconnect !== undefined || !(this.#withheld || (this.#stalls.isStalled && !isOver));
   }
 
-  #withhold(pieces: Buffer | readonly Buffer[], gate: DeliveryGate): void {
+  #withhold(chunks: Buffer | readonly Buffer[], gate: DeliveryGate): void {
     const { body, idleTimeout } = this.#answer;
-    this.#withheld = pieces;
+    this.#withheld = chunks;
     idleTimeout.pause();
     body.pause();
-    void gate.waitUntilAllowed().then((refusal) => {
+    void gate.waitUntilAllowed().then((error) => {
       if (this.#end || this.#afterDisconnect) return;
-      if (refusal) {
-        this.#terminate(refusal, 'error');
+      if (error) {
+        this.#terminate(error, 'error');
         this.#finish({ ending: 'credits_exhausted' });
         body.destroy();
         return;
       }
       this.#withheld = undefined;
       idleTimeout.touch();
-      this.#sendAll(pieces);
+      this.#sendAll(chunks);
       if (!this.#stalls.isStalled) this.#turns.resume();
     });
   }

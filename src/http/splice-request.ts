@@ -104,8 +104,8 @@ function limitOutput(request: Editable, { field, tokens, inserts, moves }: Outpu
   const [own, others] = [asked[field], asked[other]];
   if (own === undefined && (others === undefined ? inserts : moves)) {
     const text = String(Math.min(tokens, others ?? tokens));
-    const [place, moved] = [edits[field], others === undefined ? undefined : edits[other]];
-    if (place) return [{ ...place, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
+    const [existing, moved] = [edits[field], others === undefined ? undefined : edits[other]];
+    if (existing) return [{ ...existing, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
     if (moved)
       return [
         { ...moved.key, text: JSON.stringify(field) },

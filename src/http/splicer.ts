@@ -71,10 +71,10 @@ export class Splicer {
       this.#kept += this.#chunk.length;
       if (this.#kept > MAX_HELD_BYTES) this.#reserved = -1;
     }
-    const pieces = this.#reserved === -1 ? this.#out : this.#out.slice(0, this.#reserved);
+    const parts = this.#reserved === -1 ? this.#out : this.#out.slice(0, this.#reserved);
     this.#out = this.#reserved === -1 ? [] : this.#out.slice(this.#reserved);
     if (this.#reserved !== -1) this.#reserved = 0;
-    const whole = pieces.length > 1 ? Buffer.concat(pieces) : pieces[0];
+    const whole = parts.length > 1 ? Buffer.concat(parts) : parts[0];
     return whole && whole.length > 0 ? whole : undefined;
   }
 

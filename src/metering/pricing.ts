@@ -97,16 +97,16 @@ export interface SeparateTiers {
 
 /**
  * @param option - path of the option, for the message: `models["x"].pricing`
- * @param beside - service tiers for this pricing that are configured elsewhere
+ * @param separate - service tiers for this pricing that are configured elsewhere
  * @throws {TypeError} naming the invalid price
  */
 export function parsePricing(
   pricing: Pricing | ReportedPricing | 'free',
   option: string,
-  beside?: SeparateTiers,
+  separate?: SeparateTiers,
 ): Price {
   if (pricing === 'free') {
-    if (beside) throw new TypeError(`${beside.option}: a 'free' model can't have priced service tiers`);
+    if (separate) throw new TypeError(`${separate.option}: a 'free' model can't have priced service tiers`);
     return FREE;
   }
   const word: unknown = pricing;
@@ -116,7 +116,7 @@ export function parsePricing(
     );
   }
   const reported = typeof pricing === 'object' && pricing !== null && 'reported' in pricing;
-  if (!reported) return parsePrices(pricing, option, false, beside);
+  if (!reported) return parsePrices(pricing, option, false, separate);
   checkKeys(pricing, REPORTED_KEYS, option, '{ reported: true, ceiling: { input, output, … } }');
   const says: unknown = pricing.reported;
   if (says !== true) {
@@ -125,10 +125,10 @@ export function parsePricing(
   if (pricing.ceiling === undefined) {
     throw new TypeError(`${option}.ceiling is missing: holds need it, as { input, output, … }`);
   }
-  return parsePrices(pricing.ceiling, `${option}.ceiling`, true, beside);
+  return parsePrices(pricing.ceiling, `${option}.ceiling`, true, separate);
 }
 
-function parsePrices(pricing: Pricing, option: string, reported: boolean, beside?: SeparateTiers): Price {
+function parsePrices(pricing: Pricing, option: string, reported: boolean, separate?: SeparateTiers): Price {
   checkKeys(
     pricing,
     PRICING_KEYS,
@@ -143,10 +143,10 @@ function parsePrices(pricing: Pricing, option: string, reported: boolean, beside
     webSearch: webSearch === undefined ? 0n : parseFee(webSearch, `${option}.webSearch`),
     reported,
   };
-  if (serviceTiers !== undefined && beside) {
-    throw new TypeError(`${option}.serviceTiers and ${beside.option} are both given: keep one of them`);
+  if (serviceTiers !== undefined && separate) {
+    throw new TypeError(`${option}.serviceTiers and ${separate.option} are both given: keep one of them`);
   }
-  const sold = serviceTiers === undefined ? beside : { serviceTiers, option: `${option}.serviceTiers` };
+  const sold = serviceTiers === undefined ? separate : { serviceTiers, option: `${option}.serviceTiers` };
   return priceOf(sold ? { ...plain, serviceTiers: parseServiceTiers(sold, plain) } : plain);
 }
 
@@ -165,17 +165,25 @@ function parseServiceTiers(
   }
   const tiers = new Map<string, Price>();
   for (const [name, tier] of Object.entries(given)) {
-    const place = `${option}[${JSON.stringify(name)}]`;
+    const tierOption = `${option}[${JSON.stringify(name)}]`;
     if (PLAIN_TIERS.has(name) || name === 'auto') {
-      throw new TypeError(`${place}: this tier has the standard price, which isn't part of serviceTiers`);
+      throw new TypeError(
+        `${tierOption}: this tier has the standard price, which isn't part of serviceTiers`,
+      );
     }
-    if (name === 'fast') throw new TypeError(`${place}: "fast" is an alias of "priority"; use that`);
-    if (!/^[\w.-]{1,64}$/.test(name)) throw new TypeError(`${place} isn't a valid name of a service tier`);
+    if (name === 'fast') throw new TypeError(`${tierOption}: "fast" is an alias of "priority"; use that`);
+    if (!/^[\w.-]{1,64}$/.test(name))
+      throw new TypeError(`${tierOption} isn't a valid name of a service tier`);
     const isFactor = typeof tier === 'object' && tier !== null && 'factor' in tier;
-    checkKeys(tier, isFactor ? FACTOR_KEYS : SERVICE_TIER_KEYS, place, '{ factor } or { input, output, … }');
+    checkKeys(
+      tier,
+      isFactor ? FACTOR_KEYS : SERVICE_TIER_KEYS,
+      tierOption,
+      '{ factor } or { input, output, … }',
+    );
     tiers.set(
       name,
-      priceOf(isFactor ? timesFactor(plain, tier.factor, place) : ownPrices(tier, plain, place)),
+      priceOf(isFactor ? timesFactor(plain, tier.factor, tierOption) : ownPrices(tier, plain, tierOption)),
     );
   }
   return tiers;

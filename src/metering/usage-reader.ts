@@ -214,9 +214,9 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     return within === 'delta' && this.#key !== 'notDelivered';
   }
 
-  close(place: AnswerPosition): void {
-    if ((place === 'usage' || place === 'timings') && !this.#isInvalid) this.#keepCounts();
-    if (place === 'choice') this.#endChoice();
+  close(position: AnswerPosition): void {
+    if ((position === 'usage' || position === 'timings') && !this.#isInvalid) this.#keepCounts();
+    if (position === 'choice') this.#endChoice();
   }
 
   /** Called at the end of a choice, because its index may come after its usage. */
@@ -315,11 +315,11 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     this.#saysMore = true;
   }
 
-  #beginUsage(place: 'answer' | 'choice' | 'timings'): AnswerPosition {
-    this.#usageIn = place;
+  #beginUsage(position: 'answer' | 'choice' | 'timings'): AnswerPosition {
+    this.#usageIn = position;
     this.#counts = {};
     this.#isInvalid = false;
-    return place === 'timings' ? place : 'usage';
+    return position === 'timings' ? position : 'usage';
   }
 
   /** An invalid prompt or completion count invalidates the usage object that contains it. */

@@ -12,7 +12,7 @@ export class ModelPatterns {
   }
 
   allows(id: string): boolean {
-    return this.#parts.some((pieces) => matches(id, pieces));
+    return this.#parts.some((parts) => matches(id, parts));
   }
 }
 
@@ -37,10 +37,10 @@ function matches(id: string, [first = '', ...rest]: readonly string[]): boolean 
   if (last === undefined) return id === first;
   if (!id.startsWith(first)) return false;
   let at = first.length;
-  for (const piece of rest) {
-    const found = id.indexOf(piece, at);
+  for (const part of rest) {
+    const found = id.indexOf(part, at);
     if (found === -1) return false;
-    at = found + piece.length;
+    at = found + part.length;
   }
   return id.length - last.length >= at && id.endsWith(last);
 }
