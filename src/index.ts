@@ -11,7 +11,12 @@ export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
-export * from './errors/errors.ts';
+export * from './errors/credit-errors.ts';
+export * from './errors/key-errors.ts';
+export * from './errors/model-errors.ts';
+export * from './errors/request-errors.ts';
+export { type ErrorBody, InternalError, RouterClosingError, RouterError } from './errors/router-error.ts';
+export * from './errors/upstream-errors.ts';
 export type {
   AttemptEnded,
   AttemptStarted,
@@ -85,11 +90,11 @@ export type {
 export type { BodyCaller, BodyRules, BodyValue, JsonValue } from './options/body-rules.ts';
 export type {
   CatalogEntry,
-  Choice,
+  RoutingStrategy,
   EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
-  PriceQuestion,
+  PriceQuery,
   PricingOption,
   ServerToolOptions,
   TargetOptions,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
-import { InternalError, RouterError } from '../errors/errors.ts';
+import { InternalError, RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';

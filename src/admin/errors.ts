@@ -1,4 +1,5 @@
-import { InvalidRequestError, RouterError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
+import { RouterError } from '../errors/router-error.ts';
 import { snakeCase } from './in-json.ts';
 
 /** Refusals of the admin door, in the same shape as the router's: one class per cause, a stable `code`. */

@@ -1,4 +1,4 @@
-import { InternalError, RouterError } from '../errors/errors.ts';
+import { InternalError, RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import { missing } from './errors.ts';
 
 /** The id under which the ledger remembers a grant or an adjustment, and whose word it is. */

@@ -1,9 +1,9 @@
 import { idempotencyKeyOf } from '../keys/idempotency-key.ts';
-import { InvalidRequestError, UnsupportedMediaTypeError } from '../errors/errors.ts';
+import { InvalidRequestError, UnsupportedMediaTypeError } from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';
-import { textOf } from '../json/token.ts';
+import { tokenText } from '../json/token.ts';
 import { type Call, type Endpoint, nothing, type RawInput } from './endpoint.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
@@ -99,7 +99,7 @@ function repeatedMember(bytes: Uint8Array): string | undefined {
   let repeated: string | undefined;
   const scanner = new JsonScanner('', {
     key: (within, token) => {
-      const name = textOf(token);
+      const name = tokenText(token);
       // Longer than any that an endpoint knows, which refuses it.
       if (name === undefined) return;
       const place = `${within} ${name}`;

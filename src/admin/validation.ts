@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import { InvalidValueError, missing } from './errors.ts';
 import type { Schema } from './schema.ts';
 

@@ -1,42 +1,42 @@
 /**
- * What is under way: it comes and goes at the rate of requests.
+ * An unordered list of running things, which are added and removed at the rate of requests.
  *
  * Not a `Set`, for the garbage collector's sake. V8 gives a set that is filled and emptied a new table every few
- * dozen changes, and links the old one to it; one that has grown old then keeps every later table, and with each
- * the requests that were in it, until the next full collection.
+ * dozen changes, and links the old one to it. An old table in the old generation then keeps every later table alive,
+ * and with each the requests that were in it, until the next full collection.
  */
 export class SlotList<T> {
-  readonly #places: Slot<T>[] = [];
+  readonly #slots: Slot<T>[] = [];
 
   get size(): number {
-    return this.#places.length;
+    return this.#slots.length;
   }
 
-  /** Returns what takes it out again. */
+  /** @returns the slot to pass to `delete` */
   add(value: T): Slot<T> {
-    const place = { value, index: this.#places.length };
-    this.#places.push(place);
-    return place;
+    const slot = { value, index: this.#slots.length };
+    this.#slots.push(slot);
+    return slot;
   }
 
-  /** Does nothing the second time. */
-  delete(place: Slot<T>): void {
-    const { index } = place;
-    if (this.#places[index] !== place) return;
-    place.index = -1;
-    const last = this.#places.pop();
-    if (last === undefined || last === place) return;
+  /** Idempotent. */
+  delete(slot: Slot<T>): void {
+    const { index } = slot;
+    if (this.#slots[index] !== slot) return;
+    slot.index = -1;
+    const last = this.#slots.pop();
+    if (last === undefined || last === slot) return;
     last.index = index;
-    this.#places[index] = last;
+    this.#slots[index] = last;
   }
 
-  /** All that are there now, in no order; those who look may add and delete. */
+  /** A copy of the current values, in no order: the list may be changed while it is iterated. */
   values(): T[] {
-    return this.#places.map(({ value }) => value);
+    return this.#slots.map(({ value }) => value);
   }
 }
 
-/** Where something is that is under way. */
+/** The position of a value in a `SlotList`. */
 export interface Slot<T> {
   readonly value: T;
   index: number;

@@ -1,21 +1,21 @@
 /**
- * A timeout for what another process may be too slow, or too dead, to say.
+ * A timeout for a reply from another process, which may be slow or dead.
  *
- * An event loop that was busy runs its timers before it reads its sockets: a plain timer takes this process's own stall
- * for the other's silence. So the time is waited for in slices, what a slice came late by is waited for again, and when
- * the time is over the sockets are read once more before `onTimeout` is called.
+ * An event loop that was blocked runs its timers before it reads its sockets, so a plain timer takes this process's own
+ * stall for the other's silence. This one waits in slices, waits again for the time by which a slice was late, and at
+ * the end lets the sockets be read once more before it calls `onTimeout`.
  */
 export class Timeout {
   readonly #onTimeout: () => void;
   readonly #sliceMs: number;
   #slices: number;
-  /** How often lost time may still be waited for again: a process that always comes late must give up in the end, too. */
+  /** How many more slices may be repeated: a process that is always late must time out in the end, too. */
   #repeats: number;
   #sliceEndsAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  #verdict: NodeJS.Immediate | undefined;
+  #lastTurn: NodeJS.Immediate | undefined;
 
-  /** @param ms - how long to wait; at most twice as long where this process stalls, and what the last stall takes */
+  /** @param ms - how long to wait; at most twice as long if this process stalls, plus the length of the last stall */
   constructor(ms: number, onTimeout: () => void) {
     this.#onTimeout = onTimeout;
     this.#slices = ms < SHORT_MS ? 1 : SLICES;
@@ -26,7 +26,7 @@ export class Timeout {
 
   clear(): void {
     clearTimeout(this.#timer);
-    clearImmediate(this.#verdict);
+    clearImmediate(this.#lastTurn);
   }
 
   readonly #endSlice = (): void => {
@@ -39,7 +39,7 @@ export class Timeout {
     }
     this.#slices -= 1;
     if (this.#slices > 0) this.#wait(now, this.#sliceMs);
-    else this.#verdict = setImmediate(this.#onTimeout);
+    else this.#lastTurn = setImmediate(this.#onTimeout);
   };
 
   #wait(now: number, ms: number): void {
@@ -49,29 +49,29 @@ export class Timeout {
 }
 
 const SLICES = 4;
-/** Less than this is waited for in one slice. */
+/** Shorter timeouts have one slice. */
 const SHORT_MS = 40;
-/** A timer that is later than this was kept by a stall of this process. */
+/** A timer that is later than this was delayed by a stall of this process. */
 const LATE_MS = 20;
 
 /**
- * What a promise comes to, or what `late` gives or throws if that takes longer than `ms`.
+ * Settles as the promise does, or with what `onTimeout` returns or throws if that takes longer than `ms`.
  *
  * @param ms - as `Timeout` counts them
  */
-export async function withTimeout<T, L>(promise: Promise<T>, ms: number, late: () => L): Promise<T | L> {
+export async function withTimeout<T, L>(promise: Promise<T>, ms: number, onTimeout: () => L): Promise<T | L> {
   let timeout: Timeout | undefined;
-  const silence = new Promise<L>((resolve, reject) => {
+  const timedOut = new Promise<L>((resolve, reject) => {
     timeout = new Timeout(ms, () => {
       try {
-        resolve(late());
+        resolve(onTimeout());
       } catch (error) {
         reject(error);
       }
     });
   });
   try {
-    return await Promise.race([promise, silence]);
+    return await Promise.race([promise, timedOut]);
   } finally {
     timeout?.clear();
   }

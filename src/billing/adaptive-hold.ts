@@ -1,5 +1,7 @@
+import { backoff } from '../async/backoff.ts';
 import { withTimeout } from '../async/timeout.ts';
-import { CreditsExhaustedError, CreditStoreUnavailableError, type RouterError } from '../errors/errors.ts';
+import { CreditsExhaustedError, CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DeliveryGate } from '../http/relay.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
@@ -20,9 +22,8 @@ import type { Hold } from './hold.ts';
 const GROW_AT = 0.6;
 /** How long a stream that has reached its hold waits for a store that is away. */
 const GROWTH_WAIT_MS = 5000;
-/** Pauses between two tries to ask such a store. */
-const RETRY_MS = [50, 100, 250, 500];
-const MAX_RETRY_MS = 1000;
+/** Backoff between two calls to such a store. */
+const RETRY = { firstMs: 50, maxMs: 1000 };
 
 /** What keeps a stream within a hold that grows with it; undefined where all that it can cost is held. */
 export function adaptiveHoldOf(hold: Hold, meter: UsageMeter): AdaptiveHold | undefined {
@@ -66,7 +67,7 @@ export class AdaptiveHold implements DeliveryGate {
     return { estimated: this.#estimated, told: this.#told };
   }
 
-  mayPass(): boolean {
+  canSend(): boolean {
     const estimated = outputTokensEstimate(this.#meter.delivered);
     const told = this.#toldNow();
     const output = Math.max(estimated, told);
@@ -77,27 +78,27 @@ export class AdaptiveHold implements DeliveryGate {
     return true;
   }
 
-  async untilPassable(): Promise<RouterError | undefined> {
+  async waitUntilAllowed(): Promise<RouterError | undefined> {
     let isLate = false;
     const grown = this.#untilGrown(() => isLate);
     return withTimeout(grown, GROWTH_WAIT_MS, () => {
       isLate = true;
-      return this.mayPass() ? undefined : new CreditStoreUnavailableError();
+      return this.canSend() ? undefined : new CreditStoreUnavailableError();
     });
   }
 
   async #untilGrown(isLate: () => boolean): Promise<RouterError | undefined> {
     for (;;) {
       const answer = await (this.#growing ??= this.#grow());
-      if (isLate() || this.mayPass()) return undefined;
+      if (isLate() || this.canSend()) return undefined;
       if (answer === 'refused') return new CreditsExhaustedError();
     }
   }
 
   /** The provider's own count; 0 where it has none, or none that can be. */
   #toldNow(): number {
-    const { completionTold } = this.#meter;
-    return completionTold <= this.#plausible ? completionTold : 0;
+    const { reportedCompletionTokens } = this.#meter;
+    return reportedCompletionTokens <= this.#plausible ? reportedCompletionTokens : 0;
   }
 
   #measure(): void {
@@ -129,8 +130,7 @@ export class AdaptiveHold implements DeliveryGate {
           this.#hold.report(asError(error));
           break;
         }
-        const pause = RETRY_MS[tries] ?? MAX_RETRY_MS;
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        await new Promise((resolve) => setTimeout(resolve, backoff(tries, RETRY)));
       }
     }
     this.#growing = undefined;

@@ -1,15 +1,11 @@
 import {
   AccountFrozenError,
-  AuthenticationError,
-  BudgetExceededError,
   CreditStoreUnavailableError,
-  IdempotencyKeyReusedError,
   InsufficientCreditsError,
-  InternalError,
-  RateLimitError,
-  RepeatedRequestError,
-  type RouterError,
-} from '../errors/errors.ts';
+} from '../errors/credit-errors.ts';
+import { AuthenticationError, BudgetExceededError, RateLimitError } from '../errors/key-errors.ts';
+import { IdempotencyKeyReusedError, RepeatedRequestError } from '../errors/request-errors.ts';
+import { InternalError, type RouterError } from '../errors/router-error.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { OutputLimitEdit } from '../http/splice-request.ts';
 import { windowEnd } from '../ledger/engine/key-limits.ts';

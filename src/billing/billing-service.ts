@@ -1,6 +1,7 @@
 import type { Caller } from '../keys/caller.ts';
 import { minimumHold, outputLimit, refusal } from './admission.ts';
-import { CreditStoreUnavailableError, type RouterError } from '../errors/errors.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import { LeaseRenewal } from './lease-renewal.ts';
 import { Hold, type HoldServices } from './hold.ts';

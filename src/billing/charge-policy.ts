@@ -101,7 +101,7 @@ export function calibrateFrom(
   if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
   const { usage, delivered, finished } = answer.meter;
   if (ending !== 'finished' && !(ending === 'client_gone' && finished)) return;
-  if (!usage) correction.learnUntold(account);
+  if (!usage) correction.learnWithoutUsage(account);
   else if (isPlausible(usage, quote)) correction.learn(account, quote, delivered, usage);
 }
 

@@ -31,7 +31,7 @@ function planOf(preset: string | undefined, { model, provider, cost }: AnswerTer
   const edits = {
     hidden: [...costs, ...suppliers],
     renames: model === 'ours',
-    tellsCost: cost === 'ours',
+    addsCost: cost === 'ours',
     hidesComments: suppliers.length > 0,
   };
   return edits.hidden.length > 0 || edits.renames ? new MemberPlan(edits) : undefined;

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import { FREE, type Price, withHourWrites } from '../metering/price.ts';
 import { pricesOfTier, tierNamed } from '../metering/service-tiers.ts';

@@ -1,4 +1,4 @@
-import { ModelShutDownError } from '../errors/errors.ts';
+import { ModelShutDownError } from '../errors/model-errors.ts';
 import type { ModelOptions } from '../options/model-options.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { Deprecation, Model } from './model.ts';

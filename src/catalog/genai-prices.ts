@@ -3,7 +3,7 @@ import { calcPrice, findProvider } from '@pydantic/genai-prices';
 
 import { shiftDecimal } from '../metering/decimal.ts';
 import type { Pricing, PricingTier, TokenPricing } from '../metering/pricing.ts';
-import type { CatalogEntry, PriceCatalog, PriceQuestion } from '../options/model-options.ts';
+import type { CatalogEntry, PriceCatalog, PriceQuery } from '../options/model-options.ts';
 
 /** Of the package's prices, in USD per million tokens, those that we have a bucket for. */
 const TOKEN_PRICES: readonly (readonly [name: keyof TokenPricing, theirs: string])[] = [
@@ -32,7 +32,7 @@ export function catalogPrices(): PriceCatalog {
   return { find };
 }
 
-function find({ provider: name, url, model }: PriceQuestion): CatalogEntry | undefined {
+function find({ provider: name, url, model }: PriceQuery): CatalogEntry | undefined {
   const provider = findProvider({ providerApiUrl: url }) ?? findProvider({ providerId: name });
   if (!provider) return undefined;
   const found = calcPrice(NO_USAGE, model, { provider });

@@ -1,4 +1,5 @@
-import { InvalidRequestError, ModelNotFoundError } from '../errors/errors.ts';
+import { ModelNotFoundError } from '../errors/model-errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog } from './catalog.ts';
@@ -110,7 +111,7 @@ function atProviders(
   const [first, ...rest] = targets;
   if (!first) return undefined;
   const prices = [...new Set(targets.map(({ price }) => price))];
-  return { ...model, targets: [first, ...rest], prices, choice: order ? 'ordered' : model.choice };
+  return { ...model, targets: [first, ...rest], prices, strategy: order ? 'ordered' : model.strategy };
 }
 
 function checkProviders(catalog: Catalog, { order, only, ignore }: ClientRouting): void {

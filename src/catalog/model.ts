@@ -2,7 +2,7 @@ import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
-import type { Choice } from '../options/model-options.ts';
+import type { RoutingStrategy } from '../options/model-options.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
 
@@ -18,7 +18,7 @@ export interface Model {
   /** Ordered, at least one. */
   readonly targets: readonly [Target, ...Target[]];
   /** In which order they are tried. */
-  readonly choice: Choice;
+  readonly strategy: RoutingStrategy;
   /** What the model list says it costs; a target's own price may differ. */
   readonly price: Price;
   /** Every price that it may be charged by, without repetition: holds cover the dearest. */

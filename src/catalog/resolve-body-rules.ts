@@ -1,5 +1,5 @@
 import { BILLED_FIELDS } from '../http/billed-fields.ts';
-import { type BodyRule, jsonOf, MAX_MADE_LENGTH, namesOf } from '../http/apply-body-rules.ts';
+import { type BodyRule, jsonOf, MAX_MADE_BYTES, namesOf } from '../http/apply-body-rules.ts';
 import { MORE_ANSWERS, OTHER_LIMIT, REJECTED_FIELDS } from '../http/rejected-fields.ts';
 import type { BodyRules, BodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
@@ -191,6 +191,6 @@ function isLimit(name: string): name is OutputLimitField {
 function addedBy(rule: BodyRule): number {
   if (rule.action === 'drop' || rule.action === 'rename') return 0;
   const { value } = rule;
-  if (typeof value === 'function') return MAX_MADE_LENGTH;
+  if (typeof value === 'function') return MAX_MADE_BYTES;
   return /^["[{]/.test(value) ? Buffer.byteLength(value) : 0;
 }

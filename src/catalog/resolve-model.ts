@@ -1,14 +1,14 @@
 import { DEFAULT_TOKEN_BUDGETS, UNKNOWN_IMAGE_TOKENS } from '../metering/estimate.ts';
 import { combineMarkups, type MarkupTerms, parseMarkup } from '../metering/markup.ts';
 import { FREE, type Price, withMarkup } from '../metering/price.ts';
-import { parsePricing, type Pricing, type ReportedPricing, type TiersBeside } from '../metering/pricing.ts';
+import { parsePricing, type Pricing, type ReportedPricing, type SeparateTiers } from '../metering/pricing.ts';
 import type {
   CatalogEntry,
-  Choice,
+  RoutingStrategy,
   EnforceOutputLimit,
   ModelOptions,
   PriceCatalog,
-  PriceQuestion,
+  PriceQuery,
   PricingOption,
   TargetOptions,
 } from '../options/model-options.ts';
@@ -28,11 +28,11 @@ import { checkModelId } from './model-id.ts';
 import type { Provider } from './provider.ts';
 import { resolveServerTools } from './resolve-server-tools.ts';
 
-const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
+const STRATEGIES: readonly RoutingStrategy[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 
 const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   targets: true,
-  choice: true,
+  strategy: true,
   pricing: true,
   serviceTiers: true,
   markup: true,
@@ -145,9 +145,9 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
     );
   }
-  const { choice = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
-  if (!CHOICES.includes(choice))
-    throw optionError(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
+  const { strategy = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
+  if (!STRATEGIES.includes(strategy))
+    throw optionError(`${option}.strategy`, `one of ${STRATEGIES.join(', ')}`, strategy);
   if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
   return {
     id,
@@ -155,7 +155,7 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
     wildcard: undefined,
     deprecation: resolveDeprecation(given, option),
     targets,
-    choice,
+    strategy,
     price,
     prices: [...new Set(targets.map((target) => target.price))],
     contextWindow: output.contextWindow,
@@ -280,7 +280,7 @@ class Pricer {
     return { cost, reportsCost: cost.reported };
   }
 
-  #sold(given: PricingOption, place: OptionPath, option: string, beside?: TiersBeside): Price {
+  #sold(given: PricingOption, place: OptionPath, option: string, beside?: SeparateTiers): Price {
     const price = this.#parse(given, place, option, beside);
     const isBounded = price.inputAtMost > 0n || price.outputAtMost > 0n;
     if (isReported(given) && given.ceiling !== 'catalog' && !isBounded) {
@@ -289,7 +289,7 @@ class Pricer {
     return withMarkup(price, this.#markup);
   }
 
-  #parse(given: PricingOption, place: OptionPath, option: string, beside?: TiersBeside): Price {
+  #parse(given: PricingOption, place: OptionPath, option: string, beside?: SeparateTiers): Price {
     if (given === 'catalog') return parsePricing(this.entry(place, option).pricing, option, beside);
     if (!isReported(given)) return parsePricing(given, option, beside);
     assertReports(place.provider, option);
@@ -327,7 +327,7 @@ function assertReports({ name, preset, reportedCost }: Provider, option: string)
 }
 
 /** How a catalog is asked for the price of a model at a provider. */
-export function priceQuestion(provider: Provider, model: string): PriceQuestion {
+export function priceQuestion(provider: Provider, model: string): PriceQuery {
   const url = provider.origin.origin + provider.chatPath(model);
   return { provider: provider.preset ?? provider.name, url, model };
 }

@@ -1,5 +1,5 @@
 import { unpriced } from '../http/asked-features.ts';
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import { parseFee } from '../metering/pricing.ts';
 import type { AskedFeature, ServerTool, ServerTools } from '../metering/server-tool-fees.ts';
 import type { ServerToolOptions } from '../options/model-options.ts';

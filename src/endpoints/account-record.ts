@@ -1,4 +1,4 @@
-import { CreditStoreUnavailableError } from '../errors/errors.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { sendJson } from '../http/respond.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';

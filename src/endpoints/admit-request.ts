@@ -2,7 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { BillingService } from '../billing/billing-service.ts';
 import type { Hold } from '../billing/hold.ts';
-import { AuthenticationError, CreditStoreUnavailableError, ModelNotAllowedError } from '../errors/errors.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { AuthenticationError } from '../errors/key-errors.ts';
+import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import { assertUnambiguous, namesOf } from '../http/apply-body-rules.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from '../http/body-members.ts';

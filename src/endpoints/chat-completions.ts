@@ -1,5 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts';
-import { RouterClosingError } from '../errors/errors.ts';
+import { RouterClosingError } from '../errors/router-error.ts';
 import { concatChunks } from '../http/body-chunks.ts';
 import type { BodyBuffer, BufferedBytes } from '../http/buffered-bytes.ts';
 import { readClientRouting } from '../http/client-routing.ts';
@@ -75,13 +75,13 @@ export async function chatCompletion(
     services.onError(error, exchange.id);
   };
 
-  const buffer = services.buffered.bodyOf(account, key);
+  const buffer = services.buffered.reserveFor(account, key);
   let admitted: AdmittedRequest;
   try {
     const [plan, arrival] = await prepare({ exchange, client, caller, startedAt }, buffer, services, active);
     admitted = await admitRequest(plan, arrival, services);
   } finally {
-    buffer.giveBack();
+    buffer.release();
   }
   const { read, hold, targets, byokKey } = admitted;
   trace?.admitted(read.body);
@@ -136,7 +136,7 @@ async function prepare(
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
-  const routing = readClientRouting(read.body, request.control, settings.clientRouting);
+  const routing = readClientRouting(read.body, request.routingFields, settings.clientRouting);
   const asked = { request, routing, catalog: await catalogFor(request.model, services) };
   const plan = await planFor(caller, exchange.headers, asked, services);
   active.trace?.modelResolved(plan.model, request.stream);

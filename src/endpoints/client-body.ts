@@ -27,7 +27,7 @@ export class ClientBody implements OutgoingBody {
     if (!body) return (includeUsage) => spliceRequest(read.body, request, { ...edits, includeUsage });
     const { account, key } = hold.terms.caller;
     const caller = { account, key, model: modelId };
-    const ruled = memberEdits(body.rules, members, request.control, caller, this.#onError);
+    const ruled = memberEdits(body.rules, members, request.routingFields, caller, this.#onError);
     return (includeUsage) => spliceRequest(read.body, request, { ...edits, members: ruled, includeUsage });
   }
 }

@@ -1,6 +1,10 @@
 import { withTimeout } from '../async/timeout.ts';
 import type { Caller } from '../keys/caller.ts';
-import { GenerationNotFoundError, GenerationRunningError, InvalidRequestError } from '../errors/errors.ts';
+import {
+  GenerationNotFoundError,
+  GenerationRunningError,
+  InvalidRequestError,
+} from '../errors/request-errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { queryOf } from '../http/url.ts';
 import { type LedgerStore } from '../ledger/contract/ledger-store.ts';

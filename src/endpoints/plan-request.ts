@@ -6,7 +6,7 @@ import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
 import { assertPriced } from '../catalog/resolve-server-tools.ts';
-import { ModelNotAllowedError } from '../errors/errors.ts';
+import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { Caller } from '../keys/caller.ts';

@@ -4,7 +4,7 @@ import type { RelayedAnswer } from '../billing/charge-policy.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
-import { type Answer, relay } from '../http/relay.ts';
+import { type ProviderAnswer, relay } from '../http/relay.ts';
 import type { RelayEnd } from '../http/relay-end.ts';
 import { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
@@ -50,7 +50,7 @@ export async function relayAnswer(
   const plan = target.answerPlan;
   const cost = (): string => hold.costNow(target, { status, meter });
   const editor = plan && new AnswerEditor({ plan, model: shownModel, cost });
-  const mustMarkEnd = termination.expectedOf(target, account);
+  const requiresTermination = termination.expectedOf(target, account);
   const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
   const headers = {
     ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
@@ -62,7 +62,7 @@ export async function relayAnswer(
     editor,
     gate,
     detached,
-    mustMarkEnd,
+    requiresTermination,
     onStreamError,
     heartbeatMs,
   };
@@ -73,6 +73,6 @@ export async function relayAnswer(
   return [end, { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled }];
 }
 
-function withHeaders(answer: Answer, headers: Readonly<Record<string, string>>): Answer {
+function withHeaders(answer: ProviderAnswer, headers: Readonly<Record<string, string>>): ProviderAnswer {
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }

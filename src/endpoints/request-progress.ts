@@ -1,7 +1,7 @@
 import type { Slot } from '../async/slot-list.ts';
 import type { Outcome, RelayedAnswer } from '../billing/charge-policy.ts';
 import type { Target } from '../catalog/model.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { DetachedRead, type DetachedReads } from '../http/detached-reads.ts';
 import { ClientDisconnectedError } from '../http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';

@@ -1,4 +1,4 @@
-import { type ErrorBody, quote, retryAfter, RouterError } from './router-error.ts';
+import { type ErrorBody, retryAfter, RouterError } from './router-error.ts';
 
 /** The key is missing, unknown, revoked or expired. */
 export class AuthenticationError extends RouterError {
@@ -10,10 +10,9 @@ export class AuthenticationError extends RouterError {
     super(
       {
         missing_api_key: 'No API key was given. Send it as "Authorization: Bearer <key>".',
-        invalid_api_key:
-          'The API key is not known here. Check that it is complete and meant for this base URL.',
+        invalid_api_key: 'The API key is unknown. Check that it is complete and belongs to this base URL.',
         revoked_api_key: 'The API key was revoked.',
-        expired_api_key: 'The API key has expired. Ask for another one, or for more time.',
+        expired_api_key: 'The API key has expired. Ask its operator to issue or extend one.',
       }[code],
     );
     this.code = code;
@@ -24,7 +23,7 @@ export class AuthenticationError extends RouterError {
   }
 }
 
-/** The host's `authenticate` or `cacheKey` threw, or returned what can't be used: whose request it is can't be known. */
+/** Your `authenticate` or `cacheKey` threw or returned an invalid value, so the request can't be authenticated. */
 export class AuthenticationUnavailableError extends RouterError {
   readonly status = 503;
   readonly code = 'authentication_unavailable';
@@ -33,7 +32,7 @@ export class AuthenticationUnavailableError extends RouterError {
 
   /** @param cause - for the operator, without secrets */
   constructor(cause: Error) {
-    super('API keys can not be checked at the moment, so the request was not sent. Try again in a second.', {
+    super('API keys cannot be checked at the moment, so the request was not sent. Try again in a second.', {
       cause,
     });
   }
@@ -43,22 +42,7 @@ export class AuthenticationUnavailableError extends RouterError {
   }
 }
 
-/** The key may use some models, and this is none of them. */
-export class ModelNotAllowedError extends RouterError {
-  readonly status = 403;
-  readonly code = 'model_not_allowed';
-  readonly type = 'permission_error';
-  override readonly param = 'model';
-
-  /** @param patterns - of what the key may use */
-  constructor(modelId: string, patterns: readonly string[]) {
-    const shown = patterns.slice(0, 10).map(quote).join(', ');
-    const more = patterns.length > 10 ? ` and ${patterns.length - 10} more` : '';
-    super(`This key may not use the model ${quote(modelId)}; it may use ${shown}${more}.`);
-  }
-}
-
-/** A limit of the key refused the request. */
+/** A rate limit of the key is reached. */
 export class RateLimitError extends RouterError {
   readonly status = 429;
   readonly code:
@@ -68,15 +52,15 @@ export class RateLimitError extends RouterError {
   readonly type = 'rate_limit_exceeded';
   override readonly shouldRetry = true;
   readonly retryAfterMs: number;
-  /** So many a minute, or at once. */
+  /** Requests or tokens per minute, or concurrent requests. */
   readonly limit: number;
 
   constructor(code: RateLimitError['code'], retryAfterMs: number, limit: number) {
     super(
       {
-        requests_per_minute_exceeded: `This key's requests per minute, ${limit}, are used up; the next fits in ${retryAfterMs} ms.`,
-        tokens_per_minute_exceeded: `This key's tokens per minute, ${limit}, are used up; this request fits in ${retryAfterMs} ms.`,
-        too_many_concurrent_requests: `This key has as many requests running as it may, ${limit}; wait for one to end.`,
+        requests_per_minute_exceeded: `This key's limit of ${limit} requests per minute is reached; retry in ${retryAfterMs} ms.`,
+        tokens_per_minute_exceeded: `This key's limit of ${limit} tokens per minute is reached; retry in ${retryAfterMs} ms.`,
+        too_many_concurrent_requests: `This key's limit of ${limit} concurrent requests is reached; wait for one to end.`,
       }[code],
     );
     this.code = code;
@@ -89,22 +73,22 @@ export class RateLimitError extends RouterError {
   }
 }
 
-/** The key's own budget for its window is spent; amounts are decimal strings in USD. */
+/** The key's budget doesn't cover the request. Amounts are decimal strings in USD. */
 export class BudgetExceededError extends RouterError {
   readonly status = 402;
   readonly code = 'budget_exceeded';
   readonly type = 'insufficient_quota';
   readonly budget: ExceededBudget;
-  /** What is left of it. */
+  /** The remaining budget. */
   readonly left: string;
   readonly required: string;
 
   constructor(budget: ExceededBudget, left: string, required: string) {
     const { amount, per, resetsAt } = budget;
     const span = per === 'lifetime' ? 'its lifetime' : `the ${per}`;
-    const again = resetsAt ? `; it begins anew at ${resetsAt.toISOString()}` : '';
+    const again = resetsAt ? `; it resets at ${resetsAt.toISOString()}` : '';
     super(
-      `This key's budget of $${amount} for ${span} has $${left} left and this request needs $${required}${again}.`,
+      `This key's budget of $${amount} for ${span} has $${left} left, but this request requires $${required}${again}.`,
     );
     this.budget = budget;
     this.left = left;
@@ -122,6 +106,6 @@ export class BudgetExceededError extends RouterError {
 export interface ExceededBudget {
   readonly amount: string;
   readonly per: 'day' | 'week' | 'month' | 'lifetime';
-  /** When it begins anew; undefined: never. */
+  /** Undefined if it never resets. */
   readonly resetsAt?: Date;
 }

@@ -1,4 +1,4 @@
-/** The body of every error, in OpenAI's shape; refusals about credits add keys beside the four. */
+/** The body of every error, in OpenAI's shape; errors about credits add members. */
 export interface ErrorBody {
   readonly error: {
     readonly message: string;
@@ -9,6 +9,11 @@ export interface ErrorBody {
   };
 }
 
+/**
+ * An error that a client can see: one class per cause, a stable `code`, OpenAI's body.
+ *
+ * The message states what happened, with numbers; it never contains a key, a request's content or a provider's URL.
+ */
 export abstract class RouterError extends Error {
   /** HTTP status sent to the client, 4xx or 5xx. */
   abstract readonly status: number;
@@ -16,22 +21,22 @@ export abstract class RouterError extends Error {
   abstract readonly code: string;
   /** OpenAI's coarse class of the error, e.g. `invalid_request_error`. */
   abstract readonly type: string;
-  /** The provider that failed, by its name in `providers`: for `onError`, never sent to the client. */
+  /** Name in `providers` of the provider that failed: for `onError`, never sent to the client. */
   declare readonly provider?: string;
-  /** The provider's own name of the model that was asked: for `onError`. */
+  /** The provider's name for the model: for `onError`. */
   declare readonly model?: string;
-  /** Which attempt of the request failed, from 1; undefined where nothing was sent: for `onError`. */
+  /** Number of the attempt that failed, from 1; undefined if nothing was sent: for `onError`. */
   declare readonly attempt?: number;
-  /** Request field at fault (`'model'`), or null when none is. */
+  /** The invalid request field (`'model'`), or null. */
   readonly param: string | null = null;
-  /** Whether sending the same request again can help; official clients obey it (`x-should-retry`). */
+  /** Whether a retry of the same request can succeed; official clients follow it (`x-should-retry`). */
   readonly shouldRetry: boolean = false;
 
   override get name(): string {
     return this.constructor.name;
   }
 
-  /** Headers that belong to this error beside the usual ones, e.g. `allow`. */
+  /** Additional headers for this error, e.g. `allow`. */
   get headers(): Readonly<Record<string, string>> {
     return {};
   }
@@ -42,12 +47,39 @@ export abstract class RouterError extends Error {
   }
 }
 
-/** A piece of the client's own request in a message: short, on one line, never a whole body. */
+/** The router is closing: running requests finish, new ones are rejected. */
+export class RouterClosingError extends RouterError {
+  readonly status = 503;
+  readonly code = 'router_closing';
+  readonly type = 'server_error';
+  override readonly shouldRetry = true;
+
+  constructor() {
+    super('This server is shutting down. Try again in a second.');
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return retryAfter(1000);
+  }
+}
+
+/** A bug in the router: `hooks.onError` gets the cause, the client no details. */
+export class InternalError extends RouterError {
+  readonly status = 500;
+  readonly code = 'internal_error';
+  readonly type = 'server_error';
+
+  constructor(cause: unknown) {
+    super('The router failed on this request. Its operator has been notified.', { cause });
+  }
+}
+
+/** Quotes a part of the client's request in a message: on one line, at most 200 characters. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 }
 
-/** The two headers that say when to come again. */
+/** The two headers that say when to retry. */
 export function retryAfter(ms: number): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
 }

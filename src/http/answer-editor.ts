@@ -7,17 +7,18 @@ import { Splicer } from './splicer.ts';
 /** How the answer to one request is edited. */
 export interface AnswerEdits {
   readonly plan: MemberPlan;
-  /** What its `model` is to be, where the plan edits it. */
+  /** The value for its `model`, where the plan edits that. */
   readonly model: string;
-  /** What is charged by what has come so far, in USD. */
+  /** The charge for what has arrived so far, in USD. */
   readonly cost: () => string;
 }
 
 /**
- * Edits members of an answer as its bytes pass, in JSON and in each event of a stream, and leaves all other bytes as they are.
+ * Edits members of an answer as its bytes pass, in JSON and in each event of a stream; all other bytes pass unchanged.
  *
- * It keeps of a chunk only what may still have to go, a comma and a key; with a cost to tell, all from the end of `usage` to
- * the end of its event or JSON, up to 1 MiB, beyond which the cost is not told. What is no JSON passes.
+ * Of a chunk it holds back only what may still have to be removed: a comma and a key. If a cost is to be added, it
+ * holds back everything from the end of `usage` to the end of the event or JSON, up to 1 MiB; beyond that no cost is
+ * added. Anything that isn't JSON passes unchanged.
  */
 export class AnswerEditor {
   readonly #edits: AnswerEdits;
@@ -38,13 +39,13 @@ export class AnswerEditor {
     this.#json = new JsonScanner('document', this.#members);
   }
 
-  /** Takes what comes next, once the meter has seen it; returns what may go on now. */
-  write(pieces: Buffer | readonly Buffer[]): readonly Buffer[] {
-    const chunks = Buffer.isBuffer(pieces) ? [pieces] : pieces;
+  /** Edits the next bytes, after the meter has seen them; returns those that can be sent now. */
+  write(bytes: Buffer | readonly Buffer[]): readonly Buffer[] {
+    const chunks = Buffer.isBuffer(bytes) ? [bytes] : bytes;
     return chunks.map((chunk) => this.#edit(chunk)).filter((edited) => edited !== undefined);
   }
 
-  /** The answer is over, and metered: what was kept of it. */
+  /** The answer is over, and metered: returns what was held back. */
   end(): readonly Buffer[] {
     this.#base = this.#splicer.open(NOTHING);
     this.#endDocument();
@@ -84,14 +85,14 @@ export class AnswerEditor {
     this.#stream.write(chunk, from);
   }
 
-  /** Where something before it is undecided, it stands inside of an event, and stays. */
+  /** A comment behind undecided bytes is inside an event, and stays. */
   #cut(from: number, to: number): void {
     if (this.#members.limit !== Infinity) return;
     this.#splicer.copyTo(this.#base + from);
     this.#splicer.skipTo(this.#base + to);
   }
 
-  /** @param bytes - the chunk, or what the scanner of events puts in its place */
+  /** @param bytes - the chunk, or bytes that the event scanner puts in its place */
   #readJson(bytes: Uint8Array, from: number, to: number): void {
     let at = from;
     while (at < to && !this.#broken) {
@@ -103,7 +104,7 @@ export class AnswerEditor {
     }
   }
 
-  /** What follows a whole document may be another, glued to it; anything else that is no JSON passes. */
+  /** A whole document may be followed by another without a separator; any other invalid JSON passes unchanged. */
   #afterFault(bytes: Uint8Array, at: number, to: number): number {
     this.#faults += 1;
     if (!this.#json.isClosed || this.#faults > MAX_FAULTS) {
@@ -127,7 +128,7 @@ export class AnswerEditor {
   #nextDocument(): void {
     this.#json.begin();
     this.#members.begin();
-    if (this.#splicer.isAwaiting) this.#splicer.give(this.#edits.cost());
+    if (this.#splicer.isReserved) this.#splicer.fill(this.#edits.cost());
   }
 }
 
@@ -135,5 +136,5 @@ const NOTHING = Buffer.alloc(0);
 const BRACE = 0x7b;
 const BRACKET = 0x5b;
 const BLANK_OR_BOM: ReadonlySet<number> = new Set([0xef, 0xbb, 0xbf, 0x20, 0x09, 0x0a, 0x0d]);
-/** Documents in one event, beyond which it is taken for broken. */
+/** Most documents in one event; with more it counts as broken. */
 const MAX_FAULTS = 100;

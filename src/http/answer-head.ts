@@ -1,11 +1,16 @@
 import type { Exchange } from './exchange.ts';
 
-type Headers = Readonly<Record<string, string>>;
+type HeaderMap = Readonly<Record<string, string>>;
 
-/** The headers of a provider's answer, ours over them; an event stream must not be cached, buffered or compressed on its way. */
-export function headFor(answered: Headers, exchange: Exchange, edited: boolean): Headers {
-  const { id, corsHeaders: crossOrigin, rateLimitHeaders: rateLimit } = exchange;
-  const headers: Record<string, string> = { ...answered, 'x-request-id': id, ...crossOrigin, ...rateLimit };
+/** The provider's headers, overlaid with the router's. An event stream must not be cached, buffered or compressed in transit. */
+export function headFor(answered: HeaderMap, exchange: Exchange, edited: boolean): HeaderMap {
+  const { id, corsHeaders, rateLimitHeaders } = exchange;
+  const headers: Record<string, string> = {
+    ...answered,
+    'x-request-id': id,
+    ...corsHeaders,
+    ...rateLimitHeaders,
+  };
   const stream = isEventStream(headers);
   if (stream) {
     headers['cache-control'] = 'no-cache, no-transform';
@@ -15,7 +20,7 @@ export function headFor(answered: Headers, exchange: Exchange, edited: boolean):
   return headers;
 }
 
-/** By what its headers say. */
-export function isEventStream(headers: Headers): boolean {
+/** Judged by the `content-type` header. */
+export function isEventStream(headers: HeaderMap): boolean {
   return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
 }

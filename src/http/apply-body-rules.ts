@@ -1,35 +1,36 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { InvalidRequestError, UpstreamError } from '../errors/errors.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { BodyCaller, MakeBodyValue } from '../options/body-rules.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 import type { BodyMembers } from './body-members.ts';
 import type { ChatRequest } from './chat-request.ts';
+import { conflictingFields } from './field-errors.ts';
 import type { MemberEdits, Span, Splice } from './splice-request.ts';
 
-/** What becomes of one top-level field. */
+/** An edit of one top-level field. */
 export type BodyRule =
   | { readonly action: 'drop'; readonly name: string }
   | { readonly action: 'rename'; readonly name: string; readonly to: string }
   | {
       readonly action: 'set' | 'default';
       readonly name: string;
-      /** Where it stands in the options, for messages. */
+      /** Path of the rule in the options, for messages. */
       readonly option: string;
-      /** As JSON, or how it is made. */
+      /** JSON text, or a function that makes the value. */
       readonly value: string | MakeBodyValue;
     };
 
-/** The most bytes, as JSON, that a function may make: so much is held for it before it is called. */
-export const MAX_MADE_LENGTH = 512;
+/** Size limit of a function's value, as JSON: the hold includes this many bytes before the function is called. */
+export const MAX_MADE_BYTES = 512;
 
-/** Names that a rule looks for in a request. */
+/** Field names that a rule looks for in a request. */
 export function namesOf(rule: BodyRule): readonly string[] {
   return rule.action === 'rename' ? [rule.name, rule.to] : [rule.name];
 }
 
-/** @throws {InvalidRequestError} where a provider could read a field that has a rule otherwise than the rule does */
+/** @throws {InvalidRequestError} if a provider could read a field with a rule differently than the rule does */
 export function assertUnambiguous(rules: readonly BodyRule[], { found, faults }: BodyMembers): void {
   for (const rule of rules) {
     for (const name of namesOf(rule)) {
@@ -37,20 +38,16 @@ export function assertUnambiguous(rules: readonly BodyRule[], { found, faults }:
       if (fault) throw fault;
     }
     if (rule.action !== 'rename' || !found.has(rule.name) || !found.has(rule.to)) continue;
-    throw new InvalidRequestError(
-      'ambiguous_parameter',
-      `The fields "${rule.name}" and "${rule.to}" say the same; send one of them.`,
-      rule.name,
-    );
+    throw conflictingFields(rule.name, rule.to);
   }
 }
 
 /**
- * What the rules do to a body.
+ * The edits that the rules make to a body.
  *
- * @param removed - members that are taken out of it whatever the rules say: they count as not there
- * @param onError - told why a function has no value
- * @throws {UpstreamError} where one has none
+ * @param removed - members that are removed in any case: the rules treat them as absent
+ * @param onError - receives the failure of a function
+ * @throws {UpstreamError} if a function fails
  */
 export function memberEdits(
   rules: readonly BodyRule[],
@@ -82,7 +79,7 @@ export function memberEdits(
   return { replaced, dropped, added };
 }
 
-/** As JSON; undefined where the field is to be left out. */
+/** As JSON; undefined if the field is to be left out. */
 function valueOf(
   { value, option }: Extract<BodyRule, { readonly option: string }>,
   caller: BodyCaller,
@@ -90,7 +87,7 @@ function valueOf(
 ): string | undefined {
   if (typeof value === 'string') return value;
   try {
-    return madeBy(value, option, caller);
+    return callMakeValue(value, option, caller);
   } catch (error) {
     onError(asError(error));
     throw new UpstreamError(
@@ -100,7 +97,7 @@ function valueOf(
   }
 }
 
-function madeBy(make: MakeBodyValue, option: string, caller: BodyCaller): string | undefined {
+function callMakeValue(make: MakeBodyValue, option: string, caller: BodyCaller): string | undefined {
   let made: unknown;
   try {
     made = make(caller);
@@ -108,15 +105,15 @@ function madeBy(make: MakeBodyValue, option: string, caller: BodyCaller): string
     throw new Error(`${option} threw`, { cause });
   }
   if (made === undefined) return undefined;
-  // It isn't waited for; what it may reject with is no news beside what is said here.
+  // A promise isn't awaited; the TypeError below reports it, so its rejection is ignored.
   if (made instanceof Promise) made.catch(() => {});
   const text = jsonOf(made);
-  if (text === undefined) throw new TypeError(`${option} returned what is no JSON value`);
-  if (Buffer.byteLength(text) <= MAX_MADE_LENGTH) return text;
-  throw new TypeError(`${option} returned a value of more than ${MAX_MADE_LENGTH} bytes`);
+  if (text === undefined) throw new TypeError(`${option} returned a value that isn't JSON`);
+  if (Buffer.byteLength(text) <= MAX_MADE_BYTES) return text;
+  throw new TypeError(`${option} returned a value of more than ${MAX_MADE_BYTES} bytes`);
 }
 
-/** Undefined for what JSON can't say as it is: functions, dates, NaN, members that are undefined. */
+/** Undefined for what JSON can't represent exactly: functions, dates, NaN, undefined members. */
 export function jsonOf(value: unknown): string | undefined {
   try {
     const text = JSON.stringify(value);
@@ -126,7 +123,7 @@ export function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** A request as it is once its output limit has the other name: what is done to limits is done to that one. */
+/** The request with its output limit under the other name, so that edits of the limit apply to that field. */
 export function withMovedLimit(request: ChatRequest, to: OutputLimitField): ChatRequest {
   const { maxTokens, maxCompletionTokens, edits } = request;
   const limit = maxTokens ?? maxCompletionTokens;

@@ -1,40 +1,40 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
-import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import { tokenHead, type JsonKind, type JsonToken, tokenText } from '../json/token.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
 import { BILLED_FIELDS, GOOGLE_MEMBERS } from './billed-fields.ts';
 
-/** What of a request's tools a value is directly in. */
-export type ToolPlace = 'tools' | 'tool list' | 'tool' | 'tool function' | 'tool choice' | 'google';
+/** The part of a request's tools that directly contains a value. */
+export type ToolPosition = 'tools' | 'tool list' | 'tool' | 'tool function' | 'tool choice' | 'google';
 
-type Member = 'type' | 'name' | 'function' | 'tools' | 'allowed_tools' | 'google' | 'plain';
+type ToolMember = 'type' | 'name' | 'function' | 'tools' | 'allowed_tools' | 'google' | 'plain';
 
 const FUNCTION = { name: 'name' } as const;
 const TOOL = { type: 'type', ...FUNCTION, function: 'function', custom: 'function' } as const;
-/** What tools that a client runs have beside that: it describes them. Anything else may be a tool of the provider's, as Google's are. */
+/** Members that describe a tool that the client runs. Any other member may be a tool of the provider's, as Google's are. */
 const PLAIN_OF_FUNCTION = plain(
   'annotations,arguments,cache_control,defer_loading,description,examples,format,input_examples,metadata,output_schema,parameters,required,response,return,returns,strict,title,type',
 );
 const PLAIN_OF_TOOL = plain(
   'annotations,cache_control,defer_loading,description,eager_input_streaming,id,index,input_examples,metadata,parameters,strict,title',
 );
-const NO_KEYS = new KeyMatcher<Member>({});
-const KEYS: Readonly<Record<ToolPlace, KeyMatcher<Member>>> = {
+const NO_KEYS = new KeyMatcher<ToolMember>({});
+const KEYS: Readonly<Record<ToolPosition, KeyMatcher<ToolMember>>> = {
   tools: NO_KEYS,
   'tool list': NO_KEYS,
-  tool: new KeyMatcher<Member>({ ...PLAIN_OF_TOOL, ...TOOL }),
-  'tool function': new KeyMatcher<Member>({ ...PLAIN_OF_FUNCTION, ...FUNCTION }),
-  'tool choice': new KeyMatcher<Member>({ ...TOOL, tools: 'tools', allowed_tools: 'allowed_tools' }),
-  google: new KeyMatcher<Member>(
+  tool: new KeyMatcher<ToolMember>({ ...PLAIN_OF_TOOL, ...TOOL }),
+  'tool function': new KeyMatcher<ToolMember>({ ...PLAIN_OF_FUNCTION, ...FUNCTION }),
+  'tool choice': new KeyMatcher<ToolMember>({ ...TOOL, tools: 'tools', allowed_tools: 'allowed_tools' }),
+  google: new KeyMatcher<ToolMember>(
     Object.fromEntries(Object.keys(GOOGLE_MEMBERS).map((name) => [name, 'google' as const])),
   ),
 };
 
-/** Types of tools that the client runs itself. All others are run by a provider, or will be. */
-const OWN_TOOLS: ReadonlySet<string> = new Set(['function', 'custom']);
-/** Types of a `tool_choice` that name no tool of a provider. */
-const CHOICES: ReadonlySet<string> = new Set([
-  ...OWN_TOOLS,
+/** Types of tools that the client runs itself. All others are, or may become, tools that a provider runs. */
+const CLIENT_TOOLS: ReadonlySet<string> = new Set(['function', 'custom']);
+/** Types of a `tool_choice` that don't name a provider's tool. */
+const CLIENT_TOOL_CHOICES: ReadonlySet<string> = new Set([
+  ...CLIENT_TOOLS,
   'allowed_tools',
   'tool',
   'auto',
@@ -42,34 +42,34 @@ const CHOICES: ReadonlySet<string> = new Set([
   'none',
   'required',
 ]);
-/** Moonshot's type of its built-in functions, which are known by names with a dollar sign. */
+/** Moonshot's type for its built-in functions, which have names with a dollar sign. */
 const BUILT_IN = 'builtin_function';
 
-/** No request needs more kinds, nor longer names. */
+/** No request needs more features, or longer names. */
 const MAX_FEATURES = 32;
 const MAX_NAME_LENGTH = 64;
 
-/** Finds what a request asks of a provider that may be billed beside its tokens. */
+/** Finds features in a request that a provider may bill beside tokens. */
 export class AskedFeatures {
   #found: Map<string, AskedFeature> | undefined;
-  #member: Member | undefined;
+  #member: ToolMember | undefined;
   #google = '';
   #list = '';
   #index = -1;
-  /** The last key in a tool, where it is none that describes one. */
+  /** The last key in a tool, if it isn't one that describes a tool. */
   #otherKey: string | undefined;
   /** Of the current tool: */
   #others: { readonly name: string; readonly path: string }[] = [];
-  #isOwn = false;
+  #isClientTool = false;
   #isTyped = false;
   #isBuiltIn = false;
   #isNamed = false;
 
   get all(): readonly AskedFeature[] {
-    return this.#found ? [...this.#found.values()] : NONE;
+    return this.#found ? [...this.#found.values()] : NO_FEATURES;
   }
 
-  /** @throws {InvalidRequestError} where there are more than any model has prices of */
+  /** @throws {InvalidRequestError} if there are more than any model has prices for */
   add(name: string, kind: AskedFeature['kind'], path: string): void {
     const found = (this.#found ??= new Map<string, AskedFeature>());
     const before = found.get(name);
@@ -84,11 +84,11 @@ export class AskedFeatures {
   /** A field of BILLED_FIELDS. */
   field(name: string, kind: JsonKind, token: JsonToken, path: string): void {
     if (kind === 'null' || kind === 'false') return;
-    if (kind === 'string' && BILLED_FIELDS[name]?.includes(textOf(token) ?? '')) return;
+    if (kind === 'string' && BILLED_FIELDS[name]?.includes(tokenText(token) ?? '')) return;
     this.add(name, 'field', path);
   }
 
-  /** A value of `tools`, `functions` or `tool_choice` begins: where its members are. */
+  /** A value of `tools`, `functions` or `tool_choice` begins. Returns the position of its members. */
   begin(name: string, kind: JsonKind, path: string): 'tools' | 'tool choice' | undefined {
     this.#list = path;
     this.#index = -1;
@@ -97,23 +97,23 @@ export class AskedFeatures {
     return 'tools';
   }
 
-  key(within: ToolPlace, token: JsonToken): void {
+  key(within: ToolPosition, token: JsonToken): void {
     const match = KEYS[within].find(token);
     this.#member = match?.role;
     if (within === 'google' && match) this.#google = match.name;
     const isOther = match === undefined && (within === 'tool' || within === 'tool function');
-    this.#otherKey = isOther ? (textOf(token) ?? headOf(token, MAX_NAME_LENGTH + 1)) : undefined;
+    this.#otherKey = isOther ? (tokenText(token) ?? tokenHead(token, MAX_NAME_LENGTH + 1)) : undefined;
   }
 
-  /** Where the members of the value are; undefined where they don't matter. */
-  value(within: ToolPlace, kind: JsonKind, token: JsonToken): ToolPlace | undefined {
+  /** The position of the value's members; undefined if they don't matter. */
+  value(within: ToolPosition, kind: JsonKind, token: JsonToken): ToolPosition | undefined {
     const member = this.#member;
     switch (within) {
       case 'tools':
       case 'tool list':
         this.#index += 1;
         if (this.#others.length > 0) this.#others = [];
-        this.#isOwn = false;
+        this.#isClientTool = false;
         this.#isTyped = false;
         this.#isBuiltIn = false;
         this.#isNamed = false;
@@ -133,7 +133,7 @@ export class AskedFeatures {
     else if (member === 'name' && kind === 'string') this.#name(token);
     else if (member === 'function' && kind === 'object') {
       this.#isTyped = true;
-      this.#isOwn = true;
+      this.#isClientTool = true;
       return 'tool function';
     } else if (member === 'allowed_tools' && kind === 'object') return 'tool choice';
     else if (member === 'tools' && kind === 'array') {
@@ -147,10 +147,10 @@ export class AskedFeatures {
   endTool(): void {
     const isOfTools = this.#list.endsWith('tools');
     const hasNoType = !this.#isTyped && !this.#isBuiltIn;
-    // Those of a provider's own type are how that is used.
-    const others = this.#isOwn || hasNoType ? this.#others : [];
+    // Members of a provider's own tool type are parameters of that tool.
+    const others = this.#isClientTool || hasNoType ? this.#others : [];
     for (const { name, path } of others) this.add(name, 'tool', path);
-    // A built-in function is known by its name.
+    // A built-in function is identified by its name.
     if (this.#isBuiltIn && !this.#isNamed) this.add(BUILT_IN, 'tool', this.#path('type'));
     // Google's own tools have no type.
     else if (hasNoType && isOfTools && others.length === 0) this.add('tools', 'tool', this.#path('type'));
@@ -162,23 +162,23 @@ export class AskedFeatures {
     this.#others.push({ name, path });
   }
 
-  #type(within: ToolPlace, kind: JsonKind, token: JsonToken): void {
+  #type(within: ToolPosition, kind: JsonKind, token: JsonToken): void {
     if (kind === 'null') return;
-    const type = kind === 'string' ? textOf(token) : undefined;
-    const known = within === 'tool choice' ? CHOICES : OWN_TOOLS;
+    const type = kind === 'string' ? tokenText(token) : undefined;
+    const known = within === 'tool choice' ? CLIENT_TOOL_CHOICES : CLIENT_TOOLS;
     if (type === BUILT_IN) {
       this.#isBuiltIn = true;
       return;
     }
     this.#isTyped = true;
-    if (type !== undefined && OWN_TOOLS.has(type)) this.#isOwn = true;
+    if (type !== undefined && CLIENT_TOOLS.has(type)) this.#isClientTool = true;
     if (type === undefined || !known.has(type)) this.add(type ?? 'type', 'tool', this.#path('type'));
   }
 
   #name(token: JsonToken): void {
-    const head = headOf(token, 1);
+    const head = tokenHead(token, 1);
     if (head !== '$' && head !== '\\') return;
-    const name = textOf(token);
+    const name = tokenText(token);
     if (name === undefined) this.add('$', 'tool', this.#path('function.name'));
     else if (name.startsWith('$')) {
       this.#isNamed = true;
@@ -191,18 +191,18 @@ export class AskedFeatures {
   }
 }
 
-const NONE: readonly AskedFeature[] = [];
+const NO_FEATURES: readonly AskedFeature[] = [];
 
 function plain(names: string): Readonly<Record<string, 'plain'>> {
   return Object.fromEntries(names.split(',').map((name) => [name, 'plain' as const]));
 }
 
-/** Nothing of it is sent: no model has a price for that, or this one hasn't. */
+/** Rejects a request whose feature has no price, for this model or for any. */
 export function unpriced(name: string, path: string): InvalidRequestError {
   const what = JSON.stringify(name.slice(0, MAX_NAME_LENGTH));
   return new InvalidRequestError(
     'unpriced_feature',
-    `Nothing was sent: this model has no price for ${what}, which its provider may bill apart.`,
+    `Nothing was sent: this model has no price for ${what}, which its provider may bill separately.`,
     path,
   );
 }

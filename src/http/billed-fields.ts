@@ -1,9 +1,9 @@
 /**
- * Fields of a request that providers bill beside its tokens, or by which a client reads what the operator's account
- * there has; each with the values that ask for nothing, beside null and false. They are known in any spelling of case, at the top
- * level and inside `extra_body`, and go upstream only where the model has a price for them.
+ * Request fields that providers bill beside tokens, or that give a client access to data of the operator's account
+ * there. Each has the values, beside null and false, that request nothing. They are recognised in any case, at the top
+ * level and inside `extra_body`, and go upstream only if the model has a price for them.
  *
- * Which servers read which of these: models/preset-fees.ts.
+ * Which servers read which of these: catalog/preset-fees.ts.
  */
 export const BILLED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   _debug_pro_search: [],
@@ -43,7 +43,7 @@ export const BILLED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   web_search_options: [],
 };
 
-/** Members of Gemini's and Vertex's own `google`, and as what they are known. */
+/** Members of Gemini's and Vertex's own `google` object, with the names under which they are priced. */
 export const GOOGLE_MEMBERS: Readonly<Record<string, string>> = {
   cached_content: 'google.cached_content',
   cachedContent: 'google.cached_content',

@@ -1,34 +1,36 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-import { TurnSpent } from './turns.ts';
+import { TurnBudget } from './turns.ts';
 
-/** The bytes of a body as they came, in order: a large one is never copied together only to be sent on. */
+/** The bytes of a body in the chunks that they arrived in. A large body is never concatenated just to be sent on. */
 export type BodyChunks = readonly Buffer[];
 
-/** What a chunk is kept in takes some hundred bytes: shorter ones are copied together. */
-const SMALL = 1024;
+/** A Buffer object takes some hundred bytes: chunks smaller than this are copied into a shared block. */
+const SMALL_CHUNK_BYTES = 1024;
 const MAX_BLOCK_BYTES = 65_536;
 
-/** Keeps chunks as they come, in little more memory than they have bytes, however small they are. */
+/** Collects chunks in little more memory than they have bytes, however small they are. */
 export class ChunkCollector {
   /** In bytes. */
   length = 0;
-  #pieces: Buffer[] = [];
-  /** Where small chunks are copied to, and what of it is in no piece yet. */
+  #chunks: Buffer[] = [];
+  /** Small chunks are copied here; the bytes from `#from` to `#to` are not in `#chunks` yet. */
   #block: Buffer = Buffer.alloc(0);
   #from = 0;
   #to = 0;
 
   add(chunk: Buffer): void {
     this.length += chunk.length;
-    if (chunk.length >= SMALL) {
-      this.#endPiece();
-      this.#pieces.push(chunk);
+    if (chunk.length >= SMALL_CHUNK_BYTES) {
+      this.#endBlock();
+      this.#chunks.push(chunk);
       return;
     }
     if (this.#to + chunk.length > this.#block.length) {
-      this.#endPiece();
-      this.#block = Buffer.allocUnsafeSlow(Math.min(MAX_BLOCK_BYTES, Math.max(SMALL, this.length)));
+      this.#endBlock();
+      this.#block = Buffer.allocUnsafeSlow(
+        Math.min(MAX_BLOCK_BYTES, Math.max(SMALL_CHUNK_BYTES, this.length)),
+      );
       this.#from = 0;
       this.#to = 0;
     }
@@ -36,67 +38,67 @@ export class ChunkCollector {
     this.#to += chunk.length;
   }
 
-  /** What was kept, which then is no more. */
+  /** Returns the chunks and forgets them. */
   take(): BodyChunks {
-    this.#endPiece();
-    const pieces = this.#pieces;
-    this.#pieces = [];
+    this.#endBlock();
+    const chunks = this.#chunks;
+    this.#chunks = [];
     this.length = 0;
-    return pieces;
+    return chunks;
   }
 
-  #endPiece(): void {
-    if (this.#to > this.#from) this.#pieces.push(this.#block.subarray(this.#from, this.#to));
+  #endBlock(): void {
+    if (this.#to > this.#from) this.#chunks.push(this.#block.subarray(this.#from, this.#to));
     this.#from = this.#to;
   }
 }
 
-/** Pieces with others behind them: parts of one buffer that follow upon each other become one again. */
-export function appended(pieces: Buffer | BodyChunks, others: Buffer | BodyChunks): Buffer | BodyChunks {
-  const all = [pieces].flat();
-  for (const piece of [others].flat()) {
+/** Appends chunks; adjacent parts of one buffer are joined into one again, without a copy. */
+export function appendChunks(chunks: Buffer | BodyChunks, more: Buffer | BodyChunks): Buffer | BodyChunks {
+  const all = [chunks].flat();
+  for (const chunk of [more].flat()) {
     const last = all.at(-1);
-    if (last && piece.buffer === last.buffer && piece.byteOffset === last.byteOffset + last.length)
-      all[all.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + piece.length);
-    else all.push(piece);
+    if (last && chunk.buffer === last.buffer && chunk.byteOffset === last.byteOffset + last.length)
+      all[all.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + chunk.length);
+    else all.push(chunk);
   }
   return all;
 }
 
-/** For those who have to see all bytes at once. */
-export function concatChunks(pieces: BodyChunks): Buffer {
-  const [only, second] = pieces;
-  return only && !second ? only : Buffer.concat(pieces);
+/** All bytes in one buffer; copies if there are several chunks. */
+export function concatChunks(chunks: BodyChunks): Buffer {
+  const [only, second] = chunks;
+  return only && !second ? only : Buffer.concat(chunks);
 }
 
-/** The bytes from `from` to before `to`, in the memory that they are in. */
-export function slice(pieces: BodyChunks, from: number, to: number): Buffer[] {
+/** The bytes from `from` to before `to`, without a copy. */
+export function sliceChunks(chunks: BodyChunks, from: number, to: number): Buffer[] {
   const found: Buffer[] = [];
   let at = 0;
-  for (const piece of pieces) {
-    const part = piece.subarray(Math.max(0, from - at), Math.max(0, to - at));
+  for (const chunk of chunks) {
+    const part = chunk.subarray(Math.max(0, from - at), Math.max(0, to - at));
     if (part.length > 0) found.push(part);
-    at += piece.length;
+    at += chunk.length;
   }
   return found;
 }
 
-export function byteLength(pieces: BodyChunks): number {
+export function byteLength(chunks: BodyChunks): number {
   let length = 0;
-  for (const piece of pieces) length += piece.length;
+  for (const chunk of chunks) length += chunk.length;
   return length;
 }
 
-/** Looks at all bytes, a little in each turn of the event loop. */
-export async function inTurns(pieces: BodyChunks, look: (part: Buffer) => void): Promise<void> {
-  const spent = new TurnSpent();
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length;) {
-      if (spent.isAll) {
+/** Passes all bytes to `inspect`, a few in each turn of the event loop. */
+export async function inTurns(chunks: BodyChunks, inspect: (part: Buffer) => void): Promise<void> {
+  const spent = new TurnBudget();
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length;) {
+      if (spent.isSpent) {
         await turn();
         spent.reset();
       }
-      at += spent.show(at === 0 ? piece : piece.subarray(at), look);
+      at += spent.show(at === 0 ? chunk : chunk.subarray(at), inspect);
     }
   }
 }

@@ -1,21 +1,22 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import type { InvalidRequestError } from '../errors/request-errors.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import { type JsonListener, JsonScanner } from '../json/scanner.ts';
 import type { JsonKind, JsonToken } from '../json/token.ts';
 import { inTurns, type BodyChunks } from './body-chunks.ts';
+import { duplicateField, unsupportedField } from './field-errors.ts';
 import type { MemberSpan } from './splice-request.ts';
 
-/** Where top-level members of a body are, by their names. */
+/** Positions of top-level members of a body, by name. */
 export interface BodyMembers {
   readonly found: ReadonlyMap<string, MemberSpan>;
-  /** Why it isn't certain what a provider would read for a name. */
+  /** Names for which it is ambiguous what a provider would read, with the error for each. */
   readonly faults: ReadonlyMap<string, InvalidRequestError>;
 }
 
 export const NO_MEMBERS: BodyMembers = { found: new Map(), faults: new Map() };
 
 /**
- * Looks for members of a body that was found to be a request, in one pass over its bytes.
+ * Finds members of a body that is known to be a valid request, in one pass over its bytes.
  *
  * @param names - of at most 32 characters, all ASCII
  */
@@ -29,14 +30,14 @@ export async function findMembers(body: BodyChunks, names: Iterable<string>): Pr
   return finder;
 }
 
-/** What a value is directly in. */
+/** The part of the body that directly contains a value. */
 type MemberPosition = 'body' | 'request' | 'extra_body' | 'member' | 'elsewhere';
 
 class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
   readonly found = new Map<string, MemberSpan>();
   readonly faults = new Map<string, InvalidRequestError>();
   readonly #names: KeyMatcher<'name' | 'extra_body'>;
-  /** The member that was begun, if it is one of them. */
+  /** The current member, if it is one of those searched for. */
   #member: { readonly name: string; readonly key: MemberSpan['key'] } | undefined;
   #start = 0;
   #isExtraBody = false;
@@ -48,7 +49,7 @@ class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
 
   key(within: MemberPosition, token: JsonToken): void {
     if (within === 'request') this.#begin(token);
-    else if (within === 'extra_body') this.#refuseIn(token);
+    else if (within === 'extra_body') this.#rejectInExtraBody(token);
   }
 
   value(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition {
@@ -61,8 +62,8 @@ class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
     return this.#member ? 'member' : 'elsewhere';
   }
 
-  close(place: MemberPosition, token: JsonToken): void {
-    if (place === 'member' || (place === 'extra_body' && this.#member)) this.#end(token.end);
+  close(position: MemberPosition, token: JsonToken): void {
+    if (position === 'member' || (position === 'extra_body' && this.#member)) this.#end(token.end);
   }
 
   #begin(token: JsonToken): void {
@@ -75,19 +76,14 @@ class MemberFinder implements JsonListener<MemberPosition>, BodyMembers {
       this.#member = { name, key: { start: token.start, end: token.end } };
       return;
     }
-    const what = exact
-      ? `The field "${name}" is there more than once.`
-      : `A field differs from "${name}" only in case; some providers take it for that.`;
-    this.#fault(new InvalidRequestError('ambiguous_parameter', what, name), name);
+    this.#fault(duplicateField(name, exact), name);
   }
 
-  /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
-  #refuseIn(token: JsonToken): void {
+  /** Gateways such as LiteLLM merge the members of `extra_body` over the request's own. */
+  #rejectInExtraBody(token: JsonToken): void {
     const match = this.#names.find(token);
     if (match?.role !== 'name') return;
-    const path = `extra_body.${match.name}`;
-    const message = `The field "${path}" is not accepted here: it belongs at the top level.`;
-    this.#fault(new InvalidRequestError('unsupported_parameter', message, path), match.name);
+    this.#fault(unsupportedField(`extra_body.${match.name}`, 'it belongs at the top level'), match.name);
   }
 
   #fault(error: InvalidRequestError, name: string): void {

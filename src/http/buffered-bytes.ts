@@ -1,6 +1,6 @@
-import { RequestBuffersFullError } from '../errors/errors.ts';
+import { RequestBuffersFullError } from '../errors/request-errors.ts';
 
-/** A key may hold one part of so many. */
+/** A key may hold one of this many equal shares. */
 const SHARES = 4;
 
 export interface BufferLimits {
@@ -9,18 +9,18 @@ export interface BufferLimits {
 }
 
 /**
- * What the bodies of requests that aren't admitted yet hold altogether, and those of each key: a quarter at most, but never
- * less than one body may have.
+ * Bounds the bytes buffered for requests that aren't admitted yet: in total, and for each key to a quarter of that, but
+ * never to less than one body of the maximum size.
  */
 export class BufferedBytes {
-  readonly #most: number;
-  readonly #mostOfKey: number;
-  readonly #holders = new Map<string, Holder>();
+  readonly #maxBytes: number;
+  readonly #maxBytesPerKey: number;
+  readonly #keys = new Map<string, KeyBuffers>();
   #held = 0;
 
   constructor({ maxBodyBytes, maxBufferedBytes }: BufferLimits) {
-    this.#most = maxBufferedBytes;
-    this.#mostOfKey = Math.max(maxBodyBytes, Math.floor(maxBufferedBytes / SHARES));
+    this.#maxBytes = maxBufferedBytes;
+    this.#maxBytesPerKey = Math.max(maxBodyBytes, Math.floor(maxBufferedBytes / SHARES));
   }
 
   /** In bytes. */
@@ -28,42 +28,43 @@ export class BufferedBytes {
     return this.#held;
   }
 
-  /** For a body that begins to arrive; what it holds has to be given back. */
-  bodyOf(account: string, key: string): BodyBuffer {
+  /** Starts counting for a body that begins to arrive; the caller must call `release`. */
+  reserveFor(account: string, key: string): BodyBuffer {
     const name = `${account} ${key}`;
-    const holder = this.#holders.get(name) ?? { bodies: 0, held: 0 };
-    this.#holders.set(name, holder);
+    const holder = this.#keys.get(name) ?? { bodies: 0, held: 0 };
+    this.#keys.set(name, holder);
     holder.bodies += 1;
     let bytes = 0;
     return {
       hold: (more) => {
-        if (holder.held + more > this.#mostOfKey) throw new RequestBuffersFullError('key', this.#mostOfKey);
-        if (this.#held + more > this.#most) throw new RequestBuffersFullError('server', this.#most);
+        if (holder.held + more > this.#maxBytesPerKey)
+          throw new RequestBuffersFullError('key', this.#maxBytesPerKey);
+        if (this.#held + more > this.#maxBytes) throw new RequestBuffersFullError('server', this.#maxBytes);
         bytes += more;
         holder.held += more;
         this.#held += more;
       },
-      giveBack: () => {
+      release: () => {
         holder.held -= bytes;
         this.#held -= bytes;
         bytes = 0;
         holder.bodies -= 1;
-        if (holder.bodies === 0) this.#holders.delete(name);
+        if (holder.bodies === 0) this.#keys.delete(name);
       },
     };
   }
 }
 
-/** What one body holds while it arrives, and until the ledger has admitted its request. */
+/** Counts the bytes of one body while it arrives, and until the ledger has admitted its request. */
 export interface BodyBuffer {
-  /** @throws {RequestBuffersFullError} where that is too much; nothing more is held then */
+  /** @throws {RequestBuffersFullError} if a limit would be exceeded; then nothing is added */
   hold(more: number): void;
-  /** Its request was admitted, or was given up. Called once. */
-  giveBack(): void;
+  /** The request was admitted or ended. Called once. */
+  release(): void;
 }
 
-/** Those of one key. */
-interface Holder {
+/** The buffered bodies of one key. */
+interface KeyBuffers {
   bodies: number;
   held: number;
 }

@@ -1,69 +1,70 @@
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import type { PromptSize } from '../metering/estimate.ts';
 import { type JsonListener, JsonScanner, MAX_DEPTH } from '../json/scanner.ts';
-import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, textOf } from '../json/token.ts';
+import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH, tokenText } from '../json/token.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeature } from '../metering/server-tool-fees.ts';
-import { AskedFeatures, type ToolPlace } from './asked-features.ts';
+import { AskedFeatures, type ToolPosition } from './asked-features.ts';
 import { BILLED_FIELDS } from './billed-fields.ts';
+import { duplicateField, invalidType, unsupportedField } from './field-errors.ts';
 import { inTurns } from './body-chunks.ts';
 import { type PromptPosition, PromptReader } from './prompt-reader.ts';
-import { REJECTED_FIELDS, refusedByLook, SETTINGS_FIELDS } from './rejected-fields.ts';
-import type { ControlField } from './client-routing.ts';
+import { REJECTED_FIELDS, rejectionReason, SETTINGS_FIELDS } from './rejected-fields.ts';
+import type { RoutingField } from './client-routing.ts';
 import type { EditPoints, MemberSpan, Span, Splice } from './splice-request.ts';
 
 export { spliceRequest } from './splice-request.ts';
 
-/** What the router has to know of a chat completion request. */
+/** The fields of a chat completion request that the router uses. */
 export interface ChatRequest {
   readonly model: string;
   readonly stream: boolean;
-  /** The client's own `stream_options.include_usage`; undefined where it is not there, or null. */
+  /** The client's `stream_options.include_usage`; undefined if missing or null. */
   readonly includeUsage: boolean | undefined;
-  /** How many answers are asked for, 1 to 128. */
+  /** Number of choices requested, 1 to 128. */
   readonly n: number;
-  /** The client's own `max_tokens`; undefined for null, too. */
+  /** The client's `max_tokens`; undefined if missing or null. */
   readonly maxTokens: number | undefined;
-  /** The client's own `max_completion_tokens`; undefined for null, too. */
+  /** The client's `max_completion_tokens`; undefined if missing or null. */
   readonly maxCompletionTokens: number | undefined;
-  /** The client's own `service_tier`; undefined for null, too. */
+  /** The client's `service_tier`; undefined if missing or null. */
   readonly serviceTier: string | undefined;
-  /** It asks for what is written to a cache to be kept for an hour. */
+  /** Requests cache writes that are kept for an hour. */
   readonly hourWrites: boolean;
   readonly size: PromptSize;
-  /** Bytes of text that the client says the answer will have: providers bill what it hasn't as if it had. */
+  /** Bytes of predicted output (`prediction`): providers bill the predicted tokens that the answer doesn't contain, too. */
   readonly predictedBytes: number;
-  /** What its provider may bill beside tokens. */
+  /** Features that the provider may bill beside tokens. */
   readonly features: readonly AskedFeature[];
-  /** In the order of the body; they never go upstream. */
-  readonly control: readonly ControlField[];
+  /** Fields that choose among models and providers, in the order of the body; they never go upstream. */
+  readonly routingFields: readonly RoutingField[];
   readonly edits: EditPoints;
 }
 
 /**
  * One pass over the bytes of a request body, fed chunk by chunk as they arrive.
  *
- * The body is checked as JSON to its last byte, but not parsed, and nothing of
- * it is kept but the few values of a ChatRequest. Not to be used again once it threw.
+ * The body is validated as JSON to its last byte, but not parsed: only the few values of a ChatRequest are kept.
+ * Don't use it again after it threw.
  */
 export class ChatRequestScanner {
   readonly #reader: RequestReader;
   readonly #json: JsonScanner<MemberPosition>;
 
-  /** @param controls - fields by which this client may choose among models and providers */
-  constructor(controls: ClientRoutingFields = NONE) {
-    this.#reader = new RequestReader(controls);
+  /** @param routing - fields by which this client may choose among models and providers */
+  constructor(routing: ClientRoutingFields = NO_ROUTING) {
+    this.#reader = new RequestReader(routing);
     this.#json = new JsonScanner<MemberPosition>('body', this.#reader);
   }
 
-  /** @throws {InvalidRequestError} as soon as it is certain that the body can't be used */
+  /** @throws {InvalidRequestError} as soon as the body is known to be invalid */
   write(chunk: Uint8Array): void {
     if (!this.#json.write(chunk)) throw invalidJson(this.#json);
   }
 
   /**
-   * Scans much at once, a little in each turn of the event loop.
+   * Scans a large buffer, a few bytes in each turn of the event loop.
    *
    * @throws {InvalidRequestError} as `write` does
    */
@@ -81,41 +82,41 @@ export class ChatRequestScanner {
 }
 
 /**
- * Scans a body that is already whole, a little in each turn of the event loop.
+ * Scans a complete body, a few bytes in each turn of the event loop.
  *
  * @throws {InvalidRequestError} if it is not a chat completion request
  */
-export async function scanWhole(body: Buffer, controls?: ClientRoutingFields): Promise<ChatRequest> {
-  const scanner = new ChatRequestScanner(controls);
+export async function scanWhole(body: Buffer, routing?: ClientRoutingFields): Promise<ChatRequest> {
+  const scanner = new ChatRequestScanner(routing);
   await scanner.writeInTurns(body);
   return scanner.end();
 }
 
-/** What a value is directly in. */
+/** The part of the request that directly contains a value. */
 type MemberPosition =
   | PromptPosition
-  | ToolPlace
+  | ToolPosition
   | 'body'
   | 'request'
   | 'prediction'
   | 'stream_options'
   | 'extra_body'
-  | 'control'
-  | 'in control';
+  | 'routing'
+  | 'in routing';
 
-/** A value that the request is judged by; of an object or array only the beginning is known. */
-interface Value extends Span {
+/** The value of a field that the router interprets; of an object or array only the beginning is known. */
+interface FieldValue extends Span {
   readonly kind: JsonKind;
-  /** What a string or number says; undefined where it is too long to be of use. */
+  /** Text of a string or number; undefined if it is too long to be valid. */
   readonly text: string | undefined;
   readonly key: Span;
 }
 
-type Role =
-  | 'acted on'
-  | 'refused'
+type FieldRole =
+  | 'interpreted'
+  | 'rejected'
   | 'billed'
-  | 'control'
+  | 'routing'
   | 'tools'
   | 'tool_choice'
   | 'schema'
@@ -123,18 +124,18 @@ type Role =
   | 'prediction'
   | 'extra_body';
 
-const NONE: ClientRoutingFields = new Set();
+const NO_ROUTING: ClientRoutingFields = new Set();
 
-const FIELDS = new KeyMatcher<Role>({
-  // No other parser may read another value of these than we do.
-  model: 'acted on',
-  messages: 'acted on',
-  stream: 'acted on',
-  stream_options: 'acted on',
-  n: 'acted on',
-  max_tokens: 'acted on',
-  max_completion_tokens: 'acted on',
-  service_tier: 'acted on',
+const FIELDS = new KeyMatcher<FieldRole>({
+  // Fields for which the router and every other parser must read the same value.
+  model: 'interpreted',
+  messages: 'interpreted',
+  stream: 'interpreted',
+  stream_options: 'interpreted',
+  n: 'interpreted',
+  max_tokens: 'interpreted',
+  max_completion_tokens: 'interpreted',
+  service_tier: 'interpreted',
   tools: 'tools',
   functions: 'tools',
   tool_choice: 'tool_choice',
@@ -144,29 +145,29 @@ const FIELDS = new KeyMatcher<Role>({
   extra_body: 'extra_body',
   ...Object.fromEntries(SETTINGS_FIELDS.map((name) => [name, 'extra_body' as const])),
   ...Object.fromEntries(Object.keys(BILLED_FIELDS).map((name) => [name, 'billed' as const])),
-  ...Object.fromEntries(Object.keys(REJECTED_FIELDS).map((name) => [name, 'refused' as const])),
+  ...Object.fromEntries(Object.keys(REJECTED_FIELDS).map((name) => [name, 'rejected' as const])),
 });
-const OPTIONS = new KeyMatcher<Role>({ include_usage: 'acted on' });
+const OPTIONS = new KeyMatcher<FieldRole>({ include_usage: 'interpreted' });
 
-/** Makes a ChatRequest of what a JsonScanner finds. */
+/** Builds a ChatRequest from the tokens of a JsonScanner. */
 class RequestReader implements JsonListener<MemberPosition> {
   readonly #asked = new AskedFeatures();
   readonly #prompt = new PromptReader(this.#asked);
   #bodyKind: JsonKind = 'null';
-  readonly #values = new Map<string, Value>();
-  /** The last key at the top level, in `stream_options` or in `extra_body`, if it means something there. */
+  readonly #values = new Map<string, FieldValue>();
+  /** The last known key at the top level, in `stream_options` or in `extra_body`. */
   #name: string | undefined;
-  #role: Role | undefined;
-  /** The last of `extra_body` and the like. */
-  #settings = 'extra_body';
-  #noOptions = true;
+  #role: FieldRole | undefined;
+  /** The last key of `extra_body` or another settings object. */
+  #settingsField = 'extra_body';
+  #hasNoOptions = true;
   #predictedBytes = 0;
-  readonly #controls: ClientRoutingFields;
+  readonly #routing: ClientRoutingFields;
   #key: Span = { start: 0, end: 0 };
-  readonly #control: ControlField[] = [];
+  readonly #routingFields: RoutingField[] = [];
 
-  constructor(controls: ClientRoutingFields) {
-    this.#controls = controls;
+  constructor(routing: ClientRoutingFields) {
+    this.#routing = routing;
   }
 
   key(within: MemberPosition, token: JsonToken): void {
@@ -175,15 +176,15 @@ class RequestReader implements JsonListener<MemberPosition> {
         this.#topLevelKey(token);
         break;
       case 'stream_options':
-        this.#noOptions = false;
-        this.#take(OPTIONS, token, 'stream_options.');
+        this.#hasNoOptions = false;
+        this.#noteField(OPTIONS, token, 'stream_options.');
         break;
       case 'extra_body':
         this.#extraKey(token);
         break;
       case 'body':
-      case 'control':
-      case 'in control':
+      case 'routing':
+      case 'in routing':
         break;
       case 'tools':
       case 'tool list':
@@ -191,7 +192,7 @@ class RequestReader implements JsonListener<MemberPosition> {
       case 'tool function':
       case 'tool choice':
       case 'google':
-        if (within === 'google') this.#assertHarmless(within, token);
+        if (within === 'google') this.#assertNotSuspicious(within, token);
         this.#asked.key(within, token);
         this.#prompt.countText(token);
         this.#prompt.cacheKey(token);
@@ -212,17 +213,17 @@ class RequestReader implements JsonListener<MemberPosition> {
       case 'request':
       case 'stream_options':
       case 'extra_body':
-        if (this.#role === 'acted on' || this.#role === 'control') this.#keep(kind, token);
+        if (this.#role === 'interpreted' || this.#role === 'routing') this.#keepValue(kind, token);
         if (this.#role === 'billed' && this.#name !== undefined) {
           this.#asked.field(this.#name, kind, token, this.#pathIn(within, this.#name));
         }
         if (this.#role === 'prediction' && kind === 'string') {
           this.#predictedBytes += token.end - token.start - 2;
         }
-        return this.#placeIn(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
-      case 'control':
-      case 'in control':
-        return 'in control';
+        return this.#positionOf(within, kind, token) ?? this.#prompt.value('elsewhere', kind, token);
+      case 'routing':
+      case 'in routing':
+        return 'in routing';
       case 'prediction':
         return this.#prompt.value('elsewhere', kind, token);
       case 'tools':
@@ -231,28 +232,30 @@ class RequestReader implements JsonListener<MemberPosition> {
       case 'tool function':
       case 'tool choice':
       case 'google': {
-        const place = this.#prompt.value('elsewhere', kind, token);
-        return place === 'cache control' ? place : (this.#asked.value(within, kind, token) ?? 'elsewhere');
+        const position = this.#prompt.value('elsewhere', kind, token);
+        return position === 'cache control'
+          ? position
+          : (this.#asked.value(within, kind, token) ?? 'elsewhere');
       }
       default:
         return this.#prompt.value(within, kind, token);
     }
   }
 
-  close(place: MemberPosition, token: JsonToken): void {
-    if (place === 'schema' || place === 'tools') this.#prompt.endSchema(token);
-    if (place === 'tool') this.#asked.endTool();
-    if (place === 'control') this.#endControl(token.end);
-    if (place === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
+  close(position: MemberPosition, token: JsonToken): void {
+    if (position === 'schema' || position === 'tools') this.#prompt.endSchema(token);
+    if (position === 'tool') this.#asked.endTool();
+    if (position === 'routing') this.#endRoutingField(token.end);
+    if (position === 'prediction') this.#predictedBytes += this.#prompt.size.stringBytes;
   }
 
-  /** @throws {InvalidRequestError} for the first fault in this order: not an object, `model`, `messages`, the others */
+  /** @throws {InvalidRequestError} for the first problem in this order: not an object, `model`, `messages`, the others */
   request(): ChatRequest {
     if (this.#bodyKind !== 'object') {
       throw new InvalidRequestError('invalid_type', 'The request body must be a JSON object.');
     }
     const model = this.#required('model', 'string', 'a string');
-    if (model.text === undefined) throw typeError('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
+    if (model.text === undefined) throw invalidType('model', `a string of at most ${MAX_TEXT_LENGTH} bytes`);
     this.#required('messages', 'array', 'an array');
 
     const stream = this.#optional('stream', ['true', 'false'], 'a boolean')?.kind === 'true';
@@ -279,7 +282,7 @@ class RequestReader implements JsonListener<MemberPosition> {
       size: this.#prompt.size,
       predictedBytes: this.#predictedBytes,
       features: this.#asked.all,
-      control: this.#control,
+      routingFields: this.#routingFields,
       edits: {
         model: spanOf(model),
         includeUsage: stream ? this.#usageSplice(model.end) : undefined,
@@ -292,71 +295,70 @@ class RequestReader implements JsonListener<MemberPosition> {
   #topLevelKey(token: JsonToken): void {
     this.#prompt.cacheKey(token);
     this.#key = { start: token.start, end: token.end };
-    this.#take(FIELDS, token);
-    if (this.#role === 'refused' && this.#name !== undefined) throw refusedByName(this.#name, this.#name);
-    if (this.#role === undefined) this.#assertHarmless('request', token);
+    this.#noteField(FIELDS, token);
+    if (this.#role === 'rejected' && this.#name !== undefined) throw rejectedByName(this.#name, this.#name);
+    if (this.#role === undefined) this.#assertNotSuspicious('request', token);
   }
 
-  /** Gateways such as LiteLLM lay the members of `extra_body` over the request's own. */
+  /** Gateways such as LiteLLM merge the members of `extra_body` over the request's own. */
   #extraKey(token: JsonToken): void {
     this.#prompt.cacheKey(token);
     const match = FIELDS.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
-    if (match?.role === 'refused' || match?.role === 'acted on') {
-      throw refusedByName(match.name, this.#pathIn('extra_body', match.name));
+    if (match?.role === 'rejected' || match?.role === 'interpreted') {
+      throw rejectedByName(match.name, this.#pathIn('extra_body', match.name));
     }
-    if (!match) this.#assertHarmless('extra_body', token);
+    if (!match) this.#assertNotSuspicious('extra_body', token);
   }
 
-  /** Notes a key, if it is one that we know, and that no other parser can see another value of it. */
-  #take(table: KeyMatcher<Role>, token: JsonToken, path = ''): void {
+  /** Notes a known key. Rejects it if another parser could read a different value for it. */
+  #noteField(table: KeyMatcher<FieldRole>, token: JsonToken, path = ''): void {
     const match = table.find(token);
     this.#name = match?.name;
     this.#role = match?.role;
-    if (match?.role === 'refused' && this.#controls.has(match.name)) this.#role = 'control';
-    if (match === undefined || (this.#role !== 'acted on' && this.#role !== 'control')) return;
+    if (match?.role === 'rejected' && this.#routing.has(match.name)) this.#role = 'routing';
+    if (match === undefined || (this.#role !== 'interpreted' && this.#role !== 'routing')) return;
     const { name } = match;
     if (match.exact && !this.#values.has(name)) return;
-    throw new InvalidRequestError(
-      'ambiguous_parameter',
-      match.exact
-        ? `The field "${path}${name}" is there more than once.`
-        : `A field differs from "${path}${name}" only in case; some providers take it for that.`,
-      `${path}${name}`,
-    );
+    throw duplicateField(`${path}${name}`, match.exact);
   }
 
-  /** A field that we don't know may look like one that must not pass. */
-  #assertHarmless(within: MemberPosition, token: JsonToken): void {
-    const nameOf = (): string | undefined => textOf(token);
-    const reason = refusedByLook(token.asciiChars + token.nonAsciiChars, nameOf);
-    if (reason !== undefined) throw refused(reason, this.#pathIn(within, nameOf() ?? ''));
+  /** Rejects an unknown field whose name looks like that of a rejected one. */
+  #assertNotSuspicious(within: MemberPosition, token: JsonToken): void {
+    const nameOf = (): string | undefined => tokenText(token);
+    const reason = rejectionReason(token.asciiChars + token.nonAsciiChars, nameOf);
+    if (reason !== undefined) throw unsupportedField(this.#pathIn(within, nameOf() ?? ''), reason);
   }
 
   #pathIn(within: MemberPosition, name: string): string {
     if (within === 'google') return `google.${name}`;
-    return within === 'extra_body' ? `${this.#settings}.${name}` : name;
+    return within === 'extra_body' ? `${this.#settingsField}.${name}` : name;
   }
 
-  #keep(kind: JsonKind, token: JsonToken): void {
-    const text = kind === 'string' || kind === 'number' ? textOf(token) : undefined;
+  #keepValue(kind: JsonKind, token: JsonToken): void {
+    const text = kind === 'string' || kind === 'number' ? tokenText(token) : undefined;
     if (this.#name !== undefined) {
       this.#values.set(this.#name, { kind, text, ...spanOf(token), key: this.#key });
-      if (this.#role !== 'control') return;
-      this.#control.push({ name: this.#name, start: this.#key.start, end: token.end, value: spanOf(token) });
+      if (this.#role !== 'routing') return;
+      this.#routingFields.push({
+        name: this.#name,
+        start: this.#key.start,
+        end: token.end,
+        value: spanOf(token),
+      });
     }
   }
 
-  /** Of an object or array only the beginning was known. */
-  #endControl(end: number): void {
-    const field = this.#control.pop();
-    if (field) this.#control.push({ ...field, end, value: { start: field.value.start, end } });
+  /** Sets the end of an object or array, of which only the beginning was known. */
+  #endRoutingField(end: number): void {
+    const field = this.#routingFields.pop();
+    if (field) this.#routingFields.push({ ...field, end, value: { start: field.value.start, end } });
   }
 
-  #placeIn(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition | undefined {
+  #positionOf(within: MemberPosition, kind: JsonKind, token: JsonToken): MemberPosition | undefined {
     if (within === 'stream_options' || (kind !== 'object' && kind !== 'array')) return undefined;
-    if (this.#role === 'control') return 'control';
+    if (this.#role === 'routing') return 'routing';
     if (this.#role === 'schema') return this.#prompt.beginSchema(token);
     if (this.#role === 'prediction') {
       this.#predictedBytes -= this.#prompt.size.stringBytes;
@@ -374,24 +376,24 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (this.#name === 'messages' && kind === 'array') return 'messages';
     if (this.#name === 'stream_options' && kind === 'object') return 'stream_options';
     if (this.#role !== 'extra_body' || kind !== 'object') return undefined;
-    this.#settings = this.#name ?? 'extra_body';
+    this.#settingsField = this.#name ?? 'extra_body';
     return 'extra_body';
   }
 
-  #required(name: string, kind: JsonKind, wanted: string): Value {
+  #required(name: string, kind: JsonKind, wanted: string): FieldValue {
     const value = this.#values.get(name);
     if (!value) {
       throw new InvalidRequestError('missing_required_parameter', `The field "${name}" is missing.`, name);
     }
-    if (value.kind !== kind) throw typeError(name, wanted);
+    if (value.kind !== kind) throw invalidType(name, wanted);
     return value;
   }
 
-  /** Undefined for null, too. */
-  #optional(name: string, kinds: readonly JsonKind[], wanted: string, path = name): Value | undefined {
+  /** Undefined if missing or null. */
+  #optional(name: string, kinds: readonly JsonKind[], wanted: string, path = name): FieldValue | undefined {
     const value = this.#values.get(name);
     if (!value || value.kind === 'null') return undefined;
-    if (!kinds.includes(value.kind)) throw typeError(path, `${wanted} or null`);
+    if (!kinds.includes(value.kind)) throw invalidType(path, `${wanted} or null`);
     return value;
   }
 
@@ -400,14 +402,14 @@ class RequestReader implements JsonListener<MemberPosition> {
     if (!value) return undefined;
     const number = Number(value.text);
     if (!Number.isInteger(number) || number < 1 || number > highest) {
-      throw typeError(name, `${wanted} or null`);
+      throw invalidType(name, `${wanted} or null`);
     }
     return number;
   }
 
   #serviceTier(): string | undefined {
     const value = this.#optional('service_tier', ['string'], 'a string');
-    if (value && value.text === undefined) throw typeError('service_tier', 'the name of a service tier');
+    if (value && value.text === undefined) throw invalidType('service_tier', 'the name of a service tier');
     return value?.text;
   }
 
@@ -426,15 +428,16 @@ class RequestReader implements JsonListener<MemberPosition> {
     const own = this.#values.get('include_usage');
     if (own) return own.kind === 'true' ? undefined : { ...spanOf(own), text: 'true' };
     const inside = options.start + 1;
-    return { start: inside, end: inside, text: `"include_usage":true${this.#noOptions ? '' : ','}` };
+    return { start: inside, end: inside, text: `"include_usage":true${this.#hasNoOptions ? '' : ','}` };
   }
 }
 
-/** From this length on a body that ends early may well have met a host's limit; no limit is lower. */
+/** A truncated body of at least this length may have exceeded a server's body limit; no known limit is lower. */
 const CUT_BYTES = 100_000;
-const CUT_BY_HOST = ' Something before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
+const CUT_BY_HOST =
+  ' A server or framework before the router may have cut it (in Next.js, proxyClientMaxBodySize).';
 
-/** What is not JSON, as the client is told it. */
+/** The error for a body that isn't JSON. */
 function invalidJson({ fault, faultAt: offset }: JsonScanner<MemberPosition>): InvalidRequestError {
   const why = {
     cut:
@@ -444,8 +447,8 @@ function invalidJson({ fault, faultAt: offset }: JsonScanner<MemberPosition>): I
     depth: `is nested deeper than ${MAX_DEPTH} levels.`,
     byte:
       offset === 0
-        ? 'does not begin as JSON does; send UTF-8 without a byte order mark (BOM).'
-        : `is not valid JSON in UTF-8: the byte at offset ${offset} is wrong.`,
+        ? 'does not begin like JSON; send UTF-8 without a byte order mark (BOM).'
+        : `is not valid JSON in UTF-8: unexpected byte at offset ${offset}.`,
   }[fault];
   return new InvalidRequestError('invalid_json', `The request body ${why}`);
 }
@@ -454,18 +457,6 @@ function spanOf({ start, end }: Span): Span {
   return { start, end };
 }
 
-function typeError(name: string, wanted: string): InvalidRequestError {
-  return new InvalidRequestError('invalid_type', `The field "${name}" must be ${wanted}.`, name);
-}
-
-function refusedByName(name: string, path: string): InvalidRequestError {
-  return refused(REJECTED_FIELDS[name] ?? 'it belongs at the top level', path);
-}
-
-function refused(reason: string, path: string): InvalidRequestError {
-  return new InvalidRequestError(
-    'unsupported_parameter',
-    `The field "${path}" is not accepted here: ${reason}.`,
-    path,
-  );
+function rejectedByName(name: string, path: string): InvalidRequestError {
+  return unsupportedField(path, REJECTED_FIELDS[name] ?? 'it belongs at the top level');
 }

@@ -1,7 +1,7 @@
 import type { Cors } from '../options/resolve-options.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What browsers let a page read of a response, beside its body. */
+/** Response headers that a page may read. */
 const EXPOSED = [
   'x-request-id',
   'x-upstream-request-id',
@@ -16,20 +16,20 @@ const EXPOSED = [
   ]),
 ].join(', ');
 
-/** The headers by which a browser shows a response to a page, or lets it send a request at all. */
+/** The headers that let a page of an allowed origin read a response, or, for a preflight, send its request. */
 export function corsHeaders({ method, headers }: Exchange, cors: Cors): Readonly<Record<string, string>> {
   const vary: Record<string, string> = cors.origins === 'any' ? {} : { vary: 'origin' };
   const { origin } = headers;
   if (origin === undefined || (cors.origins !== 'any' && !cors.origins.has(origin))) return vary;
   const allowed = { ...vary, 'access-control-allow-origin': cors.origins === 'any' ? '*' : origin };
-  const asks = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
-  if (!asks) return { ...allowed, 'access-control-expose-headers': EXPOSED };
-  const asked = headers['access-control-request-headers'];
+  const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+  if (!isPreflight) return { ...allowed, 'access-control-expose-headers': EXPOSED };
+  const requestedHeaders = headers['access-control-request-headers'];
   return {
     ...allowed,
     'access-control-allow-methods': 'GET, HEAD, POST',
-    // Client libraries send headers of their own; none of them can do more than the key can.
-    ...(asked !== undefined && { 'access-control-allow-headers': asked }),
+    // Client libraries send their own headers; none of them grants more than the key does.
+    ...(requestedHeaders !== undefined && { 'access-control-allow-headers': requestedHeaders }),
     'access-control-max-age': String(cors.maxAgeSeconds),
   };
 }

@@ -1,81 +1,82 @@
 import { ClientDisconnectedError } from './exchange.ts';
 
-/** The most answers of one key that are read on at a time. */
+/** Most detached answers of one key that are read at the same time. */
 const MAX_CONCURRENT = 32;
 
 /**
- * The answers that are read on after their clients left, to learn what they cost: few of one key at a time. Others of its own wait
- * for their turn, on connections that aren't read meanwhile.
+ * Answers that are read to the end after their clients disconnected, to learn their usage. At most 32 of one key are read
+ * at the same time; the connections of the others are paused until it is their turn.
  */
 export class DetachedReads {
-  /** By key: those that are read first, then those that wait. */
-  readonly #lines = new Map<string, DetachedRead[]>();
-  readonly #begun = new Set<DetachedRead>();
+  /** By key: first those that are being read, then those that wait. */
+  readonly #queues = new Map<string, DetachedRead[]>();
+  readonly #active = new Set<DetachedRead>();
   #closed = false;
 
-  /** Whether one more may be read on; each has to leave. */
-  enter(drain: DetachedRead): boolean {
+  /** Whether the answer may be detached. If so, `leave` must be called. */
+  enter(read: DetachedRead): boolean {
     if (this.#closed) return false;
-    this.#begun.add(drain);
+    this.#active.add(read);
     return true;
   }
 
-  /** It has something to read. */
-  wait(drain: DetachedRead): void {
-    const line = this.#lines.get(drain.key);
-    if (!line) this.#lines.set(drain.key, [drain]);
-    else if (!line.includes(drain)) line.push(drain);
-    if ((line?.length ?? 0) <= MAX_CONCURRENT) drain.start();
+  /** Queues a read for its turn; starts it at once if there are few. */
+  wait(read: DetachedRead): void {
+    const queue = this.#queues.get(read.key);
+    if (!queue) this.#queues.set(read.key, [read]);
+    else if (!queue.includes(read)) queue.push(read);
+    if ((queue?.length ?? 0) <= MAX_CONCURRENT) read.start();
   }
 
-  leave(drain: DetachedRead): void {
-    if (!this.#begun.delete(drain)) return;
-    const line = this.#lines.get(drain.key);
-    const place = line?.indexOf(drain) ?? -1;
-    if (!line || place < 0) return;
-    line.splice(place, 1);
-    if (line.length === 0) this.#lines.delete(drain.key);
-    else if (place < MAX_CONCURRENT) line[MAX_CONCURRENT - 1]?.start();
+  leave(read: DetachedRead): void {
+    if (!this.#active.delete(read)) return;
+    const queue = this.#queues.get(read.key);
+    const index = queue?.indexOf(read) ?? -1;
+    if (!queue || index < 0) return;
+    queue.splice(index, 1);
+    if (queue.length === 0) this.#queues.delete(read.key);
+    else if (index < MAX_CONCURRENT) queue[MAX_CONCURRENT - 1]?.start();
   }
 
-  /** Ends them all; from now on nothing is drained. */
+  /** Aborts all; from now on no answer is detached. */
   close(): void {
     this.#closed = true;
-    for (const drain of this.#begun) drain.abort();
+    for (const read of this.#active) read.abort();
   }
 }
 
-/** One answer that may be read on when its client leaves. It has the time that it would have had with its client. */
+/** One answer that may be read to its end when its client disconnects. Its timeouts are the same as with a client. */
 export class DetachedRead {
-  /** Whose it is. */
+  /** ID of the API key that the request was made with. */
   readonly key: string;
-  readonly #drains: DetachedReads;
-  readonly #isWanted: () => boolean;
+  readonly #reads: DetachedReads;
+  readonly #shouldRead: () => boolean;
   #abort: ((reason: Error) => void) | undefined;
   #read: (() => void) | undefined;
 
-  /** @param isWanted - asked once, when the client leaves */
-  constructor(drains: DetachedReads, key: string, isWanted: () => boolean) {
-    this.#drains = drains;
+  /** @param shouldRead - called once, when the client disconnects */
+  constructor(reads: DetachedReads, key: string, shouldRead: () => boolean) {
+    this.#reads = reads;
     this.key = key;
-    this.#isWanted = isWanted;
+    this.#shouldRead = shouldRead;
   }
 
   /**
-   * The client has left. Says whether the answer is read on: then `abort` is called if it must end.
+   * The client has disconnected. Idempotent.
    *
-   * Said again, of the same answer, it is the same.
+   * @param abort - called if the read must end early
+   * @returns whether the answer is read to its end
    */
   begin(abort: (reason: Error) => void): boolean {
-    if (!this.#abort && !(this.#isWanted() && this.#drains.enter(this))) return false;
+    if (!this.#abort && !(this.#shouldRead() && this.#reads.enter(this))) return false;
     this.#abort = abort;
     return true;
   }
 
-  /** Calls `read` when it is its turn, at once if there are few. */
+  /** Calls `read` when it is its turn: at once if few are being read. */
   whenItsTurn(read: () => void): void {
     this.#read = read;
-    this.#drains.wait(this);
+    this.#reads.wait(this);
   }
 
   start(): void {
@@ -86,8 +87,8 @@ export class DetachedRead {
     this.#abort?.(new ClientDisconnectedError());
   }
 
-  /** The answer is over. Called for every request, drained or not. */
+  /** The answer is over. Called for every request, detached or not. */
   end(): void {
-    this.#drains.leave(this);
+    this.#reads.leave(this);
   }
 }

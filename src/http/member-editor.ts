@@ -3,32 +3,32 @@ import type { JsonKind, JsonToken } from '../json/token.ts';
 import { ANSWER, type MemberPlan, type MemberRole, USAGE } from './member-plan.ts';
 import type { Splicer } from './splicer.ts';
 
-/** An object or array on the way to a member that may be edited. */
+/** An object or array on the path to a member that may be edited. */
 interface Container {
   readonly isObject: boolean;
-  /** Behind its brace, or the last member that stays. */
+  /** Offset after its opening brace, or after the last member that stays. */
   end: number;
-  /** A member stays. */
+  /** Some member stays. */
   stays: boolean;
-  /** A member before all that stay was taken out. */
+  /** A member was removed before the first that stays. */
   hid: boolean;
 }
 
-/** Marks of values in which nothing is edited: a member's own, one that is taken out, and all that is inside either. */
+/** Marks for containers in which nothing is edited: one that stays, one that is removed, and those inside either. */
 const PASSED = 'passed';
 const DROPPED = 'dropped';
 const INSIDE = 'inside';
 
 /**
- * Edits members of one JSON document after another as a scanner passes them. A member that is taken out goes with the
- * comma before it, or with the one behind it if it is the first; its value is never kept, however long it is.
+ * Edits members of one JSON document after another as a scanner passes them. A removed member goes with the comma before
+ * it, or, if it is the first, with the comma after it. Its value is never buffered, however long it is.
  */
 export class MemberEditor implements JsonListener<string> {
-  /** What stands behind it in the stream may still have to be taken out, if it was not already; Infinity where nothing has. */
+  /** Stream offset from which bytes may still have to be removed; Infinity if none may. */
   limit: number = Infinity;
-  /** Of the stream's offsets over the document's. */
+  /** Difference between stream offsets and document offsets. */
   shift = 0;
-  /** All up to the end of the value that is being read is taken out. */
+  /** Everything up to the end of the current value is being removed. */
   #isDropping = false;
   readonly #plan: MemberPlan;
   readonly #splicer: Splicer;
@@ -36,21 +36,21 @@ export class MemberEditor implements JsonListener<string> {
   #role: MemberRole | undefined;
   #containers: Container[] = [];
 
-  /** @param model - what the answer's `model` is to be, where it is edited */
+  /** @param model - the value for the answer's `model`, if that is edited */
   constructor(plan: MemberPlan, splicer: Splicer, model: string) {
     this.#plan = plan;
     this.#splicer = splicer;
     this.#model = JSON.stringify(model);
   }
 
-  /** A part of the document was read, up to an offset of the stream. */
+  /** The document was read up to this stream offset. */
   readTo(offset: number): void {
     if (!this.#isDropping) return;
     this.#splicer.skipTo(offset);
     this.limit = offset;
   }
 
-  /** Another document begins, or the rest of one is broken. */
+  /** Another document begins, or the rest of the current one is invalid. */
   begin(): void {
     this.limit = Infinity;
     this.#isDropping = false;
@@ -90,13 +90,13 @@ export class MemberEditor implements JsonListener<string> {
       return INSIDE;
     }
     if (this.#isDropping) return DROPPED;
-    const place = this.#placeOf(within, kind);
-    if (place === undefined) return PASSED;
+    const path = this.#pathOf(within, kind);
+    if (path === undefined) return PASSED;
     const end = token.end + this.shift;
     const isObject = kind === 'object';
     this.#containers.push({ isObject, end, stays: false, hid: false });
     this.limit = isObject ? end : Infinity;
-    return place;
+    return path;
   }
 
   close(mark: string, token: JsonToken): void {
@@ -107,15 +107,15 @@ export class MemberEditor implements JsonListener<string> {
     }
     if (mark !== PASSED) {
       const container = this.#containers.pop();
-      if (mark === USAGE && container?.isObject && this.#plan.tellsCost) {
-        this.#tellCost(container, token.end + this.shift - 1);
+      if (mark === USAGE && container?.isObject && this.#plan.addsCost) {
+        this.#addCost(container, token.end + this.shift - 1);
       }
     }
     this.#endMember(token);
   }
 
-  /** Where a container stands in which something may be edited. */
-  #placeOf(within: string, kind: 'object' | 'array'): string | undefined {
+  /** The path of a container in which something may be edited. */
+  #pathOf(within: string, kind: 'object' | 'array'): string | undefined {
     if (within === 'document') return kind === 'object' ? ANSWER : undefined;
     const isElement = this.#containers.at(-1)?.isObject === false;
     const path = isElement ? `${within}[]` : this.#role?.path;
@@ -141,9 +141,9 @@ export class MemberEditor implements JsonListener<string> {
     if (container && this.#role?.edit === 'rename') container.end = end;
   }
 
-  /** Before the brace that closes usage: what stands before it, the end of a line even, may be on its way already. */
-  #tellCost({ stays }: Container, brace: number): void {
+  /** Inserts before the closing brace of `usage`: the bytes before that, even a line end, may have been sent already. */
+  #addCost({ stays }: Container, brace: number): void {
     this.#splicer.copyTo(brace);
-    this.#splicer.await(stays ? ',"cost":' : '"cost":');
+    this.#splicer.reserve(stays ? ',"cost":' : '"cost":');
   }
 }

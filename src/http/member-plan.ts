@@ -1,60 +1,60 @@
 import { KeyMatcher } from '../json/key-matcher.ts';
 
-/** What becomes of a member. */
+/** A known member and its edit. */
 export interface MemberRole {
-  /** Where its value stands. */
+  /** The path of its value. */
   readonly path: string;
   readonly edit: 'hide' | 'rename' | undefined;
 }
 
-/** The place of a whole answer. */
+/** The path of the whole answer. */
 export const ANSWER = '$';
 export const USAGE = '$.usage';
 
-export interface MemberEdits {
-  /** As `usage.cost` or `choices[].message.provider_metadata`. */
+export interface AnswerMemberEdits {
+  /** Paths such as `usage.cost` or `choices[].message.provider_metadata`. */
   readonly hidden: readonly string[];
-  /** `model` is what the client asked for. */
+  /** `model` becomes what the client asked for. */
   readonly renames: boolean;
-  /** `usage` ends with what is charged, as `cost`. */
-  readonly tellsCost: boolean;
+  /** The charge is added at the end of `usage`, as `cost`. */
+  readonly addsCost: boolean;
   readonly hidesComments: boolean;
 }
 
-/** Which members of an answer are edited, by the objects that they stand in. */
+/** Which members of an answer are edited, by the path of the object that contains them. */
 export class MemberPlan {
-  readonly tellsCost: boolean;
+  readonly addsCost: boolean;
   readonly hidesComments: boolean;
-  readonly #places: ReadonlyMap<string, KeyMatcher<MemberRole>>;
+  readonly #matchers: ReadonlyMap<string, KeyMatcher<MemberRole>>;
 
-  constructor({ hidden, renames, tellsCost, hidesComments }: MemberEdits) {
-    this.tellsCost = tellsCost;
+  constructor({ hidden, renames, addsCost, hidesComments }: AnswerMemberEdits) {
+    this.addsCost = addsCost;
     this.hidesComments = hidesComments;
-    const places = new Map<string, Record<string, MemberRole>>();
-    for (const path of tellsCost ? [...hidden, 'usage.cost'] : hidden) add(places, path, 'hide');
-    if (renames) add(places, 'model', 'rename');
-    this.#places = new Map([...places].map(([place, roles]) => [place, new KeyMatcher(roles)]));
+    const rolesByPath = new Map<string, Record<string, MemberRole>>();
+    for (const path of addsCost ? [...hidden, 'usage.cost'] : hidden) add(rolesByPath, path, 'hide');
+    if (renames) add(rolesByPath, 'model', 'rename');
+    this.#matchers = new Map([...rolesByPath].map(([path, roles]) => [path, new KeyMatcher(roles)]));
   }
 
-  /** Of the objects there; undefined where none of their members is edited. */
-  at(place: string): KeyMatcher<MemberRole> | undefined {
-    return this.#places.get(place);
+  /** The edited members of the objects at this path; undefined if there are none. */
+  at(path: string): KeyMatcher<MemberRole> | undefined {
+    return this.#matchers.get(path);
   }
 }
 
 function add(
-  places: Map<string, Record<string, MemberRole>>,
+  rolesByPath: Map<string, Record<string, MemberRole>>,
   path: string,
   edit: NonNullable<MemberRole['edit']>,
 ): void {
   const steps = path.split('.');
-  let place = ANSWER;
+  let container = ANSWER;
   for (const [index, step] of steps.entries()) {
     const name = step.replace('[]', '');
-    let roles = places.get(place);
-    if (!roles) places.set(place, (roles = {}));
-    if (index === steps.length - 1) roles[name] = { path: `${place}.${name}`, edit };
-    else roles[name] ??= { path: `${place}.${name}`, edit: undefined };
-    place = `${place}.${step}`;
+    let roles = rolesByPath.get(container);
+    if (!roles) rolesByPath.set(container, (roles = {}));
+    if (index === steps.length - 1) roles[name] = { path: `${container}.${name}`, edit };
+    else roles[name] ??= { path: `${container}.${name}`, edit: undefined };
+    container = `${container}.${step}`;
   }
 }

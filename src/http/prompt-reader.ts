@@ -1,9 +1,9 @@
 import type { PromptSize } from '../metering/estimate.ts';
-import { headOf, type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import { tokenHead, type JsonKind, type JsonToken, tokenText } from '../json/token.ts';
 import { KeyMatcher } from '../json/key-matcher.ts';
 import type { AskedFeatures } from './asked-features.ts';
 
-/** What of a request a value is directly in; the prompt is counted by it. */
+/** The part of a request that directly contains a value; it decides how the value counts. */
 export type PromptPosition =
   | 'messages'
   | 'message'
@@ -19,7 +19,7 @@ export type PromptPosition =
   | 'schema'
   | 'elsewhere';
 
-type Member =
+type PromptMember =
   | 'type'
   | 'content'
   | 'text'
@@ -35,32 +35,32 @@ type Member =
   | 'role'
   | 'message audio';
 
-const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<Member>>>> = {
-  message: new KeyMatcher<Member>({ content: 'content', role: 'role', audio: 'message audio' }),
-  'message audio': new KeyMatcher<Member>({ id: 'file_id' }),
-  part: new KeyMatcher<Member>({
+const KEYS: Readonly<Partial<Record<PromptPosition, KeyMatcher<PromptMember>>>> = {
+  message: new KeyMatcher<PromptMember>({ content: 'content', role: 'role', audio: 'message audio' }),
+  'message audio': new KeyMatcher<PromptMember>({ id: 'file_id' }),
+  part: new KeyMatcher<PromptMember>({
     type: 'type',
     image_url: 'link',
     input_audio: 'audio',
     file: 'file',
     file_id: 'file_id',
     text: 'text',
-    // Of other providers; they weigh as much as files do.
+    // Of other providers; they count as files.
     audio_url: 'link',
     document_url: 'link',
     file_url: 'link',
     pdf_url: 'link',
     video_url: 'link',
-    // Of Qwen: a video as a list of images.
+    // Qwen: a video as a list of images.
     video: 'frames',
   }),
-  link: new KeyMatcher<Member>({ url: 'url', file_id: 'file_id' }),
-  'unknown part': new KeyMatcher<Member>({ text: 'text', file_id: 'file_id' }),
-  audio: new KeyMatcher<Member>({ data: 'data' }),
-  file: new KeyMatcher<Member>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
+  link: new KeyMatcher<PromptMember>({ url: 'url', file_id: 'file_id' }),
+  'unknown part': new KeyMatcher<PromptMember>({ text: 'text', file_id: 'file_id' }),
+  audio: new KeyMatcher<PromptMember>({ data: 'data' }),
+  file: new KeyMatcher<PromptMember>({ file_data: 'file_data', file_id: 'file_id', file_url: 'reference' }),
 };
 
-/** Types of parts that are text, or media that are found by their members. What else a provider makes of one isn't known. */
+/** Types of parts that are text, or media that are recognised by their members. Other types may mean anything to a provider. */
 const PART_TYPES = new KeyMatcher(
   Object.fromEntries(
     (
@@ -73,18 +73,16 @@ const PART_TYPES = new KeyMatcher(
   ),
 );
 
-/** Where it says what is to be written to a cache, in a message, a part, a tool or the request, and for how long. */
+/** Requests a cache write, in a message, a part, a tool or the request; `ttl` says how long it is kept. */
 const CACHE_CONTROL = new KeyMatcher({ cache_control: true });
 const TTL = new KeyMatcher({ ttl: true });
 
 /**
- * Sizes up the prompt of a request, value by value.
+ * Measures the prompt of a request, value by value.
  *
- * What can reach the model as text is counted: all strings and keys, and of the
- * schemas (`tools` and the like) everything but white space. Media count as
- * media, and only where providers look for media: at
- * `messages[].content[].image_url.url` a `data:` URL is an image, anywhere else
- * it is text.
+ * Everything that can reach the model as text is counted: all strings and keys, and in schemas (`tools` and the like)
+ * everything but white space. Media count as media only where providers look for them: at
+ * `messages[].content[].image_url.url` a `data:` URL is an image, anywhere else it is text.
  */
 export class PromptReader {
   readonly size: { -readonly [part in keyof PromptSize]: number } = {
@@ -100,20 +98,20 @@ export class PromptReader {
     toolLists: 0,
   };
 
-  /** Something is to be written to a cache for longer than five minutes. */
+  /** Some cache write is to be kept for longer than five minutes. */
   hourWrites = false;
-  /** The last key says what is written to a cache, or there for how long. */
+  /** The last key was `cache_control`; or `ttl`, inside one. */
   #isCacheControl = false;
   #isTtl = false;
   readonly #asked: AskedFeatures;
-  /** The last key, if it means something where it is. */
-  #member: Member | undefined;
-  /** A part of content that some providers bill by the page or by the call; '' where it is none. */
+  /** The last key, if it is known in its position. */
+  #member: PromptMember | undefined;
+  /** A content part that some providers bill by page or by call; '' for any other. */
   #billedPart: 'file' | 'document_url' | '' = '';
   #isImage = false;
-  /** Where the current file is, as far as its members were read. */
+  /** Whether the current file is in the request itself, as far as its members were read. */
   #file: 'unknown' | 'here' | 'elsewhere' = 'unknown';
-  /** How things stood where the current schema began. */
+  /** The counts at the beginning of the current schema. */
   #schema = { start: 0, spaces: 0, stringBytes: 0 };
 
   constructor(asked: AskedFeatures) {
@@ -133,20 +131,20 @@ export class PromptReader {
     }
   }
 
-  /** Notes whether what follows says what is to be written to a cache. */
+  /** Notes whether the key is `cache_control`. */
   cacheKey(token: JsonToken): void {
     this.#isCacheControl = CACHE_CONTROL.find(token) !== undefined;
   }
 
-  /** Where the members or elements of the value are, if it has any. */
+  /** Returns the position of the value's members or elements. */
   value(within: PromptPosition, kind: JsonKind, token: JsonToken): PromptPosition {
     const isCacheControl = this.#isCacheControl;
-    // Of one value: what follows in a list has no key of its own.
+    // A key has one value: further elements of a list have no key.
     this.#isCacheControl = false;
     if (isCacheControl && kind === 'object') return 'cache control';
     switch (within) {
       case 'cache control':
-        if (this.#isTtl && kind !== 'null' && textOf(token) !== '5m') this.hourWrites = true;
+        if (this.#isTtl && kind !== 'null' && tokenText(token) !== '5m') this.hourWrites = true;
         break;
       case 'messages':
         this.size.messages++;
@@ -155,10 +153,10 @@ export class PromptReader {
       case 'message':
         if (kind === 'array' && this.#member === 'content') return 'content';
         if (kind === 'object' && this.#member === 'message audio') return 'message audio';
-        if (kind === 'string') this.#lookAtMessage(token);
+        if (kind === 'string') this.#checkMessage(token);
         break;
       case 'message audio':
-        if (kind === 'string' && this.#member === 'file_id') this.#isOfAccount();
+        if (kind === 'string' && this.#member === 'file_id') this.#noteAccountFile();
         break;
       case 'content':
         if (kind === 'object') return 'part';
@@ -168,20 +166,20 @@ export class PromptReader {
       case 'frames':
         if (kind !== 'string') break;
         this.size.images++;
-        this.#lookAtAddress(token);
-        if (isUrl(token)) return 'elsewhere';
+        this.#checkUrl(token);
+        if (isDataOrHttpUrl(token)) return 'elsewhere';
         break;
       case 'unknown part':
         if (kind === 'object' || kind === 'array') return 'unknown part';
         if (kind !== 'string' || this.#member === 'text') break;
-        if (this.#member === 'file_id') this.#isOfAccount();
-        this.#lookAtAddress(token);
-        if (this.#member === 'file_id' || isAddress(token)) this.#link();
+        if (this.#member === 'file_id') this.#noteAccountFile();
+        this.#checkUrl(token);
+        if (this.#member === 'file_id' || isFetchableUrl(token)) this.#countLinkedFile();
         break;
       case 'audio':
-        if (kind === 'string') this.#lookAtAddress(token);
-        // Qwen fetches it.
-        if (kind === 'string' && isAddress(token)) this.#link();
+        if (kind === 'string') this.#checkUrl(token);
+        // Qwen fetches such a URL.
+        if (kind === 'string' && isFetchableUrl(token)) this.#countLinkedFile();
         else if (kind === 'string' && this.#member === 'data') {
           this.size.audioBytes += bytesOfBase64(token);
           return 'elsewhere';
@@ -190,13 +188,13 @@ export class PromptReader {
       case 'link':
       case 'file':
         if (kind !== 'string') break;
-        if (this.#member === 'file_id') this.#isOfAccount();
-        else if (this.#member !== undefined) this.#lookAtAddress(token);
-        if (this.#member === 'reference' || this.#member === 'file_id') this.#refer();
+        if (this.#member === 'file_id') this.#noteAccountFile();
+        else if (this.#member !== undefined) this.#checkUrl(token);
+        if (this.#member === 'reference' || this.#member === 'file_id') this.#countFileReference();
         else if (this.#member === undefined) {
-          if (isAddress(token)) this.#refer();
-        } else if (isUrl(token)) {
-          this.#address(token);
+          if (isFetchableUrl(token)) this.#countFileReference();
+        } else if (isDataOrHttpUrl(token)) {
+          this.#countDataUrl(token);
           return 'elsewhere';
         }
         break;
@@ -213,7 +211,7 @@ export class PromptReader {
     this.size.nonAsciiChars += token.nonAsciiChars;
   }
 
-  /** Begins a value of which all is prompt, not only the strings; `endSchema` ends it. */
+  /** Begins a value of which everything is prompt, not only the strings; `endSchema` ends it. */
   beginSchema(token: JsonToken): PromptPosition {
     this.#schema = { start: token.start, spaces: token.spaces, stringBytes: this.size.stringBytes };
     return 'schema';
@@ -226,80 +224,85 @@ export class PromptReader {
     this.size.asciiChars += punctuation;
   }
 
-  /** A member of a content part that holds an image, audio or a file; some providers take a bare URL for the object. */
-  #memberOfPart(member: Member | undefined, kind: JsonKind, token: JsonToken): PromptPosition {
+  /** A member of a content part. Some providers accept a bare URL in place of an `image_url`, `file` or similar object. */
+  #memberOfPart(member: PromptMember | undefined, kind: JsonKind, token: JsonToken): PromptPosition {
     if (member === 'frames' && kind === 'array') return 'frames';
     if (member === 'type') {
-      // It is held for as what may be fetched, or searched for.
-      if (kind !== 'null' && !(kind === 'string' && PART_TYPES.find(token))) this.#link();
+      // The hold treats a part of unknown type as a linked file: the provider may fetch or search.
+      if (kind !== 'null' && !(kind === 'string' && PART_TYPES.find(token))) this.#countLinkedFile();
       if (kind === 'string') this.countText(token);
       return 'elsewhere';
     }
     if (kind === 'string') {
-      if (member === 'file_id') this.#isOfAccount();
-      else if (member === 'text') this.#lookAtText(token);
-      else this.#lookAtAddress(token);
-      if (member !== 'text' && member !== 'link' && member !== 'file' && isAddress(token)) this.#link();
+      if (member === 'file_id') this.#noteAccountFile();
+      else if (member === 'text') this.#checkText(token);
+      else this.#checkUrl(token);
+      if (member !== 'text' && member !== 'link' && member !== 'file' && isFetchableUrl(token))
+        this.#countLinkedFile();
     }
     if (this.#billedPart !== '' && kind !== 'null') {
       this.#asked.add(this.#billedPart, 'part', `messages[${this.size.messages - 1}].content`);
     }
     if (member === undefined || member === 'text' || member === 'frames') {
       if (kind === 'string') this.countText(token);
-      // Whatever it is, a provider may fetch what it links to.
+      // An unknown object may contain a URL that the provider fetches.
       return kind === 'object' || kind === 'array' ? 'unknown part' : 'elsewhere';
     }
     if (member !== 'audio' && kind !== 'null') {
       if (this.#isImage) this.size.images++;
-      else this.#link();
+      else this.#countLinkedFile();
       this.#file = 'unknown';
     }
     if (kind === 'object' && (member === 'link' || member === 'audio' || member === 'file')) return member;
     if (kind === 'string') {
-      if (member === 'link' && isUrl(token)) this.#address(token);
+      if (member === 'link' && isDataOrHttpUrl(token)) this.#countDataUrl(token);
       else this.countText(token);
     }
     return 'elsewhere';
   }
 
-  /** Moonshot keeps prompts as messages of a role of their own. */
-  #lookAtMessage(token: JsonToken): void {
-    if (this.#member === 'content') this.#lookAtText(token);
-    else if (this.#member === 'role' && token.asciiChars === 5 && textOf(token)?.toLowerCase() === 'cache') {
-      this.#isOfAccount();
+  /** Moonshot refers to stored prompts by messages with the role `cache`. */
+  #checkMessage(token: JsonToken): void {
+    if (this.#member === 'content') this.#checkText(token);
+    else if (
+      this.#member === 'role' &&
+      token.asciiChars === 5 &&
+      tokenText(token)?.toLowerCase() === 'cache'
+    ) {
+      this.#noteAccountFile();
     }
   }
 
-  /** Qwen takes a text that begins so for the files that it names. */
-  #lookAtText(token: JsonToken): void {
+  /** Qwen replaces a text that begins with `fileid:` by the files that it names. */
+  #checkText(token: JsonToken): void {
     const first = token.bytes[token.from] ?? 0;
     const mayBegin = first <= 0x20 || first === 0x5c || (first | 0x20) === 0x66; // blank, backslash, f
-    if (mayBegin && /^\s*fileid:/i.test(decodedHeadOf(token))) this.#isOfAccount();
+    if (mayBegin && /^\s*fileid:/i.test(decodedHeadOf(token))) this.#noteAccountFile();
   }
 
-  #lookAtAddress(token: JsonToken): void {
-    if (mayBeOfAccount(token) && OF_ACCOUNT.test(decodedHeadOf(token))) this.#isOfAccount();
+  #checkUrl(token: JsonToken): void {
+    if (mayNameAccountFile(token) && ACCOUNT_FILE.test(decodedHeadOf(token))) this.#noteAccountFile();
   }
 
-  /** What the operator's account has at the provider: files, buckets, prompts that are kept. */
-  #isOfAccount(): void {
+  /** A reference to data of the operator's account at the provider: files, buckets, stored prompts. */
+  #noteAccountFile(): void {
     this.#asked.add('accountFiles', 'account file', `messages[${this.size.messages - 1}]`);
   }
 
-  /** A file somewhere else, of any size. */
-  #link(): void {
+  /** A file outside the request, of any size. */
+  #countLinkedFile(): void {
     this.size.files++;
     this.size.linkedFiles++;
   }
 
-  /** A file's ID counts, whatever stands beside it. */
-  #refer(): void {
+  /** A file ID or URL counts as a linked file even if the part also has the file's data. */
+  #countFileReference(): void {
     if (this.#file === 'here') this.size.linkedFiles++;
     this.#file = 'elsewhere';
   }
 
-  /** The URL of a medium that was counted as a link, or as an image: what it holds itself is no link. */
-  #address(token: JsonToken): void {
+  /** Corrects the count of a linked file or image whose URL is a `data:` URL: its content is in the request. */
+  #countDataUrl(token: JsonToken): void {
     const head = decodedHeadOf(token);
     if (!/^data:/i.test(head)) return;
     if (this.#isImage) {
@@ -320,15 +323,15 @@ function bytesOfBase64({ asciiChars, nonAsciiChars }: JsonToken): number {
   return Math.floor(((asciiChars + nonAsciiChars) * 3) / 4);
 }
 
-function isUrl(token: JsonToken): boolean {
-  return /^(data|https?):/i.test(headOf(token, 6));
+function isDataOrHttpUrl(token: JsonToken): boolean {
+  return /^(data|https?):/i.test(tokenHead(token, 6));
 }
 
-/** Addresses that a provider reads by the rights of the account that asks: Moonshot, Google, Bedrock, Qwen. */
-const OF_ACCOUNT = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
+/** URLs that a provider reads with the access rights of the requesting account: Moonshot, Google, Bedrock, Qwen. */
+const ACCOUNT_FILE = /^\s*(?:(?:ms|gs|s3|oss|fileid):|https?:\/\/generativelanguage\.googleapis\.com\/)/i;
 
-/** Quickly, whether it is worth a closer look: most are `data:` URLs, or of other hosts. */
-function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
+/** A fast check before the regular expression: most URLs are `data:` URLs or have other hosts. */
+function mayNameAccountFile({ bytes, from, escaped }: JsonToken): boolean {
   const first = (bytes[from] ?? 0) | 0x20;
   if (escaped || first === 0x20) return true;
   // The host after `http://` or `https://`.
@@ -337,9 +340,9 @@ function mayBeOfAccount({ bytes, from, escaped }: JsonToken): boolean {
   return first === 0x66 || first === 0x67 || first === 0x6d || first === 0x6f || first === 0x73; // f, g, m, o, s
 }
 
-/** Where something can be fetched: `https:` and the like, or any scheme with two slashes, as Qwen's `oss://`. */
-function isAddress(token: JsonToken): boolean {
-  // Blanks before a URL are passed by those who fetch it, however many there are.
+/** Whether a provider may fetch it: `https:` and the like, or any scheme with two slashes, such as Qwen's `oss://`. */
+function isFetchableUrl(token: JsonToken): boolean {
+  // Providers skip any number of blanks before a URL.
   const head = decodedHeadOf(token).trimStart();
   if (head === '') return token.to - token.from > HEAD_BYTES;
   return /^(?:(?:https?|gs|s3|ftp|file):|[a-z][\w+.-]{0,20}:\/\/)/i.test(head);
@@ -347,9 +350,9 @@ function isAddress(token: JsonToken): boolean {
 
 const HEAD_BYTES = 240;
 
-/** How a string begins: its first forty characters at least, also where they are escaped. */
+/** The beginning of a string: at least its first forty characters, with escapes decoded. */
 function decodedHeadOf(token: JsonToken): string {
-  return headOf(token, HEAD_BYTES)
+  return tokenHead(token, HEAD_BYTES)
     .replaceAll(/\\u([\da-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replaceAll(/\\[fnrt]/g, ' ')
     .replaceAll('\\/', '/');

@@ -1,6 +1,6 @@
 import type { KeyRates } from '../ledger/contract/key-records.ts';
 
-/** What is left of a key's limits per minute, in OpenAI's `x-ratelimit-*` headers. */
+/** The remaining requests and tokens of a key's limits per minute, as OpenAI's `x-ratelimit-*` headers. */
 export function rateLimitHeaders({ requests, tokens }: KeyRates): Readonly<Record<string, string>> {
   return {
     ...(requests && {
@@ -16,7 +16,7 @@ export function rateLimitHeaders({ requests, tokens }: KeyRates): Readonly<Recor
   };
 }
 
-/** A duration in Go's format, as OpenAI writes it: `20ms`, `8.64s`, `6m0s`, `1h0m0s`. */
+/** A duration in Go's format, which OpenAI uses: `20ms`, `8.64s`, `6m0s`, `1h0m0s`. */
 export function duration(ms: number): string {
   if (ms > 0 && ms < 1000) return `${ms}ms`;
   const minutes = Math.floor(ms / 60_000);

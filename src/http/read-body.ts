@@ -6,7 +6,7 @@ import {
   RequestTimeoutError,
   RequestTooLargeError,
   UnsupportedMediaTypeError,
-} from '../errors/errors.ts';
+} from '../errors/request-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from './chat-request.ts';
 import type { ClientRoutingFields } from '../options/resolve-options.ts';
@@ -27,17 +27,17 @@ export interface SizeLimits {
 
 /** A chat completion request and its bytes. */
 export interface ReadRequest {
-  /** Given up once an answer has begun: what runs for minutes keeps no prompt. */
+  /** Released once an answer has begun, so that a long stream doesn't keep its prompt in memory. */
   body: BodyChunks;
   readonly request: ChatRequest;
 }
 
 /**
- * Takes the request's bytes, whoever read them first, and scans them as they arrive.
+ * Reads the request's bytes, or takes those that a body parser has read, and scans them as they arrive.
  *
- * @param buffer - holds its bytes; the caller gives them back
- * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request, and where
- *   there is no room for it
+ * @param buffer - counts the bytes; the caller releases them
+ * @throws a RouterError if the body is too large, too slow, cut, compressed, or not a chat completion request, or if the
+ *   limit of buffered bytes is reached
  */
 export async function readChatRequest(
   exchange: Exchange,
@@ -47,7 +47,7 @@ export async function readChatRequest(
   const { body, headers } = exchange;
   checkContentType(headers['content-type']);
   if (body.kind !== 'stream') {
-    const bytes = takeBytes(headers, body, limits);
+    const bytes = takeBufferedBody(headers, body, limits);
     buffer.hold(bytes.length);
     return { body: [bytes], request: await scanWhole(bytes, limits.clientRouting) };
   }
@@ -60,13 +60,13 @@ export async function readChatRequest(
     else await scanner.writeInTurns(whole);
     return { body: [whole], request: scanner.end() };
   }
-  const pieces = await collect(body.stream, limits, { scanner, buffer });
-  checkComplete(byteLength(pieces), headers['content-length']);
-  return { body: pieces, request: scanner.end() };
+  const chunks = await collect(body.stream, limits, { scanner, buffer });
+  checkComplete(byteLength(chunks), headers['content-length']);
+  return { body: chunks, request: scanner.end() };
 }
 
 /**
- * Takes the request's bytes, whoever read them first, without a look at them.
+ * Reads the request's bytes, or takes those that a body parser has read, without scanning them.
  *
  * @throws a RouterError if the body is too large, too slow, cut, or compressed
  */
@@ -74,15 +74,15 @@ export async function readBytes(
   { headers, body }: Pick<Exchange, 'headers' | 'body'>,
   limits: SizeLimits,
 ): Promise<Buffer> {
-  if (body.kind !== 'stream') return takeBytes(headers, body, limits);
+  if (body.kind !== 'stream') return takeBufferedBody(headers, body, limits);
   checkAnnounced(headers, limits);
   const bytes = concatChunks(await collect(body.stream, limits));
   checkComplete(bytes.length, headers['content-length']);
   return bytes;
 }
 
-/** What somebody before us read. */
-function takeBytes(
+/** The bytes that a body parser in front of the router has read. */
+function takeBufferedBody(
   headers: Exchange['headers'],
   body: Exclude<RequestBody, { kind: 'stream' }>,
   { maxBodyBytes }: SizeLimits,
@@ -90,7 +90,7 @@ function takeBytes(
   if (body.kind === 'lost') {
     throw new InvalidRequestError(
       'truncated_body',
-      `The request body was read before it reached this router, which found nothing of it. ${body.remedy}`,
+      `The request body was consumed before it reached the router. ${body.remedy}`,
     );
   }
   const { bytes, exact } = body;
@@ -99,35 +99,35 @@ function takeBytes(
   return bytes;
 }
 
-/** What headers say already. */
+/** Checks the headers before any byte is read. */
 function checkAnnounced(headers: Exchange['headers'], { maxBodyBytes }: SizeLimits): void {
   checkContentEncoding(headers['content-encoding']);
   if (Number(headers['content-length']) > maxBodyBytes) throw new RequestTooLargeError(maxBodyBytes);
 }
 
-/** What sees each chunk of a body, and may refuse it. */
-interface Watchers {
+/** Receive each chunk of a body, and may reject it by throwing. */
+interface ChunkObservers {
   readonly scanner?: ChatRequestScanner;
   readonly buffer?: Pick<BodyBuffer, 'hold'>;
 }
 
-/** Reads a stream to its end, showing each chunk to its watchers on the way; their refusal ends it. */
+/** Reads a stream to its end and passes each chunk to the observers; if one throws, reading ends with that error. */
 function collect(
   stream: Readable,
   limits: SizeLimits,
-  { scanner, buffer }: Watchers = {},
+  { scanner, buffer }: ChunkObservers = {},
 ): Promise<BodyChunks> {
   return new Promise((resolve, reject) => {
     const chunks = new ChunkCollector();
     let length = 0;
-    let refusal: unknown;
+    let rejection: unknown;
     let isEnded = false;
     const turns = new Turns(stream, {
-      look: (part) => {
-        tried(() => scanner?.write(part));
+      inspect: (part) => {
+        attempt(() => scanner?.write(part));
       },
-      pass: refuse,
-      mayGoOn: () => true,
+      forward: settleIfRejected,
+      canContinue: () => true,
     });
     const timeout = new Timeout(limits.bodyTimeoutMs, () => {
       settle(() => {
@@ -139,30 +139,30 @@ function collect(
       timeout.clear();
       turns.stop();
       stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
-      // What is still to come is read and forgotten, so that the client gets to read our answer.
+      // The rest is read and discarded, so that the client can read the response.
       if (!stream.readableEnded && !stream.destroyed) stream.on('error', ignore).resume();
       outcome();
     }
 
-    function tried(act: () => void): void {
-      if (refusal !== undefined) return;
+    function attempt(act: () => void): void {
+      if (rejection !== undefined) return;
       try {
         act();
       } catch (error) {
-        refusal = error;
+        rejection = error;
       }
     }
 
-    function refuse(): void {
-      if (refusal === undefined) return;
+    function settleIfRejected(): void {
+      if (rejection === undefined) return;
       settle(() => {
-        reject(asError(refusal));
+        reject(asError(rejection));
       });
     }
 
     function onData(chunk: Buffer): void {
       length += chunk.length;
-      tried(() => {
+      attempt(() => {
         if (length > limits.maxBodyBytes) throw new RequestTooLargeError(limits.maxBodyBytes);
         buffer?.hold(chunk.length);
         chunks.add(chunk);
@@ -180,11 +180,11 @@ function collect(
     }
 
     function onCut(error?: unknown): void {
-      // What ended well is closed as well.
+      // A stream that ended normally is closed, too.
       if (isEnded) return;
       settle(() => {
         reject(
-          brokenByLimit(error) ??
+          asHostLimitError(error) ??
             new InvalidRequestError('truncated_body', `The request body was cut after ${length} bytes.`),
         );
       });
@@ -197,7 +197,7 @@ function collect(
 
 function ignore(): void {}
 
-/** JSON by any name, or no name: SDKs and curl users disagree about it, and the bytes decide. */
+/** Accepts any JSON type, `text/plain` or none: clients send all of these, and the bytes decide. */
 function checkContentType(header: string | undefined): void {
   if (header === undefined || header === 'application/json') return;
   const [type = '', ...parameters] = header.toLowerCase().split(';');
@@ -224,25 +224,25 @@ function checkContentEncoding(header: string | undefined): void {
   );
 }
 
-/** Hosts break a body off that is longer than they take: SvelteKit and srvx with a 413, Astro with words. */
-function brokenByLimit(error: unknown): RequestTooLargeError | undefined {
+/** Frameworks abort a body that exceeds their limit: SvelteKit and srvx with a 413, Astro with a message. */
+function asHostLimitError(error: unknown): RequestTooLargeError | undefined {
   if (!(error instanceof Error)) return undefined;
   const isLimit =
     ('status' in error && error.status === 413) || error.message.startsWith('Body size limit exceeded');
   if (!isLimit) return undefined;
   return new RequestTooLargeError(
-    "The server before this router takes no body of this size. Its limit is BODY_SIZE_LIMIT in SvelteKit's " +
+    "The request body exceeds the limit of the server in front of the router: BODY_SIZE_LIMIT in SvelteKit's " +
       'adapter-node, bodySizeLimit in @astrojs/node, maxRequestBodySize in srvx (h3, Nitro).',
   );
 }
 
-/** Some hosts (Next.js beyond its proxyClientMaxBodySize) end a long body early without saying so. */
+/** Some frameworks (Next.js beyond its proxyClientMaxBodySize) truncate a long body silently. */
 function checkComplete(received: number, contentLength: string | undefined): void {
   if (contentLength === undefined || Number(contentLength) === received) return;
-  const counts = `The request body should have ${contentLength} bytes, but ${received} reached the router`;
+  const counts = `The request body should have ${contentLength} bytes, but the router received ${received}`;
   if (received > 0 && received < Number(contentLength)) {
     throw new RequestTooLargeError(
-      `${counts}: something before it cut the rest. In Next.js behind a proxy.ts or middleware.ts, ` +
+      `${counts}: a server or framework before it cut the rest. In Next.js behind a proxy.ts or middleware.ts, ` +
         'the limit is experimental.proxyClientMaxBodySize.',
     );
   }

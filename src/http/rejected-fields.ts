@@ -1,23 +1,22 @@
 export const OTHER_LIMIT = 'it is another output limit; use max_tokens or max_completion_tokens';
 export const MORE_ANSWERS = 'it multiplies the output; use n';
-const LONGER_PROMPT = 'it makes a prompt that is longer than the request shows';
+const LONGER_PROMPT = 'it makes the prompt longer than the request shows';
 
 /**
- * Fields of a request that never go upstream, and why: by them a client could
- * leave the model that is priced, the provider that is configured or the output
- * that is held for, or make costs that no token count shows. They are refused in any spelling of case,
- * at the top level and inside `extra_body`.
+ * Request fields that never go upstream, with the reason: by them a client could leave the priced model, the configured
+ * provider or the reserved output, or cause costs that no token count shows. They are rejected in any case, at the top
+ * level and inside `extra_body`.
  *
- * What a model can have a price for (`web_search_options`, `speed`) is in billed-fields.ts, `service_tier` in
- * models/asked-apart.ts. What only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`) passes.
+ * Fields that a model can have a price for (`web_search_options`, `speed`) are in billed-fields.ts, `service_tier` in
+ * catalog/asked-apart.ts. Fields that only change the answer, or the prompt within its size (`transforms`, `thinking`), pass.
  */
 export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel
   route: 'it lets the provider choose another model', // OpenRouter
   provider: 'it chooses among providers, and so among prices', // OpenRouter
   preset: "it replaces the request's model and routing by a stored one", // OpenRouter
-  search_parameters: 'it makes fees, by source, that no token count shows', // xAI
-  // Which servers read which of these: models/preset-fields.ts.
+  search_parameters: 'it causes fees, by source, that no token count shows', // xAI
+  // Which servers read which of these: catalog/preset-fields.ts.
   n_predict: OTHER_LIMIT,
   max_gen_len: OTHER_LIMIT,
   max_new_tokens: OTHER_LIMIT,
@@ -32,13 +31,13 @@ export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
   n_cmpl: MORE_ANSWERS,
   num_generations: MORE_ANSWERS,
   num_return_sequences: MORE_ANSWERS,
-  chat_template: LONGER_PROMPT, // vLLM: a loop in it repeats what it likes
-  mm_processor_kwargs: LONGER_PROMPT, // vLLM: images of as many pixels as it says
-  media_io_kwargs: LONGER_PROMPT, // vLLM: as many frames of a video as it says
+  chat_template: LONGER_PROMPT, // vLLM: a loop in it repeats text without bound
+  mm_processor_kwargs: LONGER_PROMPT, // vLLM: sets the size of images
+  media_io_kwargs: LONGER_PROMPT, // vLLM: sets the number of video frames
   dataSources: LONGER_PROMPT,
-  _inputs: LONGER_PROMPT, // Perplexity: a prompt as numbers, which are no text
+  _inputs: LONGER_PROMPT, // Perplexity: a prompt as numbers, which don't count as text
   _prompt_token_length: LONGER_PROMPT, // Perplexity
-  plugins: 'it makes fees, by page or by search, that no token count shows', // OpenRouter
+  plugins: 'it causes fees, by page or by search, that no token count shows', // OpenRouter
   providerOptions: 'it chooses among providers and models', // Vercel
   provider_options: 'it chooses among providers and models', // Vercel, LiteLLM
   fallbacks: 'it names other models to fall back to', // LiteLLM, Portkey
@@ -48,7 +47,7 @@ export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
   model_list: 'it brings models and keys of its own', // LiteLLM
   user_config: 'it brings models and keys of its own', // LiteLLM
   deployment_id: 'it names another deployment', // LiteLLM, Azure
-  compound_custom: 'it names other models that answer', // Groq
+  compound_custom: 'it names other models to answer', // Groq
   api_base: 'it sends the request to another address', // LiteLLM
   base_url: 'it sends the request to another address', // LiteLLM
   api_key: 'it brings a key for the provider', // LiteLLM
@@ -59,8 +58,8 @@ export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Objects in which some server reads its settings, as in the request itself. They are looked into as `extra_body` is: what must not
- * stand there, nor at the top level, is refused.
+ * Objects in which some server reads settings as if they were at the top level. They are checked like `extra_body`: fields
+ * that are rejected there or at the top level are rejected here, too.
  */
 export const SETTINGS_FIELDS = [
   'generation_config', // Google
@@ -76,7 +75,7 @@ export const SETTINGS_FIELDS = [
 
 const MIN_NAME = 6;
 const MAX_NAME_LENGTH = 64;
-/** Limits of something else than what is written to the client. */
+/** Names of limits for something other than the output. */
 const OTHER_THAN_OUTPUT = /^min|input|prompt|context|history|page|reasoning|thinking/;
 const LIMIT_NAMES = [
   /^max.*(?:tok|len)/,
@@ -93,12 +92,12 @@ const NUMBER_NAMES = [
 ] as const;
 
 /**
- * Why a field that is in no table of ours is refused by its name: it looks like an output limit or a number of answers, in whatever
- * spelling. Some server may read it, and refusing costs little. Undefined for all others.
+ * The reason to reject an unknown field: its name looks like an output limit or a number of answers, in some spelling.
+ * Some server may read it, and rejecting it costs little. Undefined for all other names.
  *
- * @param length - of the name, in characters
+ * @param length - length of the name, in characters
  */
-export function refusedByLook(length: number, nameOf: () => string | undefined): string | undefined {
+export function rejectionReason(length: number, nameOf: () => string | undefined): string | undefined {
   if (length < MIN_NAME || length > MAX_NAME_LENGTH) return undefined;
   // Upper case first: it folds a long s to an s.
   const name = nameOf()

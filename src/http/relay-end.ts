@@ -1,4 +1,5 @@
-import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors/errors.ts';
+import { withoutAnswerBytes } from '../platform/as-error.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 
 /** How the relay of an answer ended. */
 export interface RelayEnd {
@@ -10,19 +11,19 @@ export interface RelayEnd {
     | 'closed'
     | 'credits_exhausted'
     | 'failed';
-  /** Why, where the provider or the router is to blame. */
+  /** The cause, if the provider or the router failed. */
   readonly error?: Error;
-  /** The client left before output came, whatever was read since; undefined if it did not leave. */
+  /** Whether the client disconnected before any output arrived; undefined if it stayed connected. */
   readonly leftBeforeOutput?: boolean | undefined;
-  /** The meter saw a piece that did not go on. */
+  /** The meter has seen output that the delivery gate held back. */
   readonly withheld: boolean;
-  /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
+  /** When the first byte of the body arrived (`performance.now()`); undefined if none did. */
   readonly firstByteAt: number | undefined;
-  /** It waited for its client to read: as it ended, for ten seconds at a time, or for more than half of its time. */
+  /** The client read slowly: it was stalled at the end, for ten seconds at a time, or for more than half of the time. */
   readonly stalled: boolean;
 }
 
-/** The router is closing and waits no longer. */
+/** The router was closed before the answer was complete. */
 export class RouterClosedError extends Error {
   override readonly name = 'Closed';
 
@@ -31,8 +32,8 @@ export class RouterClosedError extends Error {
   }
 }
 
-/** How an answer ended that broke, and what its client is shown of that. */
-export function brokenEnd(error: Error | undefined): {
+/** How an interrupted answer ended, and the error that the client sees. */
+export function interruptedEnd(error: Error | undefined): {
   readonly ending: RelayEnd['ending'];
   readonly error: Error;
   readonly shown: Error;
@@ -49,6 +50,6 @@ export function brokenEnd(error: Error | undefined): {
     'upstream_cut',
     'The provider closed the connection before its answer was complete.',
   );
-  if (error) Object.assign(cut, { cause: withoutBytes(error) });
+  if (error) Object.assign(cut, { cause: withoutAnswerBytes(error) });
   return { ending: 'upstream_cut', error: cut, shown: cut };
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { type RouterError } from '../errors/errors.ts';
+import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
@@ -10,79 +10,78 @@ import type { AnswerEditor } from './answer-editor.ts';
 import { headFor, isEventStream } from './answer-head.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
-import { appended } from './body-chunks.ts';
-import { brokenEnd, type RelayEnd } from './relay-end.ts';
+import { appendChunks } from './body-chunks.ts';
+import { interruptedEnd, type RelayEnd } from './relay-end.ts';
 import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
 import { MAX_PART_BYTES, Turns } from './turns.ts';
 import { readBuffered } from './whole-body.ts';
 
 /** A provider's answer on its way to the client. */
-export interface Answer {
+export interface ProviderAnswer {
   readonly status: number;
-  /** The headers that may reach the client. */
+  /** Headers that may be sent to the client. */
   readonly headers: Readonly<Record<string, string>>;
-  /** All that the provider sent, for the router alone. */
+  /** All headers that the provider sent, for the router only. */
   readonly received: IncomingHttpHeaders;
-  /** The answer's bytes, plain. Destroying it closes the connection to the provider. */
+  /** The answer's bytes, decompressed. Destroying it closes the connection to the provider. */
   readonly body: Readable;
-  /** Tells the idle clock that bytes came, or that none are awaited while the client doesn't read. */
-  readonly idleClock: { touch(): void; pause(): void };
+  /** Restarts the idle timeout when bytes arrive, or pauses it while the client doesn't read. */
+  readonly idleTimeout: { touch(): void; pause(): void };
 }
 
-/** What keeps delivery within what is paid for. */
+/** Stops delivery at the amount that the hold covers. */
 export interface DeliveryGate {
-  /** Whether all that the meter has seen may go on to the client. Asked after each piece. */
-  mayPass(): boolean;
-  /** Resolves once it may, or with what the client is told when it never will. */
-  untilPassable(): Promise<RouterError | undefined>;
+  /** Whether everything that the meter has seen may be sent to the client. Called after each chunk. */
+  canSend(): boolean;
+  /** Resolves once sending is allowed, or with the error for the client if it never will be. */
+  waitUntilAllowed(): Promise<RouterError | undefined>;
 }
 
-/** What acts on an answer while it is relayed. */
+/** The components that process an answer while it is relayed. */
 export interface RelayOptions {
   /** Sees every byte. */
   readonly meter: UsageMeter;
-  /** For streams to which we added `include_usage`: takes that one event out again. */
+  /** For streams to which the router added `include_usage`: removes the usage event again. */
   readonly filter: UsageEventFilter | undefined;
-  /** Edits what goes on, behind the filter. */
+  /** Edits the bytes after the filter. */
   readonly editor: AnswerEditor | undefined;
   readonly gate: DeliveryGate | undefined;
-  /** For answers that are paid for whoever reads them. */
+  /** For answers that are billed in full even if the client disconnects. */
   readonly detached: DetachedRead | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
-  readonly mustMarkEnd: boolean;
-  /** What ends a stream that broke between two events: an error event, or the end of its connection. */
+  readonly requiresTermination: boolean;
+  /** How a stream that broke between two events ends: with an error event, or a connection reset. */
   readonly onStreamError: 'error' | 'reset';
-  /** How long an event stream may be silent, in ms; undefined for ever. */
+  /** Longest silence of an event stream before a heartbeat comment, in ms; undefined: no heartbeats. */
   readonly heartbeatMs: number | undefined;
 }
 
-/** How long the rest of a finished stream may take once its reader has left: its usage, its end. */
+/** How long to wait for the rest of a finished stream (its usage, its end) after the client has disconnected. */
 const LINGER_MS = 1000;
 
 /**
- * Carries an answer's bytes to the client as they come, with back-pressure, and shows each chunk to the meter.
+ * Relays an answer's bytes to the client as they arrive, with back-pressure, and passes each chunk to the meter.
  *
- * Comes back when the answer is over, whoever ended it; never rejects. An answer
- * that was cut never looks finished, also where its bytes came to a good end:
- * between two events of a stream the client gets an error event and a close
- * without `[DONE]`, anywhere else its connection is reset. One that came whole,
- * with its head, leaves in one write.
+ * Returns or resolves when the answer is over, for any reason; never rejects. A truncated answer never looks finished,
+ * even if its connection ended cleanly: between two events of a stream the client gets an error event and a close
+ * without `[DONE]`, anywhere else its connection is reset. An answer that arrived whole with its head is sent in one
+ * write.
  */
 export function relay(
   exchange: Exchange,
   client: ClientConnection,
-  answer: Answer,
-  parts: RelayOptions,
+  answer: ProviderAnswer,
+  options: RelayOptions,
 ): RelayEnd | Promise<RelayEnd> {
-  return new Relay(exchange, client, answer, parts).run();
+  return new Relay(exchange, client, answer, options).run();
 }
 
 class Relay {
   readonly #response: ClientResponse;
   readonly #client: ClientConnection;
-  readonly #answer: Answer;
-  readonly #parts: RelayOptions;
+  readonly #answer: ProviderAnswer;
+  readonly #options: RelayOptions;
   readonly #head: Readonly<Record<string, string>>;
   #end: RelayEnd | undefined;
   #resolve: ((end: RelayEnd) => void) | undefined;
@@ -90,42 +89,42 @@ class Relay {
   #heartbeat: StreamHeartbeat | undefined;
   #onDrain: (() => void) | undefined;
   readonly #stalls = new Stalls();
-  /** When something of the answer's body first came. */
+  /** When the first byte of the body arrived. */
   #firstByteAt: number | undefined;
-  /** The client left, and what is still to come is only metered: the last word's usage, or all the rest. */
-  #unread: 'lingering' | 'draining' | undefined;
+  /** The client disconnected, and the rest is only metered: the usage of a finished answer, or everything to its end. */
+  #afterDisconnect: 'awaiting-usage' | 'reading-to-end' | undefined;
   #leftBeforeOutput: boolean | undefined;
   readonly #turns: Turns;
-  /** What may go on of what was looked at in this turn. */
-  #looked: Buffer | readonly Buffer[] | undefined;
-  /** What the gate has stopped. */
+  /** Bytes that were inspected in this turn and are ready to be sent. */
+  #ready: Buffer | readonly Buffer[] | undefined;
+  /** Bytes that the delivery gate holds back. */
   #withheld: Buffer | readonly Buffer[] | undefined;
 
-  constructor(exchange: Exchange, client: ClientConnection, answer: Answer, parts: RelayOptions) {
+  constructor(exchange: Exchange, client: ClientConnection, answer: ProviderAnswer, options: RelayOptions) {
     this.#response = exchange.response;
     this.#client = client;
     this.#answer = answer;
-    this.#parts = parts;
+    this.#options = options;
     this.#turns = new Turns(answer.body, {
-      look: (part) => {
-        this.#look(part);
+      inspect: (part) => {
+        this.#inspect(part);
       },
-      pass: () => {
-        this.#pass();
+      forward: () => {
+        this.#forward();
       },
-      mayGoOn: (isOver) => this.#mayGoOn(isOver),
+      canContinue: (isOver) => this.#canContinue(isOver),
     });
-    const changes = parts.filter !== undefined || parts.editor !== undefined;
+    const changes = options.filter !== undefined || options.editor !== undefined;
     this.#head = headFor(answer.headers, exchange, changes);
   }
 
   run(): RelayEnd | Promise<RelayEnd> {
     const { body } = this.#answer;
     this.#response.writeHead(this.#answer.status, this.#head);
-    const whole = this.#client.gone
+    const whole = this.#client.isDisconnected
       ? undefined
       : readBuffered(body, this.#head['content-length'], MAX_PART_BYTES);
-    if (whole) this.#passWhole(whole);
+    if (whole) this.#forwardWhole(whole);
     if (this.#end) return this.#end;
     return new Promise((resolve) => {
       this.#resolve = resolve;
@@ -135,8 +134,8 @@ class Relay {
 
   #listen(): void {
     const { body } = this.#answer;
-    const { heartbeatMs } = this.#parts;
-    // The head and a first chunk that is already here leave together; a head alone doesn't wait for one.
+    const { heartbeatMs } = this.#options;
+    // The head is sent with the first chunk if that is already here, else alone.
     this.#flushing = setImmediate(() => {
       this.#response.flushHeaders();
     });
@@ -146,7 +145,7 @@ class Relay {
         (comment) => {
           this.#sendAll(comment);
         },
-        () => this.#mayBeat(),
+        () => this.#canSendHeartbeat(),
       );
     }
     let isWhole = false;
@@ -170,12 +169,12 @@ class Relay {
     });
     body.on('error', onBroken);
     body.on('close', onBroken);
-    this.#client.onGone(() => {
+    this.#client.onDisconnect(() => {
       this.#onDisconnect();
     });
-    // Whoever looked at its first event has paused it.
+    // It was paused while its first event was read.
     body.resume();
-    // It may have broken in the very packet that its head came in, before anybody listened.
+    // It may have broken in the packet that contained its head, before the listeners were added.
     if (body.destroyed) onBroken();
   }
 
@@ -185,22 +184,22 @@ class Relay {
       ...end,
       withheld: this.#withheld !== undefined,
       firstByteAt: this.#firstByteAt,
-      stalled: this.#stalls.isWhy(this.#firstByteAt),
+      stalled: this.#stalls.wasStalled(this.#firstByteAt),
     };
     clearImmediate(this.#flushing);
     this.#turns.stop();
     this.#heartbeat?.stop();
     if (this.#onDrain) this.#response.off('drain', this.#onDrain);
-    this.#client.onGone(undefined);
-    this.#parts.meter.end();
+    this.#client.onDisconnect(undefined);
+    this.#options.meter.end();
     this.#resolve?.(this.#end);
   }
 
-  #passWhole(bytes: Buffer): void {
+  #forwardWhole(bytes: Buffer): void {
     this.#firstByteAt = performance.now();
-    this.#parts.meter.write(bytes);
+    this.#options.meter.write(bytes);
     try {
-      if (!this.#wasCut()) {
+      if (!this.#isTruncated()) {
         this.#response.end(bytes);
         this.#finish({ ending: 'finished' });
         return;
@@ -219,29 +218,29 @@ class Relay {
       this.#onDrain = () => {
         this.#stalls.end();
         this.#heartbeat?.touch();
-        this.#answer.idleClock.touch();
+        this.#answer.idleTimeout.touch();
         this.#turns.resume();
       };
       this.#response.on('drain', this.#onDrain);
     }
     this.#stalls.begin();
     this.#heartbeat?.pause();
-    this.#answer.idleClock.pause();
+    this.#answer.idleTimeout.pause();
     this.#answer.body.pause();
   }
 
-  /** Not after `[DONE]`, where clients stop reading, nor in an event that goes on, or is held back. */
-  #mayBeat(): boolean {
-    const { meter } = this.#parts;
+  /** False after `[DONE]`, where clients stop reading, and inside an event, or while one is held back. */
+  #canSendHeartbeat(): boolean {
+    const { meter } = this.#options;
     return this.#firstByteAt === undefined || (meter.betweenEvents && !meter.done && !this.#withheld);
   }
 
-  #sendAll(pieces: Buffer | readonly Buffer[]): void {
+  #sendAll(chunks: Buffer | readonly Buffer[]): void {
     try {
-      if (Buffer.isBuffer(pieces)) this.#send(pieces);
-      else for (const piece of pieces) this.#send(piece);
+      if (Buffer.isBuffer(chunks)) this.#send(chunks);
+      else for (const chunk of chunks) this.#send(chunk);
     } catch (error) {
-      // What a host has put around its response may throw; nobody else would hear of it here.
+      // A framework's wrapper of the response may throw.
       this.#fail(asError(error));
     }
   }
@@ -255,67 +254,67 @@ class Relay {
   #onData(chunk: Buffer): void {
     if (this.#end) return;
     this.#firstByteAt ??= performance.now();
-    this.#answer.idleClock.touch();
+    this.#answer.idleTimeout.touch();
     this.#turns.take(chunk);
   }
 
-  #look(part: Buffer): void {
-    const { filter, meter, editor } = this.#parts;
+  #inspect(part: Buffer): void {
+    const { filter, meter, editor } = this.#options;
     let passed: Buffer | readonly Buffer[] = part;
     if (filter) passed = filter.write(part);
     else meter.write(part);
-    if (this.#unread) return;
+    if (this.#afterDisconnect) return;
     if (editor) passed = editor.write(passed);
-    this.#looked = this.#looked ? appended(this.#looked, passed) : passed;
+    this.#ready = this.#ready ? appendChunks(this.#ready, passed) : passed;
   }
 
-  #pass(): void {
-    const { gate } = this.#parts;
-    const passed = this.#looked;
-    this.#looked = undefined;
+  #forward(): void {
+    const { gate } = this.#options;
+    const passed = this.#ready;
+    this.#ready = undefined;
     if (!passed) return;
-    if (gate && !gate.mayPass()) this.#withhold(passed, gate);
+    if (gate && !gate.canSend()) this.#withhold(passed, gate);
     else this.#sendAll(passed);
   }
 
-  #mayGoOn(isOver: boolean): boolean {
+  #canContinue(isOver: boolean): boolean {
     if (this.#end) return false;
-    return this.#unread !== undefined || !(this.#withheld || (this.#stalls.isOne && !isOver));
+    return this.#afterDisconnect !== undefined || !(this.#withheld || (this.#stalls.isStalled && !isOver));
   }
 
-  #withhold(pieces: Buffer | readonly Buffer[], by: DeliveryGate): void {
-    const { body, idleClock } = this.#answer;
-    this.#withheld = pieces;
-    idleClock.pause();
+  #withhold(chunks: Buffer | readonly Buffer[], gate: DeliveryGate): void {
+    const { body, idleTimeout } = this.#answer;
+    this.#withheld = chunks;
+    idleTimeout.pause();
     body.pause();
-    void by.untilPassable().then((refusal) => {
-      if (this.#end || this.#unread) return;
-      if (refusal) {
-        this.#breakOff(refusal, 'error');
+    void gate.waitUntilAllowed().then((error) => {
+      if (this.#end || this.#afterDisconnect) return;
+      if (error) {
+        this.#terminate(error, 'error');
         this.#finish({ ending: 'credits_exhausted' });
         body.destroy();
         return;
       }
       this.#withheld = undefined;
-      idleClock.touch();
-      this.#sendAll(pieces);
-      if (!this.#stalls.isOne) this.#turns.resume();
+      idleTimeout.touch();
+      this.#sendAll(chunks);
+      if (!this.#stalls.isStalled) this.#turns.resume();
     });
   }
 
   #onEnd(): void {
     if (this.#end) return;
-    if (this.#unread === 'lingering') {
+    if (this.#afterDisconnect === 'awaiting-usage') {
       this.#finish({ ending: 'finished' });
       return;
     }
-    if (this.#unread) {
+    if (this.#afterDisconnect) {
       this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
       return;
     }
-    this.#sendAll(this.#takeRest());
+    this.#sendAll(this.#flush());
     if (this.#isOver) return;
-    if (this.#wasCut()) {
+    if (this.#isTruncated()) {
       this.#onBroken();
       return;
     }
@@ -323,43 +322,43 @@ class Relay {
     this.#finish({ ending: 'finished' });
   }
 
-  /** What was held back of an answer that has come to its end. */
-  #takeRest(): readonly Buffer[] {
-    const { filter, editor, meter } = this.#parts;
+  /** Returns the bytes that the filter and the editor hold back at the end of the answer. */
+  #flush(): readonly Buffer[] {
+    const { filter, editor, meter } = this.#options;
     const held = filter?.end() ?? [];
     if (!editor) return held;
     meter.end();
     return [...editor.write(held), ...editor.end()];
   }
 
-  /** Asked where sending may have ended it. */
+  /** A getter, because sending may have ended the relay. */
   get #isOver(): boolean {
     return this.#end !== undefined;
   }
 
   #onBroken(error?: Error): void {
     if (this.#end) return;
-    if (this.#unread) {
+    if (this.#afterDisconnect) {
       this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
       return;
     }
-    const end = brokenEnd(error);
-    this.#breakOff(end.shown, this.#parts.onStreamError);
+    const end = interruptedEnd(error);
+    this.#terminate(end.shown, this.#options.onStreamError);
     this.#finish({ ending: end.ending, error: end.error });
   }
 
-  /** Whether something is missing of an answer whose bytes came to a good end. */
-  #wasCut(): boolean {
-    const { meter, mustMarkEnd } = this.#parts;
+  /** Whether an answer whose connection ended cleanly is incomplete. */
+  #isTruncated(): boolean {
+    const { meter, requiresTermination } = this.#options;
     if (this.#answer.status >= 300) return false;
     if (meter.format === 'json') return meter.unfinishedJson;
-    if (!mustMarkEnd || meter.finished || meter.failed) return false;
+    if (!requiresTermination || meter.finished || meter.failed) return false;
     const { ascii, nonAscii } = meter.delivered;
     return isEventStream(this.#head) || ascii + nonAscii > 0;
   }
 
-  /** A cut answer must never look finished. */
-  #breakOff(shown: Error, how: RelayOptions['onStreamError']): void {
+  /** Ends a truncated answer so that it doesn't look finished. */
+  #terminate(shown: Error, how: RelayOptions['onStreamError']): void {
     if (how === 'error' && this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
     } else {
@@ -368,58 +367,58 @@ class Relay {
   }
 
   #betweenEvents(): boolean {
-    const { meter } = this.#parts;
+    const { meter } = this.#options;
     if (meter.format === undefined) return isEventStream(this.#head);
-    // A filter stands before every gate: what it let go were whole events.
+    // With a gate there is always a filter, which passes whole events only.
     return this.#withheld ? meter.format === 'event-stream' : meter.betweenEvents;
   }
 
   #onDisconnect(): void {
     const { body } = this.#answer;
-    const { meter, detached } = this.#parts;
+    const { meter, detached } = this.#options;
     if (meter.finished) {
       // openai-node hangs up as soon as it has read [DONE]: that is a finished stream, not an abandoned one.
       if (meter.done) this.#finish({ ending: 'finished' });
-      // Whoever leaves with the last word pays for it like others: its usage is about to come.
-      this.#readOn('lingering');
+      // A client that disconnects after the last token still pays; wait briefly for its usage chunk.
+      this.#continueReading('awaiting-usage');
       const linger = new Timeout(LINGER_MS, () => {
-        // It was the last word of one of several answers, and the others may go on for long.
-        if (this.#end || !this.#drainOn(detached)) body.destroy();
+        // Only one of several choices may have finished, and the others may take long.
+        if (this.#end || !this.#detach(detached)) body.destroy();
       });
       body.once('close', () => linger.clear());
       return;
     }
     const { ascii, nonAscii } = meter.delivered;
     this.#leftBeforeOutput = ascii + nonAscii === 0;
-    if (this.#drainOn(detached)) return;
+    if (this.#detach(detached)) return;
     this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
     body.destroy();
   }
 
-  /** Says whether the rest is read on to its end. */
-  #drainOn(detached: DetachedRead | undefined): boolean {
+  /** Returns whether the rest is read to its end. */
+  #detach(detached: DetachedRead | undefined): boolean {
     const { body } = this.#answer;
     if (!detached?.begin((reason) => body.destroy(reason))) return false;
-    this.#readOn('draining', detached);
+    this.#continueReading('reading-to-end', detached);
     return true;
   }
 
-  #readOn(why: 'lingering' | 'draining', queue?: DetachedRead): void {
-    const { body, idleClock } = this.#answer;
-    this.#unread = why;
+  #continueReading(why: 'awaiting-usage' | 'reading-to-end', queue?: DetachedRead): void {
+    const { body, idleTimeout } = this.#answer;
+    this.#afterDisconnect = why;
     clearImmediate(this.#flushing);
-    // It would read before its turn in the queue.
+    // Otherwise it would read before its turn in the queue.
     this.#turns.stop();
     this.#heartbeat?.stop();
     const read = (): void => {
-      idleClock.touch();
+      idleTimeout.touch();
       this.#turns.resume();
     };
     if (!queue) {
       read();
       return;
     }
-    idleClock.pause();
+    idleTimeout.pause();
     body.pause();
     queue.whenItsTurn(read);
   }

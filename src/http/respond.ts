@@ -1,7 +1,7 @@
-import { InternalError, RouterError } from '../errors/errors.ts';
+import { InternalError, RouterError } from '../errors/router-error.ts';
 import type { Exchange } from './exchange.ts';
 
-/** Answers with JSON that was serialised before. */
+/** Sends JSON that is already serialised. */
 export function sendJson(
   exchange: Exchange,
   status: number,
@@ -19,7 +19,7 @@ export function sendJson(
   exchange.response.end(body);
 }
 
-/** Answers with an error in OpenAI's shape; once the head is out, only resetting the connection is honest. */
+/** Sends an error in OpenAI's shape; if the head was already sent, resets the connection. */
 export function sendError(exchange: Exchange, error: RouterError): void {
   if (exchange.response.destroyed) return;
   if (exchange.response.headersSent) {
@@ -32,7 +32,7 @@ export function sendError(exchange: Exchange, error: RouterError): void {
   });
 }
 
-/** Whatever was thrown, as something a client may see. */
+/** A thrown value as an error that a client may see. */
 export function toRouterError(thrown: unknown): RouterError {
   return thrown instanceof RouterError ? thrown : new InternalError(thrown);
 }

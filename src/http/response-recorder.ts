@@ -1,6 +1,6 @@
 import type { ClientResponse } from './exchange.ts';
 
-/** A response that shows each byte of its body that it takes to somebody else as well. */
+/** A response that also passes each byte of its body to a recorder. */
 export class ResponseRecorder implements ClientResponse {
   readonly #response: ClientResponse;
   readonly #record: { add(bytes: Uint8Array): void };

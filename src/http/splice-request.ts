@@ -1,5 +1,5 @@
 import type { OutputLimitField } from '../options/provider-options.ts';
-import { concatChunks, byteLength, type BodyChunks, slice } from './body-chunks.ts';
+import { concatChunks, byteLength, type BodyChunks, sliceChunks } from './body-chunks.ts';
 
 /** Bytes of a body, from `start` to before `end`. */
 export interface Span {
@@ -7,54 +7,54 @@ export interface Span {
   readonly end: number;
 }
 
-/** Bytes that stand where others stood; an empty span inserts. */
+/** A replacement for the bytes of a span; an empty span inserts. */
 export interface Splice extends Span {
   readonly text: string;
 }
 
-/** The value of a member, and its key, quotes included. */
+/** The span of a member's value, and of its key with quotes. */
 export interface MemberSpan extends Span {
   readonly key: Span;
 }
 
-/** Where a request can be edited. */
+/** Positions at which a request can be edited. */
 export interface EditPoints {
-  /** The value of `model`, quotes included. Members are added after it: there a comma is always right. */
+  /** The value of `model`, with quotes. Members are added after it, where a leading comma is always valid. */
   readonly model: Span;
-  /** What makes `stream_options.include_usage` true; undefined where it is, or nothing streams. */
+  /** The edit that makes `stream_options.include_usage` true; undefined if it is true, or the request isn't streamed. */
   readonly includeUsage: Splice | undefined;
-  /** The values of the output limits, where the client wrote them; null is one of them. */
+  /** The output limits that the client sent, including null. */
   readonly max_tokens: MemberSpan | undefined;
   readonly max_completion_tokens: MemberSpan | undefined;
 }
 
 export interface RequestEdits {
-  /** The model's name at the provider. */
+  /** The provider's name for the model. */
   readonly model?: string;
-  /** Asks the provider for usage in a stream; without effect where `edits.includeUsage` is undefined. */
+  /** Requests usage in a stream; no effect if `EditPoints.includeUsage` is undefined. */
   readonly includeUsage?: boolean;
   readonly outputLimit?: OutputLimitEdit;
-  /** What the target's rules do to members of the body. */
+  /** Edits by the target's body rules. */
   readonly members?: MemberEdits;
 }
 
-/** Edits of members that the router itself doesn't look at. */
+/** Edits of members that the router doesn't interpret. */
 export interface MemberEdits {
-  /** Keys and values, each in its place. */
+  /** New keys and values in place of existing ones. */
   readonly replaced: readonly Splice[];
-  /** Whole members, from their keys on. */
+  /** Whole members, including their keys. */
   readonly dropped: readonly Span[];
-  /** Members to add, each after a comma. */
+  /** Members to add, each with a leading comma. */
   readonly added: string;
 }
 
-/** Lowers the client's limits to at most so many tokens. */
+/** Lowers the client's output limits to at most `tokens`. */
 export interface OutputLimitEdit {
   readonly field: OutputLimitField;
   readonly tokens: number;
-  /** Adds the field where the client gave no limit. */
+  /** Adds the field if the client gave no limit. */
   readonly inserts: boolean;
-  /** Makes a limit that stands only in the other field one of this field: the provider obeys no other. */
+  /** Moves a limit from the other field to this one, the only one that the provider obeys. */
   readonly moves: boolean;
 }
 
@@ -62,15 +62,15 @@ export interface OutputLimitEdit {
 interface Editable {
   readonly maxTokens: number | undefined;
   readonly maxCompletionTokens: number | undefined;
-  /** Members that are taken out. */
-  readonly control: readonly Span[];
+  /** Members that are removed. */
+  readonly routingFields: readonly Span[];
   readonly edits: EditPoints;
 }
 
-/** Less than this is sooner copied than written piece by piece. */
-const MIN_IN_PIECES = 16_384;
+/** Smaller bodies are concatenated: one copy is faster than several writes. */
+const MIN_CHUNKED_BYTES = 16_384;
 
-/** The original bytes with the edits spliced in; the same pieces when there is none. */
+/** The original bytes with the edits spliced in; the same chunks if there are no edits. */
 export function spliceRequest(body: BodyChunks, request: Editable, edits: RequestEdits): BodyChunks {
   const points = request.edits;
   const splices: Splice[] = [];
@@ -80,21 +80,21 @@ export function spliceRequest(body: BodyChunks, request: Editable, edits: Reques
   const { replaced = [], dropped = [], added = '' } = edits.members ?? {};
   splices.push(...replaced);
   if (added !== '') splices.push({ start: points.model.end, end: points.model.end, text: added });
-  const removed = dropped.length > 0 ? [...request.control, ...dropped] : request.control;
+  const removed = dropped.length > 0 ? [...request.routingFields, ...dropped] : request.routingFields;
   if (removed.length > 0) splices.push(...removals(concatChunks(body), removed));
   if (splices.length === 0) return body;
 
-  // What is added right after the model's value starts where that ends, and so may what is taken out: in this order.
+  // Stable sort: at the end of the model's value, insertions come before removals.
   splices.sort((a, b) => a.start - b.start);
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let kept = 0;
   for (const { start, end, text } of splices) {
-    pieces.push(...slice(body, kept, start), Buffer.from(text));
+    chunks.push(...sliceChunks(body, kept, start), Buffer.from(text));
     kept = end;
   }
   const length = byteLength(body);
-  pieces.push(...slice(body, kept, length));
-  return length < MIN_IN_PIECES ? [Buffer.concat(pieces)] : pieces;
+  chunks.push(...sliceChunks(body, kept, length));
+  return length < MIN_CHUNKED_BYTES ? [Buffer.concat(chunks)] : chunks;
 }
 
 function limitOutput(request: Editable, { field, tokens, inserts, moves }: OutputLimitEdit): Splice[] {
@@ -104,8 +104,8 @@ function limitOutput(request: Editable, { field, tokens, inserts, moves }: Outpu
   const [own, others] = [asked[field], asked[other]];
   if (own === undefined && (others === undefined ? inserts : moves)) {
     const text = String(Math.min(tokens, others ?? tokens));
-    const [place, moved] = [edits[field], others === undefined ? undefined : edits[other]];
-    if (place) return [{ ...place, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
+    const [existing, moved] = [edits[field], others === undefined ? undefined : edits[other]];
+    if (existing) return [{ ...existing, text }, ...(moved ? [{ ...moved, text: 'null' }] : [])];
     if (moved)
       return [
         { ...moved.key, text: JSON.stringify(field) },
@@ -119,13 +119,13 @@ function limitOutput(request: Editable, { field, tokens, inserts, moves }: Outpu
   });
 }
 
-/** What takes the members out of a body, each with the comma that goes with it. */
+/** The splices that remove members from a body, each with one comma. */
 function removals(body: Buffer, fields: readonly Span[]): Splice[] {
   const spans: Splice[] = [];
   for (const { start, end } of [...fields].sort((a, b) => a.start - b.start)) {
     let before = start - 1;
     while (isBlank(body[before])) before--;
-    // The comma before it may be gone with the member before it; `model` stays, so one of the two is there.
+    // The comma before it may have been removed with the previous member. `model` stays, so there is one before or after.
     if (body[before] === COMMA && before >= (spans.at(-1)?.end ?? 0)) {
       spans.push({ start: before, end, text: '' });
     } else {

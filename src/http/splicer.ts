@@ -1,25 +1,25 @@
-/** So much is kept for the sake of a text that is still to come. */
-const MAX_KEPT_BYTES = 1024 * 1024;
+/** Most bytes that are held back for a reserved text. */
+const MAX_HELD_BYTES = 1024 * 1024;
 
 /**
- * Copies a stream of chunks, but for what is skipped, and with what is put between; a chunk in which nothing is
- * edited goes on as it is. Offsets are those of the stream that comes in.
+ * Copies a stream of chunks with skips and insertions; a chunk without edits passes without a copy. Offsets are those
+ * of the input stream.
  */
 export class Splicer {
-  /** What comes before it was copied or skipped. */
+  /** Everything before this offset was copied or skipped. */
   #at = 0;
   #chunk: Buffer = NOTHING;
   /** Offset of the chunk's first byte. */
   #base = 0;
-  /** What stands between `#at` and the chunk. */
+  /** Bytes between `#at` and the chunk. */
   #held: Buffer[] = [];
   #out: Buffer[] = [];
-  /** Where in `#out` a text is still to come; -1 if none is. */
-  #awaited = -1;
+  /** Index in `#out` of the reserved text; -1 if there is none. */
+  #reserved = -1;
   #before = '';
   #kept = 0;
 
-  /** The next chunk comes. Returns its offset. */
+  /** Begins the next chunk. Returns its offset. */
   open(chunk: Buffer): number {
     this.#base += this.#chunk.length;
     this.#chunk = chunk;
@@ -39,26 +39,26 @@ export class Splicer {
   }
 
   /**
-   * A text comes here, behind another, that is not known yet. Until it is, what follows is kept, up to 1 MiB: then neither
-   * comes. Of two, only the last is awaited.
+   * Reserves a place for `before` and a text that isn't known yet. Until `fill` is called, the following bytes are held
+   * back, up to 1 MiB; beyond that nothing is inserted. A second reservation replaces the first.
    */
-  await(before: string): void {
-    this.#awaited = this.#out.push(NOTHING) - 1;
+  reserve(before: string): void {
+    this.#reserved = this.#out.push(NOTHING) - 1;
     this.#before = before;
     this.#kept = 0;
   }
 
-  get isAwaiting(): boolean {
-    return this.#awaited !== -1;
+  get isReserved(): boolean {
+    return this.#reserved !== -1;
   }
 
-  /** What was awaited. */
-  give(text: string): void {
-    this.#out[this.#awaited] = Buffer.from(this.#before + text);
-    this.#awaited = -1;
+  /** Inserts the text at the reserved place. */
+  fill(text: string): void {
+    this.#out[this.#reserved] = Buffer.from(this.#before + text);
+    this.#reserved = -1;
   }
 
-  /** The chunk is read: copies of it what stands before `limit`. Returns what may go on. */
+  /** Ends the chunk: copies its bytes before `limit`. Returns the bytes that can be sent. */
   close(limit: number): Buffer | undefined {
     const end = this.#base + this.#chunk.length;
     this.copyTo(Math.min(limit, end));
@@ -67,14 +67,14 @@ export class Splicer {
   }
 
   #take(): Buffer | undefined {
-    if (this.#awaited !== -1) {
+    if (this.#reserved !== -1) {
       this.#kept += this.#chunk.length;
-      if (this.#kept > MAX_KEPT_BYTES) this.#awaited = -1;
+      if (this.#kept > MAX_HELD_BYTES) this.#reserved = -1;
     }
-    const pieces = this.#awaited === -1 ? this.#out : this.#out.slice(0, this.#awaited);
-    this.#out = this.#awaited === -1 ? [] : this.#out.slice(this.#awaited);
-    if (this.#awaited !== -1) this.#awaited = 0;
-    const whole = pieces.length > 1 ? Buffer.concat(pieces) : pieces[0];
+    const parts = this.#reserved === -1 ? this.#out : this.#out.slice(0, this.#reserved);
+    this.#out = this.#reserved === -1 ? [] : this.#out.slice(this.#reserved);
+    if (this.#reserved !== -1) this.#reserved = 0;
+    const whole = parts.length > 1 ? Buffer.concat(parts) : parts[0];
     return whole && whole.length > 0 ? whole : undefined;
   }
 

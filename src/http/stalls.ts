@@ -1,14 +1,14 @@
-/** Providers give up a connection that isn't read from after some such time; nothing says so before it is read again. */
+/** Providers close a connection that isn't read for about this long; the router only notices when it reads again. */
 const STALL_MS = 10_000;
 
-/** The times in which an answer waits for its client to read. */
+/** Measures the time that an answer waits for its client to read. */
 export class Stalls {
   #since: number | undefined;
   #totalMs = 0;
   #longestMs = 0;
 
-  /** It waits now. */
-  get isOne(): boolean {
+  /** It is waiting now. */
+  get isStalled(): boolean {
     return this.#since !== undefined;
   }
 
@@ -24,9 +24,9 @@ export class Stalls {
     this.#longestMs = Math.max(this.#longestMs, ms);
   }
 
-  /** Whether it waits now, or did for ten seconds at a time, or for more than half of the time since it began. */
-  isWhy(beganAt: number | undefined): boolean {
-    if (this.isOne || this.#longestMs >= STALL_MS) return true;
+  /** Whether it is waiting now, or has waited for ten seconds at a time, or for more than half of the time since it began. */
+  wasStalled(beganAt: number | undefined): boolean {
+    if (this.isStalled || this.#longestMs >= STALL_MS) return true;
     return this.#totalMs > 0 && 2 * this.#totalMs > performance.now() - (beganAt ?? 0);
   }
 }

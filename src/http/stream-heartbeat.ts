@@ -1,28 +1,28 @@
-/** A comment, as DeepSeek sends it: every client skips it, also one that splits a stream at its blank lines. */
+/** A comment, as DeepSeek sends it: every client skips it, even one that splits a stream at blank lines. */
 const COMMENT = Buffer.from(': keep-alive\n\n');
 
-/** Breaks the silence of an event stream, so that nothing on its way to the client closes it as idle. */
+/** Sends comments during the silence of an event stream, so that no proxy closes the connection as idle. */
 export class StreamHeartbeat {
   readonly #timer: NodeJS.Timeout;
   #paused = false;
 
   /**
-   * @param send - gives the client a comment; called only after `everyMs` without a byte
-   * @param mayBeat - whether the stream stands where a comment may
+   * @param send - sends a comment to the client; called after `everyMs` without a byte
+   * @param canSend - whether a comment is allowed at the current position of the stream
    */
-  constructor(everyMs: number, send: (comment: Buffer) => void, mayBeat: () => boolean) {
+  constructor(everyMs: number, send: (comment: Buffer) => void, canSend: () => boolean) {
     this.#timer = setInterval(() => {
-      if (!this.#paused && mayBeat()) send(COMMENT);
+      if (!this.#paused && canSend()) send(COMMENT);
     }, everyMs);
   }
 
-  /** Bytes went to the client. */
+  /** Bytes were sent to the client. */
   touch(): void {
     this.#paused = false;
     this.#timer.refresh();
   }
 
-  /** The client doesn't read what it has. */
+  /** The client doesn't read. */
   pause(): void {
     this.#paused = true;
   }

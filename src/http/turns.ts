@@ -1,142 +1,141 @@
 import type { Readable } from 'node:stream';
 
-/** How long one turn of the event loop may be spent on a body, in ms. */
+/** Most time spent on a body in one turn of the event loop, in ms. */
 const MAX_MS = 0.25;
-/** How many bytes of it a turn gets at most, however fast they are looked at: what a socket gives at once. */
+/** Most bytes inspected in one turn, however fast: the size of one socket read. */
 const MAX_BYTES = 65_536;
-/** So much is looked at before the clock is read: a body may be made to be slow to read. */
-const FIRST_PART = 2048;
-/** And so much at most between two readings of it. */
+/** Bytes inspected before the first clock reading: a malicious body may be slow to scan. */
+const FIRST_PART_BYTES = 2048;
+/** Most bytes inspected between two clock readings. */
 export const MAX_PART_BYTES = 16_384;
-/** No clock is read for a chunk of at most a first part: it counts for so many times its bytes, 4 KiB of such for a turn. */
+/** For chunks up to FIRST_PART_BYTES the clock isn't read; their bytes count this many times instead, so 4 KiB fill a turn. */
 const SMALL_WEIGHT = 16;
 
-/** What is spent on a body before others have their turn. */
-export class TurnSpent {
+/** The time and bytes spent on a body in the current turn of the event loop. */
+export class TurnBudget {
   #ms = 0;
   #bytes = 0;
 
-  get isAll(): boolean {
+  get isSpent(): boolean {
     return this.#ms >= MAX_MS || this.#bytes >= MAX_BYTES;
   }
 
-  /** Another turn begins. */
+  /** Begins a new turn. */
   reset(): void {
     this.#ms = 0;
     this.#bytes = 0;
   }
 
   /**
-   * Shows bytes part by part, each at most as long as all before it, until the turn's time is over.
+   * Passes bytes on part by part, each at most as long as all before it, until the budget is spent.
    *
-   * @returns how many of them were shown: some of them in any case
+   * @returns how many bytes were passed on: always more than 0, if there are any
    */
-  show(bytes: Buffer, look: (part: Buffer) => void): number {
-    if (bytes.length <= FIRST_PART) {
-      look(bytes);
+  show(bytes: Buffer, inspect: (part: Buffer) => void): number {
+    if (bytes.length <= FIRST_PART_BYTES) {
+      inspect(bytes);
       this.#bytes += SMALL_WEIGHT * bytes.length;
       return bytes.length;
     }
-    const began = performance.now();
+    const startedAt = performance.now();
     const msBefore = this.#ms;
     let to = 0;
     do {
-      const length = Math.min(Math.max(to, FIRST_PART), MAX_PART_BYTES);
+      const length = Math.min(Math.max(to, FIRST_PART_BYTES), MAX_PART_BYTES);
       const part = bytes.subarray(to, to + length);
-      look(part);
+      inspect(part);
       to += part.length;
       this.#bytes += part.length;
-      this.#ms = msBefore + performance.now() - began;
-    } while (to < bytes.length && !this.isAll);
+      this.#ms = msBefore + performance.now() - startedAt;
+    } while (to < bytes.length && !this.isSpent);
     return to;
   }
 }
 
-/** Reads a body as it comes. */
+/** Receives a body in parts. */
 export interface TurnReader {
-  /** Looks at the next bytes: a chunk, or a part of one that takes more than a turn. */
-  readonly look: (part: Buffer) => void;
-  /** All of a chunk was looked at, or as much of it as its turn had time for. */
-  readonly pass: () => void;
+  /** Inspects the next bytes: a chunk, or a part of one. */
+  readonly inspect: (part: Buffer) => void;
+  /** The inspected bytes can be forwarded: a whole chunk, or as much of it as the turn's budget allowed. */
+  readonly forward: () => void;
   /**
-   * Whether the body may be read on, when its turn comes again. `isOver`: nothing more will come, and this is the
-   * rest of what did.
+   * Whether reading may continue in the next turn. `isOver`: the body has ended, and only received bytes are left.
    */
-  readonly mayGoOn: (isOver: boolean) => boolean;
+  readonly canContinue: (isOver: boolean) => boolean;
 }
 
 /**
- * Shows a body's chunks to its reader, a little in each turn of the event loop: a socket gives megabytes in one. What of a
- * chunk has no time in its turn waits, and the body behind it.
+ * Passes a body's chunks to its reader, a few bytes in each turn of the event loop: a socket can deliver megabytes in one.
+ * The rest of a chunk waits for the next turn, and the body is paused meanwhile.
  */
 export class Turns {
   readonly #body: Readable;
   readonly #reader: TurnReader;
-  readonly #spent = new TurnSpent();
+  readonly #budget = new TurnBudget();
   #rest: Buffer | undefined;
   #isStopped = false;
   #next: NodeJS.Immediate | undefined;
-  /** The body is over: what follows when all was looked at. */
-  #over: (() => void) | undefined;
+  /** Set when the body has ended: called once all bytes are forwarded. */
+  #onEnd: (() => void) | undefined;
 
   constructor(body: Readable, reader: TurnReader) {
     this.#body = body;
     this.#reader = reader;
   }
 
-  /** Part of a chunk waits for its turn. */
+  /** Whether part of a chunk waits for the next turn. */
   get isBehind(): boolean {
     return this.#rest !== undefined;
   }
 
-  /** The body's next chunk. */
+  /** Takes the body's next chunk. */
   take(chunk: Buffer): void {
-    const to = this.#spent.show(chunk, this.#reader.look);
+    const to = this.#budget.show(chunk, this.#reader.inspect);
     this.#rest = to < chunk.length ? chunk.subarray(to) : undefined;
-    if (this.#rest || this.#spent.isAll) {
+    if (this.#rest || this.#budget.isSpent) {
       this.#body.pause();
-      this.#await();
+      this.#schedule();
     }
-    this.#reader.pass();
+    this.#reader.forward();
   }
 
-  /** Reads on, when it is its turn, after the reader had stopped the body. */
+  /** Continues, in the next turn, after `stop` or after the reader paused the body. */
   resume(): void {
     this.#isStopped = false;
-    if (this.#rest || this.#over) this.#await();
+    if (this.#rest || this.#onEnd) this.#schedule();
     else if (!this.#next) this.#body.resume();
   }
 
-  /** The body is over: `then` follows when all that came of it was passed, mostly at once. Of two, the first counts. */
+  /** The body has ended: calls `then` once all bytes are forwarded, usually at once. Only the first call counts. */
   end(then: () => void): void {
-    if (!this.#rest && this.#reader.mayGoOn(true)) {
+    if (!this.#rest && this.#reader.canContinue(true)) {
       then();
       return;
     }
-    this.#over ??= then;
-    this.#await();
+    this.#onEnd ??= then;
+    this.#schedule();
   }
 
-  /** From now on the body is the reader's, up to `resume`. */
+  /** Leaves the body to the reader until `resume`. */
   stop(): void {
     this.#isStopped = true;
     clearImmediate(this.#next);
     this.#next = undefined;
   }
 
-  #await(): void {
+  #schedule(): void {
     this.#next ??= setImmediate(() => {
       this.#next = undefined;
-      this.#spent.reset();
-      if (this.#reader.mayGoOn(this.#over !== undefined)) this.#goOn();
+      this.#budget.reset();
+      if (this.#reader.canContinue(this.#onEnd !== undefined)) this.#continue();
     });
   }
 
-  #goOn(): void {
+  #continue(): void {
     if (this.#rest) this.take(this.#rest);
-    const isOver = this.#over !== undefined;
-    if (this.#rest || (this.#isStopped && !isOver) || !this.#reader.mayGoOn(isOver)) return;
-    if (isOver) this.#over?.();
+    const isOver = this.#onEnd !== undefined;
+    if (this.#rest || (this.#isStopped && !isOver) || !this.#reader.canContinue(isOver)) return;
+    if (isOver) this.#onEnd?.();
     else if (!this.#next) this.#body.resume();
   }
 }

@@ -1,32 +1,32 @@
-/** The path without query, also of a request in absolute form (`GET http://host/v1/models`). */
+/** The path without the query; also for a request in absolute form (`GET http://host/v1/models`). */
 export function pathOf(url: string): string {
   const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
   const end = path.search(/[?#]/);
   return end === -1 ? path : path.slice(0, end);
 }
 
-/** Whether a path is longer than any that is served, and needs no look: IDs of models are short, mounts are, too. */
+/** Whether a path is longer than any endpoint's: model IDs and mount prefixes are short. */
 export function isTooLong(path: string): boolean {
   return path.length > MAX_PATH_LENGTH;
 }
 
 const MAX_PATH_LENGTH = 4096;
 
-/** What stands after the question mark. */
+/** The query parameters. */
 export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(/\?([^#]*)/.exec(url)?.[1]);
 }
 
-/** A piece of a path that can't be decoded stands for itself, and so for nothing that there is. */
-export function decodeOnce(piece: string): string {
+/** Decodes a path segment; returns it unchanged if it is malformed, so that it matches nothing. */
+export function decodeOnce(segment: string): string {
   try {
-    return decodeURIComponent(piece);
+    return decodeURIComponent(segment);
   } catch {
-    return piece;
+    return segment;
   }
 }
 
-/** A path without the slashes at its end; not by a regular expression, which takes the square of their number. */
+/** Removes trailing slashes. Not by a regular expression, which takes quadratic time. */
 export function trimSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path.charCodeAt(end - 1) === SLASH) end -= 1;

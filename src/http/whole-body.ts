@@ -1,29 +1,29 @@
 import type { Readable } from 'node:stream';
 
 /**
- * Takes a body that has come whole, mostly in one packet with its head: nobody has to listen for it.
+ * Reads a body that has arrived completely, usually in one packet with its head, without listeners.
  *
- * @param length - what its head says that it has, in bytes
- * @param most - how many bytes are taken at once
- * @returns undefined, with nothing taken, where some of it is still to come, or nobody knows
+ * @param length - the `content-length` header
+ * @param maxBytes - larger bodies are not read
+ * @returns undefined, with nothing read, if the body is incomplete or its length unknown
  */
 export function readBuffered(
   body: Readable,
   length: string | undefined,
-  most: number = Infinity,
+  maxBytes: number = Infinity,
 ): Buffer | undefined {
   if (length === undefined || body.readableLength === 0 || body.readableLength !== Number(length)) {
     return undefined;
   }
   if (
-    body.readableLength > most ||
+    body.readableLength > maxBytes ||
     body.destroyed ||
     body.readableObjectMode ||
     body.readableEncoding !== null
   )
     return undefined;
   const bytes: unknown = body.read();
-  // Its connection is free again once its end was read, too.
+  // The connection is only released once the end was read, too.
   body.resume();
   return Buffer.isBuffer(bytes) ? bytes : undefined;
 }

@@ -1,32 +1,31 @@
 import { hexDigit, type JsonToken } from './token.ts';
 
-/** A name that a key stands for. */
-export interface Match<Role> {
+/** A known name that a key matches. */
+export interface KeyMatch<Role> {
   readonly name: string;
   readonly role: Role;
-  /** Whether the key is the name itself, not a variant of it in case. */
+  /** Whether the key equals the name, rather than a variant of it in case. */
   readonly exact: boolean;
 }
 
 interface Entry<Role> {
   readonly chars: readonly number[];
-  readonly itself: Match<Role>;
-  readonly variant: Match<Role>;
+  readonly itself: KeyMatch<Role>;
+  readonly variant: KeyMatch<Role>;
 }
 
 const MAX_NAME_LENGTH = 64;
 const LONG_S = 0x17f;
 const KELVIN_SIGN = 0x212a;
 
-/** The key that is looked for, as UTF-16 units. One for all tables: nothing waits while it is in use. */
+/** The current key, as UTF-16 units. Shared by all matchers: it is only used synchronously. */
 const decoded = new Uint16Array(MAX_NAME_LENGTH);
 
 /**
  * Recognises a few names among the keys of a document, without making strings of the others.
  *
- * Escapes are decoded, and case is folded as Go's encoding/json folds it, so that
- * what another parser could read as one of the names is found: `MODEL`,
- * `mod\u0065l`, `ſtream` with a long s, the Kelvin sign for a k.
+ * Escapes are decoded, and case is folded as Go's encoding/json folds it, so that every key is found that another parser
+ * could read as one of the names: `MODEL`, `mod\u0065l`, `ſtream` with a long s, the Kelvin sign for a k.
  */
 export class KeyMatcher<Role> {
   readonly #byLength: Entry<Role>[][] = [];
@@ -34,7 +33,7 @@ export class KeyMatcher<Role> {
   constructor(roles: Readonly<Record<string, Role>>) {
     for (const [name, role] of Object.entries(roles)) {
       const chars = Array.from(name, (char) => char.charCodeAt(0));
-      if (chars.length > MAX_NAME_LENGTH) throw new RangeError(`${name} is too long for a KeyTable`);
+      if (chars.length > MAX_NAME_LENGTH) throw new RangeError(`${name} is too long for a KeyMatcher`);
       (this.#byLength[chars.length] ??= []).push({
         chars,
         itself: { name, role, exact: true },
@@ -43,7 +42,7 @@ export class KeyMatcher<Role> {
     }
   }
 
-  find(key: JsonToken): Match<Role> | undefined {
+  find(key: JsonToken): KeyMatch<Role> | undefined {
     const length = key.asciiChars + key.nonAsciiChars;
     const candidates = this.#byLength[length];
     if (!candidates) return undefined;
@@ -74,7 +73,7 @@ function decode(key: JsonToken): boolean {
   for (let at = key.from; at < to; length++) {
     const byte = bytes[at++] ?? 0;
     if (byte === 0x5c) {
-      // No name holds what the other escapes stand for.
+      // No name contains a character with another escape.
       if (bytes[at++] !== 0x75) return false;
       let char = 0;
       for (let digits = 0; digits < 4; digits++) char = char * 16 + hexDigit(bytes[at++] ?? 0);
@@ -94,7 +93,7 @@ function decode(key: JsonToken): boolean {
   return true;
 }
 
-/** Lower case. Of all characters outside ASCII only two fold to a letter inside. */
+/** Folds to lower case. Only two characters outside ASCII fold to an ASCII letter. */
 function fold(char: number): number {
   if (char >= 0x41 && char <= 0x5a) return char | 0x20;
   if (char === LONG_S) return 0x73;

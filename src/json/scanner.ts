@@ -2,20 +2,20 @@ import { BEGIN, mayEnd, nextInNumber, OVER } from './number-grammar.ts';
 import { JsonStringScanner } from './string-scanner.ts';
 import { type JsonKind, type JsonToken, MAX_TEXT_LENGTH } from './token.ts';
 
-/** Told what a document consists of, in its order. What `value` returns for a container marks all that is directly in it. */
+/** Receives the tokens of a document in order. The mark that `value` returns for a container is `within` for its children. */
 export interface JsonListener<Mark extends string> {
   key(within: Mark, token: JsonToken): void;
-  /** A container is told when it begins, any other value when it has ended. */
+  /** Called for a container when it begins, for any other value when it has ended. */
   value(within: Mark, kind: JsonKind, token: JsonToken): Mark;
   close(mark: Mark, token: JsonToken): void;
 }
 
-/** Why a document is not JSON: it ends too early, a byte can't be, or it is nested deeper than 1,000. */
+/** Why a document is not JSON: it ends early, a byte is invalid, or it is nested deeper than 1,000. */
 export type JsonFault = 'cut' | 'byte' | 'depth';
 
 export const MAX_DEPTH = 1000;
 
-// What comes next. From IN_STRING on: inside a token, which a chunk's end may cut.
+// The next expected token. From IN_STRING on: inside a token, which may span chunks.
 const VALUE = 0;
 const FIRST_ELEMENT = 1;
 const FIRST_KEY = 2;
@@ -29,22 +29,21 @@ const IN_WORD = 8;
 const NOTHING: Uint8Array = new Uint8Array(0);
 
 /**
- * Checks a JSON document (RFC 8259, UTF-8) as its bytes arrive, and says what is in it.
+ * Validates a JSON document (RFC 8259, UTF-8) as its bytes arrive, and passes its tokens to a listener.
  *
- * Keeps no bytes but the head of a token that a chunk's end cuts, and one mark
- * for each open container: memory and time don't depend on how the document
- * is cut. Nesting deeper than 1,000 is refused. `begin` makes it ready for
- * another document, also once it found a fault. Faults are no exceptions: there may be one in every few bytes.
+ * Keeps only the head of a token that spans chunks, and one mark for each open container: memory and time don't depend
+ * on where the document is cut. Nesting deeper than 1,000 is rejected. `begin` prepares it for another document, also
+ * after a fault. Faults aren't exceptions, because there may be one in every few bytes.
  */
 export class JsonScanner<Mark extends string> {
-  /** What was found last not to be JSON: nothing unless `write` or `end` has just said so. */
+  /** The last fault; valid only right after `write` or `end` returned false. */
   fault: JsonFault = 'byte';
-  /** Bytes of the document before it. */
+  /** Offset of the fault in the document. */
   faultAt = 0;
   readonly #listener: JsonListener<Mark>;
   #isFaulty = false;
   #next = VALUE;
-  /** Offset in the document of the current chunk. */
+  /** Offset of the current chunk in the document. */
   #base = 0;
 
   readonly #root: Mark;
@@ -64,7 +63,7 @@ export class JsonScanner<Mark extends string> {
     nonAsciiChars: 0,
     spaces: 0,
   };
-  /** Where the token's bytes begin in the current chunk; before them come `#carried` bytes in `#carry`. */
+  /** Index of the token's bytes in the current chunk; `#carried` bytes in `#carry` precede them. */
   #from = 0;
   #carry = NOTHING;
   #carried = 0;
@@ -74,14 +73,14 @@ export class JsonScanner<Mark extends string> {
   #number = BEGIN;
   #word: 'true' | 'false' | 'null' = 'null';
 
-  /** @param mark - of what the document itself is in */
+  /** @param mark - `within` for the document's root value */
   constructor(mark: Mark, listener: JsonListener<Mark>) {
     this.#root = mark;
     this.#mark = mark;
     this.#listener = listener;
   }
 
-  /** Forgets what was scanned: another document begins. */
+  /** Resets the scanner for another document. */
   begin(): void {
     this.#next = VALUE;
     this.#base = 0;
@@ -98,7 +97,7 @@ export class JsonScanner<Mark extends string> {
   /**
    * Scans the next bytes of the document: those of `chunk` from `from` to before `to`.
    *
-   * @returns whether they can be right; no byte after the first that can't is looked at
+   * @returns false at the first invalid byte; later bytes are not scanned
    */
   write(chunk: Uint8Array, from = 0, to: number = chunk.length): boolean {
     this.#isFaulty = false;
@@ -113,17 +112,17 @@ export class JsonScanner<Mark extends string> {
     return true;
   }
 
-  /** Bytes of the document that were written so far. */
+  /** Bytes of the document written so far. */
   get length(): number {
     return this.#base;
   }
 
-  /** Whether an object, array or string that is the whole document was closed: only blanks may follow. */
+  /** Whether the root object, array or string is closed: only white space may follow. */
   get isClosed(): boolean {
     return this.#next === COMMA && this.#marks.length === 0;
   }
 
-  /** The string value that has begun and not ended: what it is in, and its characters so far. */
+  /** The unfinished string value: the mark of its container, and its characters so far. */
   get openString(): { readonly within: Mark; readonly ascii: number; readonly nonAscii: number } | undefined {
     if (this.#next !== IN_STRING || this.#isKey) return undefined;
     const { asciiChars: ascii, nonAsciiChars: nonAscii } = this.#string;
@@ -133,12 +132,12 @@ export class JsonScanner<Mark extends string> {
   /** Whether the document is complete. */
   end(): boolean {
     if (this.#next === IN_NUMBER && mayEnd(this.#number)) this.#endValue(NOTHING, 0, 'number');
-    if (!this.isClosed) this.#note('cut', this.#base);
+    if (!this.isClosed) this.#setFault('cut', this.#base);
     return this.isClosed;
   }
 
   #scanStructure(bytes: Uint8Array, index: number, to: number): void {
-    // Where a fault is found, what looks at a byte says that `to` comes next.
+    // On a fault, the scan functions return `to`, which ends the loop.
     for (let i = index; i < to; i++) {
       const byte = bytes[i] ?? 0;
       switch (byte) {
@@ -191,10 +190,10 @@ export class JsonScanner<Mark extends string> {
     return this.#next === IN_NUMBER ? this.#scanNumber(bytes, index, to) : this.#scanWord(bytes, index, to);
   }
 
-  /** @returns the index after it; `to` if nothing may begin here */
+  /** @returns the index after it; `to` if no value may begin here */
   #open(bytes: Uint8Array, i: number, to: number, kind: 'object' | 'array'): number {
     if (this.#next > FIRST_ELEMENT || this.#marks.length === MAX_DEPTH) {
-      this.#note(this.#next > FIRST_ELEMENT ? 'byte' : 'depth', this.#base + i);
+      this.#setFault(this.#next > FIRST_ELEMENT ? 'byte' : 'depth', this.#base + i);
       return to;
     }
     this.#begin(i, i, this.#next);
@@ -217,7 +216,7 @@ export class JsonScanner<Mark extends string> {
     this.#next = COMMA;
   }
 
-  /** @returns whether one can */
+  /** @returns whether a number or word can begin with this byte */
   #beginScalar(byte: number, i: number): boolean {
     if (byte === 0x2d || (byte >= 0x30 && byte <= 0x39)) {
       this.#number = BEGIN;
@@ -322,10 +321,10 @@ export class JsonScanner<Mark extends string> {
   }
 
   #unexpected(i: number): void {
-    this.#note('byte', this.#base + i);
+    this.#setFault('byte', this.#base + i);
   }
 
-  #note(fault: JsonFault, offset: number): void {
+  #setFault(fault: JsonFault, offset: number): void {
     this.#isFaulty = true;
     this.fault = fault;
     this.faultAt = offset;

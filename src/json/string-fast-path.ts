@@ -1,28 +1,28 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Less than this at once is not worth the preparation. */
+/** For shorter chunks the preparation costs more than it saves. */
 const MIN_BYTES = 1024;
 
 const NO_WORDS: DataView = new DataView(new ArrayBuffer(0));
 const HIGH_BITS = 0x80808080 | 0;
 
 /**
- * Passes the text of long strings four bytes at a time.
+ * Skips the text of long strings four bytes at a time.
  *
- * Where a chunk is long enough it is checked as UTF-8 in one call of Node's, and read as words of 32 bits; what
- * a string can't have as it is (quotes, backslashes, control characters) is left to whoever looks at single bytes.
+ * A long chunk is checked as UTF-8 in one call of Node's, and read as words of 32 bits. Quotes, backslashes and control
+ * characters are left to the byte-by-byte scanner.
  */
 export class StringFastPath {
-  /** Of what was passed last. */
+  /** Characters of the text that was skipped last. */
   asciiChars = 0;
   nonAsciiChars = 0;
 
   #words: DataView = NO_WORDS;
-  /** Where words may begin in the chunk; none where the two are equal. */
+  /** Range of the chunk in which words may begin; empty if the two are equal. */
   #from = 0;
   #end = 0;
 
-  /** Looks at the next bytes; `pass` is for these, until the next call. */
+  /** Prepares the next bytes for `pass`. */
   open(bytes: Uint8Array, from: number, to: number): void {
     this.#end = this.#from;
     if (to - from < MIN_BYTES) return;
@@ -34,21 +34,21 @@ export class StringFastPath {
     this.#end = end - 3;
   }
 
-  /** Whether a word may begin here, where a character does. */
+  /** Whether a word may begin at this index, which must be the beginning of a character. */
   mayPass(index: number): boolean {
     return index >= this.#from && index < this.#end;
   }
 
   /**
-   * Passes text that begins here.
+   * Skips text that begins at `index`.
    *
-   * @returns the index of the first byte that somebody has to look at: never one inside of a character
+   * @returns the index of the first byte that wasn't skipped: never one inside a character
    */
   pass(bytes: Uint8Array, index: number): number {
     const words = this.#words;
     const end = this.#end;
     let at = index;
-    /** Bytes that are not ASCII, and those of them that go on with a character. */
+    /** Bytes that are not ASCII, and those of them that are continuation bytes. */
     let nonAscii = 0;
     let continued = 0;
     for (; at < end; at += 4) {
@@ -69,27 +69,27 @@ export class StringFastPath {
 }
 
 /**
- * Of four bytes of ASCII: the highest bit of each says that it is no quote, no backslash and no control character.
+ * For four ASCII bytes: the highest bit of each is set if it is no quote, no backslash and no control character.
  *
- * Nothing is carried from one byte to the next, for none of the sums exceeds 255.
+ * There is no carry from one byte to the next, because no sum exceeds 255.
  */
 function plainBits(word: number): number {
   return ((word ^ 0x22222222) + 0x7f7f7f7f) & ((word ^ 0x5c5c5c5c) + 0x7f7f7f7f) & (word + 0x60606060);
 }
 
-/** How many of the four highest bits are set, where no other bit is. */
+/** How many of the four highest bits are set; no other bit may be. */
 function countHigh(bits: number): number {
   return Math.imul(bits >>> 7, 0x01010101) >>> 24;
 }
 
-/** The index of the first byte, from this one on, that does not go on with a character. */
+/** The index of the first byte, from this one on, that isn't a continuation byte. */
 function afterCut(bytes: Uint8Array, index: number): number {
   let at = index;
   while (((bytes[at] ?? 0) & 0xc0) === 0x80) at++;
   return at;
 }
 
-/** The end of the last whole character before `end`; what goes on too long is no character, and `end` stays. */
+/** The end of the last whole character before `end`; `end` itself if the bytes before it are no valid character. */
 function beforeCut(bytes: Uint8Array, end: number): number {
   for (let at = end - 1; at >= end - 3; at--) {
     const byte = bytes[at] ?? 0;

@@ -1,15 +1,15 @@
 import { StringFastPath } from './string-fast-path.ts';
 import { hexDigit } from './token.ts';
 
-/** `#escape` right after a backslash; 4 to 1 are the hex digits still to come, 0 is no escape. */
+/** Value of `#escape` right after a backslash; 4 to 1 are the remaining hex digits, 0 is no escape. */
 const BACKSLASH_SEEN = 5;
 
-/** 1 for bytes that stand for themselves: ASCII without quote, backslash and control characters. */
+/** 1 for literal bytes: ASCII without quote, backslash and control characters. */
 const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0,
 );
 
-/** Follows one JSON string after another through their escapes and UTF-8, wherever the chunks are cut. */
+/** Validates the escapes and the UTF-8 of one JSON string after another, wherever the chunks are cut. */
 export class JsonStringScanner {
   asciiChars = 0;
   nonAsciiChars = 0;
@@ -18,8 +18,8 @@ export class JsonStringScanner {
   readonly #plain = new StringFastPath();
   #escape = 0;
   #hex = 0;
-  /** Bytes that a UTF-8 character still lacks, and what the next of them may be. */
-  #lacking = 0;
+  /** Missing bytes of a UTF-8 character, and the range of the next one. */
+  #missing = 0;
   #lowest = 0;
   #highest = 0;
 
@@ -29,29 +29,29 @@ export class JsonStringScanner {
     this.escaped = false;
   }
 
-  /** Forgets a string that was cut. */
+  /** Forgets an unfinished string. */
   reset(): void {
     this.#escape = 0;
-    this.#lacking = 0;
+    this.#missing = 0;
   }
 
-  /** The next bytes of the document, of which strings are a part. */
+  /** Prepares the next bytes of the document, including those outside strings. */
   open(bytes: Uint8Array, from: number, to: number): void {
     this.#plain.open(bytes, from, to);
   }
 
-  /** Whether an escape or a character is unfinished, so that no quote may come. */
+  /** Whether an escape or a character is unfinished, so that no quote may follow. */
   get unfinished(): boolean {
-    return this.#escape !== 0 || this.#lacking !== 0;
+    return this.#escape !== 0 || this.#missing !== 0;
   }
 
-  /** The index of the first byte that is not the string's: its closing quote, if all is right. */
+  /** @returns the index of the first byte that isn't part of the string: its closing quote, if it is valid */
   scan(bytes: Uint8Array, index: number, to: number): number {
     let i = index;
     while (i < to) {
       if (this.#escape !== 0) {
         if (!this.#continueEscape(bytes[i] ?? 0)) return i;
-      } else if (this.#lacking !== 0) {
+      } else if (this.#missing !== 0) {
         if (!this.#continueCharacter(bytes[i] ?? 0)) return i;
       } else {
         if (this.#plain.mayPass(i)) i = this.#passWords(bytes, i);
@@ -104,7 +104,7 @@ export class JsonStringScanner {
   /** No overlong forms, no surrogates, nothing above U+10FFFF. */
   #beginCharacter(byte: number): boolean {
     if (byte < 0xc2 || byte > 0xf4) return false;
-    this.#lacking = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+    this.#missing = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
     this.#lowest = byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80;
     this.#highest = byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf;
     return true;
@@ -112,7 +112,7 @@ export class JsonStringScanner {
 
   #continueCharacter(byte: number): boolean {
     if (byte < this.#lowest || byte > this.#highest) return false;
-    this.#lacking--;
+    this.#missing--;
     this.#lowest = 0x80;
     this.#highest = 0xbf;
     return true;
@@ -124,7 +124,7 @@ export class JsonStringScanner {
   }
 }
 
-/** Bytes of the character that begins here, if it is of the usual two or three and not cut; else 0. */
+/** Length of the character at `i`, if it has the usual two or three bytes and is complete; else 0. */
 function wholeCharacter(bytes: Uint8Array, i: number, to: number): number {
   const byte = bytes[i] ?? 0;
   if (byte < 0xc2 || byte === 0xe0 || byte > 0xec || i + 2 >= to) return 0;

@@ -2,12 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { LRUCache } from 'lru-cache';
 
-import {
-  AuthenticationError,
-  AuthenticationUnavailableError,
-  CreditStoreUnavailableError,
-  RouterError,
-} from '../errors/errors.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { AuthenticationError, AuthenticationUnavailableError } from '../errors/key-errors.ts';
+import { RouterError } from '../errors/router-error.ts';
 import type { FoundKey } from '../ledger/contract/key-records.ts';
 import { type LedgerStore, StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Authenticate, AuthenticateRequest } from '../options/authenticate-options.ts';

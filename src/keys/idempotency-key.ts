@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 
-import { InvalidRequestError } from '../errors/errors.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 
 /**

@@ -11,7 +11,7 @@ import {
   USAGE_COUNTS,
 } from './usage-dialects.ts';
 
-/** What a value of an answer is directly in. */
+/** The part of an answer that directly contains a value. */
 export type AnswerPosition =
   | 'document'
   | 'answer'
@@ -58,14 +58,14 @@ type UsageKey =
   | 'cache writes'
   | 'plugins'
   | 'plugin';
-/** What a member means where it is. */
-export type Key = AnswerKey | ChoiceKey | UsageKey | 'silent';
+/** The meaning of a member in its position. */
+export type AnswerMember = AnswerKey | ChoiceKey | UsageKey | 'notDelivered';
 
-const NO_KEYS = new KeyMatcher<Key>({});
-/** The members of an answer that metering looks at, by where they are. */
-export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<Key>>> = {
+const NO_KEYS = new KeyMatcher<AnswerMember>({});
+/** The members of an answer that metering reads, by position. */
+export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<AnswerMember>>> = {
   document: NO_KEYS,
-  answer: new KeyMatcher<Key>({
+  answer: new KeyMatcher<AnswerMember>({
     choices: 'choices',
     usage: 'usage',
     error: 'error',
@@ -75,38 +75,38 @@ export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<Key>>> = {
     timings: 'timings',
     base_resp: 'base_resp',
     service_tier: 'service_tier',
-    service_tier_used: 'service_tier_used', // Cerebras, of `auto`
+    service_tier_used: 'service_tier_used', // Cerebras, for `auto`
   }),
   choices: NO_KEYS,
-  choice: new KeyMatcher<Key>({
+  choice: new KeyMatcher<AnswerMember>({
     index: 'index',
     delta: 'delta',
     message: 'delta',
     finish_reason: 'finish_reason',
     usage: 'usage',
   }),
-  // All strings in a delta or message are delivered text, but for these and what is inside them:
-  // labels, media, sources, and what repeats the text or signs it.
-  delta: new KeyMatcher<Key>({
+  // All strings in a delta or message are delivered text, except in these members:
+  // labels, media, sources, and copies or signatures of the text.
+  delta: new KeyMatcher<AnswerMember>({
     name: 'name',
     provider_metadata: 'metadata', // Vercel
-    role: 'silent',
-    id: 'silent',
-    type: 'silent',
-    data: 'silent',
-    url: 'silent',
-    b64_json: 'silent',
-    signature: 'silent',
-    format: 'silent',
-    annotations: 'silent',
-    citations: 'silent',
-    images: 'silent',
-    reasoning_details: 'silent', // OpenRouter: `reasoning` again
-    thinking_blocks: 'silent', // LiteLLM: `reasoning_content` again
-    provider_specific_fields: 'silent',
-    extra_content: 'silent',
+    role: 'notDelivered',
+    id: 'notDelivered',
+    type: 'notDelivered',
+    data: 'notDelivered',
+    url: 'notDelivered',
+    b64_json: 'notDelivered',
+    signature: 'notDelivered',
+    format: 'notDelivered',
+    annotations: 'notDelivered',
+    citations: 'notDelivered',
+    images: 'notDelivered',
+    reasoning_details: 'notDelivered', // OpenRouter: `reasoning` again
+    thinking_blocks: 'notDelivered', // LiteLLM: `reasoning_content` again
+    provider_specific_fields: 'notDelivered',
+    extra_content: 'notDelivered',
   }),
-  usage: new KeyMatcher<Key>({
+  usage: new KeyMatcher<AnswerMember>({
     ...USAGE_COUNTS,
     prompt_tokens_details: 'prompt details',
     prompt_token_details: 'prompt details',
@@ -121,24 +121,24 @@ export const KEYS: Readonly<Record<AnswerPosition, KeyMatcher<Key>>> = {
     is_byok: 'own key', // OpenRouter
     plugins: 'plugins', // Qwen
   }),
-  'prompt details': new KeyMatcher<Key>({
+  'prompt details': new KeyMatcher<AnswerMember>({
     ...PROMPT_COUNTS,
     cache_creation: 'cache writes',
     cache_creation_token_details: 'cache writes', // LiteLLM
   }),
-  'cache writes': new KeyMatcher<Key>({ ...CACHE_WRITE_COUNTS }),
-  cost: new KeyMatcher<Key>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
-  'completion details': new KeyMatcher<Key>({ ...COMPLETION_COUNTS }),
-  'server tools': new KeyMatcher<Key>({ ...SERVER_TOOL_COUNTS }),
-  plugins: new KeyMatcher<Key>({ search: 'plugin' }),
-  plugin: new KeyMatcher<Key>({ ...PLUGIN_COUNTS }),
-  metadata: new KeyMatcher<Key>({ gatewayToolCalls: 'gateway calls' }),
+  'cache writes': new KeyMatcher<AnswerMember>({ ...CACHE_WRITE_COUNTS }),
+  cost: new KeyMatcher<AnswerMember>({ total_cost: 'total_cost', upstream_inference_cost: 'upstream_cost' }),
+  'completion details': new KeyMatcher<AnswerMember>({ ...COMPLETION_COUNTS }),
+  'server tools': new KeyMatcher<AnswerMember>({ ...SERVER_TOOL_COUNTS }),
+  plugins: new KeyMatcher<AnswerMember>({ search: 'plugin' }),
+  plugin: new KeyMatcher<AnswerMember>({ ...PLUGIN_COUNTS }),
+  metadata: new KeyMatcher<AnswerMember>({ gatewayToolCalls: 'gateway calls' }),
   'gateway calls': NO_KEYS,
-  x_groq: new KeyMatcher<Key>({ usage: 'usage' }),
-  timings: new KeyMatcher<Key>({ ...TIMING_COUNTS }),
-  base_resp: new KeyMatcher<Key>({ status_code: 'status_code' }),
+  x_groq: new KeyMatcher<AnswerMember>({ usage: 'usage' }),
+  timings: new KeyMatcher<AnswerMember>({ ...TIMING_COUNTS }),
+  base_resp: new KeyMatcher<AnswerMember>({ status_code: 'status_code' }),
   // Gemini's errors are a list.
   list: NO_KEYS,
-  listed: new KeyMatcher<Key>({ error: 'error' }),
+  listed: new KeyMatcher<AnswerMember>({ error: 'error' }),
   elsewhere: NO_KEYS,
 };

@@ -1,11 +1,11 @@
 const DECIMAL = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i;
 
 /**
- * A decimal moved by so many places, with at most so many decimals; what is finer is rounded up.
+ * Multiplies a decimal by 10 to the power of `places`, and rounds it up to at most `decimals` decimals.
  *
  * `('0.00000015', 6, 6)` is "0.15", `('5', -3, 9)` "0.005".
  *
- * @returns undefined for what isn't a decimal, 0 or more
+ * @returns undefined unless `text` is a decimal of 0 or more
  */
 export function shiftDecimal(text: string, places: number, decimals: number): string | undefined {
   const scaled = scaledDecimal(text, places + decimals);
@@ -15,9 +15,9 @@ export function shiftDecimal(text: string, places: number, decimals: number): st
 }
 
 /**
- * A decimal times ten to this power, as an integer; what is finer is rounded up. `('1.5e-7', 9)` is 150.
+ * Multiplies a decimal by 10 to the power of `power`, and rounds it up to an integer. `('1.5e-7', 9)` is 150.
  *
- * @returns undefined for what isn't a decimal, 0 or more
+ * @returns undefined unless `text` is a decimal of 0 or more
  */
 export function scaledDecimal(text: string, power: number): bigint | undefined {
   const parts = text.length <= 64 ? DECIMAL.exec(text) : null;
@@ -28,7 +28,7 @@ export function scaledDecimal(text: string, power: number): bigint | undefined {
   return shift >= 0 ? digits * 10n ** BigInt(shift) : ceilDivide(digits, 10n ** BigInt(-shift));
 }
 
-/** A decimal that has a point without the zeros that end it. */
+/** Removes trailing zeros from a decimal with a point. */
 export function withoutLastZeros(decimal: string): string {
   return decimal.replace(/\.0+$|(?<![.0])0+$/, '');
 }

@@ -2,24 +2,24 @@ import { Evidence, Tally } from './evidence.ts';
 import { type DeliveredText, outputTokensEstimate, type Quote } from './estimate.ts';
 import type { Usage } from './usage-dialects.ts';
 
-/** Tokens of this many estimated ones count fully; older ones count half, a quarter, and so on. */
+/** The most recent estimated tokens, up to this many, count fully; older ones count half, a quarter, and so on. */
 const REMEMBERED_TOKENS = 65_536;
-/** What the rules of thumb weigh before anything is learned: so many tokens, estimated rightly. */
+/** Weight of the uncalibrated estimate: as of this many tokens that were estimated correctly. */
 const PRIOR_TOKENS = 2000;
-/** As for tokens, of answers. */
+/** The same for answers. */
 const REMEMBERED_ANSWERS = 64;
-/** Of so many accounts it is known how their estimates turned out: of those that asked last. */
+/** Most accounts whose estimates are remembered: those with the most recent requests. */
 const MAX_ACCOUNTS = 64;
-/** So many of them say together what holds for all. */
-const SEVERAL = 3;
-/** Short texts are estimated badly, and tool calls have tokens around their text: only beyond this something is hidden. */
+/** Number of accounts from which on their median applies to all. */
+const MIN_ACCOUNTS = 3;
+/** Short texts are estimated badly, and tool calls have tokens around their text: only more tokens than this count as hidden. */
 const ESTIMATE_SLACK = 50;
-/** After so many answers that hid nothing it is believed that others don't either. */
-const ENOUGH_SHOWN = 8;
-/** Then one of so many that clients leave is read on all the same, at random: a client that knew which would have only that one hide nothing. */
+/** After this many answers without hidden tokens, further ones are assumed to have none. */
+const MIN_SHOWN_ANSWERS = 8;
+/** Then one in this many abandoned answers is still read to its end, chosen at random, so that no client can predict which. */
 const SAMPLE_OF = 16;
 
-/** How estimates turned out, as a moving ratio from a half to two. */
+/** Counted tokens over estimated ones, as a moving ratio from a half to two. */
 class Ratio {
   #estimated = PRIOR_TOKENS;
   #counted = PRIOR_TOKENS;
@@ -30,7 +30,7 @@ class Ratio {
 
   learn(estimated: number, counted: number): void {
     this.#estimated += estimated;
-    // One answer can say only so much.
+    // Bounds the influence of one answer.
     this.#counted += Math.min(Math.max(counted, estimated / 2), 2 * estimated);
     if (this.#estimated < REMEMBERED_TOKENS) return;
     this.#estimated /= 2;
@@ -38,8 +38,8 @@ class Ratio {
   }
 }
 
-/** How many tokens an answer has on average that its text doesn't show: of several to one request, each. */
-class Hidden {
+/** Average number of tokens of an answer (of each choice) that its text doesn't show. */
+class HiddenTokens {
   #answers = 0;
   #tokens = 0;
 
@@ -56,39 +56,39 @@ class Hidden {
   }
 }
 
-/** How one account's answers compared with their estimates. */
-class Answers {
+/** How the answers of one account compared with their estimates. */
+class AccountAnswers {
   readonly prompt = new Ratio();
   readonly output = new Ratio();
-  readonly hidden = new Hidden();
-  /** It has learned something. */
+  readonly hidden = new HiddenTokens();
+  /** Whether it has learned from an answer. */
   isKnown = false;
 }
 
 /**
- * What was learned of one target's tokens, from answers that told their usage: estimates that are charged are corrected
- * by it. Holds are not.
+ * Calibrates the token estimates of one target by answers with reported usage. Corrects estimates that are charged, not
+ * holds.
  *
- * Every account has one voice: what holds for all is the median of what each has met with, once there are three, and the
- * rules of thumb before. What an account has met with itself counts for it where that is more, never where it is less.
+ * Every account has one vote: the correction for all is the median over the accounts once there are three, and none
+ * before. An account's own ratio applies to it if it is higher than that, never if it is lower.
  */
 export class EstimateCalibration {
-  readonly #byAccount = new Map<string, Answers>();
-  /** Accounts whose answers counted more than they showed. */
+  readonly #byAccount = new Map<string, AccountAnswers>();
+  /** Accounts whose answers had hidden tokens. */
   readonly #hides = new Evidence();
   #surelyHides = false;
-  /** Answers that hid nothing, or did not tell. */
-  readonly #shown = new Tally(ENOUGH_SHOWN);
+  /** Answers without hidden tokens, or without usage. */
+  readonly #shown = new Tally(MIN_SHOWN_ANSWERS);
   readonly #random: () => number;
 
-  /** @param random - from 0 to below 1 */
+  /** @param random - returns from 0 to below 1 */
   constructor(random: () => number = Math.random) {
     this.#random = random;
   }
 
   /** An answer ended with usage. */
   learn(account: string, quote: Quote, delivered: DeliveredText, usage: Usage): void {
-    // What a client predicted wrongly is output that no text shows, and says nothing of other requests.
+    // Rejected prediction tokens are output that no text shows, and say nothing about other requests.
     if (quote.predictedTokens !== undefined) return;
     const answers = this.#of(account);
     answers.isKnown = true;
@@ -96,19 +96,19 @@ export class EstimateCalibration {
     if (images + audioBytes + files === 0) answers.prompt.learn(quote.promptTokens, usage.promptTokens);
 
     const { completionTokens, audioCompletionTokens, imageCompletionTokens, reasoningTokens } = usage;
-    const shown = outputTokensEstimate(delivered);
+    const shownTokens = outputTokensEstimate(delivered);
     const text = Math.max(0, completionTokens - audioCompletionTokens - imageCompletionTokens);
-    const isHidden = text > 2 * shown + ESTIMATE_SLACK;
-    answers.hidden.learn(isHidden ? text - shown : 0, quote.n);
+    const isHidden = text > 2 * shownTokens + ESTIMATE_SLACK;
+    answers.hidden.learn(isHidden ? text - shownTokens : 0, quote.n);
     if (isHidden) {
       this.#hides.add(account);
       this.#shown.clear();
-    } else if (shown > 0) {
-      answers.output.learn(shown, text);
+    } else if (shownTokens > 0) {
+      answers.output.learn(shownTokens, text);
     }
-    // One without a word may have been cut off in its reasoning.
-    if (!isHidden && (shown > 0 || text === 0)) this.#shown.add(account);
-    // No text has more tokens than bytes: that much reasoning can't have been in it, whatever a client asked for.
+    // An answer without text may have been cut off in its reasoning.
+    if (!isHidden && (shownTokens > 0 || text === 0)) this.#shown.add(account);
+    // No text has more tokens than bytes: this much reasoning can't have been in the text, whatever the client requested.
     if (reasoningTokens > delivered.ascii + 4 * delivered.nonAscii) this.#surelyHides = true;
   }
 
@@ -119,7 +119,7 @@ export class EstimateCalibration {
     );
   }
 
-  /** What so many tokens of text are likely to be. */
+  /** The calibrated estimate for a text. */
   shown(account: string, tokens: number): number {
     return corrected(
       tokens,
@@ -127,37 +127,37 @@ export class EstimateCalibration {
     );
   }
 
-  /** The same, and what `n` answers hide: it comes before the first word, so it is owed however soon a client leaves. */
+  /** The same, plus the average hidden tokens of `n` choices: they precede the text, so an early disconnect doesn't avoid them. */
   output(account: string, tokens: number, n = 1): number {
     const hidden = this.#valueFor(account, (answers) => answers.hidden.mean, 0);
     return this.shown(account, tokens) + Math.ceil(n * hidden);
   }
 
-  /** An answer ended without usage: by reading others on nothing would be learned either. */
-  learnUntold(account: string): void {
+  /** An answer ended without usage: reading others to their end would teach nothing either. */
+  learnWithoutUsage(account: string): void {
     this.#shown.add(account);
   }
 
   /**
-   * Whether an answer that this account leaves is to be read on: it may well have tokens that no text shows, or nothing is known yet, or it
-   * is a sample. What others pay by estimate is not changed by it.
+   * Whether to read an answer to its end after this account's client disconnected: it probably has hidden tokens, too little
+   * is known yet, or it is a random sample. Doesn't affect what other accounts are charged by estimate.
    */
   mayHide(account: string): boolean {
     if (this.#surelyHides || this.#hides.countsFor(account) || !this.#shown.countsFor(account)) return true;
     return this.#random() * SAMPLE_OF < 1;
   }
 
-  #valueFor(account: string, valueOf: (answers: Answers) => number, unknown: number): number {
+  #valueFor(account: string, valueOf: (answers: AccountAnswers) => number, unknown: number): number {
     const known = [...this.#byAccount.values()].filter(({ isKnown }) => isKnown).map(valueOf);
     known.sort((one, other) => one - other);
-    const ofAll = known.length < SEVERAL ? unknown : (known[known.length >> 1] ?? unknown);
+    const ofAll = known.length < MIN_ACCOUNTS ? unknown : (known[known.length >> 1] ?? unknown);
     const own = this.#byAccount.get(account);
     return own?.isKnown ? Math.max(ofAll, valueOf(own)) : ofAll;
   }
 
-  /** The account's own, which is now the last that is forgotten. */
-  #of(account: string): Answers {
-    const answers = this.#byAccount.get(account) ?? new Answers();
+  /** The account's own answers; marks them as the most recently used. */
+  #of(account: string): AccountAnswers {
+    const answers = this.#byAccount.get(account) ?? new AccountAnswers();
     this.#byAccount.delete(account);
     this.#byAccount.set(account, answers);
     const [oldest] = this.#byAccount.keys();
@@ -167,6 +167,6 @@ export class EstimateCalibration {
 }
 
 function corrected(tokens: number, ratio: number): number {
-  // Not up because of the last binary digit of the ratio.
+  // Don't round up because of a floating-point error.
   return Math.ceil(tokens * ratio - 1e-6);
 }

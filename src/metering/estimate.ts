@@ -4,9 +4,9 @@ import type { AskedFeature } from './server-tool-fees.ts';
 import { type Usage, usageAtMost } from './usage-dialects.ts';
 
 /**
- * How large a prompt is, as its bytes show. Base64 is never counted as text.
+ * The size of a prompt, measured from its bytes. Base64 is never counted as text.
  *
- * No tokenizer: the fastest of them takes seconds for 50,000 times the letter a.
+ * No tokenizer: the fastest takes seconds for 50,000 times the letter a.
  */
 export interface PromptSize {
   readonly messages: number;
@@ -18,15 +18,15 @@ export interface PromptSize {
   readonly images: number;
   readonly audioBytes: number;
   readonly files: number;
-  /** Of the files, what stands in the request itself: the length of their `data:` URLs. */
+  /** Total length of the `data:` URLs of files in the request itself. */
   readonly fileBytes: number;
-  /** Of the files, those that the provider is to fetch, or has; with one more for what its tools find. */
+  /** Files that the provider fetches or stores; plus one if its tools may find some. */
   readonly linkedFiles: number;
   /** Lists of tools: providers add instructions to each. */
   readonly toolLists: number;
 }
 
-/** Tokens that media are likely to cost: what estimates take for them. */
+/** Likely token counts of media, for estimates. */
 export interface TokenBudgets {
   /** An image. */
   readonly image: number;
@@ -36,106 +36,106 @@ export interface TokenBudgets {
   readonly file: number;
 }
 
-/** Tokens that media can cost at most: what holds take for them. */
+/** Highest token counts of media, for holds. */
 export interface MediaBounds {
   readonly image: number;
   readonly audioPerSecond: number;
-  /** Undefined: what its size allows, or of a file that isn't in the request the whole context window. */
+  /** Undefined: bounded by the file's size; for a file outside the request, by the context window. */
   readonly file: number | undefined;
 }
 
-/** The most that an image is where nothing is known of the model: as with Qwen's, more than with most. */
+/** Highest token count of an image if the model is unknown: Qwen's bound, higher than most. */
 export const UNKNOWN_IMAGE_TOKENS = 16_384;
 
-/** A document has some tokens for each of its pages, whatever stands on them. */
+/** Each page of a document has some tokens, whatever its content. */
 const FILE_TOKENS = 20_000;
 
 export const DEFAULT_TOKEN_BUDGETS: TokenBudgets = { image: 2000, audioPerSecond: 50, file: FILE_TOKENS };
 
-/** The least that a request can be admitted with writes so many tokens, or its own limit. */
+/** A request is only admitted if this many output tokens are affordable, or its own lower limit. */
 const MIN_OUTPUT_TOKENS = 16;
-/** What a chat template adds, beside the strings: 68 tokens in all with gpt-oss, 36 with Llama 3.1. */
-const TEMPLATE_TOKENS_AT_MOST = 100;
-/** What a provider's instructions on tools add: 530 with Claude 3 Opus, less with the others that say. */
-const TOOL_TOKENS_AT_MOST = 500;
-const MESSAGE_TOKENS_AT_MOST = 8;
+/** Tokens that a chat template adds to the strings: 68 with gpt-oss, 36 with Llama 3.1. */
+const MAX_TEMPLATE_TOKENS = 100;
+/** Tokens that a provider's tool instructions add: 530 with Claude 3 Opus, less with others that publish a number. */
+const MAX_TOOL_TOKENS = 500;
+const MAX_MESSAGE_TOKENS = 8;
 const MESSAGE_TOKENS = 4;
-/** 32 kbit/s, which is little for speech: more bytes a second would be fewer seconds. */
+/** 32 kbit/s, low for speech: a higher bit rate means fewer seconds. */
 const AUDIO_BYTES_PER_SECOND = 4000;
-/** 8 kbit/s, the least that MP3 has. */
+/** 8 kbit/s, the lowest bit rate of MP3. */
 const MIN_AUDIO_BYTES_PER_SECOND = 1000;
 
-/** Text that was delivered, in characters. */
+/** Delivered text, in characters. */
 export interface DeliveredText {
   readonly ascii: number;
   readonly nonAscii: number;
 }
 
-/** What has to be known to say what a request can cost. */
+/** The input of a quote. */
 export interface QuoteRequest {
   readonly size: PromptSize;
   readonly budgets: TokenBudgets;
   readonly bounds: MediaBounds;
   readonly contextWindow: number | undefined;
-  /** The most that one answer can have, in tokens. */
+  /** Output limit of one choice, in tokens. */
   readonly outputCap: number;
-  /** The most that the model writes, whatever was asked for, in tokens. */
+  /** Output limit of the model, in tokens, whatever was requested. */
   readonly modelOutputCap: number;
-  /** How many answers. */
+  /** Number of choices. */
   readonly n: number;
-  /** The most searches of the Web that are held for. */
+  /** Number of web searches in the hold. */
   readonly webSearches: number;
-  /** The most tokens of its `prediction`: those that the answer hasn't are billed as output, beside it. Default: none. */
+  /** Highest token count of its `prediction`: rejected prediction tokens are billed as additional output. Default: none. */
   readonly predictedTokens?: number;
-  /** Searches that must be covered for it to be admitted. */
+  /** Number of web searches that the balance must cover for admission. */
   readonly webSearchesNeeded: number;
-  /** What it asks of its provider that may be billed beside tokens. Default: nothing. */
+  /** Requested features that the provider may bill beside tokens. Default: none. */
   readonly features?: readonly AskedFeature[];
-  /** The most that the fees of those are meant to be, before markup. Default: none. */
+  /** Highest expected fees for these features, before markup. Default: none. */
   readonly fees?: NanoDollars;
-  /** The prices it may be charged by; the dearest counts. */
+  /** The prices that may apply; the most expensive counts. */
   readonly prices: readonly Price[];
 }
 
-/** What a request can cost. */
+/** The cost bounds of a request. */
 export interface Quote extends QuoteRequest {
-  /** All that it can cost: a token a byte, and every answer as long as it may be. */
+  /** The highest cost: a token for each byte, and every choice at its output limit. */
   readonly maximum: NanoDollars;
-  /** All that it can cost with a few tokens of output. */
+  /** The highest cost with a few tokens of output. */
   readonly minimum: NanoDollars;
-  /** What it is likely to cost with a few tokens of output: the estimated text, all that media can be, and no searches. */
+  /** The likely cost with a few tokens of output: estimated text, media at their bounds, and no searches. */
   readonly likelyMin: NanoDollars;
-  /** The prompt's estimate, in tokens. */
+  /** The estimated prompt, in tokens. */
   readonly promptTokens: number;
-  /** Its text by estimate, its media at most: nobody estimates what a link leads to. */
+  /** Estimated text, with media at their bounds: linked content can't be estimated. */
   readonly promptTokensNeeded: number;
-  /** No prompt of this size has more tokens. */
+  /** Upper bound: no prompt of this size has more tokens. */
   readonly promptTokensAtMost: number;
-  /** Estimated prompt and whole output, for limits of tokens per minute. */
+  /** Estimated prompt plus full output, for limits of tokens per minute. */
   readonly tokens: number;
 }
 
 export function quoteFor(request: QuoteRequest): Quote {
   const { size, budgets, bounds, contextWindow = Infinity, outputCap, n } = request;
   const promptTokens = Math.min(promptTokensEstimate(size, budgets), contextWindow);
-  const promptTokensMost = promptTokensAtMost(size, bounds, contextWindow);
+  const maxPromptTokens = promptTokensAtMost(size, bounds, contextWindow);
   const media = mediaTokensAtMost(size, bounds) - mediaTokens(size, budgets);
-  const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), promptTokensMost);
-  const least = Math.min(MIN_OUTPUT_TOKENS, outputCap);
+  const promptTokensNeeded = Math.min(promptTokens + Math.max(media, 0), maxPromptTokens);
+  const minOutput = Math.min(MIN_OUTPUT_TOKENS, outputCap);
   return {
     ...request,
-    maximum: dearest(promptTokensMost, n * outputCap, request),
-    minimum: dearest(promptTokensMost, n * least, withSearches(request, request.webSearchesNeeded)),
-    // Few make any.
-    likelyMin: dearest(promptTokensNeeded, n * least, withSearches(request, 0)),
+    maximum: dearest(maxPromptTokens, n * outputCap, request),
+    minimum: dearest(maxPromptTokens, n * minOutput, withSearches(request, request.webSearchesNeeded)),
+    // Few requests search.
+    likelyMin: dearest(promptTokensNeeded, n * minOutput, withSearches(request, 0)),
     promptTokens,
     promptTokensNeeded,
-    promptTokensAtMost: promptTokensMost,
+    promptTokensAtMost: maxPromptTokens,
     tokens: promptTokens + n * outputCap,
   };
 }
 
-/** The most that the request can cost at one price. */
+/** The highest cost of the request at one price. */
 export function worstCase(
   { promptTokensAtMost: promptTokens, n, outputCap, predictedTokens = 0, webSearches, fees }: Quote,
   price: Price,
@@ -143,7 +143,7 @@ export function worstCase(
   return chargeAtMost(promptTokens, n * outputCap + predictedTokens, webSearches, price, fees);
 }
 
-/** The largest output limit, an answer, that so much money covers beside a prompt of so many tokens; 0 if none does. */
+/** The largest output limit per choice that the money covers beside the prompt; 0 if none. */
 export function affordableOutputTokens(
   money: NanoDollars,
   promptTokens: number,
@@ -159,28 +159,27 @@ export function affordableOutputTokens(
   return fewest;
 }
 
-/** No token of text is shorter than a byte, and what is written around it is bounded too, as media are. */
+/** A bound that holds for every tokenizer: no token is shorter than a byte. Templates and media have bounds of their own. */
 export function promptTokensAtMost(size: PromptSize, bounds: MediaBounds, contextWindow?: number): number {
-  const added =
-    TEMPLATE_TOKENS_AT_MOST + size.messages * MESSAGE_TOKENS_AT_MOST + size.toolLists * TOOL_TOKENS_AT_MOST;
+  const added = MAX_TEMPLATE_TOKENS + size.messages * MAX_MESSAGE_TOKENS + size.toolLists * MAX_TOOL_TOKENS;
   return Math.min(size.stringBytes + added + mediaTokensAtMost(size, bounds), contextWindow ?? Infinity);
 }
 
-/** What an adaptive hold begins with: the prompt, and so many tokens of each answer. */
+/** Output tokens per choice in the first hold of an adaptive request. */
 const FIRST_OUTPUT_TOKENS = 1024;
 
-/** What an adaptive hold is at first; never more than `want`. */
+/** The first amount of an adaptive hold; never more than `maximum`. */
 export function firstHold(quote: Quote): NanoDollars {
   return holdFor(quote, quote.n * FIRST_OUTPUT_TOKENS);
 }
 
-/** What covers the whole prompt and so many tokens of output; never more than `want`. */
+/** The hold for the whole prompt and this many output tokens; never more than `maximum`. */
 export function holdFor(quote: Quote, outputTokens: number): NanoDollars {
   const most = quote.n * quote.outputCap;
   return dearest(quote.promptTokensAtMost, Math.min(outputTokens, most), quote);
 }
 
-/** How many tokens of output, of all answers together, so much money covers beside a prompt of so many tokens. */
+/** The number of output tokens, of all choices together, that the money covers beside the prompt. */
 export function outputTokensCovered(money: NanoDollars, promptTokens: number, quote: Quote): number {
   return affordableOutputTokens(money, promptTokens, {
     ...quote,
@@ -189,13 +188,13 @@ export function outputTokensCovered(money: NanoDollars, promptTokens: number, qu
   });
 }
 
-/** The most output that a provider can be believed to have counted. */
+/** The highest plausible completion count of a provider. */
 export function plausibleOutputTokens(request: QuoteRequest): number {
   const { n, outputCap, modelOutputCap, predictedTokens = 0 } = request;
   return 4 * n * Math.max(outputCap, modelOutputCap) + predictedTokens + TEMPLATE_TOKENS;
 }
 
-/** What is likely: four ASCII characters a token, 1.3 of the others. */
+/** The estimate: four ASCII characters or 1.3 others to a token. */
 export function promptTokensEstimate(size: PromptSize, budgets: TokenBudgets): number {
   const text = textTokens(size.asciiChars, size.nonAsciiChars);
   return text + size.messages * MESSAGE_TOKENS + mediaTokens(size, budgets);
@@ -205,37 +204,37 @@ export function outputTokensEstimate({ ascii, nonAscii }: DeliveredText): number
   return textTokens(ascii, nonAscii);
 }
 
-/** Whether a provider's usage can be true. */
+/** Whether a provider's usage is plausible. */
 export function isPlausible(usage: Usage, request: QuoteRequest): boolean {
   return plausiblePart(usage, request) === usage;
 }
 
 /**
- * A provider's usage as far as it can be true: of a count that nothing can explain, the most that something can.
+ * A provider's usage, with every implausible count reduced to its bound.
  *
- * The bounds are the model's, never the request's own: whoever asks for one token of a provider
- * that ignores the limit still pays for all that was written. A prompt may fill the context
- * window, because providers add search results, instructions and pictures that no request shows.
+ * The bounds are the model's, not the request's: a client that requests one token from a provider that ignores the limit
+ * still pays for the whole output. A prompt may fill the context window, because providers add search results,
+ * instructions and pictures that no request shows.
  */
 export function plausiblePart(usage: Usage, request: QuoteRequest): Usage {
-  const { size, budgets, bounds, contextWindow = UNKNOWN_WINDOW } = request;
+  const { size, budgets, bounds, contextWindow = MAX_CONTEXT_WINDOW } = request;
   const media = Math.max(
     4 * mediaTokens(size, budgets),
     Math.min(mediaTokensAtMost(size, bounds), contextWindow),
   );
-  const shown = size.stringBytes + size.messages * MESSAGE_TOKENS_AT_MOST + media;
+  const shown = size.stringBytes + size.messages * MAX_MESSAGE_TOKENS + media;
   return usageAtMost(usage, {
     promptTokens: Math.max(shown + TEMPLATE_TOKENS, contextWindow),
     completionTokens: plausibleOutputTokens(request),
-    webSearches: PLAUSIBLE_SEARCHES,
+    webSearches: MAX_PLAUSIBLE_SEARCHES,
   });
 }
 
-/** More than any model has. */
-const UNKNOWN_WINDOW = 4_000_000;
+/** Larger than any model's context window. */
+const MAX_CONTEXT_WINDOW = 4_000_000;
 
-/** More than any answer makes, also where sources are counted rather than searches. */
-const PLAUSIBLE_SEARCHES = 1000;
+/** More than any answer makes, even where sources are counted instead of searches. */
+const MAX_PLAUSIBLE_SEARCHES = 1000;
 
 /** More than chat templates and most hidden instructions add to a prompt. */
 const TEMPLATE_TOKENS = 2000;
@@ -255,17 +254,17 @@ function mediaTokensAtMost(size: PromptSize, { image, audioPerSecond, file }: Me
   return size.images * image + seconds * audioPerSecond + files;
 }
 
-/** A token a byte, as of text, and what pages cost; of what is only linked, all that fits into any window. */
+/** A token for each byte, as for text, plus the tokens of pages; for a linked file, any context window. */
 function filesAtMost({ files, fileBytes, linkedFiles }: PromptSize): number {
-  return linkedFiles > 0 ? UNKNOWN_WINDOW : files * FILE_TOKENS + fileBytes;
+  return linkedFiles > 0 ? MAX_CONTEXT_WINDOW : files * FILE_TOKENS + fileBytes;
 }
 
-/** The same request with this many searches. */
+/** The same request with another number of searches. */
 export function withSearches<T extends QuoteRequest>(request: T, webSearches: number): T {
   return request.webSearches === webSearches ? request : { ...request, webSearches };
 }
 
-/** Of the dearest price, every token in its dearest bucket. */
+/** The cost at the most expensive price, with every token at its highest rate. */
 function dearest(
   promptTokens: number,
   outputTokens: number,

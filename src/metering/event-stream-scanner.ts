@@ -1,20 +1,20 @@
-/** Told what an event stream consists of. */
+/** Receives the parts of an event stream in order. */
 export interface EventStreamListener {
-  /** Bytes of an event's data, from `from` to before `to`; a line end between two lines of data is one of them. */
+  /** Bytes of an event's data, from `from` to before `to`, including the line end between two lines of data. */
   readonly data: (bytes: Uint8Array, from: number, to: number) => void;
   /**
-   * An event is over: it stands from `from` (0 if it began in an earlier chunk) to before `end` in
-   * the chunk that is being written. Not told of blank lines that end no event. `sharesEnd`: its blank line
-   * ends the event before it as well, for whoever reads by the standard.
+   * An event has ended: it extends from `from` (0 if it began in an earlier chunk) to before `end` in the current chunk.
+   * Not called for blank lines that end no event. `sharesEnd`: by the standard, its blank line ends the previous event as
+   * well.
    */
   readonly event: (from: number, end: number, hasData: boolean, sharesEnd: boolean) => void;
-  /** Whether the data of the event so far is all that one event can have: another line of data begins another. */
+  /** Whether the event's data so far is complete, so that another line of data begins a new event. */
   readonly isWhole: () => boolean;
-  /** Text of a comment, behind its colon, from `from` to before `to` in the chunk that is being written. */
+  /** Text of a comment after its colon, from `from` to before `to` in the current chunk. */
   readonly comment?: (from: number, to: number) => void;
 }
 
-// Where in a line the scanner is.
+// The scanner's states within a line.
 const LINE_START = 0;
 const NAME = 1;
 const DATA_START = 2;
@@ -26,66 +26,64 @@ const LF = 0x0a;
 const CR = 0x0d;
 const COLON = 0x3a;
 const NEWLINE = Uint8Array.of(LF);
-const MAX_LINE_KEPT = 16;
+const MAX_KEPT_LINE_BYTES = 16;
 
 /**
- * Splits an event stream into the data of its events, wherever it is cut.
+ * Splits an event stream into the data of its events, wherever the chunks are cut.
  *
- * Lines end with LF, CRLF or CR; nothing of them is kept but the first bytes of
- * those that are not data. Memory doesn't depend on the length of a line. Some
- * servers (SambaNova, DeepInfra) leave out the blank lines: there every line of
- * data that follows whole data is an event.
+ * Lines end with LF, CRLF or CR; only the first bytes of lines other than data are kept, so memory doesn't depend on the
+ * length of a line. Some servers (SambaNova, DeepInfra) omit the blank lines: there every line of data that follows
+ * complete data is an event.
  *
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
  */
 export class EventStreamScanner {
   /** `[DONE]` was seen. */
   done = false;
-  /** The event under way has said `[DONE]`, whatever else it says. */
+  /** The current event contains `[DONE]`, possibly with other data. */
   saysDone = false;
-  /** An `event: error` or `error:` line was seen: how some servers say that the answer is an error. */
+  /** An `event: error` or `error:` line was seen, by which some servers report an error. */
   saysError = false;
   readonly #listener: EventStreamListener;
-  #place = LINE_START;
-  /** Where in the current chunk the event under way begins: 0 if in an earlier one, -1 if there is none. */
+  #state = LINE_START;
+  /** Index in the current chunk at which the unfinished event begins: 0 if in an earlier chunk, -1 if there is none. */
   #eventFrom = -1;
   #hasData = false;
-  /** No blank line stood before the event under way. */
+  /** There was no blank line before the current event. */
   #isJoined = false;
-  /** How much of the event under way stood in earlier chunks, and how long the chunk is that was written last. */
+  /** Bytes of the current event in earlier chunks, and the length of the last chunk. */
   #eventBytes = 0;
   #chunkLength = 0;
-  /** Where the data of the event under way begins, from the event's first byte; -1 if it has several lines. */
+  /** Offset of the current event's data from the event's first byte; -1 if it has several lines. */
   #dataAt = -1;
-  /** The last byte was a CR: an LF now belongs to it. */
+  /** The last byte was a CR: a following LF belongs to it. */
   #afterCr = false;
-  /** Where the next of each stands in the current chunk, as far as it was looked for. */
+  /** Index of the next LF and CR in the current chunk, as far as it was searched. */
   #nextLf = -1;
   #nextCr = -1;
   #matched = 0;
-  readonly #line = new Uint8Array(MAX_LINE_KEPT);
+  readonly #line = new Uint8Array(MAX_KEPT_LINE_BYTES);
   #lineLength = 0;
 
   constructor(listener: EventStreamListener) {
     this.#listener = listener;
   }
 
-  /** Whether the stream stands between two events; a comment, once its line is over, belongs to neither. */
+  /** Whether the stream is between two events; a comment is part of neither once its line has ended. */
   get betweenEvents(): boolean {
-    return this.#eventFrom === -1 && this.#place === LINE_START;
+    return this.#eventFrom === -1 && this.#state === LINE_START;
   }
 
   /**
-   * Where the unfinished event begins in the chunk that was written last: 0 if in an earlier one,
-   * -1 if there is none.
+   * Index in the last chunk at which the unfinished event begins: 0 if in an earlier chunk, -1 if there is none.
    */
   get eventFrom(): number {
     return this.#eventFrom;
   }
 
   /**
-   * Where the data of the event that ended last began in the chunk that is being written: before index 0 if in an
-   * earlier one. Undefined if it has several lines.
+   * Index in the current chunk at which the data of the last ended event began: negative if in an earlier chunk, undefined
+   * if the data has several lines.
    */
   dataFrom(eventFrom: number): number | undefined {
     return this.#dataAt === -1 ? undefined : eventFrom + this.#dataAt - this.#eventBytes;
@@ -111,7 +109,7 @@ export class EventStreamScanner {
         i = this.#endLine(chunk, i, byte);
         continue;
       }
-      switch (this.#place) {
+      switch (this.#state) {
         case LINE_START:
         case NAME:
           i = this.#inName(byte, i);
@@ -129,24 +127,24 @@ export class EventStreamScanner {
           break;
         }
         default:
-          i = this.#passLine(chunk, i);
+          i = this.#skipLine(chunk, i);
       }
     }
   }
 
-  /** In a line that is none of data. */
-  #passLine(chunk: Uint8Array, i: number): number {
+  /** In a line other than data. */
+  #skipLine(chunk: Uint8Array, i: number): number {
     const end = this.#lineEnd(chunk, i);
-    for (let at = i; at < end && this.#lineLength < MAX_LINE_KEPT; at++)
+    for (let at = i; at < end && this.#lineLength < MAX_KEPT_LINE_BYTES; at++)
       this.#line[this.#lineLength++] = chunk[at] ?? 0;
     if (this.#line[0] === COLON) this.#listener.comment?.(i, end);
     return end;
   }
 
   #inName(byte: number, i: number): number {
-    if (this.#place === LINE_START) {
+    if (this.#state === LINE_START) {
       if (this.#hasData && byte === DATA_TEXT[0] && this.#listener.isWhole()) this.#endEvent(i, false);
-      this.#place = NAME;
+      this.#state = NAME;
       this.#matched = 0;
       this.#lineLength = 0;
       if (byte !== COLON && this.#eventFrom === -1) {
@@ -156,17 +154,17 @@ export class EventStreamScanner {
     }
     if (byte === DATA_TEXT[this.#matched]) {
       this.#matched += 1;
-      if (this.#matched === DATA_TEXT.length) this.#place = DATA_START;
+      if (this.#matched === DATA_TEXT.length) this.#state = DATA_START;
     } else {
       if (this.#matched > 0) this.#line.set(DATA_TEXT);
       this.#lineLength = this.#matched;
       this.#line[this.#lineLength++] = byte;
-      this.#place = OTHER;
+      this.#state = OTHER;
     }
     return i + 1;
   }
 
-  /** After `data:`, where one blank may stand. */
+  /** After `data:`, which may be followed by a blank. */
   #beginData(byte: number, i: number): number {
     if (byte === 0x20) return i + 1;
     const isFirst = !this.#hasData;
@@ -174,17 +172,17 @@ export class EventStreamScanner {
     if (!isFirst) this.#listener.data(NEWLINE, 0, 1);
     this.#hasData = true;
     this.#matched = 0;
-    this.#place = isFirst && byte === DONE_TEXT[0] ? DONE : DATA;
-    if (this.#place === DONE && this.done) this.saysDone = true;
+    this.#state = isFirst && byte === DONE_TEXT[0] ? DONE : DATA;
+    if (this.#state === DONE && this.done) this.saysDone = true;
     return i;
   }
 
-  /** In data that begins as `[DONE]` does; what turns out to be other data is handed on as such. */
+  /** In data that begins like `[DONE]`; if it differs, the matched bytes are passed on as data. */
   #inDone(byte: number, i: number): number {
     if (this.done) return i + 1;
     if (byte !== DONE_TEXT[this.#matched]) {
       this.#listener.data(DONE_TEXT, 0, this.#matched);
-      this.#place = DATA;
+      this.#state = DATA;
       return i;
     }
     this.#matched += 1;
@@ -201,13 +199,13 @@ export class EventStreamScanner {
       if (next === chunk.length) this.#afterCr = true;
       else if (chunk[next] === LF) next += 1;
     }
-    if (this.#place === LINE_START) {
+    if (this.#state === LINE_START) {
       this.#endEvent(next, true);
       this.saysDone = false;
     } else {
-      if (this.#place === OTHER) this.#readLine();
-      else if (this.#place === DONE && !this.done) this.#listener.data(DONE_TEXT, 0, this.#matched);
-      this.#place = LINE_START;
+      if (this.#state === OTHER) this.#readLine();
+      else if (this.#state === DONE && !this.done) this.#listener.data(DONE_TEXT, 0, this.#matched);
+      this.#state = LINE_START;
     }
     return next;
   }

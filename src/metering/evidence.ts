@@ -1,16 +1,16 @@
-/** How many accounts have to show a thing before it counts for the others. */
-const SEVERAL = 3;
+/** Number of accounts after which an observation counts for all. */
+const MIN_ACCOUNTS = 3;
 
 /**
- * Which accounts have met with something that the router learns from traffic: a refusal, a failure.
+ * The accounts for which something was observed in traffic: a rejection, a failure.
  *
- * It counts for an account that has met with it, and for all once three have: no customer's requests teach the
- * router what to do with those of others.
+ * It counts for such an account at once, and for all accounts after three, so that one customer's requests can't change
+ * how the router treats other customers.
  */
 export class Evidence {
   readonly #accounts = new Set<string>();
 
-  /** Says whether it counts for all from now on, and did not before. */
+  /** Returns true if it counts for all from now on, and did not before. */
   add(account: string): boolean {
     if (this.countsForAll) return false;
     this.#accounts.add(account);
@@ -18,7 +18,7 @@ export class Evidence {
   }
 
   get countsForAll(): boolean {
-    return this.#accounts.size >= SEVERAL;
+    return this.#accounts.size >= MIN_ACCOUNTS;
   }
 
   countsFor(account: string): boolean {
@@ -31,32 +31,32 @@ export class Evidence {
 }
 
 /**
- * How often accounts have met with something of which several times are needed before it counts.
+ * Counts an observation per account; it takes effect at a threshold.
  *
- * For an account its own times count in full, those of each other one up to half of what is needed. For one that has not met with it
- * at all it counts once three have: one account's requests alone decide nothing for others.
+ * For an account, its own count weighs in full, that of each other account up to half of the threshold. For an account
+ * without observations, at least three others must have some: no account's requests alone decide for others.
  */
 export class Tally {
-  readonly #enough: number;
+  readonly #threshold: number;
   readonly #times = new Map<string, number>();
 
-  constructor(enough: number) {
-    this.#enough = enough;
+  constructor(threshold: number) {
+    this.#threshold = threshold;
   }
 
   add(account: string): void {
     const own = this.#times.get(account) ?? 0;
-    // Of so many accounts no more have to be known.
-    if (own >= this.#enough || (own === 0 && this.countsForAll)) return;
+    // Further accounts change nothing.
+    if (own >= this.#threshold || (own === 0 && this.countsForAll)) return;
     this.#times.set(account, own + 1);
   }
 
   get countsForAll(): boolean {
-    return this.#times.size >= SEVERAL && this.#weightFor(undefined) >= this.#enough;
+    return this.#times.size >= MIN_ACCOUNTS && this.#weightFor(undefined) >= this.#threshold;
   }
 
   countsFor(account: string): boolean {
-    return this.countsForAll || (this.#times.has(account) && this.#weightFor(account) >= this.#enough);
+    return this.countsForAll || (this.#times.has(account) && this.#weightFor(account) >= this.#threshold);
   }
 
   clear(): void {
@@ -64,7 +64,7 @@ export class Tally {
   }
 
   #weightFor(account: string | undefined): number {
-    const share = Math.ceil(this.#enough / 2);
+    const share = Math.ceil(this.#threshold / 2);
     let weight = 0;
     for (const [each, times] of this.#times) weight += each === account ? times : Math.min(times, share);
     return weight;

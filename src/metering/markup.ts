@@ -1,20 +1,21 @@
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
+import { showValue } from '../platform/show-value.ts';
 
-/** What is added to a price, as decimal strings. Of several, factors multiply and fees add. */
+/** An addition to a price, as decimal strings. Of several markups, the factors multiply and the fees add. */
 export interface Markup {
-  /** `'1.2'` is a fifth more, `'0.9'` a tenth less. */
+  /** `'1.2'` adds 20 %, `'0.9'` subtracts 10 %. */
   readonly factor?: string;
-  /** USD, for each request that is charged. */
+  /** USD for each charged request. */
   readonly fee?: string;
 }
 
-/** A Markup in integers: the factor is `numerator / denominator`, without common tens. */
+/** A Markup in integers: the factor is `numerator / denominator`, without a common factor 10. */
 export interface MarkupTerms {
   readonly numerator: bigint;
   /** A power of ten. */
   readonly denominator: bigint;
   readonly fee: NanoDollars;
-  /** The same markups have the same name. */
+  /** Equal markups have equal names. */
   readonly name: string;
 }
 
@@ -23,16 +24,16 @@ const MARKUP_KEYS: Record<keyof Markup, true> = { factor: true, fee: true };
 const MAX_FACTOR = 1000n;
 const MAX_FEE: NanoDollars = 1_000_000_000_000n;
 
-/** What changes nothing. */
+/** The markup that changes nothing. */
 export const NO_MARKUP: MarkupTerms = terms(1n, 1n, 0n);
 
 /**
- * @param option - where the markup stands, for the message: `models["x"].markup`
- * @throws {TypeError} naming what can't be right
+ * @param option - path of the option, for the message: `models["x"].markup`
+ * @throws {TypeError} naming the invalid option
  */
 export function parseMarkup(markup: Markup, option: string): MarkupTerms {
   if (typeof markup !== 'object' || markup === null || Array.isArray(markup)) {
-    throw new TypeError(`${option} must be { factor?, fee? }, got ${show(markup)}`);
+    throw new TypeError(`${option} must be { factor?, fee? }, got ${showValue(markup)}`);
   }
   for (const key of Object.keys(markup)) {
     if (!Object.hasOwn(MARKUP_KEYS, key)) {
@@ -48,7 +49,7 @@ export function parseMarkup(markup: Markup, option: string): MarkupTerms {
   return terms(numerator, denominator, fee);
 }
 
-/** Several as one. */
+/** Two markups as one. */
 export function combineMarkups(one: MarkupTerms, other: MarkupTerms): MarkupTerms {
   if (one === NO_MARKUP) return other;
   if (other === NO_MARKUP) return one;
@@ -57,7 +58,7 @@ export function combineMarkups(one: MarkupTerms, other: MarkupTerms): MarkupTerm
 
 /**
  * @returns numerator and denominator
- * @throws {TypeError} naming the factor that can't be right
+ * @throws {TypeError} naming the invalid factor
  */
 export function parseFactor(given: unknown, option: string): [bigint, bigint] {
   const parts = typeof given === 'string' ? /^(\d{1,4})(?:\.(\d{1,6}))?$/.exec(given) : null;
@@ -66,7 +67,7 @@ export function parseFactor(given: unknown, option: string): [bigint, bigint] {
   const denominator = 10n ** BigInt(decimals.length);
   if (!parts || numerator === 0n || numerator > MAX_FACTOR * denominator) {
     throw new TypeError(
-      `${option} must be a decimal string above 0 and up to ${MAX_FACTOR} with at most 6 decimals, as "1.2", got ${show(given)}`,
+      `${option} must be a decimal string above 0 and up to ${MAX_FACTOR} with at most 6 decimals, such as "1.2", got ${showValue(given)}`,
     );
   }
   return [numerator, denominator];
@@ -76,9 +77,4 @@ function terms(numerator: bigint, denominator: bigint, fee: NanoDollars): Markup
   let [over, under] = [numerator, denominator];
   while (under > 1n && over % 10n === 0n) [over, under] = [over / 10n, under / 10n];
   return { numerator: over, denominator: under, fee, name: `${over}/${under}+${fee}` };
-}
-
-/** A BigInt has no JSON. */
-function show(value: unknown): string {
-  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
 }

@@ -5,12 +5,12 @@ import { withoutLastZeros } from './decimal.ts';
 import { combineMarkups, type MarkupTerms, NO_MARKUP } from './markup.ts';
 import type { Usage } from './usage-dialects.ts';
 
-/** What tokens cost, in integers: pico-dollars (1e-12 USD) each, which is micro-dollars per million. */
+/** Prices of tokens, in integers: pico-dollars (1e-12 USD) per token, which equals micro-dollars per million. */
 export interface Rates {
   readonly input: bigint;
   readonly cachedInput: bigint;
   readonly cacheWriteInput: bigint;
-  /** Of what is written for an hour; undefined where that isn't sold: then it is as any write. */
+  /** For cache writes kept for an hour; undefined if they have no price of their own: then `cacheWriteInput` applies. */
   readonly cacheWriteHourInput: bigint | undefined;
   readonly audioInput: bigint;
   readonly imageInput: bigint;
@@ -20,35 +20,35 @@ export interface Rates {
   readonly imageOutput: bigint;
 }
 
-/** Rates with the dearest that a token of a prompt, and of an output, can be: what holds are made of. */
+/** Rates with the highest rate of a prompt token and of an output token, for holds. */
 export interface BoundedRates extends Rates {
   readonly inputAtMost: bigint;
   readonly outputAtMost: bigint;
 }
 
-/** The rates of a request whose prompt is longer than so many tokens, for all of it. */
+/** The rates for all tokens of a request whose prompt is longer than `above` tokens. */
 export interface Tier extends BoundedRates {
   readonly above: number;
 }
 
-/** What a request costs: rates, by the size of its prompt, fees, and what is added to all of it. */
+/** The price of a request: rates by prompt size, fees and a markup. */
 export interface Price extends BoundedRates {
   /** Ascending. */
   readonly tiers: readonly Tier[];
-  /** For each request. */
+  /** Fee for each request. */
   readonly request: NanoDollars;
-  /** For each search of the Web. */
+  /** Fee for each web search. */
   readonly webSearch: NanoDollars;
-  /** Where the provider reports a cost, that is charged, with the markup; these prices bound it. */
+  /** A cost that the provider reports is charged, with the markup; the other prices are its upper bound. */
   readonly reported: boolean;
-  /** What a request costs that is served in another tier of the provider's, by the tier's name; none of them has any itself. */
+  /** Prices of the provider's service tiers, by name; they have no service tiers themselves. */
   readonly serviceTiers: ReadonlyMap<string, Price>;
   readonly markup: MarkupTerms;
-  /** Names this price, markup included, in the journal: the same prices have the same name. */
+  /** Identifies this price, including its markup, in the journal: equal prices have equal versions. */
   readonly version: string;
 }
 
-/** What a price is made of, without what follows from it. */
+/** The parts of a price, without derived values. */
 export interface PriceParts {
   readonly rates: Rates;
   /** Ascending. */
@@ -85,7 +85,7 @@ export function priceOf(
   };
 }
 
-/** The same with something added to it; what is free stays free. */
+/** The price with a further markup; a free price stays free. */
 export function withMarkup(price: Price, markup: MarkupTerms): Price {
   if (price === FREE || markup.name === NO_MARKUP.name) return price;
   const { tiers, request, webSearch, reported } = price;
@@ -109,18 +109,18 @@ const ZERO_RATES: Rates = {
   imageOutput: 0n,
 };
 
-/** What costs nothing. */
+/** The price of a free model. */
 export const FREE: Price = {
   ...priceOf({ rates: ZERO_RATES, tiers: [], request: 0n, webSearch: 0n }),
   version: 'free',
 };
 
 /**
- * What a usage costs: every token in one bucket at that bucket's rate, fees and markup added, rounded up once.
+ * The charge for a usage: every token at the rate of its one bucket, plus fees and markup, rounded up once.
  *
- * Reasoning is priced after what is audio or an image: no token of the output is charged twice.
+ * Audio and image tokens take precedence over reasoning: no output token is charged twice.
  *
- * @param fees - beside those of the price, before markup
+ * @param fees - in addition to those of the price, before markup
  */
 export function charge(usage: Usage, price: Price, fees: NanoDollars = 0n): NanoDollars {
   const { promptTokens, cachedTokens, cacheWriteTokens, audioPromptTokens, imagePromptTokens } = usage;
@@ -145,15 +145,15 @@ export function charge(usage: Usage, price: Price, fees: NanoDollars = 0n): Nano
 }
 
 /**
- * What is charged for a cost that the provider reported: with the markup, and without the price's own fees, which it has in it.
+ * The charge for a cost that the provider reported: with the markup, without the price's fees, which the cost includes.
  *
  * @param cost - in pico-dollars
  */
 export function chargeReported(cost: bigint, { markup }: Price): NanoDollars {
-  return marked(cost, markup);
+  return withMarkupApplied(cost, markup);
 }
 
-/** The same price for holds of what may be written to a cache for an hour. */
+/** The price for the hold of a request that may write to a cache for an hour. */
 export function withHourWrites(price: Price): Price {
   const raised = <T extends BoundedRates>(rates: T): T => ({
     ...rates,
@@ -162,7 +162,7 @@ export function withHourWrites(price: Price): Price {
   return { ...raised(price), tiers: price.tiers.map(raised) };
 }
 
-/** The most that a request can cost: a prompt of up to so many tokens, in the dearest tier that it can reach. */
+/** The highest charge for a prompt of up to `promptTokens`, in the most expensive tier that it can reach. */
 export function chargeAtMost(
   promptTokens: number,
   outputTokens: number,
@@ -181,7 +181,7 @@ export function chargeAtMost(
   return total(most, webSearches, price, fees);
 }
 
-/** How much output, in tokens, so much money is sure to cover; undefined if not even the prompt, Infinity if any. */
+/** How many output tokens the money covers in any case; undefined if it doesn't cover the prompt, Infinity if output is free. */
 export function outputCovered(
   money: NanoDollars,
   promptTokens: number,
@@ -211,24 +211,24 @@ function coveredBy(
   return outputAtMost === 0n ? Infinity : Number(left / outputAtMost);
 }
 
-/** A price per token as model lists show it, in USD, with its markup and without a fee: `0.00000015`. */
+/** A price per token for model lists, in USD, with the markup's factor but not its fee: `0.00000015`. */
 export function usdPerToken(pico: bigint, markup: MarkupTerms = NO_MARKUP): string {
-  return decimal(pico * markup.numerator, 1_000_000_000_000n * markup.denominator);
+  return toDecimal(pico * markup.numerator, 1_000_000_000_000n * markup.denominator);
 }
 
-/** A fee as model lists show it, in USD, with the factor of a markup. */
+/** A fee for model lists, in USD, with the markup's factor. */
 export function usdPerCall(nano: NanoDollars, markup: MarkupTerms = NO_MARKUP): string {
-  return decimal(nano * markup.numerator, 1_000_000_000n * markup.denominator);
+  return toDecimal(nano * markup.numerator, 1_000_000_000n * markup.denominator);
 }
 
 /** @param denominator - a power of ten */
-function decimal(numerator: bigint, denominator: bigint): string {
+function toDecimal(numerator: bigint, denominator: bigint): string {
   const places = denominator.toString().length - 1;
   const digits = numerator.toString().padStart(places + 1, '0');
   return withoutLastZeros(`${digits.slice(0, -places)}.${digits.slice(-places)}`);
 }
 
-/** Those of a prompt of so many tokens. */
+/** The rates for a prompt of this size. */
 export function ratesFor(promptTokens: number, price: Price): Rates {
   let rates: Rates = price;
   for (const tier of price.tiers) {
@@ -238,18 +238,18 @@ export function ratesFor(promptTokens: number, price: Price): Rates {
   return rates;
 }
 
-/** Pico-dollars of tokens with fees and markup, in nano-dollars, rounded up. */
+/** Pico-dollars of tokens plus fees and markup, in nano-dollars, rounded up. */
 function total(
   pico: bigint,
   webSearches: number,
   { request, webSearch, markup }: Price,
   fees: NanoDollars,
 ): NanoDollars {
-  return marked(pico + (request + BigInt(webSearches) * webSearch + fees) * 1000n, markup);
+  return withMarkupApplied(pico + (request + BigInt(webSearches) * webSearch + fees) * 1000n, markup);
 }
 
 /** Pico-dollars with a markup, in nano-dollars, rounded up. */
-function marked(pico: bigint, markup: MarkupTerms): NanoDollars {
+function withMarkupApplied(pico: bigint, markup: MarkupTerms): NanoDollars {
   if (markup === NO_MARKUP) return (pico + 999n) / 1000n;
   const divisor = 1000n * markup.denominator;
   return (pico * markup.numerator + divisor - 1n) / divisor + markup.fee;

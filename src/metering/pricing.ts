@@ -2,61 +2,62 @@ import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.
 import { parseFactor } from './markup.ts';
 import { FREE, type Price, priceOf, type PriceParts, type Rates } from './price.ts';
 import { PLAIN_TIERS } from './service-tiers.ts';
+import { showValue } from '../platform/show-value.ts';
 
-/** What tokens cost, in USD per million as decimal strings, e.g. `'0.15'`. */
+/** Prices of tokens, in USD per million, as decimal strings, e.g. `'0.15'`. */
 export interface TokenPricing {
   readonly input: string;
   readonly output: string;
-  /** Of the prompt, what came from a cache. Default: as `input`. */
+  /** Prompt tokens read from a cache. Default: as `input`. */
   readonly cachedInput?: string;
-  /** Of the prompt, what was written to a cache. Default: as `input`. */
+  /** Prompt tokens written to a cache. Default: as `input`. */
   readonly cacheWriteInput?: string;
-  /** Of the prompt, what was written to a cache for an hour. Default: none, and requests for it (`ttl: '1h'`) are refused. */
+  /** Prompt tokens written to a cache for an hour. Default: none, and requests for it (`ttl: '1h'`) are rejected. */
   readonly cacheWriteHourInput?: string;
-  /** Of the prompt, what was audio. Default: as `input`. */
+  /** Audio tokens of the prompt. Default: as `input`. */
   readonly audioInput?: string;
-  /** Of the prompt, what was images. Default: as `input`. */
+  /** Image tokens of the prompt. Default: as `input`. */
   readonly imageInput?: string;
-  /** Of the output, what was reasoning. Default: as `output`. */
+  /** Reasoning tokens of the output. Default: as `output`. */
   readonly reasoningOutput?: string;
-  /** Of the output, what was audio. Default: as `output`. */
+  /** Audio tokens of the output. Default: as `output`. */
   readonly audioOutput?: string;
-  /** Of the output, what was images. Default: as `output`. */
+  /** Image tokens of the output. Default: as `output`. */
   readonly imageOutput?: string;
 }
 
-/** What a model costs: tokens, in USD per million, and fees in USD; all as decimal strings. */
+/** The price of a model: tokens in USD per million, and fees in USD, all as decimal strings. */
 export interface Pricing extends TokenPricing {
-  /** Other prices for all tokens of a request whose prompt is longer than so many tokens. */
+  /** Other prices for all tokens of a request with a longer prompt. */
   readonly tiers?: readonly PricingTier[];
-  /** A fee for each request that is charged, in USD. Default: none. */
+  /** Fee for each charged request, in USD. Default: none. */
   readonly request?: string;
-  /** A fee for each search of the Web that the provider's usage tells of, in USD. Default: none. */
+  /** Fee for each web search in the provider's usage, in USD. Default: none. */
   readonly webSearch?: string;
   /**
-   * Prices of the provider's service tiers, by their names: `{ priority: { factor: '2' }, flex: { input: '0.5', output: '1' } }`.
-   * A tier without a price isn't sold. Default: none.
+   * Prices of the provider's service tiers, by name: `{ priority: { factor: '2' }, flex: { input: '0.5', output: '1' } }`.
+   * A request for a tier without a price is rejected. Default: none.
    */
   readonly serviceTiers?: ServiceTiersPricing;
 }
 
 export type ServiceTiersPricing = Readonly<Record<string, ServiceTierPricing>>;
 
-/** Prices of its own, as a tier's, or the plain ones for tokens times a factor, a decimal string. Fees are as the plain ones. */
+/** Separate token prices, or the standard ones times a factor (a decimal string). Fees are the standard ones. */
 export type ServiceTierPricing =
   | { readonly factor: string }
   | (TokenPricing & { readonly tiers?: readonly PricingTier[] });
 
-/** What the provider reports as its cost is the price. */
+/** The price is the cost that the provider reports. */
 export interface ReportedPricing {
   readonly reported: true;
-  /** What holds and estimates are made of, and what is charged where no cost is reported. */
+  /** The price for holds and estimates, and for answers without a reported cost. */
   readonly ceiling: Pricing;
 }
 
-/** A tier has prices of its own: what it leaves out is as its own `input` or `output`. */
+/** Prices for longer prompts. Omitted prices default to the tier's own `input` or `output`. */
 export interface PricingTier extends TokenPricing {
-  /** A prompt of one token more is in this tier. */
+  /** Prompts with more tokens than this are in the tier. */
   readonly above: number;
 }
 
@@ -84,50 +85,50 @@ const SERVICE_TIER_KEYS = { ...TOKEN_KEYS, tiers: true } as const;
 const REPORTED_KEYS: Record<keyof ReportedPricing, true> = { reported: true, ceiling: true };
 const TIER_KEYS: Record<keyof PricingTier, true> = { above: true, ...TOKEN_KEYS };
 
-/** Dearer than any model by far: a price per token where one per million is wanted, or the other way round. */
-const ABSURD_USD_PER_MILLION = 100_000n;
+/** Far more expensive than any model: catches a price in the wrong unit. */
+const MAX_USD_PER_MILLION = 100_000n;
 const MAX_TIERS = 16;
 
-/** Service tiers that don't stand in the pricing itself, and where they do. */
-export interface TiersBeside {
+/** Service tiers that are configured outside the pricing, with the path of that option. */
+export interface SeparateTiers {
   readonly serviceTiers: ServiceTiersPricing;
   readonly option: string;
 }
 
 /**
- * @param option - where the pricing stands, for the message: `models["x"].pricing`
- * @param beside - tiers of this pricing, where they stand elsewhere
- * @throws {TypeError} naming the price that can't be right
+ * @param option - path of the option, for the message: `models["x"].pricing`
+ * @param separate - service tiers for this pricing that are configured elsewhere
+ * @throws {TypeError} naming the invalid price
  */
 export function parsePricing(
   pricing: Pricing | ReportedPricing | 'free',
   option: string,
-  beside?: TiersBeside,
+  separate?: SeparateTiers,
 ): Price {
   if (pricing === 'free') {
-    if (beside) throw new TypeError(`${beside.option}: what is 'free' has no tiers to sell`);
+    if (separate) throw new TypeError(`${separate.option}: a 'free' model can't have priced service tiers`);
     return FREE;
   }
   const word: unknown = pricing;
   if (word === 'reported') {
     throw new TypeError(
-      `${option} is 'reported': give { reported: true, ceiling: { input, output, … } }, because holds are made of a ceiling`,
+      `${option} is 'reported': give { reported: true, ceiling: { input, output, … } }, because holds need a ceiling`,
     );
   }
   const reported = typeof pricing === 'object' && pricing !== null && 'reported' in pricing;
-  if (!reported) return parsePrices(pricing, option, false, beside);
+  if (!reported) return parsePrices(pricing, option, false, separate);
   checkKeys(pricing, REPORTED_KEYS, option, '{ reported: true, ceiling: { input, output, … } }');
   const says: unknown = pricing.reported;
   if (says !== true) {
-    throw new TypeError(`${option}.reported must be true, or not there, got ${show(says)}`);
+    throw new TypeError(`${option}.reported must be true or omitted, got ${showValue(says)}`);
   }
   if (pricing.ceiling === undefined) {
-    throw new TypeError(`${option}.ceiling is missing: holds are made of it, as { input, output, … }`);
+    throw new TypeError(`${option}.ceiling is missing: holds need it, as { input, output, … }`);
   }
-  return parsePrices(pricing.ceiling, `${option}.ceiling`, true, beside);
+  return parsePrices(pricing.ceiling, `${option}.ceiling`, true, separate);
 }
 
-function parsePrices(pricing: Pricing, option: string, reported: boolean, beside?: TiersBeside): Price {
+function parsePrices(pricing: Pricing, option: string, reported: boolean, separate?: SeparateTiers): Price {
   checkKeys(
     pricing,
     PRICING_KEYS,
@@ -142,39 +143,47 @@ function parsePrices(pricing: Pricing, option: string, reported: boolean, beside
     webSearch: webSearch === undefined ? 0n : parseFee(webSearch, `${option}.webSearch`),
     reported,
   };
-  if (serviceTiers !== undefined && beside) {
-    throw new TypeError(`${option}.serviceTiers and ${beside.option} are both there: give one of them`);
+  if (serviceTiers !== undefined && separate) {
+    throw new TypeError(`${option}.serviceTiers and ${separate.option} are both given: keep one of them`);
   }
-  const sold = serviceTiers === undefined ? beside : { serviceTiers, option: `${option}.serviceTiers` };
+  const sold = serviceTiers === undefined ? separate : { serviceTiers, option: `${option}.serviceTiers` };
   return priceOf(sold ? { ...plain, serviceTiers: parseServiceTiers(sold, plain) } : plain);
 }
 
 /**
- * @param plain - the price that they are tiers of
- * @throws {TypeError} naming the tier that can't be right
+ * @param plain - the standard price
+ * @throws {TypeError} naming the invalid tier
  */
 function parseServiceTiers(
-  { serviceTiers: given, option }: TiersBeside,
+  { serviceTiers: given, option }: SeparateTiers,
   plain: PriceParts,
 ): ReadonlyMap<string, Price> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new TypeError(
-      `${option} must be { priority: { factor } | { input, output, … }, … }, got ${show(given)}`,
+      `${option} must be { priority: { factor } | { input, output, … }, … }, got ${showValue(given)}`,
     );
   }
   const tiers = new Map<string, Price>();
   for (const [name, tier] of Object.entries(given)) {
-    const place = `${option}[${JSON.stringify(name)}]`;
+    const tierOption = `${option}[${JSON.stringify(name)}]`;
     if (PLAIN_TIERS.has(name) || name === 'auto') {
-      throw new TypeError(`${place}: this tier has the plain price, which stands beside serviceTiers`);
+      throw new TypeError(
+        `${tierOption}: this tier has the standard price, which isn't part of serviceTiers`,
+      );
     }
-    if (name === 'fast') throw new TypeError(`${place}: "fast" is another name of "priority", give that`);
-    if (!/^[\w.-]{1,64}$/.test(name)) throw new TypeError(`${place} isn't the name of a service tier`);
+    if (name === 'fast') throw new TypeError(`${tierOption}: "fast" is an alias of "priority"; use that`);
+    if (!/^[\w.-]{1,64}$/.test(name))
+      throw new TypeError(`${tierOption} isn't a valid name of a service tier`);
     const isFactor = typeof tier === 'object' && tier !== null && 'factor' in tier;
-    checkKeys(tier, isFactor ? FACTOR_KEYS : SERVICE_TIER_KEYS, place, '{ factor } or { input, output, … }');
+    checkKeys(
+      tier,
+      isFactor ? FACTOR_KEYS : SERVICE_TIER_KEYS,
+      tierOption,
+      '{ factor } or { input, output, … }',
+    );
     tiers.set(
       name,
-      priceOf(isFactor ? multiplied(plain, tier.factor, place) : ownPrices(tier, plain, place)),
+      priceOf(isFactor ? timesFactor(plain, tier.factor, tierOption) : ownPrices(tier, plain, tierOption)),
     );
   }
   return tiers;
@@ -189,8 +198,8 @@ function ownPrices(
   return { ...plain, rates: parseRates(tier, option), tiers };
 }
 
-/** All rates times a factor, each rounded up to a pico-dollar. */
-function multiplied(plain: PriceParts, given: string, option: string): PriceParts {
+/** Multiplies all rates by a factor, each rounded up to a pico-dollar. */
+function timesFactor(plain: PriceParts, given: string, option: string): PriceParts {
   const [numerator, denominator] = parseFactor(given, `${option}.factor`);
   const times = (rate: bigint): bigint => (rate * numerator + denominator - 1n) / denominator;
   const all = (rates: Rates): Rates => ({
@@ -239,7 +248,7 @@ function parseTiers(
   plain: TokenPricing,
 ): (Rates & { readonly above: number })[] {
   if (!Array.isArray(tiers) || tiers.length > MAX_TIERS) {
-    throw new TypeError(`${option} must be a list of at most ${MAX_TIERS} tiers, got ${show(tiers)}`);
+    throw new TypeError(`${option} must be a list of at most ${MAX_TIERS} tiers, got ${showValue(tiers)}`);
   }
   let before = 0;
   return tiers.map((tier: PricingTier, i) => {
@@ -248,12 +257,12 @@ function parseTiers(
     const { above } = tier;
     if (!Number.isSafeInteger(above) || above <= before) {
       throw new TypeError(
-        `${name}.above must be an integer above ${before}, in ascending order, got ${show(above)}`,
+        `${name}.above must be an integer above ${before}, in ascending order, got ${showValue(above)}`,
       );
     }
     before = above;
     if (plain.cacheWriteHourInput !== undefined && tier.cacheWriteHourInput === undefined) {
-      throw new TypeError(`${name}.cacheWriteHourInput is missing: prompts that are shorter have one`);
+      throw new TypeError(`${name}.cacheWriteHourInput is missing: the price for shorter prompts has one`);
     }
     return { ...parseRates(tier, name), above };
   });
@@ -266,7 +275,7 @@ function checkKeys(
   wanted: string,
 ): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new TypeError(`${option} must be ${wanted}, got ${show(given)}`);
+    throw new TypeError(`${option} must be ${wanted}, got ${showValue(given)}`);
   }
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(known, key)) {
@@ -279,22 +288,17 @@ function parsePerMillion(given: unknown, option: string): bigint {
   const parts = typeof given === 'string' ? /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(given) : null;
   if (!parts) {
     throw new TypeError(
-      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, as "0.15", got ${show(given)}`,
+      `${option} must be a decimal string of USD per million tokens with at most 6 decimals, such as "0.15", got ${showValue(given)}`,
     );
   }
   const [, whole = '0', decimals = ''] = parts;
   const micro = BigInt(whole) * 1_000_000n + BigInt(decimals.padEnd(6, '0'));
-  if (micro > ABSURD_USD_PER_MILLION * 1_000_000n) {
+  if (micro > MAX_USD_PER_MILLION * 1_000_000n) {
     throw new TypeError(
-      `${option} must be at most ${ABSURD_USD_PER_MILLION} USD per million tokens, got ${parts[0]}`,
+      `${option} must be at most ${MAX_USD_PER_MILLION} USD per million tokens, got ${parts[0]}`,
     );
   }
   return micro;
-}
-
-/** A BigInt has no JSON. */
-function show(value: unknown): string {
-  return typeof value === 'bigint' ? `${value}n` : (JSON.stringify(value) ?? String(value));
 }
 
 /** @throws {TypeError} naming the option, unless it is USD from 0 to 1000 */

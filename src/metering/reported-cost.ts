@@ -1,9 +1,9 @@
 import { scaledDecimal } from './decimal.ts';
 
-/** The member of `usage` in which a provider reports what it bills for an answer. */
+/** The member of `usage` in which a provider reports the cost of an answer. */
 export type ReportedCostField = 'cost' | 'cost.total_cost' | 'cost_in_usd_ticks';
 
-/** Members that a cost is read of. */
+/** Members from which a cost is computed. */
 export type CostMember = 'cost' | 'total_cost' | 'ticks' | 'market_cost' | 'upstream_cost';
 
 /** More than any answer costs. */
@@ -16,41 +16,41 @@ const MEMBERS: Readonly<Record<ReportedCostField, CostMember>> = {
 };
 
 /**
- * What a provider reports as the cost of an answer, of which the last word counts.
+ * The cost of an answer as its provider reports it; the last report counts.
  *
- * With an operator's own key at OpenRouter `cost` is its fee alone, and what the key paid stands beside it;
- * at Vercel it is 0, and `market_cost` is what the key paid by the list.
+ * With BYOK at OpenRouter, `cost` is only OpenRouter's fee, and the upstream cost is a separate member. At Vercel, `cost`
+ * is then 0, and `market_cost` is the upstream cost at list price.
  */
 export class ReportedCost {
   readonly #member: CostMember;
-  readonly #told = new Map<CostMember, string>();
-  /** The provider used a key of the operator's own. */
+  readonly #reported = new Map<CostMember, string>();
+  /** The provider used the operator's own upstream key. */
   byok = false;
 
   constructor(field: ReportedCostField) {
     this.#member = MEMBERS[field];
   }
 
-  /** @param text - the decimal as it is written */
+  /** @param text - the decimal as written */
   add(member: CostMember, text: string): void {
-    this.#told.set(member, text);
+    this.#reported.set(member, text);
   }
 
-  /** In pico-dollars; undefined where it is not told, or can't be a cost. */
+  /** In pico-dollars; undefined if it wasn't reported, or isn't plausible. */
   read(): bigint | undefined {
     const cost = this.#pico(this.#member);
     if (cost === undefined) return undefined;
     const ofKey = this.byok ? this.#pico('upstream_cost') : undefined;
     const beside =
       this.#member === 'cost' ? (ofKey ?? (cost === 0n ? this.#pico('market_cost') : undefined)) : undefined;
-    // What the key paid isn't told.
+    // The upstream cost wasn't reported.
     if (this.byok && cost === 0n && beside === undefined) return undefined;
     const sum = cost + (beside ?? 0n);
     return sum <= MAX_PICO_DOLLARS ? sum : undefined;
   }
 
   #pico(member: CostMember): bigint | undefined {
-    const text = this.#told.get(member);
+    const text = this.#reported.get(member);
     return text === undefined ? undefined : scaledDecimal(text, member === 'ticks' ? 2 : 12);
   }
 }

@@ -2,38 +2,38 @@ import type { NanoDollars } from '../ledger/contract/money.ts';
 import type { Price } from './price.ts';
 import type { Usage } from './usage-dialects.ts';
 
-/** What a request asks of a provider that may be billed beside its tokens. */
+/** A requested feature that the provider may bill beside tokens. */
 export interface AskedFeature {
-  /** As `serverTools` of a model names it: a tool's type, a built-in function, a field, a part of content. */
+  /** The name in a model's `serverTools`: a tool's type, a built-in function, a field, a content part. */
   readonly name: string;
   readonly kind: 'tool' | 'field' | 'part' | 'account file';
-  /** Where it stands first, for the error. */
+  /** The path of its first occurrence, for the error. */
   readonly path: string;
-  /** How often it is there: each part of content is billed, and a tool is called as often as the provider likes. */
+  /** Number of occurrences, for content parts, which are billed each; a tool counts once, and the provider decides on its calls. */
   readonly times: number;
 }
 
-/** What a call of a tool costs that the provider runs. */
+/** The price of a tool that the provider runs. */
 export interface ServerTool {
   readonly fee: NanoDollars;
-  /** What the provider bills for a call; undefined where that isn't said. */
+  /** What the provider bills per call; undefined if not configured. */
   readonly cost: NanoDollars | undefined;
   readonly atMost: number;
-  /** The provider's usage counts its calls as searches; of any other tool `atMost` calls are charged. */
+  /** The provider's usage counts its calls as searches; for any other tool `atMost` calls are charged. */
   readonly isCounted: boolean;
 }
 
 export type ServerTools = ReadonlyMap<string, ServerTool>;
 
-/** The most that the fees of a request are meant to be. */
+/** The highest expected fees of a request. */
 export function feesAtMost(asked: readonly AskedFeature[], tools: ServerTools): NanoDollars {
   return asked.reduce((sum, feature) => sum + feeAtMost(feature, tools.get(feature.name)), 0n);
 }
 
 /**
- * What is charged for them, beside what the price says of searches.
+ * The fees charged for the features, in addition to the price's own fee for searches.
  *
- * @param usage - as the provider told it; undefined where it told none
+ * @param usage - as reported by the provider; undefined if it reported none
  */
 export function feesOf(
   asked: readonly AskedFeature[],
@@ -46,17 +46,17 @@ export function feesOf(
   for (const feature of asked) {
     const tool = tools.get(feature.name);
     if (!tool?.isCounted || !usage) fees += feeAtMost(feature, tool);
-    // One count for all of them: the dearest.
+    // One count for all search tools: the highest fee applies.
     else if (search === undefined || tool.fee > search) search = tool.fee;
   }
-  // In place of the price's own fee for a search.
+  // Replaces the price's own fee for a search.
   return usage && search !== undefined ? fees + BigInt(usage.webSearches) * (search - webSearch) : fees;
 }
 
 /**
- * What the provider bills for them, beside what the price of its cost says of searches; undefined where that isn't known of one.
+ * The provider's own fees for the features, in addition to the search fee of its cost price; undefined if one is unknown.
  *
- * @param usage - as the provider told it; undefined where it told none
+ * @param usage - as reported by the provider; undefined if it reported none
  */
 export function costsOf(
   asked: readonly AskedFeature[],

@@ -1,40 +1,40 @@
 import { charge, type Price } from './price.ts';
 import type { Usage } from './usage-dialects.ts';
 
-/** Names of the service tier that has the plain price, at every provider. */
+/** Names, at every provider, of the service tier with the standard price. */
 export const PLAIN_TIERS: ReadonlySet<string> = new Set(['default', 'standard']);
 
-/** The name of a tier as prices have it; undefined for the one that has the plain price. */
+/** The tier's name in prices; undefined for the tier with the standard price. */
 export function tierNamed(name: string, plainNames: readonly string[]): string | undefined {
   if (PLAIN_TIERS.has(name) || plainNames.includes(name)) return undefined;
-  // OpenAI's newer name for it; it answers with the other one.
+  // OpenAI's newer name; its answers use the older one.
   return name === 'fast' ? 'priority' : name;
 }
 
-/** The prices that a request for a tier may be charged by, which its hold covers; none where it isn't sold. */
-export function pricesOfTier(price: Price, asked: string | undefined): readonly Price[] {
-  if (asked === undefined) return [price];
-  // The provider chooses.
-  if (asked === 'auto') return [price, ...price.serviceTiers.values()];
-  const tier = price.serviceTiers.get(asked);
+/** The prices that may apply to a request for a tier, all covered by its hold; empty if the tier has no price. */
+export function pricesOfTier(price: Price, requested: string | undefined): readonly Price[] {
+  if (requested === undefined) return [price];
+  // The provider chooses the tier.
+  if (requested === 'auto') return [price, ...price.serviceTiers.values()];
+  const tier = price.serviceTiers.get(requested);
   return tier ? [tier] : [];
 }
 
-/** The price of the tier that served, by the provider's word or else as asked; undefined where that has none. */
+/** The price of the tier that served, as reported, or else as requested; undefined if that tier has no price. */
 export function priceOfServed(
   price: Price,
-  asked: string | undefined,
-  told: string | undefined,
+  requested: string | undefined,
+  reported: string | undefined,
   plainNames: readonly string[],
 ): Price | undefined {
-  // An `auto` is no tier that serves: it repeats what was asked.
-  const served = told === undefined || told === 'auto' ? asked : tierNamed(told, plainNames);
+  // `auto` isn't a tier: it repeats the request.
+  const served = reported === undefined || reported === 'auto' ? requested : tierNamed(reported, plainNames);
   return served === undefined || served === 'auto' ? price : price.serviceTiers.get(served);
 }
 
-/** Of the prices that the hold covers, the one by which this usage costs most. */
-export function dearestHeld(price: Price, asked: string | undefined, usage: Usage): Price {
-  const [first = price, ...others] = pricesOfTier(price, asked);
+/** The price covered by the hold at which this usage costs most. */
+export function dearestHeld(price: Price, requested: string | undefined, usage: Usage): Price {
+  const [first = price, ...others] = pricesOfTier(price, requested);
   return others.reduce(
     (dearest, each) => (charge(usage, each) > charge(usage, dearest) ? each : dearest),
     first,

@@ -1,23 +1,23 @@
-/** What a completion used, in tokens. Each count is a safe integer, 0 or more. */
+/** The usage of a completion, in tokens. Each count is a safe integer of 0 or more. */
 export interface Usage {
-  /** All of the prompt; the next four are parts of it. */
+  /** The whole prompt, including the following prompt counts. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
-  /** Of those, what was written for an hour; undefined where the provider doesn't tell. */
+  /** Cache writes kept for an hour, included in `cacheWriteTokens`; undefined if not reported. */
   readonly cacheWriteHourTokens?: number;
   readonly audioPromptTokens: number;
   readonly imagePromptTokens: number;
-  /** All of the output; the next three are parts of it. */
+  /** The whole output, including the next three. */
   readonly completionTokens: number;
   readonly reasoningTokens: number;
   readonly audioCompletionTokens: number;
   readonly imageCompletionTokens: number;
-  /** What the provider bills as searches of the Web: xAI counts the sources that it read, Vercel calls of its tools. */
+  /** What the provider bills as web searches: xAI counts the sources that it read, Vercel the calls of its tools. */
   readonly webSearches: number;
 }
 
-/** A usage of text alone. */
+/** A usage of text only. */
 export function textUsage(promptTokens: number, completionTokens: number): Usage {
   return {
     promptTokens,
@@ -33,21 +33,21 @@ export function textUsage(promptTokens: number, completionTokens: number): Usage
   };
 }
 
-/** The same usage with none of these counts above its bound; parts of a count that is cut are as large as fits into it. */
+/** The usage with these counts reduced to their limits; the parts of a reduced count are reduced to fit into it. */
 export function usageAtMost(
   usage: Usage,
-  most: Pick<Usage, 'promptTokens' | 'completionTokens' | 'webSearches'>,
+  limits: Pick<Usage, 'promptTokens' | 'completionTokens' | 'webSearches'>,
 ): Usage {
   const { promptTokens, completionTokens, webSearches } = usage;
   if (
-    promptTokens <= most.promptTokens &&
-    completionTokens <= most.completionTokens &&
-    webSearches <= most.webSearches
+    promptTokens <= limits.promptTokens &&
+    completionTokens <= limits.completionTokens &&
+    webSearches <= limits.webSearches
   ) {
     return usage;
   }
-  let prompt = Math.min(promptTokens, most.promptTokens);
-  let output = Math.min(completionTokens, most.completionTokens);
+  let prompt = Math.min(promptTokens, limits.promptTokens);
+  let output = Math.min(completionTokens, limits.completionTokens);
   const ofPrompt = (part: number): number => {
     const fits = Math.min(part, prompt);
     prompt -= fits;
@@ -71,29 +71,29 @@ export function usageAtMost(
     reasoningTokens: Math.min(usage.reasoningTokens, output),
     audioCompletionTokens: ofOutput(usage.audioCompletionTokens),
     imageCompletionTokens: ofOutput(usage.imageCompletionTokens),
-    webSearches: Math.min(webSearches, most.webSearches),
+    webSearches: Math.min(webSearches, limits.webSearches),
   };
 }
 
-/** How a provider counts, where its numbers alone can't show it. */
+/** How a provider counts, if its numbers alone don't show it. */
 export interface UsageDialect {
   /**
-   * Whether tokens read from a cache or written to one are counted `inside` the prompt or `outside`; `either`:
-   * outside where they are more than the prompt. A total that shows them outside is believed in any case.
+   * Whether tokens read from or written to a cache are counted `inside` the prompt or `outside`; `either`: outside if they
+   * exceed the prompt. A total that shows them outside takes precedence.
    *
    * @default 'inside'
    */
   readonly cached?: 'inside' | 'outside' | 'either';
   /**
-   * Whether reasoning is counted `inside` the completion or `outside`. Numbers that show it outside are
-   * believed in any case: a total that is more than its parts, more reasoning than completion.
+   * Whether reasoning is counted `inside` the completion or `outside`. Numbers that show it outside take precedence: a
+   * total that exceeds its parts, or more reasoning than completion.
    *
    * @default 'inside'
    */
   readonly reasoning?: 'inside' | 'outside';
 }
 
-/** One count, of the many names that providers have for it. */
+/** A count, for which providers have many names. */
 export type Count =
   | 'prompt'
   | 'completion'
@@ -109,7 +109,7 @@ export type Count =
   | 'audioCompletion'
   | 'imageCompletion'
   | 'webSearches'
-  // Anthropic's own, which other servers send beside `prompt_tokens`, too.
+  // Anthropic's names, which other servers also send beside `prompt_tokens`.
   | 'input'
   | 'output'
   | 'cacheRead'
@@ -120,11 +120,11 @@ export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
   prompt_tokens: 'prompt',
   completion_tokens: 'completion',
   total_tokens: 'total',
-  prompt_cache_hit_tokens: 'cached', // DeepSeek; its misses are the rest of the prompt
+  prompt_cache_hit_tokens: 'cached', // DeepSeek; its cache misses are the rest of the prompt
   cached_tokens: 'cached', // Moonshot, Together
   num_cached_tokens: 'cached', // Mistral
   reasoning_tokens: 'reasoningBeside', // Perplexity
-  citation_tokens: 'citations', // Perplexity: what it read, billed as input beside the prompt
+  citation_tokens: 'citations', // Perplexity: sources, billed as input beside the prompt
   num_search_queries: 'webSearches', // Perplexity
   num_sources_used: 'webSearches', // xAI
   input_tokens: 'input',
@@ -133,14 +133,14 @@ export const USAGE_COUNTS: Readonly<Record<string, Count>> = {
   cache_creation_input_tokens: 'cacheCreated',
 };
 
-/** Members of llama.cpp's `timings`, which come where no usage was asked for. */
+/** Members of llama.cpp's `timings`, which it sends even without a request for usage. */
 export const TIMING_COUNTS: Readonly<Record<string, Count>> = {
   prompt_n: 'input',
   cache_n: 'cacheRead',
   predicted_n: 'output',
 };
 
-/** Members of `usage.prompt_tokens_details`, by whatever spelling. */
+/** Members of `usage.prompt_tokens_details`, in all its spellings. */
 export const PROMPT_COUNTS: Readonly<Record<string, Count>> = {
   cached_tokens: 'cached',
   cache_write_tokens: 'cacheWrite', // OpenAI, OpenRouter
@@ -149,7 +149,7 @@ export const PROMPT_COUNTS: Readonly<Record<string, Count>> = {
   image_tokens: 'imagePrompt', // OpenAI, xAI
 };
 
-/** Members of Anthropic's `usage.cache_creation`, and of what LiteLLM makes of it. */
+/** Members of Anthropic's `usage.cache_creation`, and of LiteLLM's version of it. */
 export const CACHE_WRITE_COUNTS: Readonly<Record<string, Count>> = {
   ephemeral_1h_input_tokens: 'cacheWriteHour',
 };
@@ -171,49 +171,49 @@ export const PLUGIN_COUNTS: Readonly<Record<string, Count>> = {
   count: 'webSearches',
 };
 
-/** The counts of one usage object, as its provider wrote them; absent and null are undefined, and not zero. */
+/** The counts of one usage object as reported; undefined, not zero, if absent or null. */
 export type Counts = { -readonly [name in Count]?: number };
 
 /**
- * Makes one Usage of all that an answer told.
+ * Combines all usage that an answer reported into one Usage.
  *
- * The last usage wins, count by count; chunks are never added up. Only where
- * each of several choices was told its own are the completions summed.
+ * The last usage wins, count by count; chunks are never added up. Completions are only summed if each of several choices
+ * reported its own usage.
  */
 export class UsageAccumulator {
   readonly #dialect: UsageDialect;
-  /** All that was told of the whole answer, or of one choice of it. */
-  #told: Counts | undefined;
-  /** The choice that it was told on; undefined for a chunk of none that was asked for, or of several: then it is of the whole answer. */
-  #toldOn: number | undefined;
-  /** Told on a chunk of just one choice: of that choice alone, or of all so far. */
+  /** Everything reported for the whole answer, or for one choice. */
+  #reported: Counts | undefined;
+  /** The choice whose chunk reported it; undefined if the chunk had no requested choice, or several: then it is for the whole answer. */
+  #reportedOn: number | undefined;
+  /** Reported on a chunk of one choice: for that choice only, or for all so far. */
   readonly #onChoice = new Map<number, { readonly counts: Counts; readonly times: number }>();
-  /** Choices were seen to count for themselves: vLLM, with `continuous_usage_stats`. */
+  /** Choices were observed to count separately: vLLM, with `continuous_usage_stats`. */
   #countsApart = false;
-  /** Told inside a choice, or beside it in timings. */
+  /** Reported inside a choice, or beside it in timings. */
   readonly #inChoice = new Map<number, Counts>();
   readonly #choices: number;
-  /** What it all comes to; undefined once more was told. */
+  /** Cached result; undefined after more was reported. */
   #read: { readonly usage: Usage | undefined } | undefined;
 
-  /** @param choices - how many answers were asked for: there are no others to count for */
+  /** @param choices - number of choices requested: usage of others is ignored */
   constructor(choices: number, dialect: UsageDialect = {}) {
     this.#choices = choices;
     this.#dialect = dialect;
   }
 
   /**
-   * @param onlyChoice - the one choice of the chunk that told it; undefined when there are none, or several
-   * @param hasText - whether the chunk has output, which a count of the whole answer would have grown by
+   * @param onlyChoice - the one choice of the chunk that reported it; undefined if it had none, or several
+   * @param hasText - whether the chunk has output, which would have increased a count of the whole answer
    */
   add(counts: Counts, onlyChoice: number | undefined, hasText: boolean): void {
     const choice = onlyChoice !== undefined && this.#isAsked(onlyChoice) ? onlyChoice : undefined;
-    const before = this.#told?.completion ?? 0;
+    const before = this.#reported?.completion ?? 0;
     const { completion = 0 } = counts;
-    const turns = choice !== undefined && this.#toldOn !== undefined && choice !== this.#toldOn;
-    if (turns && hasText && completion > 0 && completion <= before) this.#countsApart = true;
-    this.#told = { ...this.#told, ...counts };
-    this.#toldOn = choice;
+    const alternates = choice !== undefined && this.#reportedOn !== undefined && choice !== this.#reportedOn;
+    if (alternates && hasText && completion > 0 && completion <= before) this.#countsApart = true;
+    this.#reported = { ...this.#reported, ...counts };
+    this.#reportedOn = choice;
     this.#read = undefined;
     if (choice === undefined) return;
     const times = this.#onChoice.get(choice)?.times ?? 0;
@@ -227,7 +227,7 @@ export class UsageAccumulator {
   }
 
   read(): Usage | undefined {
-    this.#read ??= { usage: this.#ofWhole() ?? sum([...this.#inChoice.values()], this.#dialect) };
+    this.#read ??= { usage: this.#ofWhole() ?? sumOfChoices([...this.#inChoice.values()], this.#dialect) };
     return this.#read.usage;
   }
 
@@ -236,20 +236,20 @@ export class UsageAccumulator {
   }
 
   #ofWhole(): Usage | undefined {
-    if (!this.#told) return undefined;
+    if (!this.#reported) return undefined;
     const choices = [...this.#onChoice.values()];
     const isApart = this.#countsApart || choices.every(({ times }) => times === 1);
-    return this.#toldOn === undefined || choices.length < 2 || !isApart
-      ? normalise(this.#told, this.#dialect)
-      : sum(
+    return this.#reportedOn === undefined || choices.length < 2 || !isApart
+      ? normalise(this.#reported, this.#dialect)
+      : sumOfChoices(
           choices.map(({ counts }) => counts),
           this.#dialect,
         );
   }
 }
 
-/** One prompt, which each choice may repeat, and all completions. */
-function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefined {
+/** One prompt, which each choice may repeat, and the sum of all completions. */
+function sumOfChoices(choices: readonly Counts[], dialect: UsageDialect): Usage | undefined {
   const prompt = choices.findLast((counts) => counts.prompt !== undefined)?.prompt;
   const usages = choices
     .map((counts) => normalise(prompt === undefined ? counts : { prompt, ...counts }, dialect))
@@ -268,23 +268,23 @@ function sum(choices: readonly Counts[], dialect: UsageDialect): Usage | undefin
 }
 
 /**
- * Sorts a provider's counts into ours: what was counted beside the prompt or the completion is added to
- * it, parts are never more than the whole.
+ * Converts a provider's counts to a Usage: tokens counted outside the prompt or the completion are added to it, and parts
+ * never exceed the whole.
  *
- * @returns undefined unless prompt and completion are both told, or one of them and the total
+ * @returns undefined unless prompt and completion were both reported, or one of them and the total
  */
 function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
   const { total, audioPrompt = 0, imagePrompt = 0, citations = 0 } = counts;
   const { cacheRead, cacheCreated } = counts;
-  const told = counts.completion ?? counts.output;
-  let prompt = counts.prompt ?? counts.input ?? rest(total, told);
-  let completion = told ?? rest(total, prompt);
+  const reportedOutput = counts.completion ?? counts.output;
+  let prompt = counts.prompt ?? counts.input ?? totalWithout(total, reportedOutput);
+  let completion = reportedOutput ?? totalWithout(total, prompt);
   if (prompt === undefined || completion === undefined) return undefined;
 
   const cached = counts.cached ?? cacheRead ?? 0;
   const cacheWrite = counts.cacheWrite ?? cacheCreated ?? counts.cacheWriteHour ?? 0;
   const reasoning = counts.reasoning ?? counts.reasoningBeside ?? 0;
-  /** What the total has and neither of the two. */
+  /** Tokens of the total that are in neither. */
   let beside = total === undefined ? 0 : Math.max(0, total - prompt - completion);
   const isAnthropic = counts.prompt === undefined && (cacheRead ?? cacheCreated) !== undefined;
   if (isAnthropic || isCacheOutside(prompt, cached + cacheWrite, beside, reasoning, counts, dialect)) {
@@ -320,7 +320,7 @@ function normalise(counts: Counts, dialect: UsageDialect): Usage | undefined {
   };
 }
 
-/** Whether what was read from a cache or written to one is not part of `prompt_tokens`. */
+/** Whether cache reads and writes are counted outside `prompt_tokens`. */
 function isCacheOutside(
   prompt: number,
   cache: number,
@@ -332,11 +332,11 @@ function isCacheOutside(
   if (cache === 0) return false;
   if (dialect.cached === 'outside') return true;
   const isMore = cache > prompt;
-  // By Anthropic's names nobody counts a part of the prompt that is more than all of it.
+  // With Anthropic's names, a cache count that exceeds the prompt is never part of it.
   if (isMore && (dialect.cached === 'either' || (cacheRead ?? cacheCreated) !== undefined)) return true;
   return beside !== reasoning && (beside === cache || beside === cache + reasoning);
 }
 
-function rest(total: number | undefined, part: number | undefined): number | undefined {
+function totalWithout(total: number | undefined, part: number | undefined): number | undefined {
   return total === undefined || part === undefined ? undefined : Math.max(0, total - part);
 }

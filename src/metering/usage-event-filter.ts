@@ -1,43 +1,43 @@
 import type { EventEnd, UsageMeter } from './usage-meter.ts';
 
-/** An unfinished event longer than this is let go: the usage event has a few hundred bytes. */
-const MAX_HELD_BACK = 64 * 1024;
+/** A longer unfinished event is passed on: the usage event has a few hundred bytes. */
+const MAX_HELD_BYTES = 64 * 1024;
 
 /**
- * Takes out of a stream what our `include_usage` has brought into it, and nothing else.
+ * Removes what the router's `include_usage` has added to a stream, and nothing else.
  *
- * That is the first event with an object `usage` and nothing else to say, from its first field to its blank line, or to the
- * next event where none stands between; comments before it stay. And it is the member `"usage":null` of
- * every other event, with one comma. The beginning of an event is held back until all of it is here, because only then
- * is it known; everything else goes on at once, in the very buffers it came in.
+ * That is the first event with an object `usage` and no other content, from its first field to its blank line (or to the
+ * next event if there is none); comments before it stay. And it is the member `"usage":null` of every other event, with
+ * one comma. The beginning of an event is held back until the event is complete, because only then is its content known;
+ * everything else is passed on at once, in the same buffers.
  */
 export class UsageEventFilter {
   readonly #meter: UsageMeter;
   #dropped = false;
-  /** The beginning of an event, cut by the end of its chunk; copied together, for chunks may have a byte each. */
+  /** The beginning of an unfinished event; concatenated, because chunks may have one byte each. */
   #heldBack: Buffer = NOTHING;
   #heldBytes = 0;
-  /** The event that is under way was too long to be held back. */
-  #letGo = false;
-  /** The dropped event's last byte so far is a CR, whose LF may come. */
+  /** The current event was too long to be held back. */
+  #isReleased = false;
+  /** The dropped event's last byte is a CR; its LF may follow. */
   #afterCr = false;
-  /** An event has ended in the chunk that is being written, at its first byte even where no blank line stood. */
+  /** An event has ended in the current chunk, possibly before its first byte (without a blank line). */
   #ended = false;
   #chunk: Buffer = NOTHING;
-  /** What is taken out: where each piece begins and ends in the chunk; what is held back stands before index 0. */
+  /** Removed ranges: pairs of begin and end in the chunk. Bytes that are held back have negative indices. */
   #cuts: number[] = [];
 
-  /** @param drops - false where the client asked for its usage: then events are only kept whole */
+  /** @param drops - false if the client requested usage itself: then the filter only keeps events whole */
   constructor(meter: UsageMeter, drops = true) {
     this.#meter = meter;
     meter.onEvent = (event) => {
       if (drops) this.#cutFrom(event);
       this.#ended = true;
-      this.#letGo = false;
+      this.#isReleased = false;
     };
   }
 
-  /** Shows a chunk to the meter, and says what may go on now: mostly the chunk itself, without a list made for it. */
+  /** Passes a chunk to the meter, and returns the bytes that can be sent: usually the chunk itself, without allocating a list. */
   write(chunk: Buffer): Buffer | readonly Buffer[] {
     this.#chunk = chunk;
     this.#ended = false;
@@ -48,32 +48,32 @@ export class UsageEventFilter {
     if (wasAfterCr && chunk[0] === LF) this.#cuts.unshift(0, 1);
 
     const from = this.#meter.eventFrom;
-    if (this.#letGo) return chunk;
+    if (this.#isReleased) return chunk;
     if (from === -1) return this.#take(chunk.length);
     const go = from === 0 && !this.#ended ? [] : this.#take(from);
     const begun = from === 0 ? chunk : chunk.subarray(from);
-    if (this.#heldBytes + begun.length <= MAX_HELD_BACK) {
+    if (this.#heldBytes + begun.length <= MAX_HELD_BYTES) {
       this.#holdBack(begun);
       return go;
     }
-    this.#letGo = true;
+    this.#isReleased = true;
     return [go, this.#release(), begun].flat();
   }
 
-  /** The answer is over: what was held back. */
+  /** The answer is over: returns what was held back. */
   end(): readonly Buffer[] {
     return this.#release();
   }
 
   #cutFrom({ from, end, isUsageOnly, nullUsage }: EventEnd): void {
-    if (isUsageOnly && !this.#dropped && !this.#letGo) {
+    if (isUsageOnly && !this.#dropped && !this.#isReleased) {
       this.#dropped = true;
       this.#cuts.push(from === 0 && !this.#ended ? -this.#heldBytes : from, end);
       this.#afterCr = end === this.#chunk.length && this.#chunk[end - 1] === CR;
     } else if (nullUsage) this.#cutMember(nullUsage.from, nullUsage.to);
   }
 
-  /** Cuts a member, and the comma before it; that after it, if it is the first. */
+  /** Cuts a member with the comma before it, or, if it is the first, with the comma after it. */
   #cutMember(from: number, to: number): void {
     let before = from - 1;
     while (isBlank(this.#byteAt(before))) before -= 1;
@@ -86,13 +86,13 @@ export class UsageEventFilter {
     if (this.#byteAt(before) === BRACE) this.#cuts.push(from, this.#byteAt(after) === COMMA ? after + 1 : to);
   }
 
-  /** A byte of the chunk, or of what is held back before it; -1 where that has gone on already. */
+  /** A byte of the chunk, or of the bytes held back before it; -1 if it was sent already. */
   #byteAt(index: number): number {
     if (index >= 0) return this.#chunk[index] ?? -1;
     return this.#heldBack[index + this.#heldBytes] ?? -1;
   }
 
-  /** What is held back and the chunk up to an index, without what is cut out. */
+  /** The bytes held back plus the chunk up to `to`, without the cuts. */
   #take(to: number): Buffer | readonly Buffer[] {
     const chunk = to === this.#chunk.length ? this.#chunk : this.#chunk.subarray(0, to);
     const before = this.#heldBytes;
@@ -101,7 +101,7 @@ export class UsageEventFilter {
       return [...this.#release(), ...(chunk.length > 0 ? [chunk] : [])];
     }
     const all = before === 0 ? chunk : Buffer.concat([...this.#release(), chunk]);
-    const left = without(all, this.#cuts, before);
+    const left = withoutCuts(all, this.#cuts, before);
     return left.length > 0 ? left : [];
   }
 
@@ -112,7 +112,7 @@ export class UsageEventFilter {
       return;
     }
     const length = this.#heldBytes + bytes.length;
-    // The first piece, which is another's, has no room left.
+    // The first chunk isn't ours to extend, so it is copied.
     if (length > this.#heldBack.length) {
       const roomier = Buffer.allocUnsafeSlow(2 * length);
       this.#heldBack.copy(roomier, 0, 0, this.#heldBytes);
@@ -138,13 +138,13 @@ const CR = 0x0d;
 const COMMA = 0x2c;
 const BRACE = 0x7b;
 
-/** As JSON has it. */
+/** White space in JSON. */
 function isBlank(byte: number): boolean {
   return byte === 0x20 || byte === LF || byte === CR || byte === 0x09;
 }
 
-/** A copy of what is left: the buffer may be another's. */
-function without(bytes: Buffer, cuts: readonly number[], shift: number): Buffer {
+/** A copy of the bytes without the cuts; the original buffer isn't changed. */
+function withoutCuts(bytes: Buffer, cuts: readonly number[], shift: number): Buffer {
   const left = Buffer.allocUnsafe(bytes.length);
   let length = 0;
   let at = 0;

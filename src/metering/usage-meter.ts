@@ -6,46 +6,45 @@ import { EventStreamScanner } from './event-stream-scanner.ts';
 import type { ReportedCostField } from './reported-cost.ts';
 import type { Usage, UsageDialect } from './usage-dialects.ts';
 
-/** An event of a stream that is over, by indices of the chunk that is being written. */
+/** An event of a stream that has ended; indices are those of the current chunk. */
 export interface EventEnd {
-  /** Where it begins; 0 if in an earlier chunk. */
+  /** The index of its first byte; 0 if in an earlier chunk. */
   readonly from: number;
   /** The index after its last byte. */
   readonly end: number;
-  /** It has usage and nothing else to say. */
+  /** It has usage and no other content. */
   readonly isUsageOnly: boolean;
-  /** Where its member `"usage": null` stands, if it has one; what stands in earlier chunks is before index 0. */
+  /** The range of its member `"usage": null`, if it has one; indices are negative in earlier chunks. */
   readonly nullUsage: { readonly from: number; readonly to: number } | undefined;
 }
 
 /**
- * Reads usage out of an answer as its bytes pass, and keeps none of them.
+ * Reads the usage of an answer as its bytes pass, and keeps none of them.
  *
- * Whether the answer is an event stream or JSON is decided by its first bytes:
- * content types are missing, odd or wrong. Both are followed byte by byte, so a
- * count may be cut anywhere and an event may be of any length; text that looks
- * like usage, in content or tool arguments, is not where usage is.
+ * The first bytes decide whether the answer is an event stream or JSON, because content types are missing or wrong. Both
+ * are scanned byte by byte, so a count may be cut anywhere and an event may have any length. Text that looks like usage,
+ * in content or tool arguments, isn't at the path of usage, and is ignored.
  */
 export class UsageMeter {
   readonly #reader: UsageReader;
   readonly #json: JsonScanner<AnswerPosition>;
   #stream: EventStreamScanner | undefined;
   #format: 'event-stream' | 'json' | undefined;
-  /** The JSON of the current chunk is broken: nothing of it is read until the next one begins. */
+  /** The current JSON document is invalid: the rest of it is skipped. */
   #broken = false;
-  /** How much of what may stand between two documents that are glued together was seen; -1 inside a document. */
+  /** How much of the separator between two documents in one event was seen; -1 inside a document. */
   #glue = NO_GLUE;
-  /** Documents of the current event before this one. */
+  /** Number of documents in the current event before this one. */
   #glued = 0;
   #over = false;
   #bom = 0;
-  /** Called when an event of a stream is over. */
+  /** Called when an event of a stream has ended. */
   onEvent: ((event: EventEnd) => void) | undefined;
 
   /**
-   * @param dialect - of the provider, where its numbers alone don't show it
-   * @param choices - how many answers were asked for: what others are said to have used is not summed
-   * @param costField - where it reports a cost that is to be read
+   * @param dialect - how the provider counts, if its numbers alone don't show it
+   * @param choices - number of choices requested: usage of others is ignored
+   * @param costField - the member with the provider's cost, if it is to be read
    */
   constructor(dialect?: UsageDialect, choices: number = MAX_CHOICES, costField?: ReportedCostField) {
     this.#reader = new UsageReader(dialect, choices, costField);
@@ -59,24 +58,24 @@ export class UsageMeter {
     else this.#detect(chunk);
   }
 
-  /** The answer is over, cleanly or not: an unfinished last event still counts. */
+  /** The answer has ended, cleanly or not: an unfinished last event still counts. */
   end(): void {
     if (this.#over) return;
     this.#over = true;
     this.#reader.end();
   }
 
-  /** What the provider said was used; undefined when it did not, or not in numbers that can be. */
+  /** The usage that the provider reported; undefined if there is none, or none that is valid. */
   get usage(): Usage | undefined {
     return this.#reader.usage();
   }
 
-  /** The service tier that served, as the provider names it; undefined where it doesn't. */
+  /** The provider's name for the service tier that served; undefined if not reported. */
   get serviceTier(): string | undefined {
     return this.#reader.serviceTier;
   }
 
-  /** What the provider says that the answer costs, in pico-dollars; undefined where that isn't read, or not told. */
+  /** The cost that the provider reported, in pico-dollars; undefined if not read or not reported. */
   get reportedCost(): bigint | undefined {
     return this.#reader.reportedCost;
   }
@@ -84,35 +83,35 @@ export class UsageMeter {
   /** The answer's text so far, in characters. */
   get delivered(): DeliveredText {
     const { ascii, nonAscii } = this.#reader;
-    // What a JSON answer has of a string so far is delivered. An event that is cut isn't: clients don't read it.
+    // The unfinished string of a JSON answer is delivered. That of an unfinished event isn't: clients don't read it.
     const open = this.#format === 'json' && !this.#broken ? this.#json.openString : undefined;
     if (!open || !this.#reader.isText(open.within)) return { ascii, nonAscii };
     return { ascii: ascii + open.ascii, nonAscii: nonAscii + open.nonAscii };
   }
 
-  /** Completion tokens as the provider counted them last; 0 until it did. */
-  get completionTold(): number {
-    return this.#reader.completionTold;
+  /** The last completion count that the provider reported; 0 if none. */
+  get reportedCompletionTokens(): number {
+    return this.#reader.reportedCompletionTokens;
   }
 
   get format(): 'event-stream' | 'json' | undefined {
     return this.#format;
   }
 
-  /** Whether a stream stands between two events, so that another event may follow. */
+  /** Whether a stream is between two events, so that another event may follow. */
   get betweenEvents(): boolean {
     return this.#stream?.betweenEvents ?? false;
   }
 
   /**
-   * Where the unfinished event begins in the chunk that was written last: 0 if in an earlier one,
-   * -1 if there is none, or no event stream.
+   * Index in the last chunk at which the unfinished event begins: 0 if in an earlier chunk, -1 if there is none, or no event
+   * stream.
    */
   get eventFrom(): number {
     return this.#stream?.eventFrom ?? -1;
   }
 
-  /** Whether what has come is the beginning of a JSON body that goes on. */
+  /** Whether the answer so far is an incomplete JSON document. */
   get unfinishedJson(): boolean {
     return this.#format === 'json' && !this.#broken && !this.#json.isClosed;
   }
@@ -122,22 +121,22 @@ export class UsageMeter {
     return this.#stream?.done ?? false;
   }
 
-  /** Whether the answer said that it is an error. */
+  /** Whether the answer reported an error. */
   get failed(): boolean {
     return this.#reader.failed || (this.#stream?.saysError ?? false);
   }
 
-  /** Whether some choice gave a reason for its end. */
+  /** Whether some choice has a finish reason. */
   get gaveReason(): boolean {
     return this.#reader.finished;
   }
 
-  /** The first reason that a choice gave for its end, as the provider wrote it. */
+  /** The first finish reason of a choice, as the provider wrote it. */
   get finishReason(): string | undefined {
     return this.#reader.finishReason;
   }
 
-  /** Whether some choice gave a reason for its end, or `[DONE]` was seen. */
+  /** Whether some choice has a finish reason, or `[DONE]` was seen. */
   get finished(): boolean {
     return this.#reader.finished || this.done;
   }
@@ -178,7 +177,7 @@ export class UsageMeter {
     }
   }
 
-  /** What follows a whole document may be another, glued to it; anything else that can't be is broken. */
+  /** A whole document may be followed by another without a line break; anything else is invalid. */
   #afterFault(bytes: Uint8Array, at: number, to: number, length: number): number {
     if (this.#isAnswer && length >= MIN_GLUED && this.#glued < MAX_GLUED) {
       this.#glue = 0;
@@ -188,7 +187,7 @@ export class UsageMeter {
     return to;
   }
 
-  /** Passes `data:` and blanks after a document; another one begins after them, or the rest is broken. */
+  /** Skips `data:` and blanks after a document; another document must follow, or the rest is invalid. */
   #skipGlue(bytes: Uint8Array, from: number, to: number): number {
     for (let i = from; i < to; i++) {
       const byte = bytes[i] ?? 0;
@@ -226,7 +225,7 @@ export class UsageMeter {
     this.onEvent?.({ from, end, isUsageOnly, nullUsage });
   }
 
-  /** Where the answer's member `"usage": null` stands in an event that begins there. */
+  /** The range of the member `"usage": null` in an event that begins at this index. */
   #nullUsage(eventFrom: number): EventEnd['nullUsage'] {
     const { nullUsage } = this.#reader;
     const dataFrom = this.#stream?.dataFrom(eventFrom);
@@ -234,7 +233,7 @@ export class UsageMeter {
     return { from: dataFrom + nullUsage.from, to: dataFrom + nullUsage.to };
   }
 
-  /** Whether the current chunk is an object, and all there. */
+  /** Whether the current document is a complete object. */
   get #isAnswer(): boolean {
     return !this.#broken && this.#reader.isAnswer && this.#json.isClosed;
   }
@@ -242,10 +241,10 @@ export class UsageMeter {
 
 const BOM = [0xef, 0xbb, 0xbf];
 const NO_GLUE = -1;
-/** More can't be asked for. */
+/** The highest number of choices that a request can have. */
 const MAX_CHOICES = 128;
 const GLUE = Uint8Array.from('data:', (char) => char.charCodeAt(0));
-/** In bytes: a document of fewer is no part of an answer. */
+/** In bytes: a shorter document isn't part of an answer. */
 const MIN_GLUED = 32;
-/** Documents in one event, beyond which it is taken for broken. */
+/** Most documents in one event; with more it counts as invalid. */
 const MAX_GLUED = 100;

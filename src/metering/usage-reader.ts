@@ -1,36 +1,36 @@
 import { KeyMatcher } from '../json/key-matcher.ts';
-import { type Key, KEYS, type AnswerPosition } from './answer-keys.ts';
+import { type AnswerMember, KEYS, type AnswerPosition } from './answer-keys.ts';
 import { ReportedCost, type ReportedCostField } from './reported-cost.ts';
 import type { JsonListener } from '../json/scanner.ts';
-import { type JsonKind, type JsonToken, textOf } from '../json/token.ts';
+import { type JsonKind, type JsonToken, tokenText } from '../json/token.ts';
 import { type Counts, type Usage, type UsageDialect, UsageAccumulator } from './usage-dialects.ts';
 
-/** Of a reason, what is kept of it. */
+/** Longer finish reasons are cut. */
 const MAX_REASON_LENGTH = 64;
-/** What a choice says of its end when its provider failed: OpenRouter, Zhipu, DeepSeek. */
+/** Finish reasons that mean a failure of the provider: OpenRouter, Zhipu, DeepSeek. */
 const FAILURES: ReadonlySet<string> = new Set(['error', 'network_error', 'insufficient_system_resource']);
 
 /**
- * Takes out of an answer, or out of one chunk of a streamed answer after another, what metering
- * needs. It is told of every value as a scanner passes it, and keeps numbers only, and the reason of its end.
+ * Extracts what metering needs from an answer, or from one chunk of a streamed answer after another. It receives every
+ * value from a scanner, and keeps only numbers and the finish reason.
  */
 export class UsageReader implements JsonListener<AnswerPosition> {
   /** Delivered text, in characters: content, reasoning, refusals, tool calls. */
   ascii = 0;
   nonAscii = 0;
-  /** Some chunk said that the answer is an error. */
+  /** Some chunk reported an error. */
   failed = false;
-  /** Some choice gave a reason for its end. */
+  /** Some choice has a finish reason. */
   finished = false;
-  /** The first reason that was given. */
+  /** The first finish reason. */
   finishReason: string | undefined;
   #tier: string | undefined;
   #tierUsed: string | undefined;
   readonly #cost: ReportedCost | undefined;
-  readonly #tally: UsageAccumulator;
+  readonly #accumulator: UsageAccumulator;
 
-  #key: Key | undefined;
-  /** Of the current chunk: */
+  #key: AnswerMember | undefined;
+  // The current chunk:
   #isAnswer = false;
   #hasUsage = false;
   #saysMore = false;
@@ -40,38 +40,38 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   #hasChoices = false;
   #choices = 0;
   #choice = 0;
-  /** Counts of the chunk, and of the usage object that is being read; `wrong` once one of them can't be. */
+  /** Counts of the chunk, and of the current usage object, which is invalid if one of its counts is. */
   #chunkCounts: Counts | undefined;
-  #counts: { [name in Key]?: number } = {};
-  #wrong = false;
-  /** Of the choice that is being read. */
+  #counts: { [name in AnswerMember]?: number } = {};
+  #isInvalid = false;
+  /** Counts of the current choice. */
   #choiceCounts: Counts | undefined;
   #usageIn: 'answer' | 'choice' | 'timings' = 'answer';
   #timings: Counts | undefined;
-  /** Characters delivered before it. */
+  /** Characters delivered before this chunk. */
   #charsBefore = 0;
-  /** Searches that no usage tells of: calls of Moonshot's own function, and of the gateway's tools as they were told last. */
+  /** Searches that no usage reports: calls of Moonshot's built-in function, and of Vercel's gateway tools as last reported. */
   #ownSearches = 0;
   #gatewayCalls = 0;
 
   constructor(dialect: UsageDialect | undefined, choices: number, costField: ReportedCostField | undefined) {
-    this.#tally = new UsageAccumulator(choices, dialect);
+    this.#accumulator = new UsageAccumulator(choices, dialect);
     this.#cost = costField === undefined ? undefined : new ReportedCost(costField);
   }
 
-  /** The service tier that served, as the provider names it; undefined where it doesn't. */
+  /** The provider's name for the service tier that served; undefined if not reported. */
   get serviceTier(): string | undefined {
     return this.#tierUsed ?? this.#tier;
   }
 
-  /** What the provider says that the answer costs, in pico-dollars. */
+  /** The cost that the provider reported, in pico-dollars. */
   get reportedCost(): bigint | undefined {
     return this.#cost?.read();
   }
 
-  /** Completion tokens as the provider counted them last; 0 until it did. */
-  get completionTold(): number {
-    return this.#tally.read()?.completionTokens ?? 0;
+  /** The last completion count that the provider reported; 0 if none. */
+  get reportedCompletionTokens(): number {
+    return this.#accumulator.read()?.completionTokens ?? 0;
   }
 
   /** Whether the chunk is an object, as answers are. */
@@ -80,21 +80,21 @@ export class UsageReader implements JsonListener<AnswerPosition> {
   }
 
   /**
-   * Whether the chunk that was just read has usage and nothing else to say. LiteLLM's has a choice with an empty delta,
-   * after the one that gave the reason of the end.
+   * Whether the last chunk has usage and no other content. LiteLLM's usage chunk has a choice with an empty delta, after the
+   * chunk with the finish reason.
    */
   get isUsageOnly(): boolean {
     if (!this.#hasUsage || !this.#hasChoices || this.#saysMore) return false;
     return this.#choices === 0 || (this.finished && !this.#choicesSay);
   }
 
-  /** Where the chunk's own `"usage": null` stands in it, if it has one: key and value. */
+  /** The range of the chunk's `"usage": null`, key and value, if it has one. */
   get nullUsage(): { readonly from: number; readonly to: number } | undefined {
     return this.#nullUsage;
   }
 
   usage(): Usage | undefined {
-    const usage = this.#tally.read();
+    const usage = this.#accumulator.read();
     const searches = this.#ownSearches + this.#gatewayCalls;
     return usage && searches > 0 ? { ...usage, webSearches: usage.webSearches + searches } : usage;
   }
@@ -116,15 +116,15 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     this.#charsBefore = this.ascii + this.nonAscii;
   }
 
-  /** The chunk is over, complete or not: what was told of usage counts. */
+  /** The chunk has ended, complete or not: its usage counts. */
   end(): void {
     const counts = this.#chunkCounts;
     const timings = this.#timings;
     this.#endChoice();
     if (!counts && !timings) return;
     const only = this.#choices === 1 ? this.#choice : undefined;
-    if (counts) this.#tally.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
-    if (timings) this.#tally.addOfChoice(timings, only ?? 0);
+    if (counts) this.#accumulator.add(counts, only, this.ascii + this.nonAscii > this.#charsBefore);
+    if (timings) this.#accumulator.addOfChoice(timings, only ?? 0);
     this.#chunkCounts = undefined;
     this.#timings = undefined;
   }
@@ -153,7 +153,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         return this.#inChoice(kind, token);
       case 'delta':
         if (kind !== 'null') this.#choicesSay = true;
-        if (this.#key === 'silent') return 'elsewhere';
+        if (this.#key === 'notDelivered') return 'elsewhere';
         if (this.#key === 'metadata') return 'metadata';
         if (kind === 'string') {
           if (this.#key === 'name' && isOwnFunction(token)) this.#ownSearches += 1;
@@ -166,7 +166,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         this.#gatewayCalls = 0;
         return 'gateway calls';
       case 'gateway calls':
-        // A number a tool, or a list of its calls.
+        // For each tool a number, or a list of its calls.
         this.#gatewayCalls += kind === 'number' ? callsOf(token) : 1;
         return 'elsewhere';
       case 'x_groq':
@@ -209,19 +209,19 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     }
   }
 
-  /** Whether the string value that is being read, directly in that, is delivered text. */
+  /** Whether the current string value in this position is delivered text. */
   isText(within: AnswerPosition): boolean {
-    return within === 'delta' && this.#key !== 'silent';
+    return within === 'delta' && this.#key !== 'notDelivered';
   }
 
-  close(place: AnswerPosition): void {
-    if ((place === 'usage' || place === 'timings') && !this.#wrong) this.#keepCounts();
-    if (place === 'choice') this.#endChoice();
+  close(position: AnswerPosition): void {
+    if ((position === 'usage' || position === 'timings') && !this.#isInvalid) this.#keepCounts();
+    if (position === 'choice') this.#endChoice();
   }
 
-  /** Not before: the index of a choice may come after its usage. */
+  /** Called at the end of a choice, because its index may come after its usage. */
   #endChoice(): void {
-    if (this.#choiceCounts) this.#tally.addOfChoice(this.#choiceCounts, this.#choice);
+    if (this.#choiceCounts) this.#accumulator.addOfChoice(this.#choiceCounts, this.#choice);
     this.#choiceCounts = undefined;
   }
 
@@ -255,7 +255,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         this.#tierUsed = tierIn(kind, token) ?? this.#tierUsed;
         return 'elsewhere';
       case 'object':
-        if (kind === 'string' && token.asciiChars === 5 && textOf(token) === 'error') this.#fail();
+        if (kind === 'string' && token.asciiChars === 5 && tokenText(token) === 'error') this.#fail();
         return 'elsewhere';
       default:
         return 'elsewhere';
@@ -274,7 +274,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         return 'elsewhere';
       case 'finish_reason':
         if (kind === 'string' && token.to > token.from) {
-          const reason = textOf(token) ?? '';
+          const reason = tokenText(token) ?? '';
           this.finished = true;
           this.finishReason ??= reason.slice(0, MAX_REASON_LENGTH);
           if (FAILURES.has(reason)) this.failed = true;
@@ -287,7 +287,7 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     }
   }
 
-  /** What is part of a cost; undefined for everything else. */
+  /** Handles members that are part of a cost; returns undefined for all others. */
   #costIn(kind: JsonKind, token: JsonToken): AnswerPosition | undefined {
     switch (this.#key) {
       case 'own key':
@@ -305,30 +305,30 @@ export class UsageReader implements JsonListener<AnswerPosition> {
         return undefined;
     }
     if (this.#cost && (kind === 'number' || kind === 'string'))
-      this.#cost.add(this.#key, textOf(token) ?? '');
+      this.#cost.add(this.#key, tokenText(token) ?? '');
     return 'elsewhere';
   }
 
-  /** The chunk is that of an error, which nobody may take for usage alone. */
+  /** The chunk reports an error, so it doesn't count as usage only. */
   #fail(): void {
     this.failed = true;
     this.#saysMore = true;
   }
 
-  #beginUsage(place: 'answer' | 'choice' | 'timings'): AnswerPosition {
-    this.#usageIn = place;
+  #beginUsage(position: 'answer' | 'choice' | 'timings'): AnswerPosition {
+    this.#usageIn = position;
     this.#counts = {};
-    this.#wrong = false;
-    return place === 'timings' ? place : 'usage';
+    this.#isInvalid = false;
+    return position === 'timings' ? position : 'usage';
   }
 
-  /** A count that can't be one spoils the usage it is in, if prompt or completion hang on it. */
+  /** An invalid prompt or completion count invalidates the usage object that contains it. */
   #count(kind: JsonKind, token: JsonToken, spoils: boolean): AnswerPosition {
     const name = this.#key;
     if (name === undefined || kind === 'null') return 'elsewhere';
     const count = kind === 'number' ? numberOf(token) : Number.NaN;
     if (Number.isSafeInteger(count) && count >= 0) this.#counts[name] = count;
-    else if (spoils && (name === 'prompt' || name === 'completion')) this.#wrong = true;
+    else if (spoils && (name === 'prompt' || name === 'completion')) this.#isInvalid = true;
     return 'elsewhere';
   }
 
@@ -336,14 +336,14 @@ export class UsageReader implements JsonListener<AnswerPosition> {
     if (this.#usageIn === 'answer') this.#chunkCounts = { ...this.#chunkCounts, ...this.#counts };
     else if (this.#usageIn === 'timings') {
       const { input, cacheRead, output } = this.#counts;
-      // Those without `cache_n` don't tell how long the prompt was.
+      // Without `cache_n`, the length of the prompt is unknown.
       if (input !== undefined && cacheRead !== undefined && output !== undefined)
         this.#timings = this.#counts;
     } else this.#choiceCounts = { ...this.#choiceCounts, ...this.#counts };
   }
 }
 
-/** Names of tiers that are read without making a string of each chunk's. */
+/** Known tier names, for which no string is created per chunk. */
 const TIERS = new KeyMatcher<string>({
   default: 'default',
   standard: 'standard',
@@ -355,35 +355,35 @@ const TIERS = new KeyMatcher<string>({
 function tierIn(kind: JsonKind, token: JsonToken): string | undefined {
   if (kind !== 'string' || token.to === token.from) return undefined;
   const known = TIERS.find(token);
-  return known?.exact ? known.role : textOf(token)?.slice(0, MAX_REASON_LENGTH);
+  return known?.exact ? known.role : tokenText(token)?.slice(0, MAX_REASON_LENGTH);
 }
 
-/** As JavaScript has it: some servers send `error: ""` with every chunk. */
+/** Truthy as in JavaScript: some servers send `error: ""` with every chunk. */
 function isTruthy(kind: JsonKind, token: JsonToken): boolean {
   if (kind === 'string') return token.to > token.from;
   if (kind === 'number') return numberOf(token) !== 0;
   return kind !== 'null' && kind !== 'false';
 }
 
-/** A function that the provider runs: Moonshot's have a dollar sign, which names of a client's own functions can't have. */
+/** A function that the provider runs: Moonshot's names begin with a dollar sign, which a client's function names can't contain. */
 function isOwnFunction({ bytes, from }: JsonToken): boolean {
   return bytes[from] === 0x24;
 }
 
-/** 0 for what can't be a count. */
+/** The number of calls; 0 if it isn't a valid count. */
 function callsOf(token: JsonToken): number {
   const calls = numberOf(token);
   return Number.isSafeInteger(calls) && calls > 0 ? calls : 0;
 }
 
-/** What a number says; of digits alone, as most counts are, without making a string of them. */
+/** The value of a number. Numbers of digits only, as most counts are, are parsed without creating a string. */
 function numberOf(token: JsonToken): number {
   const { bytes, from, to } = token;
-  if (to - from > 15) return Number(textOf(token));
+  if (to - from > 15) return Number(tokenText(token));
   let number = 0;
   for (let i = from; i < to; i++) {
     const digit = (bytes[i] ?? 0) - 0x30;
-    if (digit < 0 || digit > 9) return Number(textOf(token));
+    if (digit < 0 || digit > 9) return Number(tokenText(token));
     number = number * 10 + digit;
   }
   return number;

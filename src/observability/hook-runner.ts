@@ -1,4 +1,5 @@
-import { CreditStoreUnavailableError, InternalError, RouterError } from '../errors/errors.ts';
+import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
+import { InternalError, RouterError } from '../errors/router-error.ts';
 import type { HealthChange, Hooks, RouterGauges, Settled } from './hooks.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';

@@ -1,6 +1,6 @@
 import { type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http';
 
-import { RouterError } from '../errors/errors.ts';
+import { RouterError } from '../errors/router-error.ts';
 import type { AttemptEnded, AttemptStarted, EndpointName, RequestStarted, ResponseEnded } from './hooks.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';

@@ -1,24 +1,24 @@
-/** What an answer tells its client of the one who gave it, and of what it costs. */
+/** What an answer shows its client of the provider and of costs. */
 export interface AnswerOptions {
   /**
-   * `model` of an answer: `theirs`, as the provider names it; `ours`, as the client asked for it (of several models, the ID
-   * of the one that answered).
+   * `model` of an answer: `theirs`, the provider's name; `ours`, the ID that the client requested (if it named several
+   * models, the ID of the one that answered).
    *
    * @default 'theirs'
    */
   readonly model?: 'ours' | 'theirs';
   /**
-   * Members that show which provider answered (`provider`, `x_groq`, `system_fingerprint` and so on), and the text of comments in
-   * streams: left in, or taken out.
+   * Members that show which provider answered (`provider`, `x_groq`, `system_fingerprint` and so on), and the text of
+   * comments in streams: kept or removed.
    *
-   * @default 'hide' for those of a preset that names its own suppliers (OpenRouter, Vercel), else 'show'
+   * @default 'hide' for presets whose answers name their suppliers (OpenRouter, Vercel), else 'show'
    */
   readonly provider?: 'hide' | 'show';
   /**
-   * What the provider says an answer costs you (`usage.cost`, `cost_details` and so on): left in, taken out, or with `ours`
-   * also told what the client is charged, as `usage.cost`: a JSON number of USD.
+   * Your cost as the provider reports it (`usage.cost`, `cost_details` and so on): kept (`theirs`), removed (`hide`), or
+   * replaced (`ours`) by the client's charge, as `usage.cost`: a JSON number of USD.
    *
-   * @default 'hide' for those of a preset that tells it (OpenRouter, Perplexity, Vercel, xAI), else 'theirs'
+   * @default 'hide' for presets that report it (OpenRouter, Perplexity, Vercel, xAI), else 'theirs'
    */
   readonly cost?: 'ours' | 'hide' | 'theirs';
 }

@@ -8,7 +8,7 @@ export type Authenticate = (
 ) => AuthenticatedCaller | undefined | Promise<AuthenticatedCaller | undefined>;
 
 export interface AuthenticateRequest {
-  /** Names in lower case. Where they are read without a `cacheKey`, the answer is for this request alone: not remembered. */
+  /** Names in lower case. If they are read without a `cacheKey`, the result isn't cached: it is for this request only. */
   readonly headers: IncomingHttpHeaders;
 }
 
@@ -16,22 +16,22 @@ export interface AuthenticatedCaller {
   /** The account that pays: 1 to 64 of `A-Z a-z 0-9 _ -`. */
   readonly account: string;
   /**
-   * A label for this key in journals and counters; the same characters.
+   * A label for this key in journals and counters: 1 to 64 of the same characters.
    *
    * @default 'external'
    */
   readonly key?: string;
-  /** IDs of the only models that it may use, in which `*` stands for any characters: `openai/*`. */
+  /** Restricts the caller to these model IDs; `*` matches any characters: `openai/*`. */
   readonly models?: readonly string[];
-  /** Added to the prices that this caller pays. */
+  /** A further markup on the prices for this caller. */
   readonly markup?: Markup;
   /**
-   * The caller's own keys for providers, by their names in `providers`: used instead of yours, and never with
-   * yours in their place. The request is charged as any other, or by `byokPricing`; its `cost` to you is 0. A
-   * key that the provider refuses is the caller's matter: it is told so with the provider's status (401, 402 or
-   * 403; 401 where that is a 400), no other target is asked, and none is set aside for it.
+   * The caller's own provider keys (BYOK), by the providers' names in `providers`. They are used instead of your keys,
+   * which are never the fallback. The request is charged as any other, or by `byokPricing`; its `cost` to you is 0. If the
+   * provider rejects such a key, the caller gets the error with the provider's status (401, 402 or 403; 401 for a 400); no
+   * other target is tried, and none is ejected for it.
    *
-   * Kept as long as this answer is (`keyCacheMs`), in memory only; never logged or shown.
+   * Cached as long as this result (`keyCacheMs`), in memory only; never logged or shown.
    */
   readonly upstreamKeys?: Readonly<Record<string, string | undefined>>;
 }

@@ -5,8 +5,8 @@ import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
 
 /**
- * A price, or where it is kept: `'catalog'` asks the router's option `prices`. `{ reported: true, ceiling }` is what the provider
- * reports as its cost, held for by the ceiling.
+ * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
+ * the cost that the provider reports; holds use the ceiling.
  */
 export type PricingOption =
   | Pricing
@@ -17,116 +17,118 @@ export type PricingOption =
 
 export interface ModelOptions {
   /**
-   * Where it is served: the first one that answers does. A string is `provider/upstream-model`: the first slash
-   * ends the provider.
+   * The targets that serve the model: the first one that answers is used. A string is `provider/upstream-model`: the first
+   * slash ends the provider's name.
    */
   readonly targets: readonly (string | TargetOptions)[];
   /**
-   * `ordered`: as they are listed. `weighted`: at random, by their weights. `cheapest`: by what the request could
-   * cost there. `fastest`: of two taken at random, the one that answers sooner and has less to do. Those that were
-   * set aside for failing come last.
+   * The order in which targets are tried. `ordered`: as listed. `weighted`: at random, by their weights. `cheapest`: by the
+   * highest cost of the request there. `fastest`: of two random targets, the one with lower latency and fewer running
+   * requests. Ejected targets come last.
    *
    * @default 'ordered'
    */
-  readonly choice?: Choice;
+  readonly strategy?: RoutingStrategy;
   /**
-   * What the client pays, whichever target answers; of a catalog the price of the first target. A model without a
-   * price must say `'free'`.
+   * What the client pays, whichever target answers; with `'catalog'` the price of the first target. A free model must say
+   * `'free'`.
    */
   readonly pricing: PricingOption;
   /**
-   * Prices of the provider's service tiers, by their names: `{ priority: { factor: '2' } }`. The same as in `pricing`, where a
-   * catalog's can't have them. A request for a tier that has no price is refused.
+   * Prices of the provider's service tiers, by name: `{ priority: { factor: '2' } }`. The same as in `pricing`; needed with
+   * catalog prices, which have none. A request for a tier without a price is rejected.
    *
    * @default none
    */
   readonly serviceTiers?: ServiceTiersPricing;
-  /** Added to every price of this model that a client pays, beside the router's own `markup`. */
+  /** A markup on every price of this model, in addition to the router's `markup`. */
   readonly markup?: Markup;
   /**
-   * What the client pays where its own key for the provider is used (`upstreamKeys` of `authenticate`).
+   * What the client pays if its own key for the provider is used (`upstreamKeys` of `authenticate`).
    *
    * @default as for every other request
    */
   readonly byokPricing?: PricingOption;
-  /** Most tokens that prompt and completion can have together. @default the catalog's, with `pricing: 'catalog'` */
+  /** Most tokens of prompt and completion together. @default the catalog's, with `pricing: 'catalog'` */
   readonly contextWindow?: number;
   /**
-   * Most tokens that the model may write here, not above `contextWindow`; required unless the model is free, because holds are made of it.
+   * Most output tokens of the model, at most `contextWindow`. Required unless the model is free, because holds depend on it.
    *
    * @default the catalog's, or its context window, with `pricing: 'catalog'`
    */
   readonly maxOutputTokens?: number;
   /**
-   * What becomes of `maxOutputTokens` in a request. `lower`: a limit of the client's above it is lowered to it. `insert`: a request
-   * without a limit is also sent with one, of `maxOutputTokens` or what the prompt, by estimate, leaves of the context window: a
-   * provider may refuse a limit that with the prompt exceeds the window.
+   * How `maxOutputTokens` is enforced. `lower`: a higher limit of the client's is lowered to it. `insert`: a request without
+   * a limit also gets one: `maxOutputTokens`, or the estimated rest of the context window if that is less, because a
+   * provider may reject a limit that exceeds the window together with the prompt.
    *
    * @default 'lower'
    */
   readonly enforceOutputLimit?: EnforceOutputLimit;
   /**
-   * So many searches of the Web are held for, where the price has a fee for them, and must be covered for a request
-   * to be admitted: 0 for a model that makes none. More are charged as well, as far as the balance goes; the rest is
-   * written off.
+   * Number of web searches in the hold of a request, if the price has a fee for them; the balance must cover them. 0 for a
+   * model that doesn't search. Further searches are charged as far as the balance goes; the rest is written off.
    *
    * @default 5
    */
   readonly maxWebSearches?: number;
   /**
-   * What tools cost that the provider runs itself, and other things that it bills beside tokens, by the type of the tool or the name of
-   * the field: `{ 'openrouter:web_search': { fee: '0.005', atMost: 5 } }`. A request that asks for what has no price is refused.
+   * Prices of tools that the provider runs, and of other features that it bills beside tokens, by the tool's type or the
+   * field's name: `{ 'openrouter:web_search': { fee: '0.005', atMost: 5 } }`. A request for a feature without a price is
+   * rejected.
    *
-   * @default none: only `web_search_options` and searches that the provider counts, where the price has a fee for searches
+   * @default none: only `web_search_options` and searches that the provider counts, if the price has a fee for searches
    */
   readonly serverTools?: Readonly<Record<string, ServerToolOptions>>;
   /**
-   * Whether requests may name files, buckets or stored prompts of your own account at the provider (`file_id`, `gs://` and the like):
-   * any client may then read each of them whose name it knows.
+   * Whether requests may refer to files, buckets or stored prompts of your own account at the provider (`file_id`, `gs://`
+   * and the like): then any client can read each of them whose name it knows.
    *
    * @default false
    */
   readonly accountFiles?: boolean;
   /**
-   * Tokens that media in a prompt cost, for holds and estimates: `image` each, `audioPerSecond`, `file` each document or video.
+   * Token counts of media in a prompt, for holds and estimates: per `image`, per second of audio (`audioPerSecond`), and per
+   * document or video (`file`).
    *
-   * @default for holds what they can cost: an image as the provider's preset counts the largest (16,384 without a preset), 50 a second
-   * of audio (of 1,000 bytes), a file a token a byte and 20,000, and of one that isn't in the request itself the context window; for
-   * estimates 2,000, 50 (of 4,000 bytes) and 20,000
+   * @default for holds upper bounds: per image the provider preset's largest (16,384 without a preset); 50 per second of
+   * audio (of 1,000 bytes); per file one token per byte plus 20,000, or the context window if the file isn't in the request
+   * itself. For estimates 2,000, 50 (per 4,000 bytes) and 20,000
    */
   readonly tokenBudgets?: Partial<TokenBudgets>;
   /**
-   * Of an entry whose ID ends in a star: IDs that it doesn't serve, in which a `*` stands for any characters: `['openai/*-preview']`.
+   * For a wildcard entry: IDs that it doesn't serve; `*` matches any characters: `['openai/*-preview']`.
    *
    * @default none
    */
   readonly except?: readonly string[];
-  /** What its answers tell clients of the provider and of costs. @default as the router's own `answer`, each of its members */
+  /** What its answers show of the provider and of costs. @default for each member, the router's `answer` */
   readonly answer?: AnswerOptions;
-  /** Other IDs for it. Requests by them are charged and journaled under its own. */
+  /** Other IDs for the model. Their requests are charged and journaled under the model's own ID. */
   readonly aliases?: readonly string[];
   /**
-   * Since when, or from when on, nobody should use it any more: a date as `'2027-01-31'`, or a moment as ISO 8601 has it.
-   * Its answers have a header `deprecation`.
+   * When the model is deprecated, in the past or future: a date such as `'2027-01-31'`, or an ISO 8601 timestamp. Its answers
+   * have a `deprecation` header.
    */
   readonly deprecatedAt?: string | Date;
-  /** From when on it is refused, as a date or moment; told before in `shutdown_date` and in a header `sunset`. */
+  /** When requests for it begin to be rejected: a date or timestamp. Announced in `shutdown_date` and in a `sunset` header. */
   readonly shutdownDate?: string | Date;
-  /** ID of the model to use instead, for the error after its shutdown. */
+  /** ID of the model to use instead, for the error after the shutdown. */
   readonly replacement?: string;
   readonly name?: string;
   readonly description?: string;
   /**
-   * What it takes, as OpenRouter's list names it: `text`, `image`, `file`, `audio`, `video`. Told to clients, and no more.
+   * Input modalities in OpenRouter's terms: `text`, `image`, `file`, `audio`, `video`. Only for the model's record; not
+   * enforced.
    *
    * @default ['text']
    */
   readonly inputModalities?: readonly string[];
   /**
-   * Parameters that it obeys, as OpenRouter's list names them: `tools`, `reasoning`, `structured_outputs` and so on. Told
-   * to clients, some of which offer no others; nothing is refused for it.
+   * Supported parameters in OpenRouter's terms: `tools`, `reasoning`, `structured_outputs` and so on. Only for the model's
+   * record, on which some clients rely; not enforced.
    *
-   * @default [], which says nothing of them
+   * @default [], unknown
    */
   readonly supportedParameters?: readonly string[];
   /**
@@ -138,74 +140,74 @@ export interface ModelOptions {
   /**
    * `owned_by` of the model's record.
    *
-   * @default what stands before the ID's first slash, else `system`
+   * @default the part of the ID before its first slash, else `system`
    */
   readonly ownedBy?: string;
 }
 
-/** What a client pays for a tool that the provider runs itself. */
+/** The price of a tool that the provider runs. */
 export interface ServerToolOptions {
-  /** USD a call, before markup, as a decimal string. */
+  /** Fee per call in USD, before markup, as a decimal string. */
   readonly fee: string;
-  /** What the provider bills you for a call, in USD, for `cost` of the journal. @default not known, nor is then what such a request costs */
+  /** What the provider bills you per call, in USD, for `cost` in the journal. @default unknown; then the request's `cost` is, too */
   readonly cost?: string;
   /**
-   * So many calls a request are held for. Searches that the provider counts are charged by its count, also beyond that; of
-   * all else so many are charged whenever it was asked for. 1 to 1000.
+   * Number of calls per request in the hold, 1 to 1000. Searches that the provider counts are charged by its count, even if
+   * it is higher; for any other tool, this number is charged whenever it was requested.
    */
   readonly atMost: number;
 }
 
-/** One place where a model is served. */
+/** A provider and upstream model that serve a model. */
 export interface TargetOptions {
   readonly provider: string;
-  /** The model's name there. */
+  /** The provider's name for the model. */
   readonly model: string;
   /** What the client pays when this target answers, instead of the model's `pricing`. */
   readonly pricing?: PricingOption;
-  /** What it pays when its own key was used here, instead of the model's `byokPricing`. */
+  /** What the client pays when its own key is used here, instead of the model's `byokPricing`. */
   readonly byokPricing?: PricingOption;
   /**
-   * What the provider bills; told in the journal and in `onSettled`. `'reported'`: what it says in its answers.
+   * What the provider bills you; shown in the journal and in `onSettled`. `'reported'`: the cost in its answers.
    *
-   * @default 'reported' for the presets `openrouter` and `vercel`, else not known
+   * @default 'reported' for the presets `openrouter` and `vercel`, else unknown
    */
   readonly cost?: PricingOption | 'reported';
   /**
-   * Its share of the requests, where the model's `choice` is `weighted`.
+   * Its share of the requests, if the model's `strategy` is `weighted`.
    *
    * @default 1
    */
   readonly weight?: number;
-  /** What becomes of fields of a request on its way there, beside what the provider's `body` says. @default nothing */
+  /** Edits of request fields, in addition to the provider's `body`. @default none */
   readonly body?: BodyRules;
 }
 
-/** What becomes of a model's `maxOutputTokens` in a request. */
+/** How a model's `maxOutputTokens` is enforced. */
 export type EnforceOutputLimit = 'lower' | 'insert';
 
-/** In which order a model's targets are tried. */
-export type Choice = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
+/** The order in which a model's targets are tried. */
+export type RoutingStrategy = 'ordered' | 'weighted' | 'cheapest' | 'fastest';
 
-/** Prices that somebody else keeps, e.g. what `catalogPrices()` of `chat-completions-router/prices` gives. */
+/** An external source of prices, e.g. `catalogPrices()` of `chat-completions-router/prices`. */
 export interface PriceCatalog {
-  /** Synchronous, because a router is made without waiting; undefined for a model that it doesn't know. */
-  find(asked: PriceQuestion): CatalogEntry | undefined;
+  /** Synchronous, because the router is constructed synchronously; returns undefined for an unknown model. */
+  find(asked: PriceQuery): CatalogEntry | undefined;
 }
 
-/** Which price is looked for: that of a model at a provider. */
-export interface PriceQuestion {
-  /** The provider's preset, or else its name in `providers`. */
+/** The model and provider whose price is looked up. */
+export interface PriceQuery {
+  /** The provider's preset, else its name in `providers`. */
   readonly provider: string;
-  /** Where its chat completions are asked. */
+  /** URL of its chat completions endpoint. */
   readonly url: string;
-  /** The model's name there. */
+  /** The provider's name for the model. */
   readonly model: string;
 }
 
-/** What a catalog knows of a model. */
+/** A model in a price catalog. */
 export interface CatalogEntry {
-  /** The catalog's own name for it. */
+  /** The catalog's name for it. */
   readonly name?: string;
   readonly pricing: Pricing;
   readonly contextWindow?: number;

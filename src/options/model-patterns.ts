@@ -1,46 +1,46 @@
-/** IDs of models, in which a `*` stands for any number of any characters: `openai/*`. */
+/** Patterns of model IDs, in which `*` matches any number of any characters: `openai/*`. */
 export class ModelPatterns {
   readonly patterns: readonly string[];
-  /** The same patterns have the same name. */
+  /** Equal patterns have equal names. */
   readonly name: string;
-  readonly #pieces: readonly (readonly string[])[];
+  readonly #parts: readonly (readonly string[])[];
 
   constructor(patterns: readonly string[]) {
     this.patterns = [...new Set(patterns)].sort();
     this.name = this.patterns.join(' ');
-    this.#pieces = this.patterns.map((pattern) => pattern.split('*'));
+    this.#parts = this.patterns.map((pattern) => pattern.split('*'));
   }
 
   allows(id: string): boolean {
-    return this.#pieces.some((pieces) => matches(id, pieces));
+    return this.#parts.some((parts) => matches(id, parts));
   }
 }
 
-/** @param option - where the patterns stand, for the message */
+/** @param option - path of the option, for the message */
 export function parseModelPatterns(given: unknown, option: string): ModelPatterns {
   const isList = Array.isArray(given) && given.length > 0 && given.length <= MAX_MODEL_PATTERNS;
   if (!isList || !given.every((each) => typeof each === 'string' && MODEL_PATTERN.test(each))) {
     throw new TypeError(
-      `${option} must be 1 to ${MAX_MODEL_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * stands for any characters, got ${JSON.stringify(given)}`,
+      `${option} must be 1 to ${MAX_MODEL_PATTERNS} model IDs of 1 to 256 characters without blanks, in which * matches any characters, got ${JSON.stringify(given)}`,
     );
   }
   return new ModelPatterns(given);
 }
 
 export const MAX_MODEL_PATTERNS = 100;
-// eslint-disable-next-line no-control-regex -- as of a model's ID
+// eslint-disable-next-line no-control-regex -- as in a model's ID
 export const MODEL_PATTERN: RegExp = /^[^\u0000-\u0020\u007f]{1,256}$/;
 
-/** Without backtracking: each piece between two asterisks is taken where it is found first. */
+/** Without backtracking: each part between two asterisks is matched at its first occurrence. */
 function matches(id: string, [first = '', ...rest]: readonly string[]): boolean {
   const last = rest.pop();
   if (last === undefined) return id === first;
   if (!id.startsWith(first)) return false;
   let at = first.length;
-  for (const piece of rest) {
-    const found = id.indexOf(piece, at);
+  for (const part of rest) {
+    const found = id.indexOf(part, at);
     if (found === -1) return false;
-    at = found + piece.length;
+    at = found + part.length;
   }
   return id.length - last.length >= at && id.endsWith(last);
 }

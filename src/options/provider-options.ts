@@ -6,22 +6,21 @@ import type { UsageDialect } from '../metering/usage-dialects.ts';
 
 /** An OpenAI-compatible API. */
 export interface ProviderOptions {
-  /** A preset to start from, where it isn't this entry's own name. */
+  /** The preset to use, if the entry's name isn't that of a preset. */
   readonly preset?: string;
   /**
-   * Up to and including the version segment, e.g. `https://api.openai.com/v1`. Presets know theirs. Names in
-   * braces are filled from `variables`; `{model}` in its path is the model's name there.
+   * Base URL, including the version segment, e.g. `https://api.openai.com/v1`. Presets have one. Names in braces are
+   * replaced from `variables`; `{model}` in the path is the provider's name for the model.
    */
   readonly baseURL?: string;
-  /** What the base URL leaves open, e.g. `{ resource: 'contoso' }` for the preset `azure`. */
+  /** Values for the names in braces of the base URL, e.g. `{ resource: 'contoso' }` for the preset `azure`. */
   readonly variables?: Readonly<Record<string, string>>;
   readonly apiKey?: ApiKeySource;
   /**
-   * Several keys instead of one, used in turn. One that the provider refuses (401, 402, 403, a 400 that says so,
-   * or a 429 that tells of a spent quota) is set aside for a minute, for the account that met with it and,
-   * once three did, for all, and the request goes out again with the next;
-   * when all of them are, the one that failed longest ago is used. `hooks.onError` is told which it was, by its
-   * place in the list.
+   * Several keys instead of one, used round-robin. A key that the provider rejects (401, 402, 403, a 400 about the key, or
+   * a 429 about a spent quota) isn't used for a minute, for the account that met the error, or for all accounts after three
+   * met it; the request is sent again with the next key. If all keys are rejected, the one that failed longest ago is used.
+   * `hooks.onError` gets the key's position in the list.
    */
   readonly apiKeys?: readonly ApiKeySource[];
   /**
@@ -32,116 +31,116 @@ export interface ProviderOptions {
   readonly auth?: { readonly header: string; readonly scheme?: string };
   /** Sent with every request, e.g. `{ 'http-referer': 'https://example.com' }`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Added to the URL, e.g. `{ 'api-version': '2024-10-21' }`. */
+  /** Query parameters added to the URL, e.g. `{ 'api-version': '2024-10-21' }`. */
   readonly query?: Readonly<Record<string, string>>;
   /**
-   * How usage comes in a stream: `option` asks for it with `stream_options.include_usage` (and drops
-   * the extra event where the client did not ask), `native` sends it unasked, `rejected` refuses the
-   * field, `none` never sends it (charged by estimate).
+   * How the provider reports usage in a stream. `option`: on request, with `stream_options.include_usage`; the router adds
+   * it, and removes the usage event if the client did not request it. `native`: always. `rejected`: the provider rejects
+   * the field. `none`: never; charges are estimated.
    *
-   * With `option`, a request that is refused for the field, as the error's `param` or its whole message says, is sent once
-   * more without it, and that is remembered for the model and account, for a minute; for all accounts once three met with it.
+   * With `option`, a request that is rejected because of the field (by the error's `param` or its whole message) is sent
+   * again without it. This is remembered for a minute for the model and account, or for all accounts after three met it.
    *
    * @default 'option'
    */
   readonly streamUsage?: StreamUsage;
-  /** How its usage counts, where the numbers alone don't show it. */
+  /** How the provider counts usage, if the numbers alone don't show it. */
   readonly usage?: UsageDialect;
   /**
-   * The output limit that it is sure to obey: a limit that we insert has this name. Of a server without a preset, a limit that the
-   * client gives in the other field alone is not relied on: as much is held as without one.
+   * The output limit that the provider is known to obey: limits that the router inserts use this field. Without a preset, a
+   * client's limit in only the other field is not relied on: the hold is as large as without a limit.
    *
-   * @default what the preset's server obeys, else 'max_tokens'
+   * @default the field that the preset's server obeys, else 'max_tokens'
    */
   readonly outputLimitField?: OutputLimitField;
   /**
-   * What becomes of an answer whose client has left: `abort` closes the connection to the provider, and what
-   * was delivered is charged, by estimate; `drain` reads on to learn its usage, and that is charged, as if the
-   * client had stayed. Of one key 32 answers are read on at a time, others wait for their turn.
+   * What happens to an answer when its client disconnects. `abort`: the connection to the provider is closed, and the
+   * delivered part is charged by estimate. `drain`: the answer is read to its end to learn its usage, which is charged as if
+   * the client had stayed; at most 32 answers per key are read at the same time, others wait.
    *
-   * @default 'drain' for presets of providers that bill the whole answer all the same, for models that reason without
-   * showing it, by their names or by what their answers have counted, and for those of which too little was seen; 'abort' for the
-   * others, but for one answer of sixteen
+   * @default 'drain' for presets of providers that bill the whole answer anyway, for models with hidden reasoning (by their
+   * names, or by the usage of their answers), and for models with too few answers so far; 'abort' for all others, except
+   * for one answer in sixteen
    */
   readonly onDisconnect?: OnDisconnect;
   /**
-   * Whether each of its streams says that it is over, by a `finish_reason` or `[DONE]`: then one that ends without
-   * either was cut.
+   * Whether each of its streams ends with a `finish_reason` or `[DONE]`: then a stream without either was truncated.
    *
-   * @default true for presets; elsewhere for each target as soon as a stream of its own has said so to the same account, or to three
+   * @default true for presets; otherwise for each target once one of its streams has ended so, for the same account or for
+   * three accounts
    */
   readonly marksEnd?: boolean;
   readonly timeouts?: TimeoutOptions;
-  /** What becomes of fields of a request on its way there. A target's own rules for the same fields win. @default nothing */
+  /** Edits of request fields. A target's rules for the same fields win. @default none */
   readonly body?: BodyRules;
   /**
-   * `'discover'` serves the models that the provider itself lists in `GET /models`, beside those in `models`, whose entries win.
-   * It is asked in the background from the first request or `ready()` on, never at construction.
+   * `'discover'` serves the models that the provider lists in `GET /models`, in addition to those in `models`, whose entries
+   * win. The list is fetched in the background from the first request or `ready()` on, never at construction.
    *
-   * @default only what `models` names
+   * @default only the entries of `models`
    */
   readonly models?: 'discover' | DiscoveryOptions;
 }
 
-/** How the models of a provider's own list are served. */
+/** How the models that a provider lists are served. */
 export interface DiscoveryOptions {
-  /** What stands before the provider's own IDs. @default its name in `providers`, and a slash */
+  /** Prefix for the provider's model IDs. @default its name in `providers`, and a slash */
   readonly prefix?: string;
-  /** Which of its IDs; a star at the end stands for the rest: `['gpt-*']`. @default all */
+  /** Restricts the IDs; `*` at the end matches any rest: `['gpt-*']`. @default all */
   readonly only?: readonly string[];
   /**
-   * `provider`: what the list says, in USD per token as OpenRouter and Vercel do; `catalog`: what the option `prices` says; or one
-   * price for all. A model whose price can't be known isn't served.
+   * `provider`: the price in the list, in USD per token, as at OpenRouter and Vercel. `catalog`: from the option `prices`. Or
+   * one price for all. A model without a known price isn't served.
    *
-   * @default as the provider's list says, else as the catalog does, where there is one
+   * @default the price in the provider's list, else the catalog's, if there is a catalog
    */
   readonly pricing?: Pricing | 'free' | 'catalog' | 'provider';
-  /** Added to each price, beside the router's own `markup`. */
+  /** A markup on each price, in addition to the router's `markup`. */
   readonly markup?: Markup;
-  /** Where the list doesn't tell. */
+  /** For models whose context window isn't in the list. */
   readonly contextWindow?: number;
-  /** Where the list doesn't tell. @default the context window */
+  /** For models whose output limit isn't in the list. @default the context window */
   readonly maxOutputTokens?: number;
-  /** As of a model's own entry. @default 'lower' */
+  /** As in an entry of `models`. @default 'lower' */
   readonly enforceOutputLimit?: EnforceOutputLimit;
   /**
-   * How often the list is asked for, in ms; a tenth more or less, so that processes don't all ask at once.
+   * How often the list is fetched, in ms, with 10 % of jitter.
    *
    * @default 3600000 (an hour)
    */
   readonly refreshMs?: number;
 }
 
-/** A function is asked on every request, so that keys can rotate, and a missing key fails a request and not a build. */
+/** A function is called for every request, so that keys can rotate, and a missing key fails a request instead of a build. */
 export type ApiKeySource = string | (() => string | undefined | Promise<string | undefined>);
 
 export type StreamUsage = 'option' | 'native' | 'rejected' | 'none';
 export type OutputLimitField = 'max_tokens' | 'max_completion_tokens';
 export type OnDisconnect = 'abort' | 'drain';
 
-/** Each clock has its own error code: a 504 before anything of the answer is out, then a stream's error event. */
+/** Each timeout has its own error code: a 504 before the answer has begun, then an error event in the stream. */
 export interface TimeoutOptions {
   /**
-   * From the moment that a request is handed to the transport until its connection stands, in ms; time spent
-   * queued for a socket counts.
+   * From handing the request to the transport until its connection is established, in ms, including the wait for a free
+   * socket.
    *
    * @default 10000
    */
   readonly connectMs?: number;
   /**
-   * From the connection until the answer's head, in ms.
+   * From the connection until the answer's headers, in ms.
    *
    * @default 600000
    */
   readonly firstByteMs?: number;
   /**
-   * Between two pieces of the answer, in ms; time in which the client doesn't read is not counted.
+   * Between two chunks of the answer, in ms; time in which the client doesn't read isn't counted.
    *
    * @default 120000
    */
   readonly idleMs?: number;
   /**
-   * For all of it, in ms.
+   * For the whole request to a target, in ms, including resends with another key.
    *
    * @default 3600000
    */

@@ -16,11 +16,12 @@ import type {
   OnStreamError,
   OnCrash,
 } from './router-options.ts';
+import { showValue } from '../platform/show-value.ts';
 
-/** All four clocks, in ms. */
+/** All four timeouts, in ms. */
 export type Timeouts = Required<TimeoutOptions>;
 
-/** Fields of a request by which clients may choose among models and providers. */
+/** Request fields by which clients may choose among models and providers. */
 export type ClientRoutingFields = ReadonlySet<string>;
 
 export type Retries = Required<RetryOptions>;
@@ -106,11 +107,11 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
 };
 
 /**
- * Fills in defaults and refuses what can only be a mistake.
+ * Validates the scalar options and fills in their defaults.
  *
- * Touches no network, file or environment variable: `next build` runs it too.
+ * Uses no network, file or environment variable, because `next build` runs it, too.
  *
- * @throws {TypeError} naming the option, what it wants and what it got
+ * @throws {TypeError} with the option, the valid values and the given value
  */
 export function resolveSettings(options: ChatCompletionsRouterOptions): Settings {
   assertObject(options, 'options', KNOWN_OPTIONS);
@@ -122,7 +123,7 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
   }
   const { basePath = '', onStreamError = 'error', heartbeatMs, outboxDir } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
-    throw optionError('basePath', 'a path that begins with a slash', basePath);
+    throw optionError('basePath', 'a path with a leading slash', basePath);
   }
   if (onStreamError !== 'error' && onStreamError !== 'reset')
     throw optionError('onStreamError', "'error' or 'reset'", onStreamError);
@@ -153,12 +154,12 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
   };
 }
 
-/** A body that is as long as one may be has room in any case, where nothing else does. */
+/** The buffer always has room for one body of the maximum size. */
 function resolveBodyBytes({
-  maxBodyBytes: most = 33_554_432,
+  maxBodyBytes: maxBytes = 33_554_432,
   maxBufferedBytes,
 }: ChatCompletionsRouterOptions): Pick<Settings, 'maxBodyBytes' | 'maxBufferedBytes'> {
-  const maxBodyBytes = positiveInteger(most, 'maxBodyBytes');
+  const maxBodyBytes = positiveInteger(maxBytes, 'maxBodyBytes');
   if (maxBufferedBytes === undefined) {
     const usual = Math.min(268_435_456, Math.floor(getHeapStatistics().heap_size_limit / 4));
     return { maxBodyBytes, maxBufferedBytes: Math.max(usual, maxBodyBytes) };
@@ -207,7 +208,7 @@ function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefine
   if (given !== undefined && typeof given?.find !== 'function') {
     throw optionError(
       'prices',
-      "a price catalog, as catalogPrices() of 'chat-completions-router/prices'",
+      "a price catalog, such as catalogPrices() of 'chat-completions-router/prices'",
       given,
     );
   }
@@ -243,7 +244,7 @@ function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
   };
 }
 
-/** Who pays what, and how it is held. */
+/** The options of billing and holds. */
 function resolveBilling(
   options: ChatCompletionsRouterOptions,
 ): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onCrash'> {
@@ -264,7 +265,7 @@ function resolveBilling(
   return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onCrash };
 }
 
-/** What is undefined depends on the provider. */
+/** Undefined members depend on the provider. */
 export type AnswerTerms = { readonly [name in keyof AnswerOptions]-?: AnswerOptions[name] | undefined };
 
 const ANSWER_VALUES = {
@@ -273,7 +274,7 @@ const ANSWER_VALUES = {
   cost: ['ours', 'hide', 'theirs'],
 };
 
-/** @param defaults - where it doesn't say */
+/** @param defaults - for members that aren't given */
 export function resolveAnswer(
   given: AnswerOptions = {},
   option: string,
@@ -298,13 +299,13 @@ function resolveJournalRetention(days: number): number {
   return days === Infinity ? Infinity : positiveInteger(days, 'journalRetentionDays');
 }
 
-/** A request may be corrected for a day after it ended: its row must be there then. */
+/** A request may be corrected for a day after it ended, and its usage row must still exist then. */
 function resolveUsageRetention(days: number): number {
   if (days === Infinity || (Number.isSafeInteger(days) && days >= 2)) return days;
   throw optionError('usageRetentionDays', 'an integer of 2 or more, or Infinity', days);
 }
 
-/** The given clocks over the defaults. */
+/** The given timeouts, with defaults for the others. */
 export function resolveTimeouts(
   given: TimeoutOptions | undefined,
   defaults: Timeouts,
@@ -312,13 +313,13 @@ export function resolveTimeouts(
 ): Timeouts {
   if (given === undefined) return defaults;
   assertObject(given, option, defaults);
-  const clock = (name: keyof Timeouts): number =>
+  const timeout = (name: keyof Timeouts): number =>
     given[name] === undefined ? defaults[name] : milliseconds(given[name], `${option}.${name}`);
   return {
-    connectMs: clock('connectMs'),
-    firstByteMs: clock('firstByteMs'),
-    idleMs: clock('idleMs'),
-    totalMs: clock('totalMs'),
+    connectMs: timeout('connectMs'),
+    firstByteMs: timeout('firstByteMs'),
+    idleMs: timeout('idleMs'),
+    totalMs: timeout('totalMs'),
   };
 }
 
@@ -348,7 +349,7 @@ function resolveHealth(given: HealthCheckOptions | false | undefined): HealthChe
   };
 }
 
-/** @throws {TypeError} unless it is an object, with no keys but the known ones where those are given */
+/** @throws {TypeError} unless it is an object, with only known keys if those are given */
 export function assertObject(
   value: unknown,
   option: string,
@@ -371,9 +372,9 @@ export function positiveInteger(value: unknown, option: string): number {
   throw optionError(option, 'a positive integer', value);
 }
 
-/** The TypeError of an option: its name, what it wants, what it got. */
+/** The TypeError for an option, with its name, the valid values and the given value. */
 export function optionError(option: string, wanted: string, got: unknown): TypeError {
-  return new TypeError(`${option} must be ${wanted}, got ${show(got)}`);
+  return new TypeError(`${option} must be ${wanted}, got ${showValue(got)}`);
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -383,9 +384,4 @@ export function milliseconds(value: unknown, option: string): number {
     throw optionError(option, `a number of milliseconds from 1 to ${MAX_TIMER_MS}`, value);
   }
   return value;
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'function') return 'a function';
-  return JSON.stringify(value) ?? String(value);
 }

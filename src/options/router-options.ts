@@ -6,32 +6,31 @@ import type { Authenticate, AuthenticateRequest } from './authenticate-options.t
 import type { ModelOptions, PriceCatalog } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
 
-/** What `createChatCompletionsRouter` takes. Everything is read once, at construction; `reload` reads anew. */
+/** Options of `createChatCompletionsRouter`. They are read once, at construction; `reload` replaces some. */
 export interface ChatCompletionsRouterOptions {
-  /** The OpenAI-compatible APIs that requests can be sent to, by a name of your own or a preset's. */
+  /** The OpenAI-compatible APIs to which requests are sent, by the name of a preset or one that you choose. */
   readonly providers: Readonly<Record<string, ProviderOptions>>;
   /**
-   * Model ID, as clients say it, to where it is served and what it costs. IDs may contain slashes.
+   * Models by the ID that clients use, with their targets and prices. IDs may contain slashes.
    *
-   * An ID that ends in a star stands for all that begin as it does and have no entry of their own; the longest one counts.
-   * A star in the model of a target is what stands in its place: `'openai/*': { targets: ['openai/*'], … }`.
+   * A wildcard, an ID that ends in `*`, serves all IDs with its prefix that have no entry; the longest match wins. A `*` in
+   * the model of a target is replaced by the matched part: `'openai/*': { targets: ['openai/*'], … }`.
    */
   readonly models: Readonly<Record<string, ModelOptions>>;
   /**
-   * Added to the price of every model that isn't free: `{ factor: '1.2', fee: '0.001' }` is a fifth more, and a tenth of
-   * a cent a request. Of several markups factors multiply and fees add.
+   * A markup on the price of every model that isn't free: `{ factor: '1.2', fee: '0.001' }` adds 20 %, and a tenth of a cent
+   * per request. With several markups, the factors multiply and the fees add.
    *
    * @default none
    */
   readonly markup?: Markup;
-  /** What is added for one caller, beside what its key or `authenticate` says. Asked on every request. */
+  /** A further markup for a caller, in addition to that of its key or of `authenticate`. Called for every request. */
   readonly resolveMarkup?: (caller: MarkupCaller) => Markup | undefined;
-  /** Where models and targets get their prices that say `'catalog'`. */
+  /** The price catalog for models and targets with the price `'catalog'`. */
   readonly prices?: PriceCatalog;
   /**
-   * Where credits and API keys live: `'memory:'` (gone with the process), `'sqlite:FILE'` (a file that
-   * the processes of one machine share, e.g. `sqlite:./credits.db`), a URL of Redis (for any number of
-   * machines), or a store object.
+   * The store of credits and API keys: `'memory:'` (lost when the process ends), `'sqlite:FILE'` (a file shared by the
+   * processes of one machine, e.g. `sqlite:./credits.db`), a Redis URL (for any number of machines), or a store object.
    *
    * `redis://USER:PASSWORD@HOST:PORT/DB`, `redis+cluster://HOST:PORT,HOST:PORT` and
    * `redis+sentinel://HOST,HOST/PRIMARY/DB`; `rediss` instead of `redis` for TLS; `?prefix=app:` before
@@ -41,173 +40,174 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly store?: string | LedgerStore;
   /**
-   * Your own API keys or sessions instead of the router's: the account that pays, or undefined for a 401.
+   * Authenticates your own API keys or sessions instead of the router's: returns the account that pays, or undefined for a
+   * 401.
    *
-   * Called at most once in `keyCacheMs` for the same key; for each request where it takes the headers and there is no
-   * `cacheKey`. Where it throws, or returns what can't be used, the client gets a 503 `authentication_unavailable`.
+   * Called at most once per `keyCacheMs` for the same key, or for each request if it reads the headers and there is no
+   * `cacheKey`. If it throws or returns an invalid value, the client gets a 503 `authentication_unavailable`.
    */
   readonly authenticate?: Authenticate;
   /**
-   * Tells apart requests that carry the same API key but must not share an answer of `authenticate`: all that it reads
-   * of the headers must be in it.
+   * A cache key for results of `authenticate`, for requests with the same API key that must not share a result: it must
+   * contain everything that `authenticate` reads from the headers.
    *
-   * @default the API key alone; an answer that was made with headers is for its request alone
+   * @default the API key only; a result for which headers were read isn't cached
    */
   readonly cacheKey?: (request: AuthenticateRequest) => string;
   /**
-   * How long a key that was looked up is trusted for `GET` endpoints, in ms; a revoked key stops completions at once.
+   * How long a key look-up is cached for `GET` endpoints, in ms; a revoked key is rejected for completions at once.
    *
    * @default 30000
    */
   readonly keyCacheMs?: number;
-  /** Stripped from the path where it is there; needed only if the mount itself contains `models`, `credits` or `generation`. */
+  /** A prefix to remove from the path; only needed if the mount path contains `models`, `credits` or `generation`. */
   readonly basePath?: string;
   /**
-   * Lets pages of other origins call the router from a browser: `true` for all origins, which keys make safe, or those that are named.
+   * Allows pages of other origins to call the router from a browser (CORS): `true` for all origins, which is safe because
+   * of the keys, or a list of origins.
    *
-   * @default none: browsers keep such pages out, unless a middleware of the host's lets them in
+   * @default none: browsers block such pages, unless a middleware of your app allows them
    */
   readonly cors?: boolean | CorsOptions;
   /**
-   * Largest request body accepted, in bytes; one byte more is a 413.
+   * Largest request body, in bytes; a larger one is a 413.
    *
    * @default 33554432 (32 MiB)
    */
   readonly maxBodyBytes?: number;
   /**
-   * What the bodies of requests that aren't admitted yet may hold altogether, in bytes, and those of one key a quarter of it (but
-   * room for one whole body in any case); what goes beyond is a 503 `request_buffers_full`. At least `maxBodyBytes`.
+   * Most bytes buffered for the bodies of requests that aren't admitted yet; for one key a quarter of it, but at least one
+   * body of `maxBodyBytes`. Beyond that, requests get a 503 `request_buffers_full`. At least `maxBodyBytes`.
    *
-   * @default 268435456 (256 MiB), or a quarter of the heap's limit where that is less; never less than `maxBodyBytes`
+   * @default 268435456 (256 MiB), or a quarter of the heap limit if that is less; never less than `maxBodyBytes`
    */
   readonly maxBufferedBytes?: number;
   /**
-   * Longest time a request body may take to arrive, in ms.
+   * Timeout for the arrival of a request body, in ms.
    *
    * @default 60000
    */
   readonly bodyTimeoutMs?: number;
   /**
-   * How much is held for a request, and what happens when the balance doesn't cover it.
+   * How much is held for a request, and what happens if the balance doesn't cover it.
    *
-   * `clamp` holds all that the request can cost; where the balance covers it only with fewer output tokens,
-   * it is sent with the limit that fits beside the longest prompt of its size (and `x-ccr-max-tokens` says so).
-   * `strict` holds the same, and answers 402 where the balance doesn't cover it. Neither costs more than was
-   * held, while the provider keeps to the limit and to a token a byte. `adaptive` holds 1,024 output tokens
-   * beside the prompt and more as the answer grows, so that many can share a small balance; a stream that the
-   * balance doesn't cover any more ends with an error event, `credits_exhausted`. What isn't a stream is clamped
-   * there too. It takes prompts for as long as they are likely to be: a dense one may cost more than the balance.
+   * `clamp` holds the highest cost of the request. If the balance only covers fewer output tokens, the request is sent with
+   * the output limit that fits beside the longest prompt of its size (shown in `x-ccr-max-tokens`). `strict` holds the same,
+   * and answers 402 if the balance doesn't cover it. With both, no request costs more than its hold, as long as the provider
+   * obeys the limit and has at most one token per byte. `adaptive` holds the prompt and 1,024 output tokens, and more as the
+   * answer grows, so that many requests can share a small balance. A stream that the balance no longer covers ends with an
+   * error event, `credits_exhausted`; requests without streaming are clamped. Prompts are held at their estimated size, so a
+   * dense prompt may cost more than the balance.
    *
    * @default 'clamp'
    */
   readonly holdMode?: HoldMode;
-  /** What a client pays that leaves before its answer is complete. */
+  /** What a client pays that disconnects before its answer is complete. */
   readonly disconnect?: DisconnectOptions;
   /**
-   * Whether an answer that is no use costs nothing, even where the provider bills it: one without output and
-   * without a reason for its end; one that ends in an error; one that breaks off before its end, unless its
-   * client left, stopped reading or ran out of credits. What the provider bills stands in the journal as `cost`.
+   * Whether an unusable answer is free, even if the provider bills it: one without output and finish reason; one that ends
+   * in an error; one that is interrupted, unless its client disconnected, stopped reading or ran out of credits. What the
+   * provider bills is recorded as `cost` in the journal.
    *
-   * @default false: what was used or delivered is charged
+   * @default false: the usage or the delivered part is charged
    */
   readonly emptyAnswerIsFree?: boolean;
   /**
-   * What is charged for a request whose process died: `checkpoint`, what it had consumed when its lease was
-   * renewed last (soon after its answer began, then every 30 seconds); `release`, nothing; `capture`, all that
-   * it held, once its answer had begun.
+   * The charge for a request whose process crashed. `checkpoint`: what it had consumed at the last renewal of its lease
+   * (soon after its answer began, then every 30 seconds). `release`: nothing. `capture`: its whole hold, if its answer had
+   * begun.
    *
    * @default 'checkpoint'
    */
   readonly onCrash?: OnCrash;
   /**
-   * A folder on a disk of this machine where charges wait until the store has them, so that they survive
-   * this process; the processes of a machine share it. While it can't be written, completions are answered 503.
-   * Recommended with Redis.
+   * A folder on a local disk in which charges are kept until they are posted to the store, so that they survive a crash; the
+   * processes of a machine share it. While it can't be written, completions get a 503. Recommended with Redis.
    *
-   * @default none: charges wait in memory
+   * @default none: charges are kept in memory
    */
   readonly outboxDir?: string;
   /**
-   * Full days, UTC, of which the lines of journals are kept: older ones fold into sums, and
-   * `hooks.onLedgerEvent` is told. Export them before, or keep all with Infinity.
+   * How many full days (UTC) journal lines are kept. Older lines are compacted into sums, and reported to
+   * `hooks.onLedgerEvent`. Export them before that, or keep all with Infinity.
    *
    * @default 90
    */
   readonly journalRetentionDays?: number;
   /**
-   * Full days, UTC, of which usage is kept by day, key and model: 2 or more, or Infinity for all. What older days
-   * charged stays in the account's total.
+   * How many full days (UTC) usage is kept by day, key and model: 2 or more, or Infinity. The charges of older days stay in
+   * the account's total.
    *
    * @default 400
    */
   readonly usageRetentionDays?: number;
   /**
-   * What answers tell clients of the provider and of costs; a model can say otherwise.
+   * What answers show of the provider and of costs; models can override it.
    *
-   * @default the provider's own bytes, without what shows your cost where a preset is known to show it
+   * @default the provider's bytes, without your cost if the preset is known to show it
    */
   readonly answer?: AnswerOptions;
   /**
-   * What ends an event stream that broke: `error`, an event that official clients throw on, and no `[DONE]`;
-   * `reset`, the end of its connection, as where the provider had broken it. What broke inside an event, or in
-   * JSON, is always reset.
+   * How an interrupted event stream ends. `error`: with an event on which official clients throw, and without `[DONE]`.
+   * `reset`: with a connection reset, as if the provider had closed it. An interruption inside an event, or in JSON, is
+   * always a reset.
    *
    * @default 'error'
    */
   readonly onStreamError?: OnStreamError;
   /**
-   * After so long without a byte, an event stream gets a comment, which clients skip, so that nothing on its way
-   * closes it as idle; in ms. It stands between two events, never in one.
+   * After this time without a byte, in ms, an event stream gets a comment, which clients skip, so that no proxy closes the
+   * connection as idle. It is only sent between two events.
    *
-   * @default none: nothing is put between a provider's events
+   * @default none: no comments are added
    */
   readonly heartbeatMs?: number;
-  /** How long to wait for a provider; an entry of `providers` can say otherwise. */
+  /** Timeouts for providers; an entry of `providers` can override them. */
   readonly timeouts?: TimeoutOptions;
-  /** When a provider's failure is tried again, on another target or the same; `false`: never. */
+  /** Retries after a provider's failure, on another target or the same; `false`: none. */
   readonly retries?: RetryOptions | false;
-  /** When a target that keeps failing is set aside; `false`: never. */
+  /** The circuit breaker, which ejects targets that keep failing; `false`: none. */
   readonly health?: HealthCheckOptions | false;
   /**
-   * How long `close()` lets running requests finish before it aborts them, and then waits for the store, in ms.
+   * How long `close()` waits for running requests before it aborts them, and then for the store, in ms.
    *
    * @default 30000
    */
   readonly closeTimeoutMs?: number;
   /**
-   * Whether clients may choose among models and providers, the way of OpenRouter (`models`, `provider`) and of the
-   * Vercel AI Gateway (`providerOptions.gateway`). These fields never go upstream.
+   * Whether clients may choose among models and providers, as with OpenRouter (`models`, `provider`) and the Vercel AI
+   * Gateway (`providerOptions.gateway`). These fields never go upstream.
    *
    * @default false: such fields are a 400
    */
   readonly clientRouting?: boolean | ClientRoutingOptions;
-  /** Who is told what happens; each of several is told, whatever the others do. */
+  /** Receive events; each of several hooks is called, even if another throws. */
   readonly hooks?: Hooks | readonly Hooks[];
   /**
-   * Given what is still to be done of each request when its response is out, as a promise that never rejects: its charge.
-   * For hosts that stop a process as soon as nobody waits, e.g. `waitUntil` of `@vercel/functions`.
+   * Called with a promise for the work that remains after each response, its charge; the promise never rejects. For
+   * serverless platforms that stop a process after its last response, e.g. `waitUntil` of `@vercel/functions`.
    *
-   * @default none; `toNextHandlers` gives it to `after` of Next.js
+   * @default none; `toNextHandlers` uses `after` of Next.js
    */
   readonly waitUntil?: (work: Promise<void>) => unknown;
 }
 
-/** Who asks, for `resolveMarkup`. */
+/** The caller, for `resolveMarkup`. */
 export interface MarkupCaller {
   readonly account: string;
-  /** The key's id, or the host's label for it. */
+  /** The key's ID, or your app's label for it. */
   readonly key: string;
 }
 
-/** Pages that may call the router from a browser. */
+/** Which pages may call the router from a browser. */
 export interface CorsOptions {
   /** As browsers send them, e.g. `https://chat.example.com`. @default all */
   readonly origins?: readonly string[];
-  /** How long a browser may remember the answer to its question, in seconds. @default 600 */
+  /** How long a browser may cache the result of a preflight, in seconds. @default 600 */
   readonly maxAgeSeconds?: number;
 }
 
-/** What clients may choose for themselves. */
+/** What clients may choose. */
 export interface ClientRoutingOptions {
   /** Other models to fall back to: `models: ['acme/fast', 'acme/smart']`. */
   readonly models?: boolean;
@@ -219,35 +219,33 @@ export type OnStreamError = 'error' | 'reset';
 export type HoldMode = 'clamp' | 'strict' | 'adaptive';
 export type OnCrash = 'checkpoint' | 'release' | 'capture';
 
-/** Once output was delivered, it is paid for, with its prompt. */
+/** Delivered output is always charged, with its prompt. */
 export interface DisconnectOptions {
   /**
-   * What is charged to a client that leaves after its request went out and before any output came:
-   * `input`, the prompt and what answers of its target hide on average, or `free`, nothing, which lets clients have work done for nothing.
+   * The charge for a client that disconnects after its request was sent and before any output arrived. `input`: the prompt
+   * and the target's average hidden tokens. `free`: nothing, which clients can abuse.
    *
    * @default 'input'
    */
   readonly beforeOutput?: 'input' | 'free';
 }
 
-/** What happens when a provider fails before anything of its answer has reached the client. */
+/** Retries after a failure, before any part of an answer has reached the client. */
 export interface RetryOptions {
   /**
-   * How often the last target left is asked again after it answered 408, 409, 429 or 5xx.
+   * How often the last remaining target is retried after it answered 408, 409, 429 or 5xx.
    *
    * @default 1
    */
   readonly perTarget?: number;
   /**
-   * The longest wait before it is asked again, in ms; where a provider's `retry-after` is longer, its answer goes
-   * to the client.
+   * The longest wait before a retry, in ms. If a provider's `retry-after` is longer, its answer goes to the client.
    *
    * @default 5000
    */
   readonly maxWaitMs?: number;
   /**
-   * While other targets are left, how long an answer is kept back until its first event shows that it is none of
-   * an error, in ms.
+   * While other targets remain: how long an answer is held back until its first event shows that it isn't an error, in ms.
    *
    * @default 1000
    */
@@ -255,24 +253,25 @@ export interface RetryOptions {
 }
 
 /**
- * When a target that keeps failing is set aside, to be asked after all others: for an account that met with it, where failures of
- * others count as half of `failures` at most of each, and for all once three accounts met with it.
+ * When the circuit breaker ejects a target, which is then tried after all others. It is ejected for accounts that met
+ * failures, to which each other account's failures add at most half of `failures`, and for all accounts after three met
+ * them.
  */
 export interface HealthCheckOptions {
   /**
-   * So many failures in a row set it aside.
+   * Number of failures in a row after which a target is ejected.
    *
    * @default 5
    */
   readonly failures?: number;
   /**
-   * For how long, in ms; doubled each time that it then fails again.
+   * How long it is ejected, in ms; doubled each time that it fails again afterwards.
    *
    * @default 5000
    */
   readonly coolDownMs?: number;
   /**
-   * For how long at most, in ms; not less than `coolDownMs`.
+   * The longest ejection, in ms; at least `coolDownMs`.
    *
    * @default 300000
    */

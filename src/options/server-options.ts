@@ -1,34 +1,34 @@
 import type { ChatCompletionsRouterOptions } from './router-options.ts';
 
-/** What a config file of `npx chat-completions-router serve` exports: the router's options, and the server's. */
+/** The default export of a config file of `npx chat-completions-router serve`: the options of the router and the server. */
 export interface ServerConfig extends ChatCompletionsRouterOptions {
   readonly server?: ServerOptions;
 }
 
-/** The standalone server; `--port` and `--host` stand above it. */
+/** Options of the standalone server; `--port` and `--host` take precedence. */
 export interface ServerOptions {
   /**
-   * Where it listens; 0 takes any port that is free.
+   * The port to listen on; 0 takes any free port.
    *
-   * @default `PORT` of the environment, else 8787
+   * @default the environment variable `PORT`, else 8787
    */
   readonly port?: number;
   /**
-   * The address that it listens at: `0.0.0.0` for all of a machine, as containers need it.
+   * The address to listen on: `0.0.0.0` for all interfaces, as containers need.
    *
    * @default '127.0.0.1'
    */
   readonly host?: string;
   /**
-   * The names that it is asked by, without ports: `['gateway.example.com', 'localhost', '::1']`. A request with another
-   * `Host` is a 421, save `/healthz` and `/readyz`; so a page in somebody's browser can't ask it by a name of its own that
-   * points here (DNS rebinding). Case and a dot at the end don't count.
+   * The allowed `Host` names, without ports: `['gateway.example.com', 'localhost', '::1']`. A request with another `Host`
+   * is a 421, except for `/healthz` and `/readyz`. This protects against DNS rebinding, where a web page reaches the server
+   * by its own name. Case and a trailing dot are ignored.
    *
    * @default any
    */
   readonly hostNames?: readonly string[];
   /**
-   * Serves the admin door at `/admin`, to whoever has the token that is `ADMIN_TOKEN` in the environment.
+   * Serves the admin API at `/admin`, for requests with the token in the environment variable `ADMIN_TOKEN`.
    *
    * @default false
    */

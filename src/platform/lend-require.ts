@@ -1,11 +1,11 @@
 /**
- * Lends a global `require` of Node's own modules, for as long as a CommonJS package is evaluated.
+ * Defines a global `require` for Node's own modules while a CommonJS package is evaluated.
  *
- * esbuild leaves `require('tty')` of such a package as it is in a bundle that is an ES module, where it finds that
- * global one or throws. The module that lends is imported right before the package, and what it returns is called
- * right after: all of it is one turn of the event loop, in which no code of the host runs.
+ * In an ES module bundle, esbuild leaves the package's `require('tty')` as it is: it finds the global function or
+ * throws. The module that calls this is imported right before the package, and calls the returned function right
+ * after it. All of that is one turn of the event loop, in which no code of your app runs.
  *
- * @returns takes it back
+ * @returns a function that removes it again
  */
 export function lendRequire(): () => void {
   if ('require' in globalThis) return () => {};

@@ -1,12 +1,9 @@
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
 import { catalogFor, chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
-import {
-  MethodNotAllowedError,
-  ModelNotFoundError,
-  RouterClosingError,
-  UnknownEndpointError,
-} from '../errors/errors.ts';
+import { ModelNotFoundError } from '../errors/model-errors.ts';
+import { MethodNotAllowedError, UnknownEndpointError } from '../errors/request-errors.ts';
+import { RouterClosingError } from '../errors/router-error.ts';
 import type { EndpointName } from '../observability/hooks.ts';
 import { corsHeaders } from '../http/cors.ts';
 import { ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';

@@ -1,5 +1,5 @@
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamTimeoutError } from '../errors/errors.ts';
+import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 
 /**

@@ -8,18 +8,13 @@ import {
   createZstdDecompress,
 } from 'node:zlib';
 
-import {
-  InvalidRequestError,
-  ByokKeyRejectedError,
-  RouterError,
-  UpstreamError,
-  UpstreamErrorPageError,
-  withoutBytes,
-} from '../errors/errors.ts';
-import { asError } from '../platform/as-error.ts';
+import { asError, withoutAnswerBytes } from '../platform/as-error.ts';
+import { InvalidRequestError } from '../errors/request-errors.ts';
+import { RouterError } from '../errors/router-error.ts';
+import { ByokKeyRejectedError, UpstreamError, UpstreamErrorPageError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
-import type { Answer } from '../http/relay.ts';
+import type { ProviderAnswer } from '../http/relay.ts';
 import { codeOf, type AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 import type { AttemptProgress } from './attempt-progress.ts';
@@ -74,7 +69,7 @@ const STALE_WITHIN_MS = 1000;
 export async function attempt(
   request: UpstreamRequest,
   { timeouts, spentMs, client, detached, usesByok, observed, progress }: AttemptTerms,
-): Promise<Answer> {
+): Promise<ProviderAnswer> {
   for (let tries = 0; ; tries++) {
     client.throwIfDisconnected();
     // Assigned before any clock can run out.
@@ -89,7 +84,7 @@ export async function attempt(
     const running = sending;
     const sentAt = performance.now();
     progress.attempting(running);
-    client.onGone(() => {
+    client.onDisconnect(() => {
       const abort = (reason: Error): void => {
         running.abort(reason);
       };
@@ -124,7 +119,7 @@ export async function attempt(
       observed?.failed(codeOf(failure));
       throw failure;
     } finally {
-      client.onGone(undefined);
+      client.onDisconnect(undefined);
     }
   }
 }
@@ -134,7 +129,7 @@ function toAnswer(
   clocks: AttemptTimeouts,
   usesByok: boolean,
   apiKey: string | undefined,
-): Answer {
+): ProviderAnswer {
   const status = message.statusCode ?? 0;
   if (status === 401 || status === 402) throw accountRefused(status, usesByok);
   if (status < 200 || (status >= 300 && status < 400)) {
@@ -157,7 +152,7 @@ function toAnswer(
   const { 'content-length': length } = message.headers;
   if (plain === message && length !== undefined) headers['content-length'] = length;
   const body = status >= 400 && isSecret(apiKey) ? masked(plain, apiKey) : plain;
-  return { status, headers, received: message.headers, body, idleClock: clocks };
+  return { status, headers, received: message.headers, body, idleTimeout: clocks };
 }
 
 /** A refusal without the key that was refused: servers that debug show what they got. */
@@ -172,7 +167,11 @@ function isPage({ headers }: IncomingMessage): boolean {
 }
 
 /** What a load balancer says in place of the provider: clients await JSON, and its page is not read. */
-function errorPage(message: IncomingMessage, status: number, headers: Answer['headers']): Answer {
+function errorPage(
+  message: IncomingMessage,
+  status: number,
+  headers: ProviderAnswer['headers'],
+): ProviderAnswer {
   message.destroy();
   const bytes = Buffer.from(JSON.stringify(new UpstreamErrorPageError(status)));
   return {
@@ -180,7 +179,7 @@ function errorPage(message: IncomingMessage, status: number, headers: Answer['he
     headers: { ...headers, 'content-type': 'application/json', 'content-length': String(bytes.length) },
     received: message.headers,
     body: Readable.from([bytes]),
-    idleClock: { touch: () => {}, pause: () => {} },
+    idleTimeout: { touch: () => {}, pause: () => {} },
   };
 }
 
@@ -196,17 +195,21 @@ function accountRefused(status: 400 | 401 | 402 | 403, usesByok: boolean): Route
 
 /** Some say of a key with a 400 what others say with a 401. */
 async function unlessKeyRefused(
-  answer: Answer,
+  answer: ProviderAnswer,
   client: ClientConnection,
   usesByok: boolean,
-): Promise<Answer> {
+): Promise<ProviderAnswer> {
   const peeked = await peek(answer, client);
   if (saysKeyRefused(peeked.text)) throw accountRefused(400, usesByok);
   return peeked.answer;
 }
 
 /** Some say so of a request's content: that sets no key and no target aside. Their words name the account, too. */
-async function forbidden(answer: Answer, client: ClientConnection, usesByok: boolean): Promise<RouterError> {
+async function forbidden(
+  answer: ProviderAnswer,
+  client: ClientConnection,
+  usesByok: boolean,
+): Promise<RouterError> {
   const { text } = await peek(answer, client);
   if (!saysContentRefused(text)) return accountRefused(403, usesByok);
   return new InvalidRequestError(
@@ -270,5 +273,5 @@ function toUpstreamError(error: Error): Error {
         'upstream_unreachable',
         `The model's provider could not be reached, or closed the connection before it answered (${code}).`,
       );
-  return Object.assign(upstreamError, { cause: withoutBytes(error) });
+  return Object.assign(upstreamError, { cause: withoutAnswerBytes(error) });
 }

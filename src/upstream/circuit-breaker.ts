@@ -1,3 +1,4 @@
+import { backoff } from '../async/backoff.ts';
 import { Tally } from '../metering/evidence.ts';
 import type { Target } from '../catalog/model.ts';
 import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
@@ -108,10 +109,14 @@ export class CircuitBreaker {
     // One that was asked before the ejection says nothing new.
     if (!wasProbe && (this.#retryAt !== 0 || !this.#failing.countsFor(asked.account))) return;
     const { coolDownMs, maxCoolDownMs } = settings;
-    const doubled = Math.min(maxCoolDownMs, coolDownMs * 2 ** this.#ejections);
-    const jittered = doubled * (1 - JITTER * random());
+    const delay = backoff(this.#ejections, {
+      firstMs: coolDownMs,
+      maxMs: maxCoolDownMs,
+      jitter: JITTER,
+      random,
+    });
     this.#ejections += 1;
-    const waitMs = Math.max(Math.round(jittered), Math.min(retryAfterMs, maxCoolDownMs));
+    const waitMs = Math.max(Math.round(delay), Math.min(retryAfterMs, maxCoolDownMs));
     this.#retryAt = now + waitMs;
     if (wasProbe) this.#lastProbe = { account: asked.account, until: this.#retryAt + waitMs };
     this.#tell('target_ejected');

@@ -1,9 +1,10 @@
+import { backoff } from '../async/backoff.ts';
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../errors/errors.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
-import type { Answer } from '../http/relay.ts';
+import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
@@ -44,8 +45,8 @@ function isTargetsFault(status: number): boolean {
 /** Retries of the same target are at most this share of all requests, beside a few at any time. */
 const BUDGET_SHARE = 0.2;
 const MAX_BUDGET = 50;
-/** The first pause before the same target is asked again, where it did not say how long to wait. */
-const FIRST_PAUSE_MS = 250;
+/** Backoff before the same target is asked again, if it sent no `retry-after`. */
+const RETRY = { firstMs: 250, jitter: 0.25 };
 /** How long an answer that nobody wants may take to end, so that its connection can be kept. */
 const DISCARD_MS = 1000;
 
@@ -145,12 +146,12 @@ export class Failover {
   }
 
   #begun(
-    answer: Answer,
+    answer: ProviderAnswer,
     sentAt: number,
     { provider }: Target,
     { client }: ProviderRequest,
     detached: DetachedRead,
-  ): Promise<Answer> {
+  ): Promise<ProviderAnswer> {
     const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
       drain: detached,
@@ -162,8 +163,7 @@ export class Failover {
   /** How long to wait before the last target is asked again; undefined when it is not. */
   #pauseBefore({ result, retryAfterMs: toldMs }: AttemptResult, tries: number): number | undefined {
     if (!this.#retries || !result || tries >= this.#retries.perTarget) return undefined;
-    const jitter = 1 - 0.25 * this.#random();
-    const waitMs = toldMs ?? FIRST_PAUSE_MS * 2 ** tries * jitter;
+    const waitMs = toldMs ?? backoff(tries, { ...RETRY, random: this.#random });
     if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
     this.#budget -= 1;
     return waitMs;
@@ -195,10 +195,10 @@ function discard({ answer, report }: FailoverResult): void {
 function pause(ms: number, client: ClientConnection): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      client.onGone(undefined);
+      client.onDisconnect(undefined);
       resolve();
     }, ms);
-    client.onGone(() => {
+    client.onDisconnect(() => {
       clearTimeout(timer);
       reject(new ClientDisconnectedError());
     });

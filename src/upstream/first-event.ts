@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { UpstreamError, UpstreamTimeoutError, withoutBytes } from '../errors/errors.ts';
+import { withoutAnswerBytes } from '../platform/as-error.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { isEventStream } from '../http/answer-head.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
-import type { Answer } from '../http/relay.ts';
+import type { ProviderAnswer } from '../http/relay.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
 import { Turns } from '../http/turns.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
@@ -33,11 +34,11 @@ export interface FirstEventTerms {
  * @throws {UpstreamTimeoutError} when the provider's time ran out
  */
 export function afterFirstEvent(
-  answer: Answer,
+  answer: ProviderAnswer,
   client: ClientConnection,
   { waitMs, firstByteMs, drain }: FirstEventTerms,
-): Promise<Answer> {
-  const { body, idleClock } = answer;
+): Promise<ProviderAnswer> {
+  const { body, idleTimeout } = answer;
   const meter = new UsageMeter();
   const chunks = new ChunkCollector();
   let hasEvent = false;
@@ -47,11 +48,11 @@ export function afterFirstEvent(
 
   return new Promise((resolve, reject) => {
     const turns = new Turns(body, {
-      look: (part) => {
+      inspect: (part) => {
         meter.write(part);
       },
-      pass: judge,
-      mayGoOn: () => true,
+      forward: judge,
+      canContinue: () => true,
     });
     let isEnded = false;
     const tooLate = firstByteMs < waitMs;
@@ -67,7 +68,7 @@ export function afterFirstEvent(
       body.off('end', onEnd);
       body.off('error', onBroken);
       body.off('close', onBroken);
-      client.onGone(undefined);
+      client.onDisconnect(undefined);
     }
 
     function pass(): void {
@@ -95,7 +96,7 @@ export function afterFirstEvent(
     }
 
     function onData(chunk: Buffer): void {
-      idleClock.touch();
+      idleTimeout.touch();
       chunks.add(chunk);
       turns.take(chunk);
     }
@@ -135,7 +136,7 @@ export function afterFirstEvent(
     body.on('end', onEnd);
     body.on('error', onBroken);
     body.on('close', onBroken);
-    client.onGone(() => {
+    client.onDisconnect(() => {
       const abort = (reason: Error): void => {
         fail(reason);
       };
@@ -159,7 +160,7 @@ function brokenBefore(cause: Error | undefined): UpstreamError {
     'upstream_unreachable',
     "The model's provider closed the connection before its answer had begun.",
   );
-  return cause ? Object.assign(error, { cause: withoutBytes(cause) }) : error;
+  return cause ? Object.assign(error, { cause: withoutAnswerBytes(cause) }) : error;
 }
 
 function errorInside(): UpstreamError {

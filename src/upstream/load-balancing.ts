@@ -1,7 +1,7 @@
 import { worstCase, type Quote } from '../metering/estimate.ts';
 import { pricesOfTier } from '../metering/service-tiers.ts';
 import type { Model, Target } from '../catalog/model.ts';
-import type { Choice } from '../options/model-options.ts';
+import type { RoutingStrategy } from '../options/model-options.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
 
 /** The targets of several models, those of the first before those of the next. */
@@ -23,7 +23,7 @@ export function targetsOf(
  * @param random - from 0 to below 1
  */
 export function orderTargets(
-  { targets, choice }: Model,
+  { targets, strategy }: Model,
   quote: Quote,
   health: CircuitBreakers,
   account: string,
@@ -32,7 +32,7 @@ export function orderTargets(
   const [only, second] = targets;
   if (!second) return targets;
   const now = Date.now();
-  const ordered = byChoice(targets, choice, quote, health, now, random);
+  const ordered = byStrategy(targets, strategy, quote, health, now, random);
   const available = ordered.filter((target) => health.of(target).isAvailable(now, account));
   const aside = ordered.filter((target) => !available.includes(target));
   aside.sort((a, b) => health.of(a).retryAt - health.of(b).retryAt);
@@ -40,18 +40,18 @@ export function orderTargets(
   return [first, ...rest];
 }
 
-function byChoice(
+function byStrategy(
   targets: readonly Target[],
-  choice: Choice,
+  strategy: RoutingStrategy,
   quote: Quote,
   health: CircuitBreakers,
   now: number,
   random: () => number,
 ): Target[] {
-  if (choice === 'ordered') return [...targets];
+  if (strategy === 'ordered') return [...targets];
   // Efraimidis and Spirakis: of exponential times by weight, the soonest first, is a draw without replacement.
-  if (choice === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
-  if (choice === 'cheapest') {
+  if (strategy === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
+  if (strategy === 'cheapest') {
     return ascending(targets, ({ cost, price, asked }) => {
       const own = cost ?? price;
       const [first = own, ...others] = pricesOfTier(own, asked?.serviceTier);

@@ -1,3 +1,4 @@
+import { backoff } from '../async/backoff.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { discoveredModels } from '../catalog/discovered-models.ts';
@@ -163,7 +164,10 @@ class Source {
 
   #pauseMs(): number {
     const { refreshMs = RETRY_MS } = this.#provider.discovery ?? {};
-    const ms = this.#failures === 0 ? refreshMs : Math.min(refreshMs, RETRY_MS * 2 ** (this.#failures - 1));
+    const ms =
+      this.#failures === 0
+        ? refreshMs
+        : backoff(this.#failures - 1, { firstMs: RETRY_MS, maxMs: refreshMs, jitter: 0 });
     return ms * (1 - JITTER + 2 * JITTER * Math.random());
   }
 }

@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 import { Timeout } from '../async/timeout.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
-import type { Answer } from '../http/relay.ts';
+import type { ProviderAnswer } from '../http/relay.ts';
 
 /** What an answer's body begins with, 4 KiB of it at most, and the answer as if nobody had looked. */
 export interface Peeked {
   readonly text: string;
-  readonly answer: Answer;
+  readonly answer: ProviderAnswer;
 }
 
 /** Errors are short; more than this is not looked at, nor kept back for longer. */
@@ -20,7 +20,7 @@ const WAIT_MS = 2000;
  *
  * @throws {ClientDisconnectedError} if the client leaves meanwhile
  */
-export function peek(answer: Answer, client: ClientConnection): Promise<Peeked> {
+export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<Peeked> {
   const { body } = answer;
   const chunks = new ChunkCollector();
 
@@ -33,7 +33,7 @@ export function peek(answer: Answer, client: ClientConnection): Promise<Peeked> 
       body.off('end', onEnd);
       body.off('error', onBroken);
       body.off('close', onBroken);
-      client.onGone(undefined);
+      client.onDisconnect(undefined);
     }
 
     function onData(chunk: Buffer): void {
@@ -69,7 +69,7 @@ export function peek(answer: Answer, client: ClientConnection): Promise<Peeked> 
     body.on('end', onEnd);
     body.on('error', onBroken);
     body.on('close', onBroken);
-    client.onGone(() => {
+    client.onDisconnect(() => {
       stop();
       body.on('error', () => {});
       body.destroy();

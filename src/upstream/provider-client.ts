@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { UpstreamError } from '../errors/errors.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { ClientConnection } from '../http/exchange.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
-import type { Answer } from '../http/relay.ts';
+import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
@@ -53,7 +53,7 @@ interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
 }
 
 export interface Sent {
-  readonly answer: Answer;
+  readonly answer: ProviderAnswer;
   /** The provider was asked for usage that the client did not ask for. */
   readonly asksUsage: boolean;
 }
@@ -62,7 +62,7 @@ const NO_KEYS: ProviderKey[] = [];
 
 /** A 429 of one key, while others are asked. */
 interface KeptAnswer {
-  readonly answer: Answer;
+  readonly answer: ProviderAnswer;
   /** It is about the account's money. */
   readonly isSpent: boolean;
 }
@@ -171,7 +171,7 @@ export class ProviderClient {
   }
 
   /** A 429 of one key of several, as it is true of all: until the first is free again. */
-  #withShortestWait(answer: Answer, { target, account }: TargetRequest): Answer {
+  #withShortestWait(answer: ProviderAnswer, { target, account }: TargetRequest): ProviderAnswer {
     const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
     const headers = {
       ...answer.headers,
@@ -181,7 +181,11 @@ export class ProviderClient {
     return { ...answer, headers };
   }
 
-  #attempt(request: TargetRequest, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
+  #attempt(
+    request: TargetRequest,
+    apiKey: string | undefined,
+    includeUsage: boolean,
+  ): Promise<ProviderAnswer> {
     const { target, clientHeaders, client, startedAt, byokKey, progress, detached } = request;
     client.throwIfDisconnected();
     const observed = request.trace?.attempt(target);
@@ -200,7 +204,7 @@ export class ProviderClient {
   }
 }
 
-function isSuccess({ status }: Answer): boolean {
+function isSuccess({ status }: ProviderAnswer): boolean {
   return status >= 200 && status < 300;
 }
 

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 import { withTimeout } from '../async/timeout.ts';
-import { UpstreamError } from '../errors/errors.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import { Evidence } from '../metering/evidence.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { takeBackRequire } from './lent-require.ts';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 
-import { UpstreamError } from '../errors/errors.ts';
+import { UpstreamError } from '../errors/upstream-errors.ts';
 import { asError } from '../platform/as-error.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 

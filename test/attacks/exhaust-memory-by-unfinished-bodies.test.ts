@@ -97,24 +97,24 @@ describe.each(['node', 'web'] as const)('bodies that never end, at the %s door',
 describe('the room for bodies of requests that are not admitted yet', () => {
   it('is given back, to the byte', () => {
     const buffered = new BufferedBytes({ maxBodyBytes: 10, maxBufferedBytes: 100 });
-    const first = buffered.bodyOf('acct', 'key');
-    const second = buffered.bodyOf('acct', 'key');
+    const first = buffered.reserveFor('acct', 'key');
+    const second = buffered.reserveFor('acct', 'key');
     first.hold(10);
     second.hold(15);
-    expect(() => second.hold(1)).toThrow(/of this key's requests that aren't admitted yet hold 25 bytes/);
+    expect(() => second.hold(1)).toThrow(/pending request bodies would exceed their limit of 25 bytes/);
     expect(buffered.held).toBe(25);
-    first.giveBack();
+    first.release();
     second.hold(10);
-    second.giveBack();
+    second.release();
     expect(buffered.held).toBe(0);
   });
 
   it('has a whole body of each key, where all may hold no more than a few', () => {
     const buffered = new BufferedBytes({ maxBodyBytes: 80, maxBufferedBytes: 100 });
-    const body = buffered.bodyOf('acct', 'key');
+    const body = buffered.reserveFor('acct', 'key');
     body.hold(80);
-    const other = buffered.bodyOf('other', 'key');
+    const other = buffered.reserveFor('other', 'key');
     other.hold(20);
-    expect(() => other.hold(1)).toThrow(/no room for another request body/);
+    expect(() => other.hold(1)).toThrow(/no memory for another request body/);
   });
 });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ClientConnection, type ClientResponse, type Exchange } from '../../src/http/exchange.ts';
 import { readChatRequest } from '../../src/http/read-body.ts';
-import { type Answer, relay, type RelayOptions } from '../../src/http/relay.ts';
+import { type ProviderAnswer, relay, type RelayOptions } from '../../src/http/relay.ts';
 import type { RelayEnd } from '../../src/http/relay-end.ts';
 import { UsageEventFilter } from '../../src/metering/usage-event-filter.ts';
 import { UsageMeter } from '../../src/metering/usage-meter.ts';
@@ -64,7 +64,7 @@ interface Running {
 function startRelay(parts: Partial<RelayOptions> = {}): Running {
   const response = new Response();
   const body = new PassThrough({ highWaterMark: 1_000_000 });
-  const answer: Answer = answerOf(body);
+  const answer: ProviderAnswer = answerOf(body);
   const meter = parts.meter ?? new UsageMeter();
   const end = relay(exchangeOf(response), new ClientConnection(response), answer, {
     meter,
@@ -72,7 +72,7 @@ function startRelay(parts: Partial<RelayOptions> = {}): Running {
     editor: undefined,
     gate: undefined,
     detached: undefined,
-    mustMarkEnd: false,
+    requiresTermination: false,
     onStreamError: 'error',
     heartbeatMs: undefined,
     ...parts,
@@ -80,9 +80,9 @@ function startRelay(parts: Partial<RelayOptions> = {}): Running {
   return { response, body, end: Promise.resolve(end) };
 }
 
-function answerOf(body: Readable): Answer {
-  const idleClock = { touch: (): void => {}, pause: (): void => {} };
-  return { status: 200, headers: { 'content-type': 'text/event-stream' }, received: {}, body, idleClock };
+function answerOf(body: Readable): ProviderAnswer {
+  const idleTimeout = { touch: (): void => {}, pause: (): void => {} };
+  return { status: 200, headers: { 'content-type': 'text/event-stream' }, received: {}, body, idleTimeout };
 }
 
 function exchangeOf(response: Response, body?: Readable): Exchange {
@@ -182,12 +182,8 @@ describe('a chunk of an answer that is slow to look at', () => {
         resolve(undefined);
       };
     });
-    const brake = { mayPass: () => isPaid || !meter.finished, untilPassable: () => paid };
-    const { response, body, end } = startRelay({
-      meter,
-      filter: new UsageEventFilter(meter, false),
-      gate: brake,
-    });
+    const gate = { canSend: () => isPaid || !meter.finished, waitUntilAllowed: () => paid };
+    const { response, body, end } = startRelay({ meter, filter: new UsageEventFilter(meter, false), gate });
     const last = Buffer.from('data: {"choices":[{"index":0,"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
     body.end(Buffer.concat([EVENTS, last]));
     if (!body.readableEnded) await once(body, 'end');

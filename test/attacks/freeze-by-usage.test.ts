@@ -17,14 +17,14 @@ function fill(piece: (n: number) => string, between = ''): string {
   return pieces.join(between);
 }
 
-/** Metered as it comes, event by event as well as in pieces that a socket gives; read after each, as a brake reads it. */
+/** Metered as it comes, event by event as well as in pieces that a socket gives; read after each, as a delivery gate reads it. */
 function timeOf(answer: string, choices: number): number {
   const bytes = Buffer.from(answer);
   return cpuTime(() => {
     const meter = new UsageMeter(undefined, choices);
     for (let at = 0; at < bytes.length; at += 1000) {
       meter.write(bytes.subarray(at, at + 1000));
-      void meter.completionTold;
+      void meter.reportedCompletionTokens;
     }
     meter.end();
     void meter.usage;

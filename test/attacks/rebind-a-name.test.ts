@@ -79,7 +79,7 @@ describe('a page whose name was made to point at the server', () => {
     const [head = '', body = ''] = (await exchangeRaw(port(), request)).split('\r\n\r\n');
     expect(head).toMatch(/x-should-retry: false/i);
     expect(body).toContain('"code":"misdirected_request"');
-    expect(body).toContain('The Host \\"evil.example\\" is not served here.');
+    expect(body).toContain('The Host \\"evil.example\\" is not allowed.');
   });
 });
 

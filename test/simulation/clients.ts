@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-import { CreditStoreUnavailableError } from '../../src/errors/errors.ts';
+import { CreditStoreUnavailableError } from '../../src/errors/credit-errors.ts';
 import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { type Body, KNOCK, planBody, planRequest } from './provider.ts';
 import type { Caller, RequestTruth } from './truth.ts';

@@ -287,13 +287,13 @@ export class Gateway {
     const meter = plants.meter?.(new UsageMeter()) ?? new UsageMeter();
     const status = plan.answer === 'whole' ? 200 : 500;
     hold.watch(target, meter);
-    const brake = adaptiveHoldOf(hold, meter);
+    const gate = adaptiveHoldOf(hold, meter);
     const { ending, withheld } =
       status === 200
-        ? await this.#relay(plan, truth, { hold, meter, brake, leaves })
+        ? await this.#relay(plan, truth, { hold, meter, gate, leaves })
         : { ending: 'finished' as const };
     meter.end();
-    const delivered = withheld ? brake?.delivered : undefined;
+    const delivered = withheld ? gate?.delivered : undefined;
     return { ending, target, dispatched: true, answer: { status, meter, delivered } };
   }
 
@@ -301,7 +301,7 @@ export class Gateway {
   async #relay(
     plan: Plan,
     truth: RequestTruth,
-    { hold, meter, brake, leaves }: Relayed,
+    { hold, meter, gate, leaves }: Relayed,
   ): Promise<{ readonly ending: Ending; readonly withheld?: boolean }> {
     const { terms, plants } = this.#options;
     truth.answerBegan = true;
@@ -314,8 +314,8 @@ export class Gateway {
       if (tokens === 0) break;
       meter.write(chunkOf(plan, tokens));
       truth.seen += tokens;
-      if (brake && !brake.mayPass()) {
-        const refusal = await Promise.race([brake.untilPassable(), leaves.leaving]);
+      if (gate && !gate.canSend()) {
+        const refusal = await Promise.race([gate.waitUntilAllowed(), leaves.leaving]);
         if (refusal === 'left') return { ending: 'client_gone', withheld: true };
         if (refusal) return { ending: 'credits_exhausted', withheld: true };
       }
@@ -335,7 +335,7 @@ export class Gateway {
 interface Relayed {
   readonly hold: Hold;
   readonly meter: UsageMeter;
-  readonly brake: AdaptiveHold | undefined;
+  readonly gate: AdaptiveHold | undefined;
   readonly leaves: Leaving;
 }
 

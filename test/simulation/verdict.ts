@@ -1,4 +1,4 @@
-import { CreditStoreUnavailableError } from '../../src/errors/errors.ts';
+import { CreditStoreUnavailableError } from '../../src/errors/credit-errors.ts';
 import { audit } from '../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/contract/ledger-store.ts';
 import { wrongJournal, wrongState } from './invariants.ts';

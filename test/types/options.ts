@@ -18,7 +18,7 @@ const minimal = { providers: {}, models: {} };
 const models = {
   'acme/fast': {
     targets: ['openai/gpt-4o-mini', { provider: 'groq', model: 'llama', weight: 2, pricing: 'free' }],
-    choice: 'weighted',
+    strategy: 'weighted',
     pricing: { input: '0.15', output: '0.60' },
     contextWindow: 128_000,
     maxOutputTokens: 16_384,

@@ -318,7 +318,7 @@ describe('the rule of imports', () => {
     ['http/relay.ts', "import type OpenAI from 'openai';"],
     ['admin.ts', "import * as v from 'valibot';"],
     ['admin/handle-request.ts', "import { money } from './page/format.ts';"],
-    ['admin/page/api.ts', "import { RouterError } from '../../errors/errors.ts';"],
+    ['admin/page/api.ts', "import { RouterError } from '../../errors/router-error.ts';"],
     ['admin/handle-request.ts', "import { render } from 'preact';"],
     ['http/relay.ts', "import {\n  a,\n  b,\n} from 'lodash';"],
     ['cli/commands/serve.ts', "import { serve } from '../serve/serve.ts';"],
@@ -335,7 +335,7 @@ describe('the rule of imports', () => {
 
   it('allows what points down, and a package at its door', () => {
     const source =
-      "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors/errors.ts';";
+      "import { hash } from 'node:crypto';\nimport { LRUCache } from 'lru-cache';\nimport '../errors/router-error.ts';";
     expect(wrongImports('keys/authenticator.ts', source)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { RouterError } from '../../errors/errors.ts';
+import { RouterError } from '../../errors/router-error.ts';
 import type { Hooks } from '../../observability/hooks.ts';
 import type { Log } from './log.ts';
 

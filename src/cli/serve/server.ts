@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 
 import { withTimeout } from '../../async/timeout.ts';
 import type { AdminRouter } from '../../admin/admin-router.ts';
-import { MisdirectedRequestError } from '../../errors/errors.ts';
+import { MisdirectedRequestError } from '../../errors/request-errors.ts';
 import type { ChatCompletionsRouter } from '../../router/router.ts';
 import type { HostNames } from './host-names.ts';
 import type { Log } from './log.ts';

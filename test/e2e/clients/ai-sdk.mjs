@@ -87,9 +87,9 @@ await check('structured', async () => {
 });
 
 const refusals = [
-  ['401', () => modelWith(UNKNOWN_KEY), 'not known here'],
+  ['401', () => modelWith(UNKNOWN_KEY), 'is unknown'],
   ['402', () => modelWith(EMPTY_KEY), 'credits'],
-  ['404', () => modelWith(API_KEY, UNKNOWN_MODEL), 'does not exist here'],
+  ['404', () => modelWith(API_KEY, UNKNOWN_MODEL), 'does not exist'],
 ];
 for (const [status, refused, message] of refusals) {
   await check(status, async () => {

@@ -89,6 +89,6 @@ describe('LangChain, through the router', () => {
       configuration: { baseURL: gateway.baseURL },
       maxRetries: 0,
     });
-    await expect(other.invoke('Hi')).rejects.toThrow('The model "nobody" does not exist here');
+    await expect(other.invoke('Hi')).rejects.toThrow('The model "nobody" does not exist');
   });
 });

@@ -106,7 +106,7 @@ describe('a key that has expired', () => {
     aheadMs = 60_000;
     expect(await errorOf(await post(QUESTION))).toEqual({
       status: 401,
-      message: 'The API key has expired. Ask for another one, or for more time.',
+      message: 'The API key has expired. Ask its operator to issue or extend one.',
       type: 'authentication_error',
       param: null,
       code: 'expired_api_key',
@@ -127,7 +127,7 @@ describe('a key with a markup', () => {
 });
 
 describe('a key whose budget is spent', () => {
-  it('is refused with the budget, what is left of it, and when it begins anew', async () => {
+  it('is refused with the budget, what is left of it, and when it resets', async () => {
     const { post } = await startWith({ budget: { amount: '0.0002', per: 'month' } }, { holdMode: 'clamp' });
     const settled = gateway.nextSettled();
     expect((await post(QUESTION)).status).toBe(200);
@@ -139,7 +139,7 @@ describe('a key whose budget is spent', () => {
     const { required, ...error } = await errorOf(response);
     expect(error).toEqual({
       status: 402,
-      message: `This key's budget of $0.0002 for the month has $0.000155 left and this request needs $${required as string}; it begins anew at ${resetsAt}.`,
+      message: `This key's budget of $0.0002 for the month has $0.000155 left, but this request requires $${required as string}; it resets at ${resetsAt}.`,
       type: 'insufficient_quota',
       param: null,
       code: 'budget_exceeded',
@@ -151,7 +151,9 @@ describe('a key whose budget is spent', () => {
   it('is told of no new beginning of what is for its lifetime', async () => {
     const { post } = await startWith({ budget: { amount: '0.00', per: 'lifetime' } });
     const error = await errorOf(await post(QUESTION));
-    expect(error['message']).toMatch(/^This key's budget of \$0\.00 for its lifetime .* needs \$0\.\d+\.$/);
+    expect(error['message']).toMatch(
+      /^This key's budget of \$0\.00 for its lifetime .* requires \$0\.\d+\.$/,
+    );
     expect(error['budget']).toEqual({ amount: '0.00', per: 'lifetime' });
   });
 });
@@ -204,7 +206,7 @@ describe('limits per minute', () => {
       status: 429,
       code: 'requests_per_minute_exceeded',
       type: 'rate_limit_exceeded',
-      message: `This key's requests per minute, 1, are used up; the next fits in ${after} ms.`,
+      message: `This key's limit of 1 requests per minute is reached; retry in ${after} ms.`,
     });
     await expect(client.chat.completions.create(QUESTION)).rejects.toBeInstanceOf(OpenAI.RateLimitError);
     expect(gateway.provider.received).toHaveLength(1);
@@ -218,7 +220,7 @@ describe('limits per minute', () => {
     expect(await errorOf(response)).toMatchObject({
       status: 429,
       code: 'tokens_per_minute_exceeded',
-      message: `This key's tokens per minute, 20, are used up; this request fits in ${after} ms.`,
+      message: `This key's limit of 20 tokens per minute is reached; retry in ${after} ms.`,
     });
   });
 
@@ -236,7 +238,7 @@ describe('limits per minute', () => {
     expect(await errorOf(refused)).toMatchObject({
       status: 429,
       code: 'too_many_concurrent_requests',
-      message: 'This key has as many requests running as it may, 1; wait for one to end.',
+      message: "This key's limit of 1 concurrent requests is reached; wait for one to end.",
     });
     const settled = gateway.nextSettled();
     finish();

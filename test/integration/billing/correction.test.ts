@@ -303,7 +303,7 @@ describe('answers that an account leaves', () => {
 
   it('are not read on for ever where no answer tells its usage', () => {
     const correction = new EstimateCalibration(() => 0.5);
-    for (let i = 0; i < 8; i++) correction.learnUntold('a');
+    for (let i = 0; i < 8; i++) correction.learnWithoutUsage('a');
     expect(correction.mayHide('a')).toBe(false);
   });
 

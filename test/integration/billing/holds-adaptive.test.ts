@@ -299,7 +299,7 @@ describe('a stream whose hold can not grow', () => {
     await stream.send(100);
     expect(await stream.receive(1)).toBe(0);
     expect(stream.seen.slice(stream.seen.lastIndexOf('data: '))).toBe(
-      'data: {"error":{"message":"The credits ran out in the middle of this answer; what was delivered was charged.","type":"insufficient_quota","param":null,"code":"credits_exhausted"}}\n\n',
+      'data: {"error":{"message":"The credits ran out during this answer; the part that was delivered was charged.","type":"insufficient_quota","param":null,"code":"credits_exhausted"}}\n\n',
     );
     expect(stream.seen).not.toContain('[DONE]');
     await gateway.provider.received[0]?.aborted;

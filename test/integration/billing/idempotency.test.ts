@@ -111,7 +111,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(other.status).toBe(422);
     expect(other.headers.get('x-should-retry')).toBe('false');
     expect(await errorOf(other)).toEqual({
-      message: `This Idempotency-Key belongs to a request with another body: ${first.headers.get('x-request-id')}.`,
+      message: `This Idempotency-Key was used for a request with a different body: ${first.headers.get('x-request-id')}.`,
       type: 'invalid_request_error',
       param: null,
       code: 'idempotency_key_reused',

@@ -133,7 +133,7 @@ describe('a tool that the provider runs', () => {
     await start();
     const { message } = await refusal({ tools: [ADVISOR] });
     expect(message).toBe(
-      'Nothing was sent: this model has no price for "openrouter:advisor", which its provider may bill apart.',
+      'Nothing was sent: this model has no price for "openrouter:advisor", which its provider may bill separately.',
     );
   });
 

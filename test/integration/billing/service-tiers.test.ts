@@ -162,7 +162,10 @@ describe('a request for a service tier', () => {
     await start({
       providers: { steep: { baseURL }, flat: { baseURL } },
       models: {
-        'acme/fast': model({ choice: 'cheapest', targets: [at('steep', '1', '10'), at('flat', '2', '1.5')] }),
+        'acme/fast': model({
+          strategy: 'cheapest',
+          targets: [at('steep', '1', '10'), at('flat', '2', '1.5')],
+        }),
       },
     });
     for (const [request, provider] of [

@@ -207,7 +207,7 @@ describe('a provider’s refusal', () => {
       expect(response.headers.get('retry-after')).toBe('7');
       expect(await response.json()).toEqual({
         error: {
-          message: `The model's provider answered with status ${status} and a page in place of an error.`,
+          message: `The model's provider answered with status ${status} and an HTML page.`,
           type: 'upstream_error',
           param: null,
           code: 'upstream_error_page',

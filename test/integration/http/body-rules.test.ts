@@ -177,8 +177,12 @@ describe('a rule whose value can’t be had', () => {
       }),
       /body\.set\.user threw$/,
     ],
-    ['returns no JSON', broken(() => Number.NaN), /body\.set\.user returned what is no JSON value$/],
-    ['returns a promise', broken(() => Promise.reject(new Error('late'))), /returned what is no JSON value$/],
+    ['returns no JSON', broken(() => Number.NaN), /body\.set\.user returned a value that isn't JSON$/],
+    [
+      'returns a promise',
+      broken(() => Promise.reject(new Error('late'))),
+      /returned a value that isn't JSON$/,
+    ],
     ['returns too much', broken(() => 'x'.repeat(511)), /returned a value of more than 512 bytes$/],
   ])('fails the attempt where it %s, and the next target is asked', async (_, user, message) => {
     await start({ first: { set: { user } } });

@@ -555,7 +555,7 @@ describe('the order in which targets are tried', () => {
     await start(
       {},
       {
-        choice: 'weighted',
+        strategy: 'weighted',
         targets: [
           { provider: 'first', model: 'm', weight: 1 },
           { provider: 'second', model: 'm', weight: 3 },
@@ -572,7 +572,7 @@ describe('the order in which targets are tried', () => {
     await start(
       {},
       {
-        choice: 'cheapest',
+        strategy: 'cheapest',
         targets: [
           { provider: 'first', model: 'm', cost: { input: '0.5', output: '2' } },
           { provider: 'second', model: 'm', cost: { input: '0.1', output: '0.2' } },
@@ -583,7 +583,7 @@ describe('the order in which targets are tried', () => {
   });
 
   it('is by speed: the slow one is asked once', async () => {
-    const first = await start({}, { choice: 'fastest' });
+    const first = await start({}, { strategy: 'fastest' });
     first.script = async (response, request) => {
       await sleep(150);
       return OK(response, request);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { Target } from '../../../src/catalog/model.ts';
 import { RequestProgress } from '../../../src/endpoints/request-progress.ts';
-import { UpstreamError, UpstreamTimeoutError } from '../../../src/errors/errors.ts';
+import { UpstreamError, UpstreamTimeoutError } from '../../../src/errors/upstream-errors.ts';
 import { DetachedReads } from '../../../src/http/detached-reads.ts';
 import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
 import { type RelayEnd, RouterClosedError } from '../../../src/http/relay-end.ts';

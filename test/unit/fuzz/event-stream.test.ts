@@ -78,8 +78,17 @@ function toldOf(pieces: readonly Buffer[]): string {
   const meter = new UsageMeter();
   for (const piece of pieces) meter.write(piece);
   meter.end();
-  const { usage, delivered, completionTold, format, betweenEvents, done, failed, finished } = meter;
-  return JSON.stringify({ usage, delivered, completionTold, format, betweenEvents, done, failed, finished });
+  const { usage, delivered, reportedCompletionTokens, format, betweenEvents, done, failed, finished } = meter;
+  return JSON.stringify({
+    usage,
+    delivered,
+    reportedCompletionTokens,
+    format,
+    betweenEvents,
+    done,
+    failed,
+    finished,
+  });
 }
 
 /** What a filter lets through; it never holds back more than it may. */

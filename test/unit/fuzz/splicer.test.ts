@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 
-import { InvalidRequestError } from '../../../src/errors/errors.ts';
+import { InvalidRequestError } from '../../../src/errors/request-errors.ts';
 import { type ChatRequest, ChatRequestScanner } from '../../../src/http/chat-request.ts';
 import { type RequestEdits, spliceRequest } from '../../../src/http/splice-request.ts';
 import type { Random } from '../../simulation/random.ts';

@@ -2,14 +2,14 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { AnswerEditor } from '../../../src/http/answer-editor.ts';
-import { type MemberEdits, MemberPlan } from '../../../src/http/member-plan.ts';
+import { type AnswerMemberEdits, MemberPlan } from '../../../src/http/member-plan.ts';
 import { runs } from '../../helpers/runs.ts';
 
 const NAMES = ['provider', 'a', 'model', 'usage', 'cost', 'choices', 'message', 'meta', 'error', 'é"'];
-const EDITS: MemberEdits = {
+const EDITS: AnswerMemberEdits = {
   hidden: ['provider', 'usage.cost', 'choices[].meta', 'choices[].message.provider', 'error.meta.provider'],
   renames: true,
-  tellsCost: true,
+  addsCost: true,
   hidesComments: true,
 };
 const COST = '0.000045';
@@ -51,7 +51,7 @@ function reference(answer: Json): Json {
   }) as Json;
 }
 
-function edit(chunks: readonly Buffer[], edits: MemberEdits = EDITS): string {
+function edit(chunks: readonly Buffer[], edits: AnswerMemberEdits = EDITS): string {
   const editor = new AnswerEditor({ plan: new MemberPlan(edits), model: 'ours', cost: () => COST });
   const out = chunks.flatMap((chunk) => editor.write(chunk));
   return Buffer.concat([...out, ...editor.end()]).toString();

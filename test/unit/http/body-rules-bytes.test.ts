@@ -131,7 +131,7 @@ async function apply(
   const members = await findMembers(pieces, new Set(rules.flatMap(namesOf)));
   assertUnambiguous(rules, members);
   const request = limit === undefined ? scanned : withMovedLimit(scanned, limit);
-  const edits = memberEdits(rules, members, request.control, CALLER, fail);
+  const edits = memberEdits(rules, members, request.routingFields, CALLER, fail);
   return Buffer.concat(
     spliceRequest(pieces, request, { members: edits, ...(outputLimit && { outputLimit }) }),
   ).toString();

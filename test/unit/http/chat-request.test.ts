@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { InvalidRequestError } from '../../../src/errors/errors.ts';
+import { InvalidRequestError } from '../../../src/errors/request-errors.ts';
 import { type ChatRequest, ChatRequestScanner, scanWhole } from '../../../src/http/chat-request.ts';
 import { REJECTED_FIELDS } from '../../../src/http/rejected-fields.ts';
 import { MESSAGES, request, scan } from '../../helpers/scanned-request.ts';

@@ -43,20 +43,20 @@ function chunkOf(length: number, from = 0): Buffer {
 /** A body that is read in turns, and what came of it. */
 function startTurns(
   nsPerByte: number,
-  mayGoOn: TurnReader['mayGoOn'] = () => true,
+  mayGoOn: TurnReader['canContinue'] = () => true,
 ): { body: PassThrough; turns: Turns; seen: () => Buffer; passes: () => number } {
   const body = new PassThrough({ highWaterMark: 4 * CHUNK });
   const parts: Buffer[] = [];
   let passes = 0;
   const turns = new Turns(body, {
-    look: (part) => {
+    inspect: (part) => {
       look(part, nsPerByte);
       parts.push(part);
     },
-    pass: () => {
+    forward: () => {
       passes += 1;
     },
-    mayGoOn,
+    canContinue: mayGoOn,
   });
   body.on('data', (chunk: Buffer) => {
     turns.take(chunk);
@@ -92,15 +92,15 @@ describe('a body', () => {
     let most = 0;
     let began = 0;
     const turns = new Turns(running.body, {
-      look: (part) => {
+      inspect: (part) => {
         // Text first, then what takes a hundred times as long.
         now += ((part[0] === 0 ? 0.3 : 30) * part.length) / 1e6;
         most = Math.max(most, now - began);
       },
-      pass: () => {
+      forward: () => {
         began = now;
       },
-      mayGoOn: () => true,
+      canContinue: () => true,
     });
     running.body.removeAllListeners('data').on('data', (chunk: Buffer) => {
       turns.take(chunk);

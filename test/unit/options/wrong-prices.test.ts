@@ -53,18 +53,22 @@ describe('prices that can’t be right', () => {
     ['text', `${M}.pricing.serviceTiers["flex"] must be { factor } or { input, output, … }`, { flex: '2' }],
     [
       'the plain one',
-      `${M}.pricing.serviceTiers["default"]: this tier has the plain price`,
+      `${M}.pricing.serviceTiers["default"]: this tier has the standard price`,
       { default: { factor: '2' } },
     ],
-    ['auto', `${M}.pricing.serviceTiers["auto"]: this tier has the plain price`, { auto: { factor: '2' } }],
+    [
+      'auto',
+      `${M}.pricing.serviceTiers["auto"]: this tier has the standard price`,
+      { auto: { factor: '2' } },
+    ],
     [
       'another name',
-      `${M}.pricing.serviceTiers["fast"]: "fast" is another name of "priority"`,
+      `${M}.pricing.serviceTiers["fast"]: "fast" is an alias of "priority"`,
       { fast: { factor: '2' } },
     ],
     [
       'a blank',
-      `${M}.pricing.serviceTiers["a b"] isn't the name of a service tier`,
+      `${M}.pricing.serviceTiers["a b"] isn't a valid name of a service tier`,
       { 'a b': { factor: '2' } },
     ],
   ])('name the option: %s', (_, message, serviceTiers) => {
@@ -136,8 +140,11 @@ describe('prices that can’t be right', () => {
       `${M}.pricing.ceiling must be { input, output, … }, got "free"`,
       { pricing: { reported: true, ceiling: 'free' } },
     ],
-    [`${M}.serviceTiers: what is 'free' has no tiers`, { pricing: 'free', serviceTiers: PRIORITY }],
-    [`${M}.pricing.serviceTiers and ${M}.serviceTiers are both there`, { serviceTiers: PRIORITY }],
+    [
+      `${M}.serviceTiers: a 'free' model can't have priced service tiers`,
+      { pricing: 'free', serviceTiers: PRIORITY },
+    ],
+    [`${M}.pricing.serviceTiers and ${M}.serviceTiers are both given`, { serviceTiers: PRIORITY }],
     [
       `${M}.pricing.tiers[0].cacheWriteHourInput is missing`,
       { pricing: { ...PRICING, cacheWriteHourInput: '2', tiers: [{ above: 10, input: '1', output: '1' }] } },

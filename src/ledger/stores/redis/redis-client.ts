@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns';
 
+import { backoff } from '../../../async/backoff.ts';
 import type { RedisUrl } from './redis-url.ts';
 
 /** What is used of a client: any `Redis` or `Cluster` of ioredis 5 or 6 has it. */
@@ -71,9 +72,9 @@ export function duplicateClient(client: RedisClient, blockMs: number): RedisClie
   return client.duplicate({ ...SAFE_OPTIONS, socketTimeout, retryStrategy: null, failoverDetector: false });
 }
 
-/** How long to wait before the `times`-th attempt in a row: never more than 750 ms, and no two clients alike. */
+/** How long to wait before the `times`-th attempt in a row to connect. */
 function delayMs(times: number): number {
-  return Math.min(50 * 2 ** Math.min(times - 1, 10), 500) * (0.5 + Math.random());
+  return backoff(times - 1, { firstMs: 75, maxMs: 750 });
 }
 
 /**

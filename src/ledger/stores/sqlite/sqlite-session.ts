@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
+import { backoff } from '../../../async/backoff.ts';
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import { joinFile, leaveFile, type SqliteFile } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 import { isBusy, type Mode, transact } from './sqlite-transaction.ts';
 
-/** Pauses before the file is opened or read again, where another process has all of it. */
-const MAX_PAUSE_MS = 16;
+/** Backoff before the file is opened or read again, while another process has it locked. */
+const RETRY = { firstMs: 1.5, maxMs: 24 };
 
 /** Variables by which hosts tell that a process may be one of many, on a disk that doesn't last. */
 const SERVERLESS = ['VERCEL', 'AWS_LAMBDA_FUNCTION_NAME', 'K_SERVICE'];
@@ -102,7 +103,7 @@ export class SqliteSession {
   }
 }
 
-/** Tries at once, and then after pauses that are ever longer, and never as long as another process's. */
+/** Tries at once, and while the file is busy again, with backoff. */
 function untilFree<T>(work: () => T, patienceMs: number): T | Promise<T> {
   try {
     return work();
@@ -114,10 +115,10 @@ function untilFree<T>(work: () => T, patienceMs: number): T | Promise<T> {
 
 async function tryAgain<T>(work: () => T, patienceMs: number): Promise<T> {
   let left = patienceMs;
-  for (let longest = 1; ; longest = Math.min(2 * longest, MAX_PAUSE_MS)) {
-    const pause = longest * (0.5 + Math.random());
-    left -= pause;
-    await setTimeout(pause);
+  for (let retries = 0; ; retries++) {
+    const delayMs = backoff(retries, RETRY);
+    left -= delayMs;
+    await setTimeout(delayMs);
     try {
       return work();
     } catch (error) {

@@ -1,0 +1,43 @@
+import { quote, RouterError } from './router-error.ts';
+
+export class ModelNotFoundError extends RouterError {
+  readonly status = 404;
+  readonly code = 'model_not_found';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'model';
+
+  constructor(modelId: string) {
+    super(`The model ${quote(modelId)} does not exist. GET /models lists the available models.`);
+  }
+}
+
+/** The model's announced shutdown date has passed. */
+export class ModelShutDownError extends RouterError {
+  readonly status = 404;
+  readonly code = 'model_shut_down';
+  readonly type = 'invalid_request_error';
+  override readonly param = 'model';
+
+  constructor(modelId: string, day: string, replacement: string | undefined) {
+    const instead =
+      replacement === undefined
+        ? 'GET /models lists the available models.'
+        : `Use ${quote(replacement)} instead.`;
+    super(`The model ${quote(modelId)} was shut down on ${day}. ${instead}`);
+  }
+}
+
+/** The key is restricted to other models. */
+export class ModelNotAllowedError extends RouterError {
+  readonly status = 403;
+  readonly code = 'model_not_allowed';
+  readonly type = 'permission_error';
+  override readonly param = 'model';
+
+  /** @param patterns - the models that the key may use */
+  constructor(modelId: string, patterns: readonly string[]) {
+    const shown = patterns.slice(0, 10).map(quote).join(', ');
+    const more = patterns.length > 10 ? ` and ${patterns.length - 10} more` : '';
+    super(`This key may not use the model ${quote(modelId)}; it may use ${shown}${more}.`);
+  }
+}

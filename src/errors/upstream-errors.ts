@@ -1,0 +1,74 @@
+import { RouterError } from './router-error.ts';
+
+/** The provider failed, for a reason that isn't the client's request. */
+export class UpstreamError extends RouterError {
+  readonly status = 502;
+  readonly code:
+    | 'upstream_unreachable'
+    | 'upstream_refused_credentials'
+    | 'upstream_misconfigured'
+    | 'upstream_invalid_response'
+    | 'upstream_cut';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry: boolean;
+
+  constructor(code: UpstreamError['code'], message: string) {
+    super(message);
+    this.code = code;
+    this.shouldRetry = code !== 'upstream_refused_credentials' && code !== 'upstream_misconfigured';
+  }
+}
+
+/** The provider answered with an HTML error page. The status is passed on, the page isn't. */
+export class UpstreamErrorPageError extends RouterError {
+  readonly status: number;
+  readonly code = 'upstream_error_page';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry = true;
+
+  constructor(status: number) {
+    super(`The model's provider answered with status ${status} and an HTML page.`);
+    this.status = status;
+  }
+}
+
+/** The provider rejected the client's own key (BYOK), or the account of that key. */
+export class ByokKeyRejectedError extends RouterError {
+  readonly status: 401 | 402 | 403;
+  readonly code = 'byok_key_rejected';
+  readonly type = 'authentication_error';
+
+  /** @param status - the status that the provider sent */
+  constructor(status: ByokKeyRejectedError['status']) {
+    super(`The model's provider rejected your own API key for it (${status}).`);
+    this.status = status;
+  }
+
+  override get headers(): Readonly<Record<string, string>> {
+    return this.status === 401 ? { 'www-authenticate': 'Bearer' } : {};
+  }
+}
+
+/** One of the four timeouts for a provider expired. */
+export class UpstreamTimeoutError extends RouterError {
+  readonly status = 504;
+  readonly code:
+    | 'upstream_connect_timeout'
+    | 'upstream_first_byte_timeout'
+    | 'upstream_idle_timeout'
+    | 'upstream_total_timeout';
+  readonly type = 'upstream_error';
+  override readonly shouldRetry = true;
+
+  constructor(timeout: 'connect' | 'first_byte' | 'idle' | 'total', timeoutMs: number) {
+    super(
+      {
+        connect: `The connection to the model's provider took more than ${timeoutMs} ms.`,
+        first_byte: `The model's provider did not begin to answer within ${timeoutMs} ms.`,
+        idle: `The model's provider sent nothing for ${timeoutMs} ms in the middle of its answer.`,
+        total: `The request was not finished within ${timeoutMs} ms.`,
+      }[timeout],
+    );
+    this.code = `upstream_${timeout}_timeout`;
+  }
+}
