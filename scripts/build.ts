@@ -1,7 +1,9 @@
-/** `npm run build`: `dist/` from `src/`, with types and maps; what was there stays until the new one is complete. */
+/** `npm run build`: `dist/` from `src/` and `test/contracts/`, with types; what was there stays until the new one is complete. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+
+import { buildContracts } from './contracts.ts';
 
 execFileSync(process.execPath, ['scripts/page.ts'], { stdio: 'inherit' });
 
@@ -12,9 +14,10 @@ chmodSync(built, 0o755);
 const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
 const args = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
 const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
-if (status === 0) {
+const isBuilt = status === 0 && (await buildContracts(built, tsc));
+if (isBuilt) {
   rmSync('dist', { recursive: true, force: true });
   renameSync(built, 'dist');
 }
 rmSync(built, { recursive: true, force: true });
-process.exit(status ?? 1);
+process.exit(isBuilt ? 0 : 1);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 
 import { RedisStore } from '../../src/ledger/stores/redis/redis-store.ts';
 import { requestId } from '../contracts/ledger-fixture.ts';
-import { describeLedgerStore } from '../contracts/ledger-store.ts';
+import { describeLedgerStore } from '../contracts/index.ts';
 import { type ClusterNode, type RedisCluster, startCluster } from '../helpers/redis-cluster.ts';
 import { admission, namespace, settlement } from '../helpers/redis-ledger.ts';
 
@@ -29,7 +29,7 @@ function openStore(keyPrefix: string = namespace()): RedisStore {
 
 describeLedgerStore(
   'RedisStore on a cluster',
-  async (clock) => new RedisStore({ client, keyPrefix: namespace(), now: () => clock.now }),
+  ({ now }) => new RedisStore({ client, keyPrefix: namespace(), now }),
   { sequences: 40 },
 );
 

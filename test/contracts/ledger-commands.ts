@@ -23,14 +23,15 @@ import { type WitnessSlot, witnessesOf, witnessSlots } from './ledger-witness-co
  */
 export async function behavesLikeTheModel(
   create: (clock: { now: number }) => Promise<LedgerStore>,
-  { sequences, endOnFailure = false, floor, isReliable = false }: Options,
+  { sequences, endOnFailure = false, floor, isReliable = false, close = (store) => store.close() }: Options,
 ): Promise<number> {
   let compared = 0;
+  let opened: LedgerStore | undefined;
   const sequence = fc.array(command, { maxLength: 100, size: 'max' });
   const property = fc.asyncProperty(sequence, async (commands) => {
     const clock = { now: START };
     const model = new LedgerModel(clock, floor?.amount);
-    const store = await create(clock);
+    const store = (opened = await create(clock));
     const begun = new Set<string>();
     const books = Object.fromEntries(
       ACCOUNTS.map((name) => [name, { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n }]),
@@ -61,8 +62,11 @@ export async function behavesLikeTheModel(
     for (const account of ACCOUNTS) {
       same(await store.journal(account, 0n, 1000), model.journal(account), `journal of ${account}`);
     }
-    await store.close();
     compared += 1;
+  });
+  property.afterEach(async () => {
+    if (opened) await close(opened);
+    opened = undefined;
   });
   await fc.assert(property, { numRuns: sequences, endOnFailure });
   return compared;
@@ -73,6 +77,8 @@ interface Options {
   readonly endOnFailure?: boolean;
   /** The store is a ReliableStore, which says itself what others are told in `OWN`. */
   readonly isReliable?: boolean;
+  /** Called after each sequence. @default closes the store */
+  readonly close?: (store: LedgerStore) => Promise<void>;
   /** What each account's floor shall be, and how it is set as soon as there is the account. */
   readonly floor?: {
     readonly amount: bigint;

@@ -39,7 +39,10 @@ export interface LedgerFixture {
 }
 
 /** Every test begins at NOON, with 100 available to account `acme` and its unlimited key `k1`. */
-export function useLedger(create: (clock: { now: number }) => Promise<LedgerStore>): LedgerFixture {
+export function useLedger(
+  create: (clock: { now: number }) => Promise<LedgerStore>,
+  close: (store: LedgerStore) => Promise<void>,
+): LedgerFixture {
   const account = 'acme';
   const clock = { now: NOON };
   let store: LedgerStore;
@@ -52,7 +55,7 @@ export function useLedger(create: (clock: { now: number }) => Promise<LedgerStor
   });
 
   afterEach(async () => {
-    await store.close();
+    await close(store);
   });
 
   const fixture: LedgerFixture = {

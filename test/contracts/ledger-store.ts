@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
+import type { LedgerStore } from '../../src/index.ts';
 import { runs } from '../helpers/runs.ts';
 import { behavesLikeTheModel } from './ledger-commands.ts';
 import { describeArguments } from './ledger-arguments.ts';
@@ -17,23 +17,44 @@ import { describeParts } from './ledger-parts.ts';
 import { describeUsage } from './ledger-usage.ts';
 import { describeMissingWitnesses, describeWitnesses } from './ledger-witnesses.ts';
 
+/** The only clock that a store under test may read: tests set it, forward and back. */
+export interface TestClock {
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+export interface LedgerStoreSuiteOptions<Store extends LedgerStore> {
+  /** Removes what `create` made, such as a database. Called after the store was closed. */
+  readonly destroy?: (store: Store) => void | Promise<void>;
+  /**
+   * How many random sequences, of up to 100 commands each, are compared with the model, each on a store of its own. They
+   * have two minutes: a store behind a network needs fewer. @default 400
+   */
+  readonly sequences?: number;
+  /** The store is a ReliableStore: it names the witnesses itself, and never asks callers. @internal */
+  readonly isReliable?: boolean;
+}
+
 /**
- * What any ledger store must do. Called once for each implementation.
+ * What any ledger store must do. Called once for each implementation, at the top of a Vitest file.
  *
- * @param create - makes an empty store whose clock is `clock.now`, which the tests move
- * @param options.sequences - how many random sequences of commands to compare with the model
- * @param options.isReliable - it is a ReliableStore: what was acknowledged it says itself, and never asks callers
+ * @param name - of the implementation, for the names of the tests
+ * @param create - makes an empty store that takes the time from `clock.now()`, for each test and each random sequence.
+ *   One that shares a database with those before needs a namespace of its own. The suite closes it.
  */
-export function describeLedgerStore(
+export function describeLedgerStore<Store extends LedgerStore>(
   name: string,
-  create: (clock: { now: number }) => Promise<LedgerStore>,
-  {
-    sequences = 4000,
-    isReliable = false,
-  }: { readonly sequences?: number; readonly isReliable?: boolean } = {},
+  create: (clock: TestClock) => Store | Promise<Store>,
+  options: LedgerStoreSuiteOptions<Store> = {},
 ): void {
-  describe(`${name} as a ledger store`, () => {
-    const ledger = useLedger(create);
+  const { destroy, sequences = 400, isReliable = false } = options;
+  const createAt = async (clock: { now: number }): Promise<LedgerStore> => create({ now: () => clock.now });
+  const close = async (store: LedgerStore): Promise<void> => {
+    await store.close();
+    await destroy?.(store as Store);
+  };
+  describe(`${name} as a ledger store`, { timeout: 30_000 }, () => {
+    const ledger = useLedger(createAt, close);
     describeRequests(ledger);
     describeReassert(ledger);
     describeIdempotency(ledger);
@@ -52,9 +73,8 @@ export function describeLedgerStore(
     }
 
     it('behaves like the model under any sequence of commands', { timeout: 120_000 }, async () => {
-      expect(await behavesLikeTheModel(create, { sequences: runs(sequences), isReliable })).toBe(
-        runs(sequences),
-      );
+      const compared = await behavesLikeTheModel(createAt, { sequences: runs(sequences), isReliable, close });
+      expect(compared).toBe(runs(sequences));
     });
   });
 }

@@ -2,7 +2,7 @@ import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { IS_FULL } from '../helpers/runs.ts';
-import { type AnyGateway, type Mount, QUESTION, startGateway, untilStill } from '../helpers/gateway.ts';
+import { type AnyGateway, QUESTION, untilStill } from '../helpers/gateway.ts';
 import {
   answerJson,
   answerStream,
@@ -16,79 +16,26 @@ import {
   USAGE_EVENT,
   withNullUsage,
 } from '../helpers/provider.ts';
-import { collectTold } from '../helpers/told.ts';
+import type { MountFacts } from './mount.ts';
 
 /** The mount that the router's own decisions are tested on in each run. */
 const REFERENCE = 'node:http';
 
-export interface MountFacts {
-  /** A parser before the router keeps an object only: what goes on is its JSON, not the client's bytes. @default false */
-  readonly rendersBodies?: boolean;
-  /** The server's response says of text what its charset is. @default false */
-  readonly addsCharset?: boolean;
-  /** The server reads an answer on whether its client takes it or not. @default false */
-  readonly ignoresBackPressure?: boolean;
-  /** The server keeps a stream's head until there is a byte of its body. @default false */
-  readonly keepsHeads?: boolean;
-}
-
-/** What the router does behind any server. Called once for each mount; the client is the official one. */
-export function describeRouter(name: string, mount: Mount, facts?: MountFacts): void {
-  describeGateway(name, () => startGateway({}, mount), facts);
-
-  describe(`hooks of a router on ${name}`, () => {
-    it('are told of each request once, as it comes and when it is over', async () => {
-      const told = collectTold();
-      const gateway = await startGateway({ hooks: [told.hooks] }, mount);
-      const ids: (string | null)[] = [];
-      const asks = [
-        () => gateway.post(QUESTION),
-        () => gateway.post({ ...QUESTION, model: 'acme/none' }),
-        () => gateway.fetch('/models', { headers: { authorization: 'Bearer sk-none' } }),
-      ];
-      for (const ask of asks) {
-        const next = told.next();
-        const response = await ask();
-        await response.text();
-        ids.push(response.headers.get('x-request-id'));
-        expect((await next).status).toBe(response.status);
-      }
-      expect(told.ended.map(({ status }) => status)).toEqual([200, 404, 401]);
-      expect(told.started.map(({ requestId }) => requestId)).toEqual(ids);
-      expect(told.ended.map(({ requestId }) => requestId)).toEqual(ids);
-      await gateway.close();
-    });
-
-    it('are told once of a client that left in the middle of its stream', async () => {
-      const told = collectTold();
-      const gateway = await startGateway({ hooks: [told.hooks] }, mount);
-      gateway.provider.script = (response) => {
-        beginStream(response);
-        response.write(text('Hello'));
-      };
-      const controller = new AbortController();
-      const next = told.next();
-      const response = await gateway.post({ ...QUESTION, stream: true }, { signal: controller.signal });
-      await response.body?.getReader().read();
-      controller.abort();
-      expect(await next).toMatchObject({ status: 200, ending: 'client_gone', stream: true });
-      await gateway.close();
-      expect([told.started.length, told.ended.length]).toEqual([1, 1]);
-    });
-  });
-}
+/** Of each test: no test framework's default is enough where 48 MB are read. */
+export const TIMEOUT_MS = 30_000;
 
 /**
- * The same of a gateway that the caller starts, with $5.00 for an account of its own.
+ * What `describeRouter` asks of a mount, asked of a gateway that the caller starts, with $5.00 for an account of its own.
  *
- * What the router decides before any mount is repeated on each of them only in `npm run test:all`.
+ * What the router decides before any mount is repeated on each of them only in `npm run test:all`, and in the
+ * published suite.
  */
 export function describeGateway(
   name: string,
   start: () => Promise<AnyGateway>,
   facts: MountFacts = {},
 ): void {
-  describe(`the router on ${name}`, () => {
+  describe(`the router on ${name}`, { timeout: TIMEOUT_MS }, () => {
     let gateway: AnyGateway | undefined;
     const current = (): AnyGateway => gateway!;
 

@@ -14,16 +14,10 @@ import {
   type Settled,
 } from '../../src/index.ts';
 import { PRESETS } from '../../src/catalog/presets.ts';
+import type { Mount, Mounted } from '../contracts/mount.ts';
 import { type Provider, startProvider } from './provider.ts';
 
-/** Puts a router behind a server of some framework, at `/v1`. */
-export type Mount = (router: ChatCompletionsRouter) => Promise<Mounted>;
-
-export interface Mounted {
-  /** Up to and including the mount, e.g. `http://127.0.0.1:1234/v1`. */
-  readonly baseURL: string;
-  close(): Promise<void>;
-}
+export type { Mount, Mounted };
 
 /** A whole gateway in a test: a provider on loopback, a router before it, an account with credits and a key. */
 export interface Gateway {

@@ -33,7 +33,7 @@ export type { Ending, SettledUsage, UsageRow } from './usage.ts';
  * should have; everything else is a result with a `code`.
  * Times are milliseconds of the store's own clock. Where that is set, leases of requests that run don't end by it.
  *
- * test/contracts/ledger-store.ts is this contract as a suite.
+ * `describeLedgerStore` of `chat-completions-router/testing/contracts` is this contract as a suite.
  */
 export interface LedgerStore {
   /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */

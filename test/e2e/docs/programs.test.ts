@@ -30,6 +30,7 @@ describe('the programs in the README and in docs', () => {
     const paths = {
       'chat-completions-router': ['../../../../src/index.ts'],
       'chat-completions-router/*': ['../../../../src/*.ts'],
+      'chat-completions-router/testing/contracts': ['../../../contracts/index.ts'],
       'next/server.js': ['../../../../src/adapters/next-server.d.ts'],
       '@/router': ['./router.ts'],
     };

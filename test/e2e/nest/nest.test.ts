@@ -7,7 +7,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 
 import { toFastifyPlugin } from '../../../src/fastify.ts';
 import type { NodeHandler } from '../../../src/index.ts';
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import type { Mount, Mounted } from '../../helpers/gateway.ts';
 
 const QUIET = { logger: false } as const;

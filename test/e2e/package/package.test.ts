@@ -167,13 +167,15 @@ describe('the packed package', () => {
         imported.set(name, [...(imported.get(name) ?? []), file]);
       }
     }
-    const peers = ['@opentelemetry/api', '@pydantic/genai-prices', 'next'];
+    const peers = ['@opentelemetry/api', '@pydantic/genai-prices', 'fast-check', 'next', 'openai', 'vitest'];
     expect([...imported.keys()].sort()).toEqual([...Object.keys(dependencies), ...peers].sort());
     const telemetry = imported.get('@opentelemetry/api') ?? [];
     expect(telemetry.filter((file) => !file.startsWith('observability/opentelemetry/'))).toEqual([]);
     expect(imported.get('next')).toEqual(['adapters/next.js']);
     expect(imported.get('@pydantic/genai-prices')).toEqual(['catalog/genai-prices.js']);
     expect(Object.keys(peerDependencies)).toEqual(expect.arrayContaining(peers));
+    const ofSuites = ['fast-check', 'openai', 'vitest'].flatMap((name) => imported.get(name));
+    expect(new Set(ofSuites)).toEqual(new Set(['testing/contracts/index.js']));
   });
 
   it('refuses no app for its version of something that an entry of ours is for', () => {
@@ -183,7 +185,14 @@ describe('the packed package', () => {
       peerDependencies: Record<string, string>;
       peerDependenciesMeta: Record<string, { optional?: boolean }>;
     };
-    expect(peerDependencies).toEqual({ '@opentelemetry/api': '*', '@pydantic/genai-prices': '*', next: '*' });
+    expect(peerDependencies).toEqual({
+      '@opentelemetry/api': '*',
+      '@pydantic/genai-prices': '*',
+      'fast-check': '*',
+      next: '*',
+      openai: '*',
+      vitest: '*',
+    });
     for (const peer of Object.keys(peerDependencies)) {
       expect(peerDependenciesMeta[peer]).toEqual({ optional: true });
     }

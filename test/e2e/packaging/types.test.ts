@@ -39,7 +39,7 @@ const CASES: readonly [string, string, string, string][] = [
 ];
 
 const USE = `
-import { type ChatCompletionsRouter, createChatCompletionsRouter } from 'chat-completions-router';
+import { type ChatCompletionsRouter, createChatCompletionsRouter, MemoryStore } from 'chat-completions-router';
 import { createAdminRouter } from 'chat-completions-router/admin';
 import { toFastifyPlugin } from 'chat-completions-router/fastify';
 import { toHonoHandler } from 'chat-completions-router/hono';
@@ -49,6 +49,7 @@ import { openTelemetryHooks } from 'chat-completions-router/opentelemetry';
 import { catalogPrices } from 'chat-completions-router/prices';
 import { createPrometheusMetrics } from 'chat-completions-router/prometheus';
 import { completion, type FakeProvider, startFakeProvider } from 'chat-completions-router/testing';
+import { describeLedgerStore, describeRouter } from 'chat-completions-router/testing/contracts';
 
 const router: ChatCompletionsRouter = createChatCompletionsRouter({
   store: 'memory:',
@@ -63,6 +64,8 @@ export const mounts = [toFastifyPlugin(router), toHonoHandler(router), toKoaMidd
 export const next = [toNextHandlers(router), toNextPagesHandler(router)];
 export const provider: Promise<FakeProvider> = startFakeProvider();
 export const script = completion({ content: ['Hel', 'lo'] });
+describeLedgerStore('MemoryStore', ({ now }) => new MemoryStore({ now }));
+describeRouter('nothing', async () => ({ baseURL: '', close: async () => {} }));
 // @ts-expect-error -- so that types which are not found, and so are any, fail
 createChatCompletionsRouter({ store: 7 });
 `;

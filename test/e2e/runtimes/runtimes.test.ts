@@ -15,7 +15,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { createChatCompletionsRouter } from '../../../src/index.ts';
-import { describeGateway, type MountFacts } from '../../contracts/router.ts';
+import type { MountFacts } from '../../contracts/mount.ts';
+import { describeGateway } from '../../contracts/router.ts';
 import { type RuntimeProcess, startRuntime } from '../../helpers/runtime-process.ts';
 import { runCli, startServe } from '../../helpers/cli.ts';
 import { clientsOf } from '../../helpers/gateway.ts';

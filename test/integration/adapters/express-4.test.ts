@@ -5,7 +5,7 @@ import cors from 'cors';
 import type { RequestHandler } from 'express';
 import express from 'express-4';
 
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { listen, type Mount } from '../../helpers/gateway.ts';
 
 function mount(path: string, ...before: RequestHandler[]): Mount {

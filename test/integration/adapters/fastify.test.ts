@@ -6,7 +6,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { toFastifyHandler, toFastifyPlugin } from '../../../src/fastify.ts';
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { type Gateway, type Mount, type Mounted, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, STREAM } from '../../helpers/provider.ts';
 

@@ -2,7 +2,7 @@ import * as http from 'node:http';
 
 import { fromNodeHandler, fromWebHandler, H3, toNodeHandler } from 'h3';
 
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { listen } from '../../helpers/gateway.ts';
 
 describeRouter('h3 2', (router) => {

@@ -8,7 +8,7 @@ import { secureHeaders } from 'hono/secure-headers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { toHonoHandler } from '../../../src/hono.ts';
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { type Gateway, listen, type Mount, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, beginStream, sleep, STREAM, text, USAGE_EVENT } from '../../helpers/provider.ts';
 

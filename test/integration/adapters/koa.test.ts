@@ -5,7 +5,7 @@ import Koa from 'koa';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { toKoaMiddleware } from '../../../src/koa.ts';
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { type Gateway, listen, type Mount, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, STREAM } from '../../helpers/provider.ts';
 

@@ -6,7 +6,7 @@ import express, { type RequestHandler } from 'express';
 import { describe, expect, it } from 'vitest';
 
 import type { ChatCompletionsRouter, NodeHandler } from '../../../src/index.ts';
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { listen, type Mount, mountOnNode, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, beginStream, STREAM, text } from '../../helpers/provider.ts';
 import { createWebServer } from '../../helpers/web-server.ts';

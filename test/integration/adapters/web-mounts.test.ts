@@ -1,6 +1,6 @@
 import type { WebHandler } from '../../../src/index.ts';
 import { describeMountEdges } from '../../contracts/mount-edges.ts';
-import { describeRouter } from '../../contracts/router.ts';
+import { describeRouter } from '../../contracts/index.ts';
 import { listen, mountOnNode, startGateway } from '../../helpers/gateway.ts';
 import { createWebServer } from '../../helpers/web-server.ts';
 

@@ -7,7 +7,7 @@ import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import type { RedisClient } from '../../../src/ledger/stores/redis/redis-client.ts';
 import { RedisStore, type RedisStoreOptions } from '../../../src/ledger/stores/redis/redis-store.ts';
 import { DAY, hashOf, HOUR, MAX, MINUTE, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
-import { describeLedgerStore } from '../../contracts/ledger-store.ts';
+import { describeLedgerStore } from '../../contracts/index.ts';
 import { admission, everything, namespace, settlement, story } from '../../helpers/redis-ledger.ts';
 import { type RedisServer, startRedis } from '../../helpers/redis-server.ts';
 
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 describeLedgerStore(
   'RedisStore',
-  async (clock) => new RedisStore({ client: redis, keyPrefix: namespace(), now: () => clock.now }),
+  ({ now }) => new RedisStore({ client: redis, keyPrefix: namespace(), now }),
   { sequences: 300 },
 );
 

@@ -13,7 +13,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { type LedgerStore, StoreUnavailableError } from '../../../src/ledger/contract/ledger-store.ts';
 import { SqliteStore, type SqliteStoreOptions } from '../../../src/ledger/stores/sqlite/sqlite-store.ts';
 import { hashOf, MAX, NOON, requestId, USAGE } from '../../contracts/ledger-fixture.ts';
-import { describeLedgerStore } from '../../contracts/ledger-store.ts';
+import { describeLedgerStore } from '../../contracts/index.ts';
 
 const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
 const folder = mkdtempSync(join(tmpdir(), 'ccr-sqlite-'));
@@ -29,7 +29,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 let files = 0;
 const newFile = (): string => join(folder, `ledger-${(files += 1)}.db`);
 
-describeLedgerStore('SqliteStore', async (clock) => new SqliteStore(newFile(), { now: () => clock.now }), {
+describeLedgerStore('SqliteStore', ({ now }) => new SqliteStore(newFile(), { now }), {
   sequences: 300,
 });
 

@@ -7,9 +7,9 @@ import type { Settle } from '../../../src/ledger/contract/ledger-store.ts';
 import { grant } from '../../../src/ledger/engine/lots.ts';
 import { MemoryAccount } from '../../../src/ledger/stores/memory/memory-account.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
-import { describeLedgerStore } from '../../contracts/ledger-store.ts';
+import { describeLedgerStore } from '../../contracts/index.ts';
 
-describeLedgerStore('MemoryStore', async (clock) => new MemoryStore({ now: () => clock.now }));
+describeLedgerStore('MemoryStore', ({ now }) => new MemoryStore({ now }), { sequences: 4000 });
 
 describe('MemoryStore', () => {
   it('reads the wall clock unless it is given another', async () => {

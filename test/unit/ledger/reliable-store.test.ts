@@ -5,7 +5,7 @@ import { type LedgerStore, StoreUnavailableError } from '../../../src/ledger/con
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { ReliableStore } from '../../../src/ledger/reliability/reliable-store.ts';
 import { hashOf, MINUTE, NOON, requestId } from '../../contracts/ledger-fixture.ts';
-import { describeLedgerStore } from '../../contracts/ledger-store.ts';
+import { describeLedgerStore } from '../../contracts/index.ts';
 import {
   admission,
   clock,
@@ -22,8 +22,7 @@ import { runs } from '../../helpers/runs.ts';
 
 describeLedgerStore(
   'ReliableStore',
-  async (time) => {
-    const now = (): number => time.now;
+  ({ now }) => {
     const store = Object.assign(new MemoryStore({ now }), { mayRollBack: true });
     return new ReliableStore({ store, now, tell: () => {} });
   },

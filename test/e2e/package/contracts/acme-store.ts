@@ -1,0 +1,141 @@
+/** A ledger store as a third party would write one: it knows the public types alone. */
+import {
+  type AccountState,
+  type Adjust,
+  type AdjustResult,
+  type Admit,
+  type AdmitResult,
+  type Balance,
+  type CreateKey,
+  type CreateKeyResult,
+  type Extend,
+  type ExtendResult,
+  type FoundKey,
+  type Grant,
+  type GrantResult,
+  type JournalLine,
+  type KeyRecord,
+  type KeyStatus,
+  type LedgerStore,
+  MemoryStore,
+  type RequestRecord,
+  type RotateKey,
+  type RotateKeyResult,
+  type Settle,
+  type SettleResult,
+  type UpdateKey,
+  type UpdateKeyResult,
+  type UsageRow,
+  type Verify,
+  type VerifyResult,
+  type Void,
+  type VoidResult,
+} from 'chat-completions-router';
+
+export class AcmeStore implements LedgerStore {
+  readonly #rows: LedgerStore;
+
+  constructor(now: () => number) {
+    this.#rows = new MemoryStore({ now });
+  }
+
+  admit(command: Admit): Promise<AdmitResult> {
+    return this.#rows.admit(command);
+  }
+
+  extend(command: Extend): Promise<ExtendResult> {
+    return this.#rows.extend(command);
+  }
+
+  settle(command: Settle): Promise<SettleResult> {
+    return this.#rows.settle(command);
+  }
+
+  void(command: Void): Promise<VoidResult> {
+    return this.#rows.void(command);
+  }
+
+  grant(command: Grant): Promise<GrantResult> {
+    return this.#rows.grant(command);
+  }
+
+  adjust(command: Adjust): Promise<AdjustResult> {
+    return this.#rows.adjust(command);
+  }
+
+  verify(command: Verify): Promise<VerifyResult> {
+    return this.#rows.verify(command);
+  }
+
+  sweep(budget: number): Promise<number> {
+    return this.#rows.sweep(budget);
+  }
+
+  request(account: string, requestId: string): Promise<RequestRecord | undefined> {
+    return this.#rows.request(account, requestId);
+  }
+
+  snapshot(account: string): Promise<AccountState | undefined> {
+    return this.#rows.snapshot(account);
+  }
+
+  balance(account: string): Promise<Balance | undefined> {
+    return this.#rows.balance(account);
+  }
+
+  journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]> {
+    return this.#rows.journal(account, afterSeq, limit);
+  }
+
+  trim(account: string, seq: bigint): Promise<void> {
+    return this.#rows.trim(account, seq);
+  }
+
+  usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
+    return this.#rows.usage(account, fromDay, toDay);
+  }
+
+  foldUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#rows.foldUsage(account, beforeDay);
+  }
+
+  freeze(account: string, frozen: boolean): Promise<boolean> {
+    return this.#rows.freeze(account, frozen);
+  }
+
+  accounts(): AsyncIterable<string> {
+    return this.#rows.accounts();
+  }
+
+  createKey(command: CreateKey): Promise<CreateKeyResult> {
+    return this.#rows.createKey(command);
+  }
+
+  findKey(hash: string): Promise<FoundKey | undefined> {
+    return this.#rows.findKey(hash);
+  }
+
+  keyState(account: string, key: string): Promise<KeyStatus | undefined> {
+    return this.#rows.keyState(account, key);
+  }
+
+  keys(account: string): Promise<readonly KeyRecord[]> {
+    return this.#rows.keys(account);
+  }
+
+  updateKey(command: UpdateKey): Promise<UpdateKeyResult> {
+    return this.#rows.updateKey(command);
+  }
+
+  rotateKey(command: RotateKey): Promise<RotateKeyResult> {
+    return this.#rows.rotateKey(command);
+  }
+
+  revokeKey(account: string, key: string): Promise<boolean> {
+    return this.#rows.revokeKey(account, key);
+  }
+
+  close(): Promise<void> {
+    return this.#rows.close();
+  }
+}
