@@ -86,10 +86,10 @@ export class Wildcard {
     try {
       const model = resolveModel(id, { ...this.#given, targets }, this.#surroundings);
       if (model.targets.some((target, i) => this.#lacksPrices(id, target, i))) return undefined;
-      const [first, ...others] = model.targets.map((target, i) => ({
+      const [first, ...others] = model.targets.map((target, i): Target => ({
         ...target,
         wildcard: this.#pattern,
-        knownAs: this.template.targets[i]?.model ?? target.model,
+        healthKey: this.template.targets[i]?.model ?? target.model,
       }));
       return first && { ...model, wildcard: this.#pattern, targets: [first, ...others] };
     } catch (error) {
