@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { handOver, type NodeHandler } from './node.ts';
+import { copyParsedBody, type NodeHandler } from './node.ts';
 
 /** What we use of a Fastify request. */
 export interface FastifyRequestLike {
@@ -86,7 +86,7 @@ export function toFastifyHandler(
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value);
     }
-    handOver(request.raw, request);
+    copyParsedBody(request.raw, request);
     await router(request.raw, reply.raw);
   };
 }

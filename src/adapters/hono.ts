@@ -23,11 +23,11 @@ export type HonoHandler = (context: HonoContextLike) => Promise<Response>;
  * change its headers. What they read of the request, Hono keeps, and the router gets.
  */
 export function toHonoHandler(router: { readonly fetch: WebHandler }): HonoHandler {
-  return async ({ req }) => router.fetch(req.raw.bodyUsed ? await restored(req) : req.raw);
+  return async ({ req }) => router.fetch(req.raw.bodyUsed ? await restoreBody(req) : req.raw);
 }
 
 /** The request with the body that a middleware had read; as it is, if that went past Hono. */
-async function restored(req: HonoContextLike['req']): Promise<Request> {
+async function restoreBody(req: HonoContextLike['req']): Promise<Request> {
   const { url, method, headers, signal } = req.raw;
   const body = await req.arrayBuffer().catch(() => undefined);
   return body ? new Request(url, { method, headers, signal, body }) : req.raw;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { handOver, type NodeHandler } from './node.ts';
+import { copyParsedBody, type NodeHandler } from './node.ts';
 
 /** What we use of a Koa context. */
 export interface KoaContextLike {
@@ -45,7 +45,7 @@ export function toKoaMiddleware(router: NodeHandler, { prefix = '' }: KoaOptions
     }
     // Else Koa would answer 404, for want of a body of its own.
     context.respond = false;
-    handOver(context.req, context.request);
+    copyParsedBody(context.req, context.request);
     await router(context.req, context.res);
   };
 }

@@ -35,7 +35,7 @@ export function toNextHandlers(router: NextRouter): NextHandlers {
   // Next.js gives a second argument, which the Web door doesn't take.
   const handle: WebHandler = async (request) => {
     const response = await router.fetch(request);
-    stayUntil(router.settled(request));
+    keepAliveUntil(router.settled(request));
     return response;
   };
   return {
@@ -50,7 +50,7 @@ export function toNextHandlers(router: NextRouter): NextHandlers {
 }
 
 /** Asks Next.js from 15.1 on, and the host below it, not to stop this process before. */
-function stayUntil(work: Promise<void>): void {
+function keepAliveUntil(work: Promise<void>): void {
   try {
     server.after?.(work);
   } catch {

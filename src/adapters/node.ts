@@ -33,14 +33,14 @@ export function createNodeHandler(
         url: urlOf(request),
         headers: headersOf(request),
         body: bodyOf(request),
-        response: 'stream' in response ? overHttp2(response) : response,
+        response: 'stream' in response ? http2Response(response) : response,
       },
       request,
     );
 }
 
 /** HTTP/2's response doesn't say that it is destroyed, and if it is, its client sees a good end. */
-function overHttp2(response: Http2ServerResponse): ClientResponse {
+function http2Response(response: Http2ServerResponse): ClientResponse {
   const { stream } = response;
   const own = {
     destroyed: { configurable: true, get: () => stream.destroyed },
@@ -76,7 +76,7 @@ export interface ParsedRequest {
 }
 
 /** Puts what a framework's parsers left on a request of its own where Express's leave it, if they read the body. */
-export function handOver(request: IncomingMessage, { rawBody, body }: ParsedRequest): void {
+export function copyParsedBody(request: IncomingMessage, { rawBody, body }: ParsedRequest): void {
   if (request.readableDidRead) Object.assign(request, { rawBody, body });
 }
 

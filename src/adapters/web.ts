@@ -27,7 +27,7 @@ export function createWebHandler(
         // Taken only when somebody wants it: one that nobody reads stays the host's, to discard as it likes.
         get body() {
           const body = bodyOf(request);
-          if (body.kind === 'stream') response.reads(body.stream);
+          if (body.kind === 'stream') response.setRequestBody(body.stream);
           return body;
         },
         response,
@@ -80,10 +80,10 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   #requestBody: Readable | undefined;
   #head: { readonly status: number; readonly headers: Headers } | undefined;
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #answered = false;
+  #hasResponded = false;
   #ended = false;
   #destroyed = false;
-  #full = false;
+  #isFull = false;
 
   constructor(request: Request, id: string, answer: (response: Response) => void) {
     super();
@@ -111,7 +111,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   }
 
   /** Tells of the request's body, which is read no further once its client has left. */
-  reads(body: Readable): void {
+  setRequestBody(body: Readable): void {
     this.#requestBody = body;
     if (this.#destroyed) body.destroy();
   }
@@ -122,7 +122,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   }
 
   flushHeaders(): void {
-    if (this.#answered) return;
+    if (this.#hasResponded) return;
     this.#respondWithStream();
     // Next.js and srvx (h3, Nitro) keep a head until something is written: nothing will do.
     this.#stream?.enqueue(new Uint8Array(0));
@@ -140,8 +140,8 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
           this.#stream = controller;
         },
         pull: () => {
-          if (!this.#full) return;
-          this.#full = false;
+          if (!this.#isFull) return;
+          this.#isFull = false;
           this.emit('drain');
         },
         cancel: () => {
@@ -155,18 +155,18 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   write(chunk: Uint8Array): boolean {
     if (this.#destroyed || this.#ended) return false;
-    if (!this.#answered) this.#respondWithStream();
+    if (!this.#hasResponded) this.#respondWithStream();
     const stream = this.#stream;
     if (!stream) return true;
     // A copy: several chunks may share memory, and whoever reads them may transfer it.
     stream.enqueue(new Uint8Array(chunk));
-    this.#full = (stream.desiredSize ?? 0) <= 0;
-    return !this.#full;
+    this.#isFull = (stream.desiredSize ?? 0) <= 0;
+    return !this.#isFull;
   }
 
   end(chunk?: Uint8Array): void {
     if (this.#destroyed || this.#ended) return;
-    if (!this.#answered) {
+    if (!this.#hasResponded) {
       this.#respond(chunk && this.#mayHaveBody ? new Uint8Array(chunk) : null);
     } else if (chunk) {
       this.write(chunk);
@@ -179,7 +179,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   /** Breaks the body off: whoever reads it gets an error, never an end. */
   destroy(): void {
     if (this.#destroyed || this.#ended) return;
-    if (!this.#answered) this.#respondWithStream();
+    if (!this.#hasResponded) this.#respondWithStream();
     this.#stream?.error(new Error('The response was broken off'));
     this.#close();
   }
@@ -191,7 +191,7 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   #respond(body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null): void {
     const gone = { status: CLIENT_CLOSED_REQUEST, headers: { 'x-request-id': this.#id } };
-    this.#answered = true;
+    this.#hasResponded = true;
     this.#answer(new Response(body, this.#head ?? gone));
   }
 
@@ -204,20 +204,20 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     const hostResponse = hostResponseOf(this.#request);
     const body = this.#requestBody;
     if (hostResponse) {
-      if (hostResponse.destroyed ?? hostResponse.stream?.destroyed ?? true) this.#leave();
-      else hostResponse.once('close', this.#leave);
+      if (hostResponse.destroyed ?? hostResponse.stream?.destroyed ?? true) this.#onClientLeft();
+      else hostResponse.once('close', this.#onClientLeft);
     } else if (body && !body.readableEnded && !body.destroyed) {
       setImmediate(() => {
-        if (!body.readableEnded) this.#leave();
+        if (!body.readableEnded) this.#onClientLeft();
       });
     } else {
-      this.#leave();
+      this.#onClientLeft();
     }
   };
 
-  readonly #leave = (): void => {
+  readonly #onClientLeft = (): void => {
     if (this.#destroyed || this.#ended) return;
-    if (!this.#answered) {
+    if (!this.#hasResponded) {
       this.#head = undefined;
       this.#respond(null);
     }

@@ -43,50 +43,50 @@ export function adaptiveHoldOf(hold: Hold, meter: UsageMeter): AdaptiveHold | un
 export class AdaptiveHold implements DeliveryGate {
   readonly #hold: Hold;
   readonly #meter: UsageMeter;
-  readonly #plausible: number;
+  readonly #maxPlausible: number;
   /** What was asked for: if it was had, the hold covers the longest prompt of this size, else the likely one. */
-  #asked: NanoDollars;
+  #requested: NanoDollars;
   /** So many tokens of output are covered, and beyond so many more are wanted. */
   #covered = 0;
   #growAt = 0;
   #growing: Promise<'grown' | 'refused'> | undefined;
   /** Of what went on to the client. */
   #estimated = 0;
-  #told = 0;
+  #reported = 0;
 
   constructor(hold: Hold, meter: UsageMeter) {
     this.#hold = hold;
     this.#meter = meter;
-    this.#plausible = plausibleOutputTokens(hold.terms.quote);
-    this.#asked = firstHold(hold.terms.quote);
+    this.#maxPlausible = plausibleOutputTokens(hold.terms.quote);
+    this.#requested = firstHold(hold.terms.quote);
     this.#measure();
   }
 
   get delivered(): Delivered {
-    return { estimated: this.#estimated, told: this.#told };
+    return { estimated: this.#estimated, reported: this.#reported };
   }
 
   mayPass(): boolean {
     const estimated = outputTokensEstimate(this.#meter.delivered);
-    const told = this.#toldNow();
+    const told = this.#reportedNow();
     const output = Math.max(estimated, told);
     if (output > this.#growAt) this.#growing ??= this.#grow();
     if (output > this.#covered) return false;
     this.#estimated = estimated;
-    this.#told = told;
+    this.#reported = told;
     return true;
   }
 
   async untilPassable(): Promise<RouterError | undefined> {
     let isLate = false;
-    const grown = this.#untilGrown(() => isLate);
+    const grown = this.#waitUntilGrown(() => isLate);
     return withTimeout(grown, GROWTH_WAIT_MS, () => {
       isLate = true;
       return this.mayPass() ? undefined : new CreditStoreUnavailableError();
     });
   }
 
-  async #untilGrown(isLate: () => boolean): Promise<RouterError | undefined> {
+  async #waitUntilGrown(isLate: () => boolean): Promise<RouterError | undefined> {
     for (;;) {
       const answer = await (this.#growing ??= this.#grow());
       if (isLate() || this.mayPass()) return undefined;
@@ -95,9 +95,9 @@ export class AdaptiveHold implements DeliveryGate {
   }
 
   /** The provider's own count; 0 where it has none, or none that can be. */
-  #toldNow(): number {
+  #reportedNow(): number {
     const { completionTold } = this.#meter;
-    return completionTold <= this.#plausible ? completionTold : 0;
+    return completionTold <= this.#maxPlausible ? completionTold : 0;
   }
 
   #measure(): void {
@@ -109,7 +109,7 @@ export class AdaptiveHold implements DeliveryGate {
       return;
     }
     this.#covered =
-      amount >= this.#asked
+      amount >= this.#requested
         ? outputTokensCovered(amount, quote.promptTokensAtMost, quote)
         : outputTokensCovered(amount, quote.promptTokensNeeded, withSearches(quote, 0));
     this.#growAt = GROW_AT * this.#covered;
@@ -119,7 +119,7 @@ export class AdaptiveHold implements DeliveryGate {
   async #grow(): Promise<'grown' | 'refused'> {
     for (let tries = 0; !this.#hold.settled; tries++) {
       try {
-        const grown = await this.#ask();
+        const grown = await this.#requestMore();
         this.#growing = undefined;
         this.#measure();
         if (grown) return 'grown';
@@ -139,17 +139,17 @@ export class AdaptiveHold implements DeliveryGate {
   }
 
   /** Asks for twice as much, or for what is left. */
-  async #ask(): Promise<boolean> {
+  async #requestMore(): Promise<boolean> {
     const { quote } = this.#hold.terms;
-    const output = Math.max(outputTokensEstimate(this.#meter.delivered), this.#toldNow());
+    const output = Math.max(outputTokensEstimate(this.#meter.delivered), this.#reportedNow());
     let tokens = 2 * Math.max(this.#covered, 1);
     while (GROW_AT * tokens < output) tokens *= 2;
-    this.#asked = holdFor(quote, tokens);
-    const result = await this.#hold.renew(this.#asked);
+    this.#requested = holdFor(quote, tokens);
+    const result = await this.#hold.renew(this.#requested);
     if (result.code !== 'no_funds') return result.code === 'ok';
 
     const rest = result.hold + result.available;
-    if (rest <= result.hold || rest >= this.#asked) return false;
+    if (rest <= result.hold || rest >= this.#requested) return false;
     return (await this.#hold.renew(rest)).code === 'ok';
   }
 }

@@ -132,7 +132,7 @@ export function limitFor(
   request: ChatRequest,
   quote: Quote,
   covered: number | undefined,
-): { readonly edit: OutputLimitEdit | undefined; readonly told: number | undefined } {
+): { readonly edit: OutputLimitEdit | undefined; readonly announced: number | undefined } {
   const { output } = target;
   const { obeyed, only } = limitsOf(target);
   const given = givenLimit(request);
@@ -142,10 +142,10 @@ export function limitFor(
     tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, MIN_INSERTED));
   }
   if (tokens === Infinity) tokens = given;
-  if (tokens === 0) return { edit: undefined, told: undefined };
+  if (tokens === 0) return { edit: undefined, announced: undefined };
   const field = obeyed.find((each) => limitIn(each, request) !== undefined) ?? obeyed[0];
   const isOurs = given > tokens || (given === 0 && inserts);
-  return { edit: { field, tokens, inserts, moves: only || inserts }, told: isOurs ? tokens : undefined };
+  return { edit: { field, tokens, inserts, moves: only || inserts }, announced: isOurs ? tokens : undefined };
 }
 
 /** The least that a request is admitted with. */
@@ -172,7 +172,7 @@ function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): 
 }
 
 /** What the client is told when the ledger does not admit its request. */
-export function refusal(
+export function admissionError(
   result: AdmitResult,
   quote: Quote,
   holdMode: HoldMode,

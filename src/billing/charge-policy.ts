@@ -5,7 +5,7 @@ import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from '..
 import { charge, chargeReported, FREE, type Price } from '../metering/price.ts';
 import { costsOf, feesOf } from '../metering/server-tool-fees.ts';
 import { dearestHeld, priceOfServed, pricesOfTier } from '../metering/service-tiers.ts';
-import { plainNamesOf } from '../catalog/asked-apart.ts';
+import { plainNamesOf } from '../catalog/price-variants.ts';
 import { textUsage, type Usage, usageAtMost } from '../metering/usage-dialects.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
@@ -37,7 +37,7 @@ export interface RelayedAnswer {
 /** Output that went on to the client, in tokens: by estimate of its text, and as the provider counted it so far. */
 export interface Delivered {
   readonly estimated: number;
-  readonly told: number;
+  readonly reported: number;
 }
 
 /** What is charged for it. */
@@ -62,7 +62,7 @@ export interface ChargeTerms {
   /** Whose request it is. */
   readonly account: string;
   /** Of the target. */
-  readonly correction: EstimateCalibration;
+  readonly calibration: EstimateCalibration;
   readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
 }
 
@@ -96,7 +96,7 @@ export function chargeFor(outcome: Outcome, terms: ChargeTerms): Charge | undefi
 /** An answer that told its usage at its end shows how good the estimates of its target are, also where its client had left. */
 export function calibrateFrom(
   { ending, answer }: Outcome,
-  { quote, account, correction }: ChargeTerms,
+  { quote, account, calibration: correction }: ChargeTerms,
 ): void {
   if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
   const { usage, delivered, finished } = answer.meter;
@@ -107,7 +107,7 @@ export function calibrateFrom(
 
 function consumed(
   { ending, target, dispatched, answer }: Outcome,
-  { quote, held, account, correction }: ChargeTerms,
+  { quote, held, account, calibration: correction }: ChargeTerms,
 ): Charge | undefined {
   const left = ending === 'client_gone' && dispatched;
   /** Of so many tokens of text; of none, something may be hidden only where a client did not wait for any. */
@@ -135,7 +135,7 @@ function consumed(
   const source = usage && !lags ? 'upstream' : 'estimated';
   const consumption = priced(counted ?? estimate(seen), source, meter);
   if (delivered) {
-    const tokens = Math.max(correction.output(account, delivered.estimated, quote.n), delivered.told);
+    const tokens = Math.max(correction.output(account, delivered.estimated, quote.n), delivered.reported);
     return atMost(held, {
       ...priced(shortened(consumption.usage, tokens), 'estimated', meter),
       cost: consumption.cost,
@@ -167,7 +167,7 @@ function isSuccess(status: number): boolean {
 }
 
 /** What an answer says of its price. */
-type Told = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
+type ReportedPrice = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
 
 /**
  * By the tier that served, or what the provider reports: of an estimate that would be for another usage.
@@ -179,8 +179,8 @@ function pricing(
   { features = [] }: Quote,
   held: NanoDollars,
   searched: Usage | undefined,
-): (counted: Usage, source: Charge['source'], told?: Told) => Charge {
-  const { asked, provider, serverTools, usesByok } = target;
+): (counted: Usage, source: Charge['source'], told?: ReportedPrice) => Charge {
+  const { priceVariant: asked, provider, serverTools, usesByok } = target;
   const fees = usesByok ? 0n : feesOf(features, serverTools, searched, target.price);
   const toolCosts = usesByok || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, told) => {

@@ -4,7 +4,7 @@ import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Hold } from './hold.ts';
 
 /** So long after its answer began, a request has not ended and is worth a checkpoint. */
-const FIRST_BEAT_MS = 250;
+const FIRST_RENEWAL_MS = 250;
 /** So many signs of life are on their way at a time; the others wait. */
 const MAX_IN_FLIGHT = 16;
 
@@ -21,7 +21,7 @@ export class LeaseRenewal {
   #due: Hold[] = [];
   #inFlight = 0;
   /** The store was away at the last beat: once said, not for each hold. */
-  #away = false;
+  #isUnavailable = false;
 
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs;
@@ -38,7 +38,7 @@ export class LeaseRenewal {
     const { timer } = hold.pulse;
     if (!timer) return;
     clearTimeout(timer);
-    this.#schedule(hold, Math.min(FIRST_BEAT_MS, this.#intervalMs));
+    this.#schedule(hold, Math.min(FIRST_RENEWAL_MS, this.#intervalMs));
   }
 
   delete(hold: Hold): void {
@@ -58,34 +58,34 @@ export class LeaseRenewal {
     const timer = setTimeout(() => {
       pulse.timer = undefined;
       this.#due.push(hold);
-      this.#send();
+      this.#renewDue();
     }, ms);
     pulse.timer = timer.unref();
   }
 
-  #send(): void {
+  #renewDue(): void {
     while (this.#inFlight < MAX_IN_FLIGHT) {
       const hold = this.#due.shift();
       if (!hold) return;
       if (!hold.pulse.place) continue;
       this.#inFlight += 1;
-      void this.#beat(hold).finally(() => {
+      void this.#renew(hold).finally(() => {
         this.#inFlight -= 1;
-        this.#send();
+        this.#renewDue();
       });
     }
   }
 
-  async #beat(hold: Hold): Promise<void> {
+  async #renew(hold: Hold): Promise<void> {
     try {
       const { code } = await hold.renew();
-      this.#away = false;
+      this.#isUnavailable = false;
       // Its lease ran out: what it consumes is settled by its id all the same.
       if (code === 'closed') this.delete(hold);
     } catch (error) {
       const isAway = error instanceof StoreUnavailableError;
-      if (!isAway || !this.#away) hold.report(asError(error));
-      this.#away ||= isAway;
+      if (!isAway || !this.#isUnavailable) hold.report(asError(error));
+      this.#isUnavailable ||= isAway;
     }
     if (hold.pulse.place) this.#schedule(hold, this.#intervalMs);
   }

@@ -16,7 +16,7 @@ const MAX_MARKUPS = 1000;
 /** What is added to prices for one caller: by its key or its host's word, and by its account. */
 export class AccountMarkups {
   readonly #resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined;
-  readonly #kept = new LRUCache<string, MarkupTerms>({ max: MAX_MARKUPS });
+  readonly #interned = new LRUCache<string, MarkupTerms>({ max: MAX_MARKUPS });
 
   constructor(resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined) {
     this.#resolveMarkup = resolveMarkup;
@@ -31,28 +31,28 @@ export class AccountMarkups {
     const ofAccount = this.#resolveMarkup?.({ account, key });
     if (markup === undefined && ofAccount === undefined) return undefined;
     if (markup === undefined || ofAccount === undefined) return this.#terms(markup ?? ofAccount ?? {});
-    return this.#same(combineMarkups(this.#terms(markup), this.#terms(ofAccount)));
+    return this.#intern(combineMarkups(this.#terms(markup), this.#terms(ofAccount)));
   }
 
   #terms(markup: Markup): MarkupTerms {
-    return this.#same(parseMarkup(markup, 'markup of a caller'));
+    return this.#intern(parseMarkup(markup, 'markup of a caller'));
   }
 
-  #same(terms: MarkupTerms): MarkupTerms {
-    const kept = this.#kept.get(terms.name);
+  #intern(terms: MarkupTerms): MarkupTerms {
+    const kept = this.#interned.get(terms.name);
     if (kept) return kept;
-    this.#kept.set(terms.name, terms);
+    this.#interned.set(terms.name, terms);
     return terms;
   }
 }
 
-const marked = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
+const modelsByMarkup = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
 
 /** A model as it is for a caller with a markup; the same object each time. */
 export function withAccountMarkup(model: Model, markup: MarkupTerms): Model {
   if (markup === NO_MARKUP) return model;
-  let models = marked.get(markup);
-  if (!models) marked.set(markup, (models = new WeakMap()));
+  let models = modelsByMarkup.get(markup);
+  if (!models) modelsByMarkup.set(markup, (models = new WeakMap()));
   let variant = models.get(model);
   if (!variant) models.set(model, (variant = markedUp(model, markup)));
   return variant;

@@ -9,20 +9,20 @@ import type { Model, Target } from './model.ts';
  */
 export function withByokPrices(model: Model, hasKey: (provider: string) => boolean): Model {
   if (!model.targets.some(({ provider }) => hasKey(provider.name))) return model;
-  const own = (target: Target): Target => (hasKey(target.provider.name) ? variantOf(target) : target);
+  const own = (target: Target): Target => (hasKey(target.provider.name) ? byokTargetOf(target) : target);
   const [first, ...rest] = model.targets;
   const targets = [own(first), ...rest.map(own)] as const;
   return { ...model, targets, prices: [...new Set(targets.map(({ price }) => price))] };
 }
 
 /** One for each target: what is known of a target's health is kept by it. */
-const variants = new WeakMap<Target, Target>();
+const byokTargets = new WeakMap<Target, Target>();
 
-function variantOf(target: Target): Target {
-  let variant = variants.get(target);
+function byokTargetOf(target: Target): Target {
+  let variant = byokTargets.get(target);
   if (!variant) {
     variant = { ...target, price: target.byokPrice, cost: FREE, reportsCost: false, usesByok: true };
-    variants.set(target, variant);
+    byokTargets.set(target, variant);
   }
   return variant;
 }

@@ -137,12 +137,12 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const surroundings = { providers, markup, prices, answer };
+  const context = { providers, markup, prices, answer };
   const models: Model[] = [];
   const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {
-    if (id.includes('*')) wildcards.push(new Wildcard(id, given, surroundings));
-    else models.push(resolveModel(id, given, surroundings));
+    if (id.includes('*')) wildcards.push(new Wildcard(id, given, context));
+    else models.push(resolveModel(id, given, context));
   }
   return new Catalog(providers, models, wildcards);
 }

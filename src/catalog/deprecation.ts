@@ -5,8 +5,8 @@ import type { Deprecation, Model } from './model.ts';
 
 /** @throws {TypeError} naming the option that can't be right */
 export function resolveDeprecation(given: ModelOptions, option: string): Deprecation | undefined {
-  const deprecatedAt = moment(given.deprecatedAt, `${option}.deprecatedAt`);
-  const shutdownAt = moment(given.shutdownDate, `${option}.shutdownDate`);
+  const deprecatedAt = parseMoment(given.deprecatedAt, `${option}.deprecatedAt`);
+  const shutdownAt = parseMoment(given.shutdownDate, `${option}.shutdownDate`);
   const { replacement } = given;
   if (replacement !== undefined && (typeof replacement !== 'string' || replacement === '')) {
     throw optionError(`${option}.replacement`, 'the ID of a model', replacement);
@@ -47,7 +47,7 @@ export function isoDate(ms: number): string {
 
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-function moment(given: unknown, option: string): number | undefined {
+function parseMoment(given: unknown, option: string): number | undefined {
   if (given === undefined) return undefined;
   const text = typeof given === 'string' && ISO_8601.test(given) ? given : undefined;
   const ms = given instanceof Date ? given.getTime() : text === undefined ? Number.NaN : Date.parse(text);

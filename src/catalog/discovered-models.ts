@@ -4,25 +4,25 @@ import type { Model } from './model.ts';
 import type { ListedModel } from './provider-model-list.ts';
 import type { DiscoveryTerms } from './discovery-options.ts';
 import type { Provider } from './provider.ts';
-import { costsMore, lacksPrices } from './priced-apart.ts';
+import { costsMore, lacksPrices } from './implied-prices.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** The models of a list that can be served: those that are wanted, and whose price is known. */
 export function discoveredModels(
   provider: Provider,
   listed: readonly ListedModel[],
-  surroundings: ResolveContext,
+  context: ResolveContext,
 ): readonly Model[] {
   const { discovery } = provider;
   if (!discovery) return [];
   return listed.flatMap((each) => {
-    if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
-    for (const pricing of pricingsOf(discovery, each, surroundings)) {
-      if (pricing === 'catalog' && isPricedAsText(provider, each, surroundings)) continue;
-      if (pricing === discovery.pricing && isUnderpriced(provider, each, pricing, surroundings)) continue;
+    if (discovery.only && !discovery.only.some((pattern) => matchesPattern(each.id, pattern))) return [];
+    for (const pricing of pricingsOf(discovery, each, context)) {
+      if (pricing === 'catalog' && isPricedAsText(provider, each, context)) continue;
+      if (pricing === discovery.pricing && isUnderpriced(provider, each, pricing, context)) continue;
       try {
         const options = optionsOf(provider, discovery, each, pricing);
-        const model = resolveModel(discovery.prefix + each.id, options, surroundings);
+        const model = resolveModel(discovery.prefix + each.id, options, context);
         // A list has the fee for every model that can search, and few requests do.
         return [pricing === each.pricing ? { ...model, webSearchesNeeded: 0 } : model];
       } catch (error) {
@@ -99,6 +99,6 @@ function costOf({ reportsAllCost }: Provider, listed: Pricing): Pricing | Report
   return reportsAllCost ? { reported: true, ceiling: listed } : listed;
 }
 
-function fits(id: string, pattern: string): boolean {
+function matchesPattern(id: string, pattern: string): boolean {
   return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern;
 }

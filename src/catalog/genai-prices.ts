@@ -19,7 +19,7 @@ const TOKEN_PRICES: readonly (readonly [name: keyof TokenPricing, theirs: string
 ];
 
 /** Whose usage counts searches as their price does; elsewhere a fee for them would only be held. */
-const SEARCHES_ARE_TOLD: ReadonlySet<string> = new Set(['openrouter', 'perplexity']);
+const REPORTS_SEARCHES: ReadonlySet<string> = new Set(['openrouter', 'perplexity']);
 
 /**
  * The prices of `@pydantic/genai-prices`, for the option `prices`: `createChatCompletionsRouter({ prices: catalogPrices(), … })`.
@@ -29,10 +29,10 @@ const SEARCHES_ARE_TOLD: ReadonlySet<string> = new Set(['openrouter', 'perplexit
  * one counts.
  */
 export function catalogPrices(): PriceCatalog {
-  return { find };
+  return { find: findEntry };
 }
 
-function find({ provider: name, url, model }: PriceQuestion): CatalogEntry | undefined {
+function findEntry({ provider: name, url, model }: PriceQuestion): CatalogEntry | undefined {
   const provider = findProvider({ providerApiUrl: url }) ?? findProvider({ providerId: name });
   if (!provider) return undefined;
   const found = calcPrice(NO_USAGE, model, { provider });
@@ -58,10 +58,10 @@ function timesOf(prices: unknown): readonly Date[] {
 }
 
 function isDearer(one: ModelPrice, other: ModelPrice): boolean {
-  return base(one['output_mtok']) > base(other['output_mtok']);
+  return basePrice(one['output_mtok']) > basePrice(other['output_mtok']);
 }
 
-function base(price: ModelPrice[string]): number {
+function basePrice(price: ModelPrice[string]): number {
   return typeof price === 'number' ? price : (price?.base ?? 0);
 }
 
@@ -87,7 +87,7 @@ function pricingOf(price: ModelPrice, provider: Provider): Pricing | undefined {
     ...(tiers.length > 0 && { tiers }),
     ...(typeof requests === 'number' && { request: perCall(requests) }),
     ...(typeof searches === 'number' &&
-      SEARCHES_ARE_TOLD.has(provider.id) && { webSearch: perCall(searches) }),
+      REPORTS_SEARCHES.has(provider.id) && { webSearch: perCall(searches) }),
   };
 }
 
@@ -102,7 +102,7 @@ function ratesAt(price: ModelPrice, promptTokens: number): TokenPricing | undefi
   for (const [name, theirs] of TOKEN_PRICES) {
     const each = price[theirs];
     if (each === undefined) continue;
-    const tier = typeof each === 'number' ? each : at(each, promptTokens);
+    const tier = typeof each === 'number' ? each : tierPriceAt(each, promptTokens);
     const rate = shiftDecimal(String(tier), 0, 6);
     if (rate !== undefined) rates[name] = rate;
   }
@@ -110,7 +110,7 @@ function ratesAt(price: ModelPrice, promptTokens: number): TokenPricing | undefi
   return input === undefined || output === undefined ? undefined : { ...rates, input, output };
 }
 
-function at({ base: lowest, tiers }: TieredPrices, promptTokens: number): number {
+function tierPriceAt({ base: lowest, tiers }: TieredPrices, promptTokens: number): number {
   let [price, from] = [lowest, -1];
   for (const tier of tiers) {
     if (tier.start < promptTokens && tier.start > from) [price, from] = [tier.price, tier.start];

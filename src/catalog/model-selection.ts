@@ -87,11 +87,11 @@ function larger(
 }
 
 /** Case doesn't matter: OpenRouter's clients write `OpenAI`. */
-function has(list: readonly string[] | undefined, { provider }: Target): boolean {
-  return list !== undefined && placeIn(list, provider.name) !== -1;
+function includesProvider(list: readonly string[] | undefined, { provider }: Target): boolean {
+  return list !== undefined && indexIn(list, provider.name) !== -1;
 }
 
-function placeIn(list: readonly string[], name: string): number {
+function indexIn(list: readonly string[], name: string): number {
   return list.findIndex((one) => one.toLowerCase() === name.toLowerCase());
 }
 
@@ -99,11 +99,17 @@ function atProviders(
   model: Model,
   { order, only, ignore, allowFallbacks }: ClientRouting,
 ): Model | undefined {
-  let targets = model.targets.filter((target) => (!only || has(only, target)) && !has(ignore, target));
+  let targets = model.targets.filter(
+    (target) => (!only || includesProvider(only, target)) && !includesProvider(ignore, target),
+  );
   if (order) {
-    const rank = ({ provider }: Target): number => placeIn(order, provider.name);
-    const listed = targets.filter((target) => has(order, target)).sort((a, b) => rank(a) - rank(b));
-    targets = allowFallbacks ? [...listed, ...targets.filter((target) => !has(order, target))] : listed;
+    const rank = ({ provider }: Target): number => indexIn(order, provider.name);
+    const listed = targets
+      .filter((target) => includesProvider(order, target))
+      .sort((a, b) => rank(a) - rank(b));
+    targets = allowFallbacks
+      ? [...listed, ...targets.filter((target) => !includesProvider(order, target))]
+      : listed;
   } else if (!allowFallbacks) {
     targets = targets.slice(0, 1);
   }

@@ -64,7 +64,7 @@ export interface Target {
   /** The cost is what the provider reports, where it does. */
   readonly reportsCost: boolean;
   /** What a request asks of it that has a price of its own; undefined for all others. */
-  readonly asked?: AskedApart;
+  readonly priceVariant?: PriceVariant;
   /** Its share of the requests, where targets are chosen by weight. */
   readonly weight: number;
   readonly output: TargetOutput;
@@ -99,7 +99,7 @@ export interface Deprecation {
 }
 
 /** What a request asks that has a price of its own. */
-export interface AskedApart {
+export interface PriceVariant {
   /** As prices name it; undefined for the tier that has the plain price. */
   readonly serviceTier: string | undefined;
   /** What is written to a cache may be written for an hour. */

@@ -61,8 +61,8 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
       description: text(entry['description']),
       created: count(entry['created']),
       ownedBy: text(entry['owned_by']),
-      inputModalities: namesOf(architecture['input_modalities']),
-      supportedParameters: namesOf(entry['supported_parameters']),
+      inputModalities: namesIn(architecture['input_modalities']),
+      supportedParameters: namesIn(entry['supported_parameters']),
       contextWindow: count(
         entry['context_window'] ?? entry['context_length'] ?? entry['max_model_len'] ?? top['context_length'],
       ),
@@ -87,7 +87,7 @@ function text(given: Json): string | undefined {
 }
 
 /** Undefined where the list says nothing of them. */
-function namesOf(given: Json): readonly string[] | undefined {
+function namesIn(given: Json): readonly string[] | undefined {
   if (!Array.isArray(given) || given.length === 0) return undefined;
   return given
     .filter((name: Json) => typeof name === 'string')

@@ -94,7 +94,7 @@ export function resolveBodyRules(
     })),
     ...Object.entries(rename).map(([name, to]) => renameRule(name, to, `${option}.rename`)),
   ];
-  assertApart(rules, option);
+  assertDistinct(rules, option);
   const limit = renamedLimit(rules);
   if (limit !== undefined && outputLimits.only && !outputLimits.obeyed.includes(limit)) {
     throw new TypeError(
@@ -139,7 +139,7 @@ function checkName(name: unknown, action: Action, option: string): string {
 }
 
 /** @throws {TypeError} where a field stands in two rules */
-function assertApart(rules: readonly BodyRule[], option: string): void {
+function assertDistinct(rules: readonly BodyRule[], option: string): void {
   const seen = new Map<string, Action>();
   for (const rule of rules) {
     for (const name of namesOf(rule)) {
@@ -168,13 +168,13 @@ export function resolveTargetRules(
   const ofProvider = bodyRules.filter(({ name }) => !own.some((rule) => rule.name === name));
   const rules = [...ofProvider, ...own];
   if (rules.length === 0) return undefined;
-  assertApart(rules, `${option}, with the provider's own,`);
+  assertDistinct(rules, `${option}, with the provider's own,`);
   const limit = renamedLimit(rules);
   return {
     rules,
     limit,
     outputLimits: limit === undefined ? outputLimits : { ...outputLimits, obeyed: [limit], only: true },
-    addedBytes: rules.reduce((sum, rule) => sum + addedBy(rule), 0),
+    addedBytes: rules.reduce((sum, rule) => sum + addedBytesOf(rule), 0),
   };
 }
 
@@ -188,7 +188,7 @@ function isLimit(name: string): name is OutputLimitField {
 }
 
 /** What can reach the model as text. */
-function addedBy(rule: BodyRule): number {
+function addedBytesOf(rule: BodyRule): number {
   if (rule.action === 'drop' || rule.action === 'rename') return 0;
   const { value } = rule;
   if (typeof value === 'function') return MAX_MADE_LENGTH;

@@ -28,7 +28,7 @@ import { checkModelId } from './model-id.ts';
 import type { Provider } from './provider.ts';
 import { resolveServerTools } from './resolve-server-tools.ts';
 
-const CHOICES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
+const STRATEGIES: readonly Choice[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 
 const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   targets: true,
@@ -69,7 +69,7 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
 };
 
 /** Searches of the Web that are held for. */
-const WEB_SEARCHES = 5;
+const DEFAULT_WEB_SEARCHES = 5;
 
 /** What all models are resolved with. */
 export interface ResolveContext {
@@ -83,14 +83,14 @@ export interface ResolveContext {
 }
 
 /** A target before its prices. */
-interface OptionPath {
+interface GivenTarget {
   readonly given: TargetOptions;
   readonly provider: Provider;
   readonly option: string;
 }
 
 /** @throws {TypeError} naming the option that can't be right */
-export function resolveModel(id: string, given: ModelOptions, surroundings: ResolveContext): Model {
+export function resolveModel(id: string, given: ModelOptions, context: ResolveContext): Model {
   const option = `models[${JSON.stringify(id)}]`;
   checkModelId(id, option);
   assertObject(given, option, MODEL_OPTIONS);
@@ -104,11 +104,11 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
   }
   if (!Array.isArray(given.targets)) throw optionError(`${option}.targets`, 'an array', given.targets);
   const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>
-    resolvePlace(target, surroundings.providers, `${option}.targets[${index}]`),
+    resolveGivenTarget(target, context.providers, `${option}.targets[${index}]`),
   );
   if (!place) throw new TypeError(`${option}.targets must name at least one target`);
 
-  const pricer = new Pricer(surroundings, given.markup, option);
+  const pricer = new Pricer(context, given.markup, option);
   const price = pricer.ofModel(given, place, option);
   const byokPrice = pricer.optional(given.byokPricing, place, `${option}.byokPricing`);
   const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
@@ -124,11 +124,11 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
       `${option}.maxOutputTokens (${given.maxOutputTokens}) is above ${option}.contextWindow (${given.contextWindow}), which has the output in it`,
     );
   }
-  const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
+  const answer = resolveAnswer(given.answer, `${option}.answer`, context.answer);
   const { accountFiles = false, serverTools } = given;
   if (typeof accountFiles !== 'boolean')
     throw optionError(`${option}.accountFiles`, 'a boolean', accountFiles);
-  const targetOf = (each: OptionPath): Target => ({
+  const targetOf = (each: GivenTarget): Target => ({
     ...withCeiling(
       each,
       given.pricing,
@@ -145,9 +145,9 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
       `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
     );
   }
-  const { choice = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
-  if (!CHOICES.includes(choice))
-    throw optionError(`${option}.choice`, `one of ${CHOICES.join(', ')}`, choice);
+  const { choice = 'ordered', maxWebSearches: webSearches = DEFAULT_WEB_SEARCHES } = given;
+  if (!STRATEGIES.includes(choice))
+    throw optionError(`${option}.choice`, `one of ${STRATEGIES.join(', ')}`, choice);
   if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
   return {
     id,
@@ -165,18 +165,18 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
     ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,
-    inputModalities: names(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
-    supportedParameters: names(given.supportedParameters, `${option}.supportedParameters`) ?? [],
+    inputModalities: nameList(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
+    supportedParameters: nameList(given.supportedParameters, `${option}.supportedParameters`) ?? [],
     created: given.created ?? 0,
     ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
   };
 }
 
-function resolvePlace(
+function resolveGivenTarget(
   target: string | TargetOptions,
   providers: ReadonlyMap<string, Provider>,
   option: string,
-): OptionPath {
+): GivenTarget {
   const given = typeof target === 'string' ? splitTarget(target, option) : target;
   assertObject(given, option, TARGET_OPTIONS);
   const provider = providers.get(given.provider);
@@ -195,7 +195,7 @@ function resolvePlace(
 
 function resolveTarget(
   modelId: string,
-  place: OptionPath,
+  place: GivenTarget,
   ofModel: {
     readonly price: Price;
     readonly byokPrice: Price | undefined;
@@ -227,7 +227,7 @@ function resolveTarget(
 
 /** A target whose ceiling, where it has one, isn't below its cost; what a catalog says of either is nobody's mistake here. */
 function withCeiling<T extends Pick<Target, 'price' | 'cost'>>(
-  { given, option }: OptionPath,
+  { given, option }: GivenTarget,
   ofModel: PricingOption,
   modelOption: string,
   target: T,
@@ -252,23 +252,23 @@ class Pricer {
       markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(markup, `${option}.markup`));
   }
 
-  price(given: PricingOption, place: OptionPath, option: string): Price {
+  price(given: PricingOption, place: GivenTarget, option: string): Price {
     return this.#sold(given, place, option);
   }
 
-  optional(given: PricingOption | undefined, place: OptionPath, option: string): Price | undefined {
+  optional(given: PricingOption | undefined, place: GivenTarget, option: string): Price | undefined {
     return given === undefined ? undefined : this.price(given, place, option);
   }
 
   /** The model's own, with the tiers that stand beside it. */
-  ofModel({ pricing, serviceTiers }: ModelOptions, place: OptionPath, option: string): Price {
+  ofModel({ pricing, serviceTiers }: ModelOptions, place: GivenTarget, option: string): Price {
     const beside =
       serviceTiers === undefined ? undefined : { serviceTiers, option: `${option}.serviceTiers` };
     return this.#sold(pricing, place, `${option}.pricing`, beside);
   }
 
   /** What the provider bills, by prices or by its own report. */
-  costOf(place: OptionPath): Pick<Target, 'cost' | 'reportsCost'> {
+  costOf(place: GivenTarget): Pick<Target, 'cost' | 'reportsCost'> {
     const { given, provider } = place;
     const option = `${place.option}.cost`;
     if (given.cost === undefined) return { cost: undefined, reportsCost: provider.reportsAllCost };
@@ -280,7 +280,7 @@ class Pricer {
     return { cost, reportsCost: cost.reported };
   }
 
-  #sold(given: PricingOption, place: OptionPath, option: string, beside?: TiersBeside): Price {
+  #sold(given: PricingOption, place: GivenTarget, option: string, beside?: TiersBeside): Price {
     const price = this.#parse(given, place, option, beside);
     const isBounded = price.inputAtMost > 0n || price.outputAtMost > 0n;
     if (isReported(given) && given.ceiling !== 'catalog' && !isBounded) {
@@ -289,7 +289,7 @@ class Pricer {
     return withMarkup(price, this.#markup);
   }
 
-  #parse(given: PricingOption, place: OptionPath, option: string, beside?: TiersBeside): Price {
+  #parse(given: PricingOption, place: GivenTarget, option: string, beside?: TiersBeside): Price {
     if (given === 'catalog') return parsePricing(this.entry(place, option).pricing, option, beside);
     if (!isReported(given)) return parsePricing(given, option, beside);
     assertReports(place.provider, option);
@@ -298,7 +298,7 @@ class Pricer {
     return parsePricing({ ...given, ceiling: prices }, option, beside);
   }
 
-  entry({ provider, given }: OptionPath, option: string): CatalogEntry {
+  entry({ provider, given }: GivenTarget, option: string): CatalogEntry {
     if (!this.#catalog) {
       throw new TypeError(
         `${option} is 'catalog': give the option prices, as catalogPrices() of 'chat-completions-router/prices'`,
@@ -342,7 +342,7 @@ function resolveAliases(given: unknown, option: string): readonly string[] {
   });
 }
 
-function names(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
+function nameList(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
   if (given === undefined) return undefined;
   if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
   throw optionError(option, 'a list of names', given);

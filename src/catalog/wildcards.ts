@@ -4,7 +4,7 @@ import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model
 import { type ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import type { Model, Target } from './model.ts';
 import { isModelId } from './model-id.ts';
-import { costsMore, lacksPrices } from './priced-apart.ts';
+import { costsMore, lacksPrices } from './implied-prices.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
 /** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
@@ -47,16 +47,16 @@ export class Wildcard {
   readonly #pattern: string;
   readonly #given: ModelOptions;
   readonly #except: ModelPatterns | undefined;
-  readonly #surroundings: ResolveContext;
+  readonly #context: ResolveContext;
 
   /** @throws {TypeError} naming the option that can't be right */
-  constructor(pattern: string, given: ModelOptions, surroundings: ResolveContext) {
+  constructor(pattern: string, given: ModelOptions, context: ResolveContext) {
     const option = `models[${JSON.stringify(pattern)}]`;
     if (pattern.indexOf('*') !== pattern.length - 1) {
       throw new TypeError(`${option}: a star stands for the rest of an ID, at its end`);
     }
-    const prices = surroundings.prices && ANY_PRICE;
-    this.template = resolveModel(pattern, given, { ...surroundings, prices });
+    const prices = context.prices && ANY_PRICE;
+    this.template = resolveModel(pattern, given, { ...context, prices });
     for (const [i, { model }] of this.template.targets.entries()) {
       if (model.split('*').length > 2) throw new TypeError(`${option}.targets[${i}] has more than one star`);
     }
@@ -68,7 +68,7 @@ export class Wildcard {
     const { except, ...entry } = given;
     this.#given = entry;
     this.#except = except === undefined ? undefined : parseModelPatterns(except, `${option}.except`);
-    this.#surroundings = surroundings;
+    this.#context = context;
   }
 
   /** Undefined for what can't be an ID or is excepted, and for what no catalog has a price of, or none that could be held for. */
@@ -84,7 +84,7 @@ export class Wildcard {
       typeof target === 'string' ? fill(target) : { ...target, model: fill(target.model) },
     );
     try {
-      const model = resolveModel(id, { ...this.#given, targets }, this.#surroundings);
+      const model = resolveModel(id, { ...this.#given, targets }, this.#context);
       if (model.targets.some((target, i) => this.#lacksPrices(id, target, i))) return undefined;
       const [first, ...others] = model.targets.map((target, i): Target => ({
         ...target,
@@ -103,7 +103,7 @@ export class Wildcard {
   #lacksPrices(id: string, { provider, model }: Target, i: number): boolean {
     const given: string | TargetOptions | undefined = this.#given.targets[i];
     const pricing = (typeof given === 'object' ? given.pricing : undefined) ?? this.#given.pricing;
-    const entry = this.#surroundings.prices?.find(priceQuestion(provider, model));
+    const entry = this.#context.prices?.find(priceQuestion(provider, model));
     if (pricing !== 'catalog') return costsMore(model, provider, pricing, entry?.pricing);
     return entry !== undefined && lacksPrices([id, model, entry.name], entry.pricing);
   }

@@ -23,10 +23,10 @@ export interface AdmitServices extends PlanServices {
 }
 
 /** What is to be admitted. */
-export interface Arrival {
+export interface AdmissionRequest {
   readonly exchange: Exchange;
   readonly read: ReadRequest;
-  readonly asked: ModelRequest;
+  readonly modelRequest: ModelRequest;
   readonly idempotencyKey: IdempotencyKey | undefined;
   /** When it arrived, by `performance.now()`. */
   readonly startedAt: number;
@@ -68,7 +68,7 @@ export async function planFor(
  */
 export async function admitRequest(
   first: RequestPlan,
-  { exchange, read, asked, idempotencyKey, startedAt }: Arrival,
+  { exchange, read, modelRequest: asked, idempotencyKey, startedAt }: AdmissionRequest,
   services: AdmitServices,
 ): Promise<AdmittedRequest> {
   let plan = first;

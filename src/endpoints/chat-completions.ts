@@ -37,7 +37,7 @@ export interface ChatCompletionServices extends AdmitServices, RelayServices {
 }
 
 /** A request that has just come. */
-interface Arrival {
+interface IncomingRequest {
   readonly exchange: Exchange;
   readonly client: ClientConnection;
   readonly caller: Caller;
@@ -115,7 +115,7 @@ export async function chatCompletion(
 
 /** Reads a request, plans where it goes and what it may cost, and holds that. */
 async function prepare(
-  { exchange, client, caller, startedAt }: Arrival,
+  { exchange, client, caller, startedAt }: IncomingRequest,
   buffer: BodyBuffer,
   services: ChatCompletionServices,
   active: ActiveRequest,
@@ -134,7 +134,7 @@ async function prepare(
     name === undefined ? undefined : await hashIdempotencyKey(name, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return admitRequest(plan, { exchange, read, asked, idempotencyKey, startedAt }, services);
+  return admitRequest(plan, { exchange, read, modelRequest: asked, idempotencyKey, startedAt }, services);
 }
 
 /** The catalog of one request. A process that has just started may have to wait for its providers' own models. */

@@ -86,7 +86,7 @@ function generationBody(generation: Generation): object {
     native_tokens_cache_creation: cacheWriteTokens ?? null,
     billable_web_search_calls: webSearches ?? null,
     usage_source: source,
-    ...NOT_KEPT,
+    ...NOT_RECORDED,
   };
 }
 
@@ -101,7 +101,7 @@ const NOTHING_USED: NonNullable<Generation['usage']> = {
 };
 
 /** What OpenRouter tells of a request, and no ledger here keeps; the two that must be text say so. */
-const NOT_KEPT = {
+const NOT_RECORDED = {
   data_region: 'unknown',
   origin: '',
   app_id: null,

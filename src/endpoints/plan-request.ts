@@ -1,6 +1,6 @@
 import { quoteRequest } from '../billing/admission.ts';
 import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
-import { soldAsAsked } from '../catalog/asked-apart.ts';
+import { keepPricedTargets } from '../catalog/price-variants.ts';
 import { withByokPrices } from '../catalog/byok.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
@@ -58,7 +58,7 @@ export function planRequest(
     return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
   };
   const [first, ...fallbacks] = selected;
-  const models = soldAsAsked([priced(first), ...fallbacks.map(priced)], request);
+  const models = keepPricedTargets([priced(first), ...fallbacks.map(priced)], request);
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
   const quote = quoteRequest(request, model);

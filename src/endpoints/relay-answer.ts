@@ -51,7 +51,7 @@ export async function relayAnswer(
   const cost = (): string => hold.costNow(target, { status, meter });
   const editor = plan && new AnswerEditor({ plan, model: shownModel, cost });
   const mustMarkEnd = termination.expectedOf(target, account);
-  const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+  const { announced: told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
   const headers = {
     ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
     ...model.deprecation?.headers,

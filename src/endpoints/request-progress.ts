@@ -110,7 +110,7 @@ export class RequestProgress implements AttemptProgress {
   /** It ended without an answer. Aborts the attempt that runs: no paid call goes on for a request that is over. */
   failed(error: unknown): void {
     this.#blame(error);
-    this.#outcome = { ...this.#outcome, ending: endingOf(error) };
+    this.#outcome = { ...this.#outcome, ending: endingOfError(error) };
     this.#running?.value.abort(asError(error));
   }
 
@@ -141,7 +141,7 @@ function isProvidersFault(error: unknown): error is UpstreamError | UpstreamTime
   return error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
 }
 
-function endingOf(error: unknown): Ending {
+function endingOfError(error: unknown): Ending {
   if (error instanceof ClientDisconnectedError) return 'client_gone';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
   if (error instanceof RouterClosedError) return 'closed';

@@ -23,7 +23,7 @@ export class ActiveRequest {
   constructor(id: string, observation: RequestTrace | undefined) {
     this.id = id;
     this.trace = observation;
-    this.handled = NOT_YET;
+    this.handled = NOT_HANDLED;
     this.account = undefined;
     this.key = undefined;
     this.model = undefined;
@@ -33,7 +33,7 @@ export class ActiveRequest {
 }
 
 /** Until it is handed to the routes, which is at once. */
-const NOT_YET = Promise.resolve();
+const NOT_HANDLED = Promise.resolve();
 
 /** A completion that is not over, as its operator sees it. */
 export interface RunningRequest {

@@ -1,18 +1,18 @@
 import type { RecordedContent } from './hooks.ts';
 
 /** What is kept of a body on its way: its beginning, in memory of its own, so that no buffer of a socket is kept with it. */
-export class KeptBytes {
-  readonly #most: number;
+export class BodyCapture {
+  readonly #maxBytes: number;
   #bytes = Buffer.alloc(0);
   #length = 0;
   #isTruncated = false;
 
   constructor(most: number) {
-    this.#most = most;
+    this.#maxBytes = most;
   }
 
   add(bytes: Uint8Array): void {
-    const fits = Math.min(bytes.length, this.#most - this.#length);
+    const fits = Math.min(bytes.length, this.#maxBytes - this.#length);
     if (fits < bytes.length) this.#isTruncated = true;
     if (fits === 0) return;
     this.#makeRoom(this.#length + fits);
@@ -35,7 +35,7 @@ export class KeptBytes {
   #makeRoom(length: number): void {
     if (length <= this.#bytes.length) return;
     const grown = Buffer.allocUnsafeSlow(
-      Math.min(this.#most, Math.max(length, this.#bytes.length * 2, LEAST)),
+      Math.min(this.#maxBytes, Math.max(length, this.#bytes.length * 2, MIN_CAPACITY)),
     );
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
@@ -43,20 +43,20 @@ export class KeptBytes {
 }
 
 /** What most answers fit into. */
-const LEAST = 4096;
+const MIN_CAPACITY = 4096;
 
 /** What a completion was asked and what its client got, as far as any hook wants to have it. */
 export class ContentRecorder {
-  readonly request: KeptBytes;
-  readonly response: KeptBytes;
+  readonly request: BodyCapture;
+  readonly response: BodyCapture;
 
   constructor(most: number) {
-    this.request = new KeptBytes(most);
-    this.response = new KeptBytes(most);
+    this.request = new BodyCapture(most);
+    this.response = new BodyCapture(most);
   }
 
   /** The event, of which at most so many bytes of each body are told. */
-  tell(completion: RecordedCompletion, most: number): RecordedContent {
+  toEvent(completion: RecordedCompletion, most: number): RecordedContent {
     const request = this.request.first(most);
     const response = this.response.first(most);
     return {

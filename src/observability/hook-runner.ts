@@ -2,7 +2,7 @@ import { CreditStoreUnavailableError, InternalError, RouterError } from '../erro
 import type { HealthChange, Hooks, RouterGauges, Settled } from './hooks.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
-import { type AskHeaders, type ContentHooks, Observer } from './request-trace.ts';
+import { type UpstreamHeaders, type ContentHooks, Observer } from './request-trace.ts';
 
 /** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
 export interface HookRunner {
@@ -11,26 +11,26 @@ export interface HookRunner {
   /** Undefined where no hook wants to know. */
   readonly onSettled: ((settled: Settled) => void) | undefined;
   readonly onError: (error: Error, requestId?: string) => void;
-  readonly tell: (event: LedgerEvent) => void;
+  readonly emit: (event: LedgerEvent) => void;
   readonly onHealthChange: (change: HealthChange) => void;
   readonly onRouter: (router: RouterGauges) => void;
 }
 
 /** How often the host is told, at most, of requests that a store that is away has failed. */
-const AWAY_TOLD_MS = 1000;
+const UNAVAILABLE_REPORT_MS = 1000;
 
 /** Makes one of many, each of which is called whatever the others do. */
 export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunner {
   const all: readonly Hooks[] = Array.isArray(given) ? given : [given];
   const onRequest = allOf(all.map((hooks) => hooks.onRequest));
   const onResponse = allOf(all.map((hooks) => hooks.onResponse));
-  const onContent = recording(all);
-  const askHeaders = asking(all.map((hooks) => hooks.upstreamHeaders));
+  const onContent = contentHooksOf(all);
+  const askHeaders = upstreamHeadersOf(all.map((hooks) => hooks.upstreamHeaders));
   const onSettled = allOf(all.map((hooks) => hooks.onSettled));
   const onHealthChange = allOf(all.map((hooks) => hooks.onHealthChange));
   const onRouter = allOf(all.map((hooks) => hooks.onRouter));
   const isHeard = (name: 'onError' | 'onLedgerEvent'): boolean =>
-    all.some((hooks) => hooks[name] && !hooks.measuresOnly);
+    all.some((hooks) => hooks[name] && !hooks.keepsDefaultLog);
   const errorHooks = all.map((hooks) => hooks.onError);
   const onError = allOf(isHeard('onError') ? errorHooks : [...errorHooks, logError]);
   const ledgerHooks = all.map((hooks) => hooks.onLedgerEvent);
@@ -44,12 +44,12 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
     onError: (error, requestId) => {
       if (error instanceof StoreUnavailableError || error instanceof CreditStoreUnavailableError) {
         // While the store is away every request says so.
-        if (Date.now() - awayToldAt < AWAY_TOLD_MS) return;
+        if (Date.now() - awayToldAt < UNAVAILABLE_REPORT_MS) return;
         awayToldAt = Date.now();
       }
       onError?.(error, requestId === undefined ? {} : { requestId });
     },
-    tell: (event) => tell?.(event),
+    emit: (event) => tell?.(event),
     onHealthChange: (change) => onHealthChange?.(change),
     onRouter: (router) => onRouter?.(router),
   };
@@ -69,20 +69,20 @@ function allOf<Told extends readonly unknown[]>(
 /** What those hooks are given of content that have not said how much they want. */
 const CONTENT_BYTES = 65_536;
 
-function recording(all: readonly Hooks[]): ContentHooks | undefined {
+function contentHooksOf(all: readonly Hooks[]): ContentHooks | undefined {
   const present = all.flatMap(({ onContent, maxContentBytes: most = CONTENT_BYTES }) =>
     onContent ? [{ onContent, most }] : [],
   );
   if (present.length === 0) return undefined;
   return {
-    most: Math.max(...present.map(({ most }) => most)),
-    tell: (completion, content) => {
-      for (const { onContent, most } of present) guard(() => onContent(content.tell(completion, most)));
+    maxBytes: Math.max(...present.map(({ most }) => most)),
+    emit: (completion, content) => {
+      for (const { onContent, most } of present) guard(() => onContent(content.toEvent(completion, most)));
     },
   };
 }
 
-function asking(hooks: readonly Hooks['upstreamHeaders'][]): AskHeaders | undefined {
+function upstreamHeadersOf(hooks: readonly Hooks['upstreamHeaders'][]): UpstreamHeaders | undefined {
   const present = hooks.filter((hook) => hook !== undefined);
   if (present.length === 0) return undefined;
   return (attempt) =>

@@ -41,7 +41,7 @@ export interface Hooks {
    * These hooks count and trace, and nobody reads them as news: what would go to stderr without an `onError` or an
    * `onLedgerEvent` still goes there.
    */
-  readonly measuresOnly?: boolean;
+  readonly keepsDefaultLog?: boolean;
 }
 
 /** What a path stands for. */

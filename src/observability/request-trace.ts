@@ -6,23 +6,23 @@ import type { Ending } from '../ledger/contract/ledger-store.ts';
 import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';
 
 /** Asks the hooks for the headers that they want to add to an attempt. */
-export type AskHeaders = (attempt: AttemptStarted) => readonly Readonly<Record<string, string>>[];
+export type UpstreamHeaders = (attempt: AttemptStarted) => readonly Readonly<Record<string, string>>[];
 
 /** A request as it came, as far as it is noted. */
-export interface ObservedRequest {
+export interface TracedRequest {
   readonly id: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
 /** A response, as far as it is noted. */
-interface ObservedResponse {
+interface TracedResponse {
   readonly headersSent: boolean;
   readonly statusCode: number;
 }
 
 /** A target, as far as it is noted. */
-interface ObservedTarget {
+interface TracedTarget {
   readonly provider: { readonly name: string; readonly origin: URL };
   /** The model's name there. */
   readonly model: string;
@@ -31,14 +31,14 @@ interface ObservedTarget {
 }
 
 /** What became of a request for which money was held. */
-interface ObservedOutcome {
+interface TracedOutcome {
   readonly ending: Ending;
-  readonly target: ObservedTarget;
+  readonly target: TracedTarget;
   readonly answer?: { readonly meter: { readonly finishReason: string | undefined } };
 }
 
 /** How the relay of its answer ended. */
-interface ObservedEnd {
+interface TracedEnd {
   readonly firstByteAt: number | undefined;
   readonly error?: Error;
 }
@@ -58,30 +58,30 @@ export class RequestTrace {
   /** Undefined where no hook wants to have the content of a completion. */
   readonly content: ContentRecorder | undefined;
   readonly #since = performance.now();
-  readonly #askHeaders: AskHeaders | undefined;
+  readonly #askHeaders: UpstreamHeaders | undefined;
   readonly #attempts: AttemptTrace[] = [];
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
   #model: string | undefined;
   #wildcard: string | undefined;
   #stream = false;
   #admitted = false;
-  #outcome: ObservedOutcome | undefined;
+  #outcome: TracedOutcome | undefined;
   #firstByteMs: number | undefined;
   #errorCode: string | undefined;
 
   constructor(
-    request: ObservedRequest,
+    request: TracedRequest,
     path: string,
     endpoint: EndpointName | undefined,
-    askHeaders: AskHeaders | undefined,
+    askHeaders: UpstreamHeaders | undefined,
     content: ContentRecorder | undefined,
   ) {
     this.#askHeaders = askHeaders;
     this.content = content;
     const { id, method, headers } = request;
-    const clientRequestId = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
-    const traceparent = inForm(headers['traceparent'], TRACEPARENT);
-    const tracestate = inForm(headers['tracestate'], TRACESTATE);
+    const clientRequestId = matching(headers['x-request-id'], FOREIGN_REQUEST_ID);
+    const traceparent = matching(headers['traceparent'], TRACEPARENT);
+    const tracestate = matching(headers['tracestate'], TRACESTATE);
     this.started = {
       requestId: id,
       endpoint,
@@ -116,7 +116,7 @@ export class RequestTrace {
   }
 
   /** A request goes out to a provider now. */
-  attempt(target: ObservedTarget): AttemptTrace {
+  attempt(target: TracedTarget): AttemptTrace {
     const attempt = new AttemptTrace(target, this.started.requestId, this.#attempts.length, this.#askHeaders);
     this.#attempts.push(attempt);
     return attempt;
@@ -124,11 +124,11 @@ export class RequestTrace {
 
   /** The answer to the last one turned out to be none. */
   attemptFailed(error: Error): void {
-    this.#attempts.at(-1)?.failed(codeOf(error));
+    this.#attempts.at(-1)?.failed(errorCodeOf(error));
   }
 
   /** What was held for is over; `startedAt` and `firstByteAt` are by the same clock. */
-  ended(outcome: ObservedOutcome, startedAt: number, end: ObservedEnd | undefined): void {
+  ended(outcome: TracedOutcome, startedAt: number, end: TracedEnd | undefined): void {
     this.#outcome = outcome;
     if (end?.firstByteAt !== undefined) this.#firstByteMs = toMicroseconds(end.firstByteAt - startedAt);
     if (outcome.ending === 'credits_exhausted') this.#errorCode = 'credits_exhausted';
@@ -136,7 +136,7 @@ export class RequestTrace {
     const { error } = end;
     // A socket's own error has no code that a client could have been told.
     const isCut = !(error instanceof RouterError) && outcome.ending !== 'failed';
-    this.#errorCode = isCut ? 'upstream_cut' : codeOf(error);
+    this.#errorCode = isCut ? 'upstream_cut' : errorCodeOf(error);
     this.#attempts.at(-1)?.failed(this.#errorCode);
   }
 
@@ -156,7 +156,7 @@ export class RequestTrace {
   }
 
   /** The event, once the response is over. */
-  toEvent(response: ObservedResponse): ResponseEnded {
+  toEvent(response: TracedResponse): ResponseEnded {
     const now = performance.now();
     const { ending, target, answer } = this.#outcome ?? {};
     const finishReason = answer?.meter.finishReason;
@@ -185,8 +185,8 @@ export class RequestTrace {
 export class AttemptTrace {
   readonly #started: AttemptStarted;
   readonly #since = performance.now();
-  readonly #askHeaders: AskHeaders | undefined;
-  readonly #knownAs: string;
+  readonly #askHeaders: UpstreamHeaders | undefined;
+  readonly #healthKey: string;
   #status: number | undefined;
   #errorCode: string | undefined;
   #answeredAt: number | undefined;
@@ -194,14 +194,14 @@ export class AttemptTrace {
   upstreamRequestId: string | undefined;
 
   constructor(
-    { provider, model, healthKey: knownAs }: ObservedTarget,
+    { provider, model, healthKey: knownAs }: TracedTarget,
     requestId: string,
     index: number,
-    askHeaders: AskHeaders | undefined,
+    askHeaders: UpstreamHeaders | undefined,
   ) {
     const { hostname, port, protocol } = provider.origin;
     this.#askHeaders = askHeaders;
-    this.#knownAs = knownAs;
+    this.#healthKey = knownAs;
     this.#started = {
       requestId,
       index,
@@ -231,7 +231,7 @@ export class AttemptTrace {
   ): void {
     this.#answeredAt = performance.now();
     this.#status = statusCode;
-    const id = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
+    const id = matching(headers['x-request-id'], FOREIGN_REQUEST_ID);
     // Servers that debug show what they got.
     if (!apiKey || !id?.includes(apiKey)) this.upstreamRequestId = id;
   }
@@ -252,7 +252,7 @@ export class AttemptTrace {
       host,
       port,
       startedAt,
-      ...(this.#knownAs !== model && { wildcard: this.#knownAs }),
+      ...(this.#healthKey !== model && { wildcard: this.#healthKey }),
       ...(this.#status !== undefined && { status: this.#status }),
       ...(this.#errorCode !== undefined && { errorCode: this.#errorCode }),
       ...(this.upstreamRequestId !== undefined && { upstreamRequestId: this.upstreamRequestId }),
@@ -288,17 +288,17 @@ function canBeHeader(name: string, value: unknown): value is string {
   }
 }
 
-const REQUEST_ID_OF_OTHERS = /^[\w.:=+/@-]{1,128}$/;
+const FOREIGN_REQUEST_ID = /^[\w.:=+/@-]{1,128}$/;
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}[\x21-\x7e]{0,64}$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
 /** A header of the client's, where it has the form that it must have. */
-function inForm(value: string | readonly string[] | undefined, form: RegExp): string | undefined {
+function matching(value: string | readonly string[] | undefined, form: RegExp): string | undefined {
   return typeof value === 'string' && form.test(value) ? value : undefined;
 }
 
 /** What an error is called that ended an attempt or a response. */
-export function codeOf(error: Error): string {
+export function errorCodeOf(error: Error): string {
   if (error instanceof RouterError) return error.code;
   return { ClientDisconnectedError: 'client_gone', Closed: 'router_closing' }[error.name] ?? 'internal_error';
 }
@@ -308,14 +308,14 @@ export interface ObserverHooks {
   readonly onRequest: ((started: RequestStarted) => void) | undefined;
   readonly onResponse: ((ended: ResponseEnded) => void) | undefined;
   readonly onContent: ContentHooks | undefined;
-  readonly askHeaders: AskHeaders | undefined;
+  readonly askHeaders: UpstreamHeaders | undefined;
 }
 
 /** Who wants to have the content of completions. */
 export interface ContentHooks {
   /** The most that any of them wants, in bytes. */
-  readonly most: number;
-  tell(completion: RecordedCompletion, content: ContentRecorder): void;
+  readonly maxBytes: number;
+  emit(completion: RecordedCompletion, content: ContentRecorder): void;
 }
 
 /** Notes each request, and tells of its beginning and its end. */
@@ -326,18 +326,19 @@ export class Observer {
     this.#hooks = hooks;
   }
 
-  begin(request: ObservedRequest, path: string, endpoint: EndpointName | undefined): RequestTrace {
+  begin(request: TracedRequest, path: string, endpoint: EndpointName | undefined): RequestTrace {
     const { askHeaders, onContent } = this.#hooks;
-    const content = onContent && endpoint === 'completions' ? new ContentRecorder(onContent.most) : undefined;
+    const content =
+      onContent && endpoint === 'completions' ? new ContentRecorder(onContent.maxBytes) : undefined;
     const observation = new RequestTrace(request, path, endpoint, askHeaders, content);
     this.#hooks.onRequest?.(observation.started);
     return observation;
   }
 
-  end(observation: RequestTrace, response: ObservedResponse): void {
+  end(observation: RequestTrace, response: TracedResponse): void {
     const { content } = observation;
     const completion = content && observation.completion();
-    if (completion) this.#hooks.onContent?.tell(completion, content);
+    if (completion) this.#hooks.onContent?.emit(completion, content);
     this.#hooks.onResponse?.(observation.toEvent(response));
   }
 }

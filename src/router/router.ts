@@ -103,7 +103,14 @@ export function createRouterWithTimers(
   const settings = resolveSettings(options);
   let catalogOptions: CatalogOptions = { providers: options.providers, models: options.models };
   let catalog = createCatalog(catalogOptions, settings);
-  const { observer, onSettled, onError, tell, onHealthChange, onRouter } = createHookRunner(options.hooks);
+  const {
+    observer,
+    onSettled,
+    onError,
+    emit: tell,
+    onHealthChange,
+    onRouter,
+  } = createHookRunner(options.hooks);
   const plainStore = openStore(options.store);
   const clock = clockOf(plainStore);
   const store = makeReliable(plainStore, clock, settings, tell);
@@ -129,7 +136,7 @@ export function createRouterWithTimers(
   const { journalRetentionDays, usageRetentionDays } = settings;
   const maintenance = new Maintenance({ store, tell, onError, journalRetentionDays, usageRetentionDays });
   const agents = new Agents();
-  const breakers = new CircuitBreakers({ settings: settings.health, tell: onHealthChange });
+  const breakers = new CircuitBreakers({ settings: settings.health, emit: onHealthChange });
   const running = new RunningAttempts();
   const detachedReads = new DetachedReads();
   const ids = new RequestIds(() => clock.now());
@@ -137,7 +144,7 @@ export function createRouterWithTimers(
   let closed: Promise<void> | undefined;
 
   const discovery = new ModelDiscovery({
-    surroundings: settings,
+    context: settings,
     onChange: () => {
       catalog = discovery.extend(catalog);
     },

@@ -29,13 +29,13 @@ export class Agents {
   }
 }
 
-const KEEP_MS = 30_000;
+const KEEP_ALIVE_MS = 30_000;
 
 const AGENT_OPTIONS: http.AgentOptions = {
   keepAlive: true,
   maxSockets: Infinity,
   maxFreeSockets: 1024,
-  timeout: KEEP_MS,
+  timeout: KEEP_ALIVE_MS,
   scheduling: 'lifo',
 };
 

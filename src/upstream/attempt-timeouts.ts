@@ -18,25 +18,25 @@ export class AttemptTimeouts {
   readonly #startedAt = performance.now();
   /** Deadlines are in whole ms since the start: small integers, which are not allocated. */
   readonly #totalAt: number;
-  #clock: 'connect' | 'first_byte' | 'idle' = 'connect';
-  #clockAt = NEVER;
+  #phase: 'connect' | 'first_byte' | 'idle' = 'connect';
+  #phaseEndsAt = NEVER;
   /** When the timeout is over, unless this process stalls. */
-  #timeoutAt = NEVER;
-  #timeout: Timeout | undefined;
-  #over = false;
+  #timerAt = NEVER;
+  #timer: Timeout | undefined;
+  #isStopped = false;
 
   /** @param spentMs - what is gone of the total already: all attempts of a request share it */
   constructor(timeouts: Timeouts, spentMs: number, onTimeout: (error: UpstreamTimeoutError) => void) {
     this.#timeouts = timeouts;
     this.#onTimeout = onTimeout;
     this.#totalAt = Math.max(0, Math.ceil(timeouts.totalMs - spentMs));
-    this.#clockAt = Math.ceil(timeouts.connectMs);
-    this.#wait(0);
+    this.#phaseEndsAt = Math.ceil(timeouts.connectMs);
+    this.#setTimer(0);
   }
 
   /** The connection stands; the wait for the answer's head goes on. */
   connected(): void {
-    if (this.#clock === 'connect') this.#start('first_byte', this.#timeouts.firstByteMs);
+    if (this.#phase === 'connect') this.#start('first_byte', this.#timeouts.firstByteMs);
   }
 
   /** The answer's head is here; from now on silence counts. */
@@ -51,20 +51,20 @@ export class AttemptTimeouts {
 
   /** Nothing is awaited: the client doesn't read. */
   pause(): void {
-    this.#clockAt = NEVER;
+    this.#phaseEndsAt = NEVER;
   }
 
   stop(): void {
-    this.#over = true;
-    this.#timeout?.clear();
+    this.#isStopped = true;
+    this.#timer?.clear();
   }
 
   #start(clock: 'first_byte' | 'idle', ms: number): void {
-    if (this.#over) return;
+    if (this.#isStopped) return;
     const now = this.#now();
-    this.#clock = clock;
-    this.#clockAt = now + Math.ceil(ms);
-    if (this.#clockAt < this.#timeoutAt) this.#wait(now);
+    this.#phase = clock;
+    this.#phaseEndsAt = now + Math.ceil(ms);
+    if (this.#phaseEndsAt < this.#timerAt) this.#setTimer(now);
   }
 
   /** Rounded down, so that no clock runs out early. */
@@ -72,20 +72,20 @@ export class AttemptTimeouts {
     return Math.trunc(performance.now() - this.#startedAt);
   }
 
-  #wait(now: number): void {
-    this.#timeout?.clear();
-    this.#timeoutAt = Math.min(this.#clockAt, this.#totalAt);
-    this.#timeout = new Timeout(this.#timeoutAt - now, this.#judge);
+  #setTimer(now: number): void {
+    this.#timer?.clear();
+    this.#timerAt = Math.min(this.#phaseEndsAt, this.#totalAt);
+    this.#timer = new Timeout(this.#timerAt - now, this.#onTimer);
   }
 
-  readonly #judge = (): void => {
+  readonly #onTimer = (): void => {
     const now = this.#now();
-    if (now >= this.#clockAt) this.#runOut(this.#clock);
-    else if (now >= this.#totalAt) this.#runOut('total');
-    else this.#wait(now);
+    if (now >= this.#phaseEndsAt) this.#expire(this.#phase);
+    else if (now >= this.#totalAt) this.#expire('total');
+    else this.#setTimer(now);
   };
 
-  #runOut(clock: 'connect' | 'first_byte' | 'idle' | 'total'): void {
+  #expire(clock: 'connect' | 'first_byte' | 'idle' | 'total'): void {
     this.stop();
     this.#onTimeout(new UpstreamTimeoutError(clock, this.#timeouts[OPTIONS[clock]]));
   }

@@ -20,7 +20,7 @@ import { asError } from '../platform/as-error.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { Answer } from '../http/relay.ts';
-import { codeOf, type AttemptTrace } from '../observability/request-trace.ts';
+import { errorCodeOf, type AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 import type { AttemptProgress } from './attempt-progress.ts';
 import { AttemptTimeouts } from './attempt-timeouts.ts';
@@ -55,7 +55,7 @@ export interface AttemptTerms {
   readonly detached: DetachedRead;
   /** The request carries the client's own key: what the provider says of it is the client's matter. */
   readonly usesByok: boolean;
-  readonly observed: AttemptTrace | undefined;
+  readonly trace: AttemptTrace | undefined;
   readonly progress: AttemptProgress;
 }
 
@@ -73,7 +73,7 @@ const STALE_WITHIN_MS = 1000;
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, detached, usesByok, observed, progress }: AttemptTerms,
+  { timeouts, spentMs, client, detached, usesByok, trace: trace, progress }: AttemptTerms,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
     client.throwIfDisconnected();
@@ -99,7 +99,7 @@ export async function attempt(
     try {
       const message = await running.answer;
       clocks.answered();
-      observed?.answered(message, request.apiKey);
+      trace?.answered(message, request.apiKey);
       message.once('close', () => {
         clocks.stop();
       });
@@ -121,7 +121,7 @@ export async function attempt(
         continue;
       }
       const failure = toUpstreamError(asError(error));
-      observed?.failed(codeOf(failure));
+      trace?.failed(errorCodeOf(failure));
       throw failure;
     } finally {
       client.onGone(undefined);
@@ -152,22 +152,22 @@ function toAnswer(
     if (!sentAs || typeof value !== 'string' || nominated.includes(name)) continue;
     if (!isSecret(apiKey) || !value.includes(apiKey)) headers[sentAs] = value;
   }
-  if (status >= 400 && isPage(message)) return errorPage(message, status, headers);
+  if (status >= 400 && isHtml(message)) return errorPage(message, status, headers);
   const plain = decoded(message);
   const { 'content-length': length } = message.headers;
   if (plain === message && length !== undefined) headers['content-length'] = length;
-  const body = status >= 400 && isSecret(apiKey) ? masked(plain, apiKey) : plain;
+  const body = status >= 400 && isSecret(apiKey) ? redacted(plain, apiKey) : plain;
   return { status, headers, received: message.headers, body, idleClock: clocks };
 }
 
 /** A refusal without the key that was refused: servers that debug show what they got. */
-function masked(body: Readable, apiKey: string): Readable {
+function redacted(body: Readable, apiKey: string): Readable {
   const mask = new SecretRedactor(apiKey);
   pipeline(body, mask, () => {});
   return mask;
 }
 
-function isPage({ headers }: IncomingMessage): boolean {
+function isHtml({ headers }: IncomingMessage): boolean {
   return /^(text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '');
 }
 

@@ -7,7 +7,7 @@ import type { HealthChecks } from '../options/resolve-options.ts';
 export interface CircuitBreakerOptions {
   /** Undefined: no target is ever set aside; times are kept all the same. */
   readonly settings: HealthChecks | undefined;
-  readonly tell: (change: HealthChange) => void;
+  readonly emit: (change: HealthChange) => void;
   /** From 0 to below 1. */
   readonly random?: () => number;
 }
@@ -17,21 +17,21 @@ const JITTER = 0.2;
 
 /** What all requests of a process know of the targets they go to. */
 export class CircuitBreakers {
-  readonly #known: PerTarget<CircuitBreaker>;
+  readonly #byTarget: PerTarget<CircuitBreaker>;
 
   constructor(options: CircuitBreakerOptions) {
-    this.#known = new PerTarget((target) => new CircuitBreaker(target, options));
+    this.#byTarget = new PerTarget((target) => new CircuitBreaker(target, options));
   }
 
   /** The same for two targets that are the same model of the same provider. */
   of(target: Target): CircuitBreaker {
-    return this.#known.of(target);
+    return this.#byTarget.of(target);
   }
 
   /** Of those of these targets that were ever asked, each once. */
   statuses(targets: readonly Target[]): TargetStatus[] {
     const now = Date.now();
-    const asked = targets.flatMap((target) => this.#known.find(target) ?? []);
+    const asked = targets.flatMap((target) => this.#byTarget.find(target) ?? []);
     return [...new Set(asked)].map((health) => health.status(now));
   }
 }
@@ -48,7 +48,7 @@ export class CircuitBreaker {
   readonly #latency = new PeakAverage();
   #failures = 0;
   /** Who met with them. */
-  readonly #failing: Tally;
+  readonly #failingAccounts: Tally;
   #ejections = 0;
   #retryAt = 0;
   /** Who tried it last, in vain, and until when others come first. */
@@ -60,12 +60,12 @@ export class CircuitBreaker {
   constructor(target: Target, options: CircuitBreakerOptions) {
     this.#target = target;
     this.#options = options;
-    this.#failing = new Tally(options.settings?.failures ?? Infinity);
+    this.#failingAccounts = new Tally(options.settings?.failures ?? Infinity);
   }
 
   /** Whether it may be asked before others: healthy for this account, or its cool-down is over and nobody is trying it. */
   isAvailable(now: number, account: string): boolean {
-    if (this.#retryAt === 0 || !this.#failing.countsFor(account)) return true;
+    if (this.#retryAt === 0 || !this.#failingAccounts.countsFor(account)) return true;
     return this.#mayProbe(now, account) && this.#probe === undefined;
   }
 
@@ -80,7 +80,7 @@ export class CircuitBreaker {
   }
 
   /** A request of this account goes to it now. What came of it is told to what this returns. */
-  asked(now: number, account: string): AttemptReport {
+  startAttempt(now: number, account: string): AttemptReport {
     const asked = new AttemptReport(this, now, account);
     if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= asked;
     this.#running += 1;
@@ -88,14 +88,14 @@ export class CircuitBreaker {
   }
 
   answered(asked: AttemptReport, now: number): void {
-    this.#latency.add(now - asked.at, now);
+    this.#latency.add(now - asked.startedAt, now);
     this.#failures = 0;
-    this.#failing.clear();
+    this.#failingAccounts.clear();
     if (this.#probe === asked) this.#probe = undefined;
     if (this.#retryAt === 0) return;
     this.#retryAt = 0;
     this.#ejections = 0;
-    this.#tell('target_recovered');
+    this.#emit('target_recovered');
   }
 
   failed(asked: AttemptReport, now: number, retryAfterMs = 0): void {
@@ -104,9 +104,9 @@ export class CircuitBreaker {
     if (wasProbe) this.#probe = undefined;
     this.#failures += 1;
     if (!settings) return;
-    this.#failing.add(asked.account);
+    this.#failingAccounts.add(asked.account);
     // One that was asked before the ejection says nothing new.
-    if (!wasProbe && (this.#retryAt !== 0 || !this.#failing.countsFor(asked.account))) return;
+    if (!wasProbe && (this.#retryAt !== 0 || !this.#failingAccounts.countsFor(asked.account))) return;
     const { coolDownMs, maxCoolDownMs } = settings;
     const doubled = Math.min(maxCoolDownMs, coolDownMs * 2 ** this.#ejections);
     const jittered = doubled * (1 - JITTER * random());
@@ -114,7 +114,7 @@ export class CircuitBreaker {
     const waitMs = Math.max(Math.round(jittered), Math.min(retryAfterMs, maxCoolDownMs));
     this.#retryAt = now + waitMs;
     if (wasProbe) this.#lastProbe = { account: asked.account, until: this.#retryAt + waitMs };
-    this.#tell('target_ejected');
+    this.#emit('target_ejected');
   }
 
   over(asked: AttemptReport): void {
@@ -125,7 +125,7 @@ export class CircuitBreaker {
   /** Whether its cool-down is over; where it counts for all, whose try has failed lets others try first. */
   #mayProbe(now: number, account: string): boolean {
     const { account: last, until } = this.#lastProbe;
-    return now >= this.#retryAt && (account !== last || now >= until || !this.#failing.countsForAll);
+    return now >= this.#retryAt && (account !== last || now >= until || !this.#failingAccounts.countsForAll);
   }
 
   status(now: number): TargetStatus {
@@ -142,9 +142,9 @@ export class CircuitBreaker {
     };
   }
 
-  #tell(type: HealthChange['type']): void {
+  #emit(type: HealthChange['type']): void {
     const { provider, healthKey: model } = this.#target;
-    this.#options.tell({
+    this.#options.emit({
       type,
       provider: provider.name,
       model,
@@ -157,42 +157,42 @@ export class CircuitBreaker {
 /** One request to a target, and what is told of it: how it went, once, and that it is over. */
 export class AttemptReport {
   /** When it went out, in ms since the epoch. */
-  readonly at: number;
+  readonly startedAt: number;
   /** Whose it is. */
   readonly account: string;
-  readonly #health: CircuitBreaker;
-  #judged = false;
-  #over = false;
+  readonly #breaker: CircuitBreaker;
+  #isReported = false;
+  #isOver = false;
 
   constructor(health: CircuitBreaker, at: number, account: string) {
-    this.#health = health;
-    this.at = at;
+    this.#breaker = health;
+    this.startedAt = at;
     this.account = account;
   }
 
   /** The target did its part: an answer began, or the request itself was refused. */
   answered(now: number): void {
-    if (this.#judged) return;
-    this.#judged = true;
-    this.#health.answered(this, now);
+    if (this.#isReported) return;
+    this.#isReported = true;
+    this.#breaker.answered(this, now);
   }
 
   /** @param retryAfterMs - how long the target asked to be left alone, if it did */
   failed(now: number, retryAfterMs?: number): void {
-    if (this.#judged) return;
-    this.#judged = true;
-    this.#health.failed(this, now, retryAfterMs);
+    if (this.#isReported) return;
+    this.#isReported = true;
+    this.#breaker.failed(this, now, retryAfterMs);
   }
 
   /** An answer that had begun well broke. */
   broke(now: number): void {
-    this.#health.failed(this, now);
+    this.#breaker.failed(this, now);
   }
 
   over(): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#health.over(this);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#breaker.over(this);
   }
 }
 

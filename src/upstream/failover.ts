@@ -11,11 +11,11 @@ import { afterFirstEvent } from './first-event.ts';
 import type { AttemptProgress } from './attempt-progress.ts';
 import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
-import type { ProviderClient, ProviderRequest, Sent } from './provider-client.ts';
+import type { ProviderClient, ProviderRequest, ProviderAnswer } from './provider-client.ts';
 import { retryAfterMs } from './rate-limits.ts';
 
 /** An answer that the client gets, and whose it is. */
-export interface FailoverResult extends Sent {
+export interface FailoverResult extends ProviderAnswer {
   readonly target: Target;
   /** To be told when it broke, and that it is over. */
   readonly report: AttemptReport;
@@ -110,7 +110,7 @@ export class Failover {
     request: ProviderRequest,
     progress: AttemptProgress,
   ): Promise<AttemptResult> {
-    const report = this.#breakers.of(target).asked(Date.now(), request.account);
+    const report = this.#breakers.of(target).startAttempt(Date.now(), request.account);
     const sentAt = performance.now();
     const detached = progress.asking(target);
     try {
@@ -130,7 +130,9 @@ export class Failover {
       }
       const isAnswer = status >= 200 && status < 300;
       const begun = isAnswer && !isLast;
-      const answer = begun ? await this.#begun(sent.answer, sentAt, target, request, detached) : sent.answer;
+      const answer = begun
+        ? await this.#waitForFirstEvent(sent.answer, sentAt, target, request, detached)
+        : sent.answer;
       report.answered(Date.now());
       return { result: { ...result, answer } };
     } catch (thrown) {
@@ -144,7 +146,7 @@ export class Failover {
     }
   }
 
-  #begun(
+  #waitForFirstEvent(
     answer: Answer,
     sentAt: number,
     { provider }: Target,
@@ -153,7 +155,7 @@ export class Failover {
   ): Promise<Answer> {
     const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
-      drain: detached,
+      detached: detached,
       waitMs: this.#retries?.firstEventWaitMs ?? 0,
       firstByteMs: Math.max(1, provider.timeouts.firstByteMs - spentMs),
     });

@@ -20,7 +20,7 @@ export interface FirstEventTerms {
   /** How long the provider has for it, in ms; what it says later is too late. */
   readonly firstByteMs: number;
   /** For providers that bill an answer whoever reads it. */
-  readonly drain: DetachedRead | undefined;
+  readonly detached: DetachedRead | undefined;
 }
 
 /**
@@ -35,7 +35,7 @@ export interface FirstEventTerms {
 export function afterFirstEvent(
   answer: Answer,
   client: ClientConnection,
-  { waitMs, firstByteMs, drain }: FirstEventTerms,
+  { waitMs, firstByteMs, detached: drain }: FirstEventTerms,
 ): Promise<Answer> {
   const { body, idleClock } = answer;
   const meter = new UsageMeter();

@@ -6,10 +6,10 @@ import { PerTarget } from '../catalog/per-target.ts';
 const PROBE_MS = 60_000;
 
 /** What is known of one target. */
-class Refusals {
+class Rejections {
   readonly accounts = new Evidence();
   lastAt = 0;
-  isTold = false;
+  isReported = false;
 }
 
 /**
@@ -19,7 +19,7 @@ class Refusals {
  * first one whose field is taken ends the matter.
  */
 export class IncludeUsageSupport {
-  readonly #refusals = new PerTarget(() => new Refusals());
+  readonly #rejections = new PerTarget(() => new Rejections());
   readonly #now: () => number;
 
   /** @param now - a clock that nobody sets, in ms */
@@ -30,7 +30,7 @@ export class IncludeUsageSupport {
   /** Whether a request of this account is to ask for usage. */
   isSupported(target: Target, account: string): boolean {
     if (target.provider.streamUsage !== 'option') return false;
-    const refusals = this.#refusals.of(target);
+    const refusals = this.#rejections.of(target);
     if (!refusals.accounts.countsFor(account)) return true;
     const now = this.#now();
     if (now - refusals.lastAt < PROBE_MS) return false;
@@ -41,16 +41,16 @@ export class IncludeUsageSupport {
 
   /** It answered a request with the field. */
   markSupported(target: Target): void {
-    this.#refusals.of(target).accounts.clear();
+    this.#rejections.of(target).accounts.clear();
   }
 
   /** It refused a request with the field, and took the same one without it. Returns what the operator should know of it. */
   markUnsupported(target: Target, account: string): Error | undefined {
-    const refusals = this.#refusals.of(target);
+    const refusals = this.#rejections.of(target);
     refusals.lastAt = this.#now();
     const countsForAllNow = refusals.accounts.add(account);
-    if (refusals.isTold && !countsForAllNow) return undefined;
-    refusals.isTold = true;
+    if (refusals.isReported && !countsForAllNow) return undefined;
+    refusals.isReported = true;
     const { provider, model } = target;
     return new Error(
       `The provider ${JSON.stringify(provider.name)} refused stream_options for ${JSON.stringify(model)}: ` +

@@ -8,7 +8,7 @@ import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
 /** What a provider answered to `GET /models`. */
-export interface ModelsAnswer {
+export interface ModelsResponse {
   readonly status: number;
   readonly body: string;
 }
@@ -22,12 +22,12 @@ const MAX_MS = 30_000;
  *
  * @throws {Error} that says why there is no answer, without anything of it
  */
-export async function askForModels(
+export async function fetchModels(
   { origin, headers, authHeader, authPrefix }: Provider,
   path: string,
   apiKey: string | undefined,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-): Promise<ModelsAnswer> {
+): Promise<ModelsResponse> {
   const late = new AbortController();
   const timeout = new Timeout(timeoutMs, () => {
     late.abort(new Error(`it gave no list of models in ${timeoutMs} ms`));
@@ -66,15 +66,15 @@ export async function listModels(
 ): Promise<readonly ListedModel[]> {
   const { modelsPath } = provider;
   if (modelsPath === undefined) throw new Error('each of its models has an address of its own');
-  const turn = keys.turn(provider);
+  const turn = keys.keysFor(provider);
   let failure = new Error('it was not asked');
   for (const key of turn.length > 0 ? turn : [undefined]) {
     const terms = { timeoutMs: MAX_MS, signal };
-    const { status, body } = await askForModels(provider, modelsPath, await key?.read(), terms);
+    const { status, body } = await fetchModels(provider, modelsPath, await key?.read(), terms);
     if (status >= 200 && status < 300) return readList(body);
     failure = new Error(`it answered with status ${status}`);
     if (!isKeysFault(status, body)) break;
-    key?.setAside();
+    key?.eject();
   }
   throw failure;
 }

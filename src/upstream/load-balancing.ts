@@ -32,7 +32,7 @@ export function orderTargets(
   const [only, second] = targets;
   if (!second) return targets;
   const now = Date.now();
-  const ordered = byChoice(targets, choice, quote, health, now, random);
+  const ordered = byStrategy(targets, choice, quote, health, now, random);
   const available = ordered.filter((target) => health.of(target).isAvailable(now, account));
   const aside = ordered.filter((target) => !available.includes(target));
   aside.sort((a, b) => health.of(a).retryAt - health.of(b).retryAt);
@@ -40,7 +40,7 @@ export function orderTargets(
   return [first, ...rest];
 }
 
-function byChoice(
+function byStrategy(
   targets: readonly Target[],
   choice: Choice,
   quote: Quote,
@@ -52,7 +52,7 @@ function byChoice(
   // Efraimidis and Spirakis: of exponential times by weight, the soonest first, is a draw without replacement.
   if (choice === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
   if (choice === 'cheapest') {
-    return ascending(targets, ({ cost, price, asked }) => {
+    return ascending(targets, ({ cost, price, priceVariant: asked }) => {
       const own = cost ?? price;
       const [first = own, ...others] = pricesOfTier(own, asked?.serviceTier);
       return Math.max(...[first, ...others].map((each) => Number(worstCase(quote, each))));

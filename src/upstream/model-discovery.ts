@@ -8,7 +8,7 @@ import { listModels } from './list-models.ts';
 import { ProviderKeys } from './provider-keys.ts';
 
 export interface DiscoveryServices {
-  readonly surroundings: Omit<ResolveContext, 'providers'>;
+  readonly context: Omit<ResolveContext, 'providers'>;
   /** Some provider's models are others than before. */
   readonly onChange: () => void;
   readonly onError: (error: Error) => void;
@@ -27,7 +27,7 @@ const RETRY_MS = 15_000;
 export class ModelDiscovery {
   readonly #services: DiscoveryServices;
   readonly #keys = new ProviderKeys();
-  readonly #sources = new Map<Provider, Source>();
+  readonly #sources = new Map<Provider, DiscoverySource>();
   readonly #closing = new AbortController();
   #started = false;
 
@@ -38,10 +38,10 @@ export class ModelDiscovery {
   /** The same catalog with the models that were discovered at its providers; its own entries win. */
   extend(catalog: Catalog): Catalog {
     const { providers } = catalog;
-    const surroundings = { ...this.#services.surroundings, providers };
+    const context = { ...this.#services.context, providers };
     const models = [...providers.values()].flatMap((provider) => {
       const listed = this.#sources.get(provider)?.listed;
-      return listed ? discoveredModels(provider, listed, surroundings) : [];
+      return listed ? discoveredModels(provider, listed, context) : [];
     });
     return catalog.with(models);
   }
@@ -49,7 +49,9 @@ export class ModelDiscovery {
   /** Asks those providers of a catalog that are to be asked, and no longer others. */
   watch({ providers }: Catalog): void {
     const wanted = new Set([...providers.values()].filter(({ discovery }) => discovery !== undefined));
-    const known = new Map([...this.#sources].map(([provider, { listed }]) => [listOf(provider), listed]));
+    const known = new Map(
+      [...this.#sources].map(([provider, { listed }]) => [listIdentity(provider), listed]),
+    );
     for (const [provider, source] of this.#sources) {
       if (wanted.has(provider)) continue;
       source.stop();
@@ -59,7 +61,10 @@ export class ModelDiscovery {
       if (this.#sources.has(provider)) continue;
       const ask = (): Promise<readonly ListedModel[]> =>
         listModels(provider, this.#keys, this.#closing.signal);
-      this.#sources.set(provider, new Source(provider, ask, this.#services, known.get(listOf(provider))));
+      this.#sources.set(
+        provider,
+        new DiscoverySource(provider, ask, this.#services, known.get(listIdentity(provider))),
+      );
     }
     if (this.#started) this.#startSources();
   }
@@ -90,24 +95,24 @@ export class ModelDiscovery {
 }
 
 /** Where a provider has its list: with another key it is still the same one, until it says otherwise. */
-function listOf({ name, origin, modelsPath }: Provider): string {
+function listIdentity({ name, origin, modelsPath }: Provider): string {
   return JSON.stringify([name, origin.href, modelsPath]);
 }
 
 /** One provider's list. */
-class Source {
+class DiscoverySource {
   /** The last good one. */
   listed: readonly ListedModel[] | undefined;
   /** While it is asked for the first time, and there is no list of before. */
   first: Promise<void> | undefined;
   readonly #provider: Provider;
-  readonly #ask: () => Promise<readonly ListedModel[]>;
+  readonly #list: () => Promise<readonly ListedModel[]>;
   readonly #services: DiscoveryServices;
   #timer: NodeJS.Timeout | undefined;
   #isStarted = false;
   #isStopped = false;
   #failures = 0;
-  #shown = '';
+  #lastJson = '';
 
   constructor(
     provider: Provider,
@@ -116,7 +121,7 @@ class Source {
     listed: readonly ListedModel[] | undefined,
   ) {
     this.#provider = provider;
-    this.#ask = ask;
+    this.#list = ask;
     this.#services = services;
     this.listed = listed;
   }
@@ -139,12 +144,12 @@ class Source {
   /** Never rejects. */
   async #refresh(): Promise<void> {
     try {
-      const listed = await this.#ask();
+      const listed = await this.#list();
       if (this.#isStopped) return;
       this.#failures = 0;
       const shown = JSON.stringify(listed);
-      if (shown !== this.#shown) {
-        this.#shown = shown;
+      if (shown !== this.#lastJson) {
+        this.#lastJson = shown;
         this.listed = listed;
         this.#services.onChange();
       }

@@ -52,7 +52,7 @@ interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
   readonly detached: DetachedRead;
 }
 
-export interface Sent {
+export interface ProviderAnswer {
   readonly answer: Answer;
   /** The provider was asked for usage that the client did not ask for. */
   readonly asksUsage: boolean;
@@ -61,14 +61,14 @@ export interface Sent {
 const NO_KEYS: ProviderKey[] = [];
 
 /** A 429 of one key, while others are asked. */
-interface KeptAnswer {
+interface RateLimitedAnswer {
   readonly answer: Answer;
   /** It is about the account's money. */
   readonly isSpent: boolean;
 }
 
 /** Of two 429s the one that says how long to wait, the first of the same kind; the other one is let go. */
-function theBetter(kept: KeptAnswer | undefined, next: KeptAnswer): KeptAnswer {
+function preferred(kept: RateLimitedAnswer | undefined, next: RateLimitedAnswer): RateLimitedAnswer {
   const [better, other] = kept && (next.isSpent || !kept.isSpent) ? [kept, next] : [next, kept];
   other?.answer.body.destroy();
   return better;
@@ -83,7 +83,7 @@ function theBetter(kept: KeptAnswer | undefined, next: KeptAnswer): KeptAnswer {
 export class ProviderClient {
   readonly #agents: Agents;
   readonly #keys = new ProviderKeys();
-  readonly #usageOption = new IncludeUsageSupport();
+  readonly #includeUsage = new IncludeUsageSupport();
 
   constructor(agents: Agents) {
     this.#agents = agents;
@@ -95,27 +95,27 @@ export class ProviderClient {
     request: ProviderRequest,
     progress: AttemptProgress,
     detached: DetachedRead,
-  ): Promise<Sent> {
+  ): Promise<ProviderAnswer> {
     const { account, lacksUsage, deniesUsage } = request;
     const byokKey = request.byokKey(target.provider.name);
     const targeted = { ...request, target, body: request.body.for(target), byokKey, progress, detached };
     // A provider that sends it unasked may still leave it out for a client that says so.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
-    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isSupported(target, account));
+    const asksUsage = lacksUsage && (mustAsk || this.#includeUsage.isSupported(target, account));
     return asksUsage ? this.#sendAskingUsage(targeted) : this.#sendWithKey(targeted, false);
   }
 
-  async #sendAskingUsage(request: TargetRequest): Promise<Sent> {
+  async #sendAskingUsage(request: TargetRequest): Promise<ProviderAnswer> {
     const { target, account, client, onError } = request;
     const first = await this.#sendWithKey(request, true);
-    if (isSuccess(first.answer)) this.#usageOption.markSupported(target);
+    if (isSuccess(first.answer)) this.#includeUsage.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
     if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(request, false);
-    const news = isSuccess(second.answer) ? this.#usageOption.markUnsupported(target, account) : undefined;
+    const news = isSuccess(second.answer) ? this.#includeUsage.markUnsupported(target, account) : undefined;
     if (news) onError(news);
     return second;
   }
@@ -126,11 +126,11 @@ export class ProviderClient {
    * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
    * quota, before a refusal.
    */
-  async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<Sent> {
+  async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<ProviderAnswer> {
     const { byokKey, target } = request;
     const { provider, model } = target;
-    const keys = byokKey === undefined ? [...this.#keys.turn(provider, model, request.account)] : NO_KEYS;
-    let kept: KeptAnswer | undefined;
+    const keys = byokKey === undefined ? [...this.#keys.keysFor(provider, model, request.account)] : NO_KEYS;
+    let kept: RateLimitedAnswer | undefined;
     try {
       for (let i = 0; ; i++) {
         const key = keys[i];
@@ -148,12 +148,12 @@ export class ProviderClient {
           }
           const peeked = await peek(answer, request.client);
           const isSpent = saysQuotaSpent(peeked.text);
-          if (isSpent) setAside(key, 'its quota is spent', request);
+          if (isSpent) ejectKey(key, 'its quota is spent', request);
           else key.limit(target.model, limitedMs(answer.received));
-          kept = theBetter(kept, { answer: peeked.answer, isSpent });
+          kept = preferred(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
-          if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
-          setAside(key, error.message, request);
+          if (!key?.isOneOfSeveral || !isKeyRefused(error)) throw error;
+          ejectKey(key, error.message, request);
           refusal = error;
         }
         if (i < keys.length - 1) continue;
@@ -184,16 +184,16 @@ export class ProviderClient {
   #attempt(request: TargetRequest, apiKey: string | undefined, includeUsage: boolean): Promise<Answer> {
     const { target, clientHeaders, client, startedAt, byokKey, progress, detached } = request;
     client.throwIfDisconnected();
-    const observed = request.trace?.attempt(target);
+    const trace = request.trace?.attempt(target);
     const body = request.body(includeUsage);
-    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
+    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, trace);
     const terms = {
       timeouts: target.provider.timeouts,
       spentMs: performance.now() - startedAt,
       client,
       detached,
       usesByok: byokKey !== undefined,
-      observed,
+      trace,
       progress,
     };
     return attempt(outgoing, terms);
@@ -204,12 +204,12 @@ function isSuccess({ status }: Answer): boolean {
   return status >= 200 && status < 300;
 }
 
-function isRefusal(error: unknown): error is UpstreamError {
+function isKeyRefused(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function setAside(key: ProviderKey, why: string, { target, account, onError }: TargetRequest): void {
-  key.setAside(account);
+function ejectKey(key: ProviderKey, why: string, { target, account, onError }: TargetRequest): void {
+  key.eject(account);
   const { name } = target.provider;
   const error = new UpstreamError(
     'upstream_refused_credentials',

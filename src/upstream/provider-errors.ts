@@ -78,19 +78,21 @@ export function saysUsageOptionUnknown(body: string): boolean {
   const places = [document, document['error'], document['message'], document['detail']];
   return places.some((place) => {
     const faults = isRecord(place) ? [place['detail'], place['errors']].flat() : [place].flat();
-    return namesOption(place) || faults.some(namesOption);
+    return rejectsOption(place) || faults.some(rejectsOption);
   });
 }
 
-function namesOption(fault: Json): boolean {
-  if (typeof fault === 'string') return isMessage(fault);
+function rejectsOption(fault: Json): boolean {
+  if (typeof fault === 'string') return isOptionMessage(fault);
   if (!isRecord(fault)) return false;
   const { param, field, loc, message } = fault;
   if (Array.isArray(loc)) return IS_FIELD.test(loc.join('.'));
-  return [param, field].some((name) => typeof name === 'string' && IS_FIELD.test(name)) || isMessage(message);
+  return (
+    [param, field].some((name) => typeof name === 'string' && IS_FIELD.test(name)) || isOptionMessage(message)
+  );
 }
 
-function isMessage(text: Json): boolean {
+function isOptionMessage(text: Json): boolean {
   return (
     typeof text === 'string' &&
     text.length <= MAX_MESSAGE_LENGTH &&

@@ -15,7 +15,7 @@ export interface ProviderKey {
    */
   read(): string | Promise<string>;
   /** The provider refused it, or it can't be had: others are used for a minute, by all once several accounts met with that. */
-  setAside(account?: string): void;
+  eject(account?: string): void;
   /** The provider took it: whatever a request was refused for, it was not the key. */
   worked(): void;
   /** The provider's limits leave it nothing for this model, for so many ms: others are used for it until then. */
@@ -30,13 +30,13 @@ export interface ProviderKey {
 const OPERATOR = '';
 
 /** How long a key that failed is not used while there are others. */
-const ASIDE_MS = 60_000;
+const EJECTION_MS = 60_000;
 /** So many models have limits of their own at a key; of more, the one asked for longest ago is forgotten. */
 const MAX_LIMITS = 256;
 
 /** The keys of all providers: whose turn it is, and which were refused or have reached a limit. */
 export class ProviderKeys {
-  readonly #rings = new WeakMap<Provider, KeyPool>();
+  readonly #pools = new WeakMap<Provider, KeyPool>();
   readonly #now: () => number;
 
   /** @param now - a clock that is never set, in ms */
@@ -51,8 +51,8 @@ export class ProviderKeys {
    *
    * @param model - the model's name at the provider, as most limit each by itself; default: none, as for their list
    */
-  turn(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
-    return this.#ringOf(provider).turn(model, account);
+  keysFor(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
+    return this.#poolOf(provider).keysFor(model, account);
   }
 
   /**
@@ -67,17 +67,17 @@ export class ProviderKeys {
     tried: readonly ProviderKey[],
     orLimited: boolean,
   ): readonly ProviderKey[] {
-    return this.#ringOf(provider).untried(model, account, tried, orLimited);
+    return this.#poolOf(provider).untried(model, account, tried, orLimited);
   }
 
   /** How long until one of its keys is free for this model, in ms; 0 if one is. */
   waitMs(provider: Provider, model: string, account: string = OPERATOR): number {
-    return this.#ringOf(provider).waitMs(model, account);
+    return this.#poolOf(provider).waitMs(model, account);
   }
 
-  #ringOf(provider: Provider): KeyPool {
-    let ring = this.#rings.get(provider);
-    if (!ring) this.#rings.set(provider, (ring = new KeyPool(provider, this.#now)));
+  #poolOf(provider: Provider): KeyPool {
+    let ring = this.#pools.get(provider);
+    if (!ring) this.#pools.set(provider, (ring = new KeyPool(provider, this.#now)));
     return ring;
   }
 }
@@ -95,7 +95,7 @@ class KeyPool {
     );
   }
 
-  turn(model: string, account: string): readonly ProviderKey[] {
+  keysFor(model: string, account: string): readonly ProviderKey[] {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
     const from = this.#next++ % keys.length;
@@ -117,7 +117,7 @@ class KeyPool {
     const others = this.#keys.filter((key) => !tried.includes(key));
     const free = others.filter((key) => key.freeAt(model, account) <= now);
     if (free.length > 0 || !orLimited) return free;
-    const limited = others.filter((key) => key.limitedUntil(model) > now && key.asideUntil(account) <= now);
+    const limited = others.filter((key) => key.limitedUntil(model) > now && key.ejectedUntil(account) <= now);
     return limited.toSorted((one, other) => one.limitedUntil(model) - other.limitedUntil(model)).slice(0, 1);
   }
 
@@ -133,8 +133,8 @@ class PooledKey implements ProviderKey {
   readonly #provider: Provider;
   readonly #source: ApiKeySource;
   readonly #now: () => number;
-  readonly #refused = new Evidence();
-  #asideUntil = -Infinity;
+  readonly #refusals = new Evidence();
+  #ejectedUntil = -Infinity;
   /** By model, until when its limits leave nothing. */
   readonly #limitedUntil = new LRUCache<string, number>({ max: MAX_LIMITS });
 
@@ -153,7 +153,7 @@ class PooledKey implements ProviderKey {
     } catch (cause) {
       throw this.#missing(cause);
     }
-    return read instanceof Promise ? this.#waitFor(read) : this.#checked(read);
+    return read instanceof Promise ? this.#waitFor(read) : this.#assertUsable(read);
   }
 
   async #waitFor(reading: Promise<string | undefined>): Promise<string> {
@@ -166,10 +166,10 @@ class PooledKey implements ProviderKey {
     } catch (cause) {
       throw this.#missing(cause);
     }
-    return this.#checked(key);
+    return this.#assertUsable(key);
   }
 
-  #checked(key: string | undefined): string {
+  #assertUsable(key: string | undefined): string {
     if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(this.#provider.name);
     return key;
   }
@@ -178,15 +178,15 @@ class PooledKey implements ProviderKey {
     return Object.assign(missingKey(this.#provider.name), { cause });
   }
 
-  setAside(account: string = OPERATOR): void {
-    this.#asideUntil = this.#now() + ASIDE_MS;
-    this.#refused.add(account);
+  eject(account: string = OPERATOR): void {
+    this.#ejectedUntil = this.#now() + EJECTION_MS;
+    this.#refusals.add(account);
   }
 
   worked(): void {
-    if (this.#asideUntil === -Infinity) return;
-    this.#asideUntil = -Infinity;
-    this.#refused.clear();
+    if (this.#ejectedUntil === -Infinity) return;
+    this.#ejectedUntil = -Infinity;
+    this.#refusals.clear();
   }
 
   limit(model: string, forMs: number): void {
@@ -194,11 +194,11 @@ class PooledKey implements ProviderKey {
   }
 
   freeAt(model: string, account: string): number {
-    return Math.max(this.asideUntil(account), this.limitedUntil(model));
+    return Math.max(this.ejectedUntil(account), this.limitedUntil(model));
   }
 
-  asideUntil(account: string): number {
-    return this.#refused.countsFor(account) ? this.#asideUntil : -Infinity;
+  ejectedUntil(account: string): number {
+    return this.#refusals.countsFor(account) ? this.#ejectedUntil : -Infinity;
   }
 
   limitedUntil(model: string): number {

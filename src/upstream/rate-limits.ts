@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 /** No provider is believed to want to be left alone for longer than this. */
 const MAX_WAIT_MS = 3_600_000;
 /** Where it is not said when a limit is over. */
-const UNTOLD_WAIT_MS = 1000;
+const DEFAULT_WAIT_MS = 1000;
 /** A time longer than this is none that a provider writes. */
 const MAX_LENGTH = 64;
 /** `2m59.56s`, `6m0s`, `120ms`: as Go writes a duration. */
@@ -35,14 +35,14 @@ export function exhaustedMs(headers: IncomingHttpHeaders, now: number = Date.now
     if (typeof left !== 'string' || left === '' || !(Number(left) <= 0)) continue;
     const reset = headers[name.replace('remaining', 'reset')];
     const ms = typeof reset === 'string' ? untilReset(reset, now) : undefined;
-    longest = Math.max(longest, ms ?? UNTOLD_WAIT_MS);
+    longest = Math.max(longest, ms ?? DEFAULT_WAIT_MS);
   }
   return Math.min(longest, MAX_WAIT_MS);
 }
 
 /** How long a key that got a 429 is to be left alone, in ms. */
 export function limitedMs(headers: IncomingHttpHeaders): number {
-  const ms = retryAfterMs(headers) ?? (exhaustedMs(headers) || UNTOLD_WAIT_MS);
+  const ms = retryAfterMs(headers) ?? (exhaustedMs(headers) || DEFAULT_WAIT_MS);
   return Math.min(Math.max(ms, 1), MAX_WAIT_MS);
 }
 

@@ -5,10 +5,10 @@ import { PerTarget } from '../catalog/per-target.ts';
 
 /** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */
 export class StreamTermination {
-  readonly #seen = new PerTarget(() => new Evidence());
+  readonly #evidence = new PerTarget(() => new Evidence());
 
   expectedOf(target: Target, account: string): boolean {
-    return target.provider.marksEnd ?? this.#seen.of(target).countsFor(account);
+    return target.provider.marksEnd ?? this.#evidence.of(target).countsFor(account);
   }
 
   /** A stream of this target's is over. */
@@ -18,6 +18,6 @@ export class StreamTermination {
     account: string,
   ): void {
     if (target.provider.marksEnd !== undefined || format !== 'event-stream' || !finished) return;
-    this.#seen.of(target).add(account);
+    this.#evidence.of(target).add(account);
   }
 }

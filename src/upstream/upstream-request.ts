@@ -24,7 +24,7 @@ export function nominatedHeaders({ connection }: IncomingHttpHeaders): readonly 
  * Writes the request that goes to a target: our headers, the provider's key, the given bytes.
  *
  * @param apiKey - undefined for a provider that takes none
- * @param observed - where hooks may add headers
+ * @param trace - where hooks may add headers
  */
 export function upstreamRequest(
   { provider, model }: Target,
@@ -32,7 +32,7 @@ export function upstreamRequest(
   apiKey: string | undefined,
   body: BodyChunks,
   agents: Agents,
-  observed: AttemptTrace | undefined,
+  trace: AttemptTrace | undefined,
 ): UpstreamRequest {
   const headers: Record<string, string> = {
     host: provider.origin.host,
@@ -48,7 +48,7 @@ export function upstreamRequest(
   }
   Object.assign(headers, provider.headers);
   if (apiKey !== undefined) headers[provider.authHeader] = provider.authPrefix + apiKey;
-  observed?.addHeaders(headers);
+  trace?.addHeaders(headers);
   return {
     origin: provider.origin,
     path: provider.chatPath(model),

@@ -11,7 +11,7 @@ const TOKENS = [
 ];
 
 /** Hooks that measure: the metrics of the GenAI conventions, and those of our own. */
-export function instruments(
+export function metricHooks(
   meter: Meter,
 ): Required<
   Pick<Hooks, 'onRouter' | 'onRequest' | 'onResponse' | 'onSettled' | 'onError' | 'onLedgerEvent'>

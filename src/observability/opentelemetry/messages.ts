@@ -37,12 +37,12 @@ export function inputMessages(body: string): readonly InputMessage[] {
  * @throws where something of it is no JSON
  */
 export function outputMessages(body: string): readonly OutputMessage[] {
-  const choices = new Map<number, Choice>();
+  const choices = new Map<number, ChoiceBuilder>();
   for (const answer of body.trimStart().startsWith('{') ? [JSON.parse(body)] : eventsOf(body)) {
     for (const [position, found] of listOf(fieldsOf(answer)['choices']).entries()) {
       const { index, message, delta, finish_reason: finishReason } = fieldsOf(found);
       const at = typeof index === 'number' ? index : position;
-      const choice = choices.get(at) ?? new Choice();
+      const choice = choices.get(at) ?? new ChoiceBuilder();
       choices.set(at, choice);
       choice.add(fieldsOf(message ?? delta));
       if (typeof finishReason === 'string') choice.finishReason = finishReason;
@@ -52,7 +52,7 @@ export function outputMessages(body: string): readonly OutputMessage[] {
 }
 
 /** A choice whose pieces are put together. */
-class Choice {
+class ChoiceBuilder {
   finishReason: string | undefined;
   #role = 'assistant';
   readonly #parts: { type: string; content: string }[] = [];
@@ -126,9 +126,9 @@ function eventsOf(stream: string): unknown[] {
 function partsOf(message: Fields): Part[] {
   const { content, refusal } = message;
   return [
-    ...textOf('reasoning', message['reasoning_content'] ?? message['reasoning']),
-    ...(typeof content === 'string' ? textOf('text', content) : listOf(content).map(partOf)),
-    ...textOf('refusal', refusal),
+    ...textPart('reasoning', message['reasoning_content'] ?? message['reasoning']),
+    ...(typeof content === 'string' ? textPart('text', content) : listOf(content).map(partOf)),
+    ...textPart('refusal', refusal),
     ...callsOf(message).map((call) => {
       const { id, function: called } = fieldsOf(call);
       const { name, arguments: given } = fieldsOf(called);
@@ -137,7 +137,7 @@ function partsOf(message: Fields): Part[] {
   ];
 }
 
-function textOf(type: string, content: unknown): Part[] {
+function textPart(type: string, content: unknown): Part[] {
   return typeof content === 'string' && content !== '' ? [{ type, content }] : [];
 }
 

@@ -1,8 +1,8 @@
 import { type Meter, metrics, trace, type Tracer } from '@opentelemetry/api';
 
 import type { Hooks } from '../hooks.ts';
-import { instruments } from './instruments.ts';
-import { spans } from './spans.ts';
+import { metricHooks } from './instruments.ts';
+import { spanHooks } from './spans.ts';
 
 export interface OpenTelemetryOptions {
   /** @default that of the global provider */
@@ -56,10 +56,10 @@ export function openTelemetryHooks(options: OpenTelemetryOptions = {}): Hooks {
   if (typeof chargeWaitMs !== 'number' || !(chargeWaitMs > 0 && chargeWaitMs < 2 ** 31)) {
     throw new TypeError(`chargeWaitMs must be a number of milliseconds, got ${String(chargeWaitMs)}`);
   }
-  const traced = spans({ tracer: tracer ?? trace.getTracer(NAME), propagate, chargeWaitMs });
-  const measured = instruments(meter ?? metrics.getMeter(NAME));
+  const traced = spanHooks({ tracer: tracer ?? trace.getTracer(NAME), propagate, chargeWaitMs });
+  const measured = metricHooks(meter ?? metrics.getMeter(NAME));
   return {
-    measuresOnly: true,
+    keepsDefaultLog: true,
     ...measured,
     ...(traced.upstreamHeaders && { upstreamHeaders: traced.upstreamHeaders }),
     ...(recordContent && { onContent: traced.onContent }),

@@ -29,7 +29,7 @@ export interface SpansOptions {
 }
 
 /** A request whose spans have not ended. */
-interface Traced {
+interface TracedSpans {
   readonly span: Span;
   readonly context: Context;
   /** Of its attempts, in their order, where they began before their ends were known. */
@@ -55,16 +55,16 @@ const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELE
  * What is charged is known a little after the response: spans wait for it, and end at the time at which
  * the response did.
  */
-export function spans({
+export function spanHooks({
   tracer,
   propagate,
   chargeWaitMs,
 }: SpansOptions): Pick<Hooks, 'upstreamHeaders'> &
   Required<Pick<Hooks, 'onRequest' | 'onContent' | 'onResponse' | 'onSettled'>> {
-  const running = new Map<string, Traced>();
+  const running = new Map<string, TracedSpans>();
 
   /** Ends all spans of a request: nothing more is awaited. */
-  function end({ requestId, startedAt, durationMs }: ResponseEnded, traced: Traced): void {
+  function end({ requestId, startedAt, durationMs }: ResponseEnded, traced: TracedSpans): void {
     running.delete(requestId);
     clearTimeout(traced.timer);
     endAttempts(traced);
@@ -72,7 +72,7 @@ export function spans({
     traced.span.end(startedAt + durationMs);
   }
 
-  function endAttempts({ ended, settled, attempts, context: parent }: Traced): void {
+  function endAttempts({ ended, settled, attempts, context: parent }: TracedSpans): void {
     for (const [index, attempt] of ended?.attempts.entries() ?? []) {
       const span = attempts[index] ?? startAttempt(attempt, parent);
       describeAttempt(span, attempt);
@@ -169,7 +169,7 @@ function requestAttributes({
 }
 
 /** What is known of a request once it is over, and what it cost. */
-function endRequest({ span, ended, settled }: Traced): void {
+function endRequest({ span, ended, settled }: TracedSpans): void {
   if (!ended) return;
   const { status, account, key, model, provider, ending } = ended;
   const errorType = responseError(ended);

@@ -66,15 +66,15 @@ export function createPrometheusMetrics(options: PrometheusOptions = {}): Promet
   const hooks = routerMetrics(registry, [...new Set(labels)]);
   const text = (): string => registry.text();
 
-  async function answer(method: string, headers: IncomingHttpHeaders): Promise<Answer> {
+  async function answer(method: string, headers: IncomingHttpHeaders): Promise<MetricsResponse> {
     if (method !== 'GET' && method !== 'HEAD') {
       return { status: 405, headers: { allow: 'GET, HEAD' }, body: 'Metrics are read by GET.\n' };
     }
     try {
       if (authorize && !(await authorize({ headers })))
-        return refusal(401, 'These metrics are not for you.\n', { 'www-authenticate': 'Bearer' });
+        return textResponse(401, 'These metrics are not for you.\n', { 'www-authenticate': 'Bearer' });
     } catch {
-      return refusal(500, 'Who may read these metrics could not be found out.\n');
+      return textResponse(500, 'Who may read these metrics could not be found out.\n');
     }
     return {
       status: 200,
@@ -98,12 +98,12 @@ export function createPrometheusMetrics(options: PrometheusOptions = {}): Promet
   };
 }
 
-interface Answer {
+interface MetricsResponse {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly body: string | null;
 }
 
-function refusal(status: number, body: string, headers: Record<string, string> = {}): Answer {
+function textResponse(status: number, body: string, headers: Record<string, string> = {}): MetricsResponse {
   return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body };
 }

@@ -172,7 +172,7 @@ export function routerMetrics(registry: Registry, customerLabels: readonly Custo
   }
 
   return {
-    measuresOnly: true,
+    keepsDefaultLog: true,
     onRouter: (router) => routers.push(router),
     onRequest: () => {
       running += 1;
@@ -180,7 +180,7 @@ export function routerMetrics(registry: Registry, customerLabels: readonly Custo
     onResponse,
     onSettled,
     onError: (error) => {
-      errors.add(1, { code: codeOf(error) });
+      errors.add(1, { code: errorLabel(error) });
     },
     onLedgerEvent: ({ type }) => {
       ledgerEvents.add(1, { type });
@@ -205,7 +205,7 @@ function targetsOf(routers: readonly RouterGauges[]): ReturnType<RouterGauges['h
 }
 
 /** Ours have one; those of others may be anything. */
-function codeOf(error: Error): string {
+function errorLabel(error: Error): string {
   const isOurs = 'code' in error && typeof error.code === 'string' && /^[a-z_]+$/.test(error.code);
   return isOurs ? String(error.code) : error.name;
 }

@@ -3,41 +3,46 @@ import type { ChatRequest } from '../http/chat-request.ts';
 import { FREE, type Price, withHourWrites } from '../metering/price.ts';
 import { pricesOfTier, tierNamed } from '../metering/service-tiers.ts';
 import type { SelectedModels } from './model-selection.ts';
-import type { AskedApart, Model, Target } from './model.ts';
+import type { PriceVariant, Model, Target } from './model.ts';
 
 /** What of a request decides that. */
-type Asking = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
+type PricedFields = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
 
 /**
  * Models as a request asks them: with the targets that have a price of what it asks, held for at those prices.
  *
  * @throws {InvalidRequestError} if no target has one
  */
-export function soldAsAsked(models: SelectedModels, request: Asking): SelectedModels {
+export function keepPricedTargets(models: SelectedModels, request: PricedFields): SelectedModels {
   if (request.serviceTier === undefined && !request.hourWrites) return models;
   const [first, ...rest] = models
-    .map((model) => asAsked(model, request))
+    .map((model) => withPricedTargets(model, request))
     .filter((model) => model !== undefined);
   if (first) return [first, ...rest];
   const { serviceTier } = request;
-  const sellsTier = models.some((model) => asAsked(model, { serviceTier, hourWrites: false }) !== undefined);
+  const sellsTier = models.some(
+    (model) => withPricedTargets(model, { serviceTier, hourWrites: false }) !== undefined,
+  );
   throw serviceTier === undefined || sellsTier ? noHourWrites() : noSuchTier(serviceTier, models);
 }
 
-function asAsked(model: Model, request: Asking): Model | undefined {
-  const asking = model.targets.map((target) => ({ target, asked: askedOf(target, request) }));
+function withPricedTargets(model: Model, request: PricedFields): Model | undefined {
+  const asking = model.targets.map((target) => ({ target, asked: variantFor(target, request) }));
   const [first, ...rest] = asking
-    .filter(({ target, asked }) => isFreeByOwnKey(target) || heldPrices(target.price, asked).length > 0)
-    .map(({ target, asked }) => (asked ? { ...target, asked } : target));
+    .filter(({ target, asked }) => isFreeByok(target) || heldPrices(target.price, asked).length > 0)
+    .map(({ target, asked }) => (asked ? { ...target, priceVariant: asked } : target));
   if (!first) return undefined;
-  const prices = [first, ...rest].flatMap(({ price, asked }) => {
+  const prices = [first, ...rest].flatMap(({ price, priceVariant: asked }) => {
     const held = heldPrices(price, asked);
     return held.length > 0 ? held : [price];
   });
   return { ...model, targets: [first, ...rest], prices: [...new Set(prices)] };
 }
 
-function askedOf({ provider }: Target, { serviceTier, hourWrites }: Asking): AskedApart | undefined {
+function variantFor(
+  { provider }: Target,
+  { serviceTier, hourWrites }: PricedFields,
+): PriceVariant | undefined {
   const named = serviceTier === undefined ? undefined : tierNamed(serviceTier, plainNamesOf(provider));
   return named === undefined && !hourWrites ? undefined : { serviceTier: named, hourWrites };
 }
@@ -48,7 +53,7 @@ export function plainNamesOf({ serviceTiers }: Target['provider']): readonly str
 }
 
 /** None where something of what is asked isn't sold. */
-function heldPrices(price: Price, asked: AskedApart | undefined): readonly Price[] {
+function heldPrices(price: Price, asked: PriceVariant | undefined): readonly Price[] {
   if (!asked) return [price];
   const prices = pricesOfTier(price, asked.serviceTier);
   if (!asked.hourWrites || price === FREE) return prices;
@@ -58,7 +63,7 @@ function heldPrices(price: Price, asked: AskedApart | undefined): readonly Price
 }
 
 /** Its client pays the provider, whatever it asks. */
-function isFreeByOwnKey({ usesByok, price }: Target): boolean {
+function isFreeByok({ usesByok, price }: Target): boolean {
   return usesByok && price === FREE;
 }
 
