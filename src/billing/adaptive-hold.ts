@@ -16,41 +16,40 @@ import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Delivered } from './charge-policy.ts';
 import type { Hold } from './hold.ts';
 
-/** A hold grows once so much of the output that it covers was delivered. */
+/** A hold grows once this share of the output that it covers was delivered. */
 const GROW_AT = 0.6;
-/** How long a stream that has reached its hold waits for a store that is away. */
+/** How long a stream that has reached its hold waits for an unavailable store. */
 const GROWTH_WAIT_MS = 5000;
-/** Pauses between two tries to ask such a store. */
+/** Backoff between tries to reach such a store. */
 const RETRY_MS = [50, 100, 250, 500];
 const MAX_RETRY_MS = 1000;
 
-/** What keeps a stream within a hold that grows with it; undefined where all that it can cost is held. */
+/** Returns undefined if the hold covers the request's maximum cost already. */
 export function adaptiveHoldOf(hold: Hold, meter: UsageMeter): AdaptiveHold | undefined {
   const { grows, quote } = hold.terms;
   return grows && hold.amount < quote.maximum ? new AdaptiveHold(hold, meter) : undefined;
 }
 
-/**
- * An adaptive hold that grows with its answer, and keeps what is delivered within what is held.
+/** A hold that grows with its answer, and keeps what is delivered within the hold.
  *
- * Output is what its text is estimated at, or what the provider has counted, where that is more. At
- * 60 % of what the hold covers it is doubled; the answer goes on meanwhile, as far as the hold. Where
- * the balance doesn't cover twice as much, what is there is taken; refused at 60 %, it is asked for once
- * more at the end of the hold, where money may have come in. A store that is away is asked again, and a
- * stream that has reached its hold waits for it for 5 seconds. Once all is held that the request was
- * admitted for, nothing is looked at any more.
+ * Output is estimated from its text, or counted by the provider if that is more. At 60 % of what the hold
+ * covers, it is doubled, while delivery goes on up to the hold. If the balance doesn't cover twice as much,
+ * the hold takes what is left. If nothing is left, it asks once more at the end of the hold, as money may
+ * have come in. An unavailable store is retried, and a stream that has reached its hold waits for it for 5
+ * seconds. Once the maximum cost is held, nothing is checked any more.
  */
 export class AdaptiveHold implements DeliveryGate {
   readonly #hold: Hold;
   readonly #meter: UsageMeter;
   readonly #maxPlausible: number;
-  /** What was asked for: if it was had, the hold covers the longest prompt of this size, else the likely one. */
+  /** The requested amount: if it was granted, the hold covers the longest prompt of this size, else the likely one. */
   #requested: NanoDollars;
-  /** So many tokens of output are covered, and beyond so many more are wanted. */
+  /** Output tokens that the hold covers. */
   #covered = 0;
+  /** Output tokens beyond which the hold grows. */
   #growAt = 0;
   #growing: Promise<'grown' | 'refused'> | undefined;
-  /** Of what went on to the client. */
+  /** Tokens delivered to the client. */
   #estimated = 0;
   #reported = 0;
 
@@ -68,12 +67,12 @@ export class AdaptiveHold implements DeliveryGate {
 
   mayPass(): boolean {
     const estimated = outputTokensEstimate(this.#meter.delivered);
-    const told = this.#reportedNow();
-    const output = Math.max(estimated, told);
+    const reported = this.#reportedNow();
+    const output = Math.max(estimated, reported);
     if (output > this.#growAt) this.#growing ??= this.#grow();
     if (output > this.#covered) return false;
     this.#estimated = estimated;
-    this.#reported = told;
+    this.#reported = reported;
     return true;
   }
 
@@ -94,7 +93,7 @@ export class AdaptiveHold implements DeliveryGate {
     }
   }
 
-  /** The provider's own count; 0 where it has none, or none that can be. */
+  /** The provider's own count; 0 if there is none, or an implausible one. */
   #reportedNow(): number {
     const { completionTold } = this.#meter;
     return completionTold <= this.#maxPlausible ? completionTold : 0;
@@ -115,7 +114,7 @@ export class AdaptiveHold implements DeliveryGate {
     this.#growAt = GROW_AT * this.#covered;
   }
 
-  /** Never rejects: whoever began it may not wait for it. */
+  /** Never rejects: its caller may not await it. */
   async #grow(): Promise<'grown' | 'refused'> {
     for (let tries = 0; !this.#hold.settled; tries++) {
       try {
@@ -138,7 +137,7 @@ export class AdaptiveHold implements DeliveryGate {
     return 'refused';
   }
 
-  /** Asks for twice as much, or for what is left. */
+  /** Asks the ledger for twice as much, or for what is left. */
   async #requestMore(): Promise<boolean> {
     const { quote } = this.#hold.terms;
     const output = Math.max(outputTokensEstimate(this.#meter.delivered), this.#reportedNow());

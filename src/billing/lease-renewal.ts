@@ -3,37 +3,36 @@ import { SlotList } from '../async/slot-list.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Hold } from './hold.ts';
 
-/** So long after its answer began, a request has not ended and is worth a checkpoint. */
+/** Time from the start of an answer to the first checkpoint: most requests have ended by then. */
 const FIRST_RENEWAL_MS = 250;
-/** So many signs of life are on their way at a time; the others wait. */
+/** Most renewals in flight at a time; the others wait. */
 const MAX_IN_FLIGHT = 16;
 
-/**
- * Gives signs of life for holds, each at its own times, so that many of them don't come at once.
+/** Renews the leases of running holds, each on its own schedule, so that renewals don't come in bursts.
  *
- * A hold has at most one on its way, and the next one only after that was answered:
- * a slow store is asked less often.
+ * A hold has at most one renewal in flight, and its next one is scheduled after the reply:
+ * a slow store gets fewer.
  */
 export class LeaseRenewal {
   readonly #intervalMs: number;
   readonly #holds = new SlotList<Hold>();
-  /** Whose beat waits for its turn, in order; some of them may be over. */
+  /** Holds whose renewal is due, in order; some of them may have ended. */
   #due: Hold[] = [];
   #inFlight = 0;
-  /** The store was away at the last beat: once said, not for each hold. */
+  /** The store was unavailable at the last renewal: reported once, not for each hold. */
   #isUnavailable = false;
 
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs;
   }
 
-  /** The hold has just been taken: it is renewed from now on. */
+  /** Starts the renewals of a new hold. */
   add(hold: Hold): void {
     hold.pulse.place = this.#holds.add(hold);
     this.#schedule(hold, this.#intervalMs);
   }
 
-  /** Its answer has begun: a first checkpoint is due, unless it is over at once. */
+  /** Schedules the first checkpoint of an answer that has begun. */
   soon(hold: Hold): void {
     const { timer } = hold.pulse;
     if (!timer) return;
@@ -80,12 +79,12 @@ export class LeaseRenewal {
     try {
       const { code } = await hold.renew();
       this.#isUnavailable = false;
-      // Its lease ran out: what it consumes is settled by its id all the same.
+      // Its lease expired: its charge is still settled by its id.
       if (code === 'closed') this.delete(hold);
     } catch (error) {
-      const isAway = error instanceof StoreUnavailableError;
-      if (!isAway || !this.#isUnavailable) hold.report(asError(error));
-      this.#isUnavailable ||= isAway;
+      const isUnavailable = error instanceof StoreUnavailableError;
+      if (!isUnavailable || !this.#isUnavailable) hold.report(asError(error));
+      this.#isUnavailable ||= isUnavailable;
     }
     if (hold.pulse.place) this.#schedule(hold, this.#intervalMs);
   }

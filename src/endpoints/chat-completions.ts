@@ -24,33 +24,32 @@ export interface ChatCompletionServices extends AdmitServices, RelayServices {
   readonly catalog: Catalog;
   readonly discovery: Pick<ModelDiscovery, 'pending'>;
   readonly failover: Failover;
-  /** What was learned of each target's tokens. */
+  /** Learned ratios of real to estimated tokens. */
   readonly calibrations: PerTarget<EstimateCalibration>;
-  /** The attempts that run now, for those who must end them. */
+  /** The running attempts, so that `close()` can abort them. */
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
   readonly buffered: BufferedBytes;
-  /** Set once `close()` was called: nothing new begins. */
+  /** True once `close()` was called: no new request begins. */
   readonly closing: () => boolean;
-  /** Called with what broke after the client's answer had begun. */
+  /** Called with errors that happen after the client's answer began. */
   readonly onError: (error: Error, requestId: string) => void;
 }
 
-/** A request that has just come. */
+/** A request before its body is read. */
 interface IncomingRequest {
   readonly exchange: Exchange;
   readonly client: ClientConnection;
   readonly caller: Caller;
-  /** When it arrived, by `performance.now()`. */
+  /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
 
-/**
- * `POST /chat/completions`, the whole story: read, plan, hold, send until a target answers, relay, settle.
+/** `POST /chat/completions`: read, plan, hold, send until a target answers, relay, settle.
  *
- * However it ends, a hold that was taken is settled or voided once, by the `finally` below.
- *
- * @throws a RouterError for what the client must be told; ClientDisconnectedError when the client has left
+ * However the request ends, the `finally` below settles or voids its hold once.
+ * @throws {RouterError} to send to the client
+ * @throws {ClientDisconnectedError} if the client has left
  */
 export async function chatCompletion(
   exchange: Exchange,
@@ -113,7 +112,7 @@ export async function chatCompletion(
   }
 }
 
-/** Reads a request, plans where it goes and what it may cost, and holds that. */
+/** Reads a request, plans its targets and its maximum cost, and holds that amount. */
 async function prepare(
   { exchange, client, caller, startedAt }: IncomingRequest,
   buffer: BodyBuffer,
@@ -121,23 +120,23 @@ async function prepare(
   active: ActiveRequest,
 ): Promise<AdmittedRequest> {
   const { settings } = services;
-  const name = idempotencyKeyOf(exchange.headers);
+  const givenKey = idempotencyKeyOf(exchange.headers);
   const read = await readChatRequest(exchange, settings, buffer);
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
   const routing = readClientRouting(read.body, request.control, settings.clientRouting);
-  const asked = { request, routing, catalog: await catalogFor(request.model, services) };
-  const plan = await planFor(caller, exchange.headers, asked, services);
+  const modelRequest = { request, routing, catalog: await catalogFor(request.model, services) };
+  const plan = await planFor(caller, exchange.headers, modelRequest, services);
   active.trace?.modelResolved(plan.model, request.stream);
   const idempotencyKey =
-    name === undefined ? undefined : await hashIdempotencyKey(name, concatChunks(read.body));
+    givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return admitRequest(plan, { exchange, read, modelRequest: asked, idempotencyKey, startedAt }, services);
+  return admitRequest(plan, { exchange, read, modelRequest, idempotencyKey, startedAt }, services);
 }
 
-/** The catalog of one request. A process that has just started may have to wait for its providers' own models. */
+/** The catalog for one request. Just after start, waits for the models that providers list. */
 export async function catalogFor(
   model: string,
   services: Pick<ChatCompletionServices, 'catalog' | 'discovery'>,

@@ -73,7 +73,7 @@ const STALE_WITHIN_MS = 1000;
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, detached, usesByok, trace: trace, progress }: AttemptTerms,
+  { timeouts, spentMs, client, detached, usesByok, trace, progress }: AttemptTerms,
 ): Promise<Answer> {
   for (let tries = 0; ; tries++) {
     client.throwIfDisconnected();
