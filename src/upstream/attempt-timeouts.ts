@@ -2,30 +2,29 @@ import { Timeout } from '../async/timeout.ts';
 import { UpstreamTimeoutError } from '../errors/errors.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 
-/**
- * The four clocks of one attempt: connect, first byte, idle, total.
+/** The four timeouts of one attempt: connect, first byte, idle, total.
  *
- * At most one of the first three runs at a time, beside the total. Whichever
- * runs out calls `onTimeout` once, with its own error.
+ * At most one of the first three runs at a time, besides the total. The one that
+ * expires calls `onTimeout` once, with its own error.
  *
- * One timeout serves them all. It is set for the deadline that comes first, and
- * stays when that moves away, as it does with each chunk: when it is over it
- * looks again, and so most requests set one in all.
+ * One timer serves them all. It is set for the earliest deadline, and stays when
+ * that deadline moves away, as it does with each chunk: when it fires, it checks
+ * again. So most requests set one timer in all.
  */
 export class AttemptTimeouts {
   readonly #timeouts: Timeouts;
   readonly #onTimeout: (error: UpstreamTimeoutError) => void;
   readonly #startedAt = performance.now();
-  /** Deadlines are in whole ms since the start: small integers, which are not allocated. */
+  /** Deadlines are whole ms since the start: small integers, which V8 doesn't allocate. */
   readonly #totalAt: number;
   #phase: 'connect' | 'first_byte' | 'idle' = 'connect';
   #phaseEndsAt = NEVER;
-  /** When the timeout is over, unless this process stalls. */
+  /** When the timer fires, unless the event loop is blocked. */
   #timerAt = NEVER;
   #timer: Timeout | undefined;
   #isStopped = false;
 
-  /** @param spentMs - what is gone of the total already: all attempts of a request share it */
+  /** @param spentMs - time already used of the total, which all attempts of a request share */
   constructor(timeouts: Timeouts, spentMs: number, onTimeout: (error: UpstreamTimeoutError) => void) {
     this.#timeouts = timeouts;
     this.#onTimeout = onTimeout;
@@ -34,22 +33,22 @@ export class AttemptTimeouts {
     this.#setTimer(0);
   }
 
-  /** The connection stands; the wait for the answer's head goes on. */
+  /** The connection is established; the wait for the answer's head begins. */
   connected(): void {
     if (this.#phase === 'connect') this.#start('first_byte', this.#timeouts.firstByteMs);
   }
 
-  /** The answer's head is here; from now on silence counts. */
+  /** The answer's head arrived; from now on the idle timeout runs. */
   answered(): void {
     this.#start('idle', this.#timeouts.idleMs);
   }
 
-  /** Bytes came, or are awaited again. */
+  /** Bytes arrived, or reading resumed. */
   touch(): void {
     this.#start('idle', this.#timeouts.idleMs);
   }
 
-  /** Nothing is awaited: the client doesn't read. */
+  /** Stops the idle timeout while the client doesn't read. */
   pause(): void {
     this.#phaseEndsAt = NEVER;
   }
@@ -59,15 +58,15 @@ export class AttemptTimeouts {
     this.#timer?.clear();
   }
 
-  #start(clock: 'first_byte' | 'idle', ms: number): void {
+  #start(phase: 'first_byte' | 'idle', ms: number): void {
     if (this.#isStopped) return;
     const now = this.#now();
-    this.#phase = clock;
+    this.#phase = phase;
     this.#phaseEndsAt = now + Math.ceil(ms);
     if (this.#phaseEndsAt < this.#timerAt) this.#setTimer(now);
   }
 
-  /** Rounded down, so that no clock runs out early. */
+  /** Rounded down, so that no timeout expires early. */
   #now(): number {
     return Math.trunc(performance.now() - this.#startedAt);
   }
@@ -85,13 +84,13 @@ export class AttemptTimeouts {
     else this.#setTimer(now);
   };
 
-  #expire(clock: 'connect' | 'first_byte' | 'idle' | 'total'): void {
+  #expire(timeout: 'connect' | 'first_byte' | 'idle' | 'total'): void {
     this.stop();
-    this.#onTimeout(new UpstreamTimeoutError(clock, this.#timeouts[OPTIONS[clock]]));
+    this.#onTimeout(new UpstreamTimeoutError(timeout, this.#timeouts[OPTIONS[timeout]]));
   }
 }
 
-/** As small integers end. */
+/** The largest small integer. */
 const NEVER = 2 ** 31 - 1;
 
 const OPTIONS = {

@@ -9,20 +9,19 @@ import { ProviderKeys } from './provider-keys.ts';
 
 export interface DiscoveryServices {
   readonly context: Omit<ResolveContext, 'providers'>;
-  /** Some provider's models are others than before. */
+  /** A provider's list of models has changed. */
   readonly onChange: () => void;
   readonly onError: (error: Error) => void;
 }
 
-/** Intervals differ by up to this share, so that processes don't all ask at once. */
+/** Jitter of intervals, as a share, so that processes don't all ask at once. */
 const JITTER = 0.1;
-/** After a failure a provider is asked again so soon, then after twice as long, up to its interval. */
+/** First backoff after a failure; it doubles up to the provider's refresh interval. */
 const RETRY_MS = 15_000;
 
-/**
- * The models that providers list themselves: asked for in the background, from the first use on.
+/** Discovers the models that providers list, in the background, from the first use on.
  *
- * The last good list is kept while a provider fails.
+ * While a provider fails, its last good list stays in use.
  */
 export class ModelDiscovery {
   readonly #services: DiscoveryServices;
@@ -35,7 +34,7 @@ export class ModelDiscovery {
     this.#services = services;
   }
 
-  /** The same catalog with the models that were discovered at its providers; its own entries win. */
+  /** The catalog with the models discovered at its providers; configured models win. */
   extend(catalog: Catalog): Catalog {
     const { providers } = catalog;
     const context = { ...this.#services.context, providers };
@@ -46,7 +45,7 @@ export class ModelDiscovery {
     return catalog.with(models);
   }
 
-  /** Asks those providers of a catalog that are to be asked, and no longer others. */
+  /** Polls the providers of this catalog that have discovery, and stops polling others. */
   watch({ providers }: Catalog): void {
     const wanted = new Set([...providers.values()].filter(({ discovery }) => discovery !== undefined));
     const known = new Map(
@@ -59,24 +58,24 @@ export class ModelDiscovery {
     }
     for (const provider of wanted) {
       if (this.#sources.has(provider)) continue;
-      const ask = (): Promise<readonly ListedModel[]> =>
+      const list = (): Promise<readonly ListedModel[]> =>
         listModels(provider, this.#keys, this.#closing.signal);
       this.#sources.set(
         provider,
-        new DiscoverySource(provider, ask, this.#services, known.get(listIdentity(provider))),
+        new DiscoverySource(provider, list, this.#services, known.get(listIdentity(provider))),
       );
     }
     if (this.#started) this.#startSources();
   }
 
-  /** Called on every request. */
+  /** Starts polling. Can be called again. */
   start(): void {
     if (this.#started) return;
     this.#started = true;
     this.#startSources();
   }
 
-  /** Resolves once each provider has answered once, or failed; undefined where they all have, which they mostly have. */
+  /** Resolves once each provider has answered or failed once; undefined if all have, which is the usual case. */
   get pending(): Promise<unknown> | undefined {
     if (this.#sources.size === 0) return undefined;
     const first = [...this.#sources.values()].flatMap(({ first: each }) => each ?? []);
@@ -94,16 +93,16 @@ export class ModelDiscovery {
   }
 }
 
-/** Where a provider has its list: with another key it is still the same one, until it says otherwise. */
+/** Identity of a provider's list: after a change of its key, the old list is used until a new one arrives. */
 function listIdentity({ name, origin, modelsPath }: Provider): string {
   return JSON.stringify([name, origin.href, modelsPath]);
 }
 
-/** One provider's list. */
+/** Polls one provider's list. */
 class DiscoverySource {
-  /** The last good one. */
+  /** The last good list. */
   listed: readonly ListedModel[] | undefined;
-  /** While it is asked for the first time, and there is no list of before. */
+  /** Set during the first request, if there is no earlier list. */
   first: Promise<void> | undefined;
   readonly #provider: Provider;
   readonly #list: () => Promise<readonly ListedModel[]>;
@@ -116,12 +115,12 @@ class DiscoverySource {
 
   constructor(
     provider: Provider,
-    ask: () => Promise<readonly ListedModel[]>,
+    list: () => Promise<readonly ListedModel[]>,
     services: DiscoveryServices,
     listed: readonly ListedModel[] | undefined,
   ) {
     this.#provider = provider;
-    this.#list = ask;
+    this.#list = list;
     this.#services = services;
     this.listed = listed;
   }
@@ -129,9 +128,9 @@ class DiscoverySource {
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    const asked = this.#refresh();
+    const refreshed = this.#refresh();
     if (this.listed) return;
-    this.first = asked.then(() => {
+    this.first = refreshed.then(() => {
       this.first = undefined;
     });
   }
@@ -147,9 +146,9 @@ class DiscoverySource {
       const listed = await this.#list();
       if (this.#isStopped) return;
       this.#failures = 0;
-      const shown = JSON.stringify(listed);
-      if (shown !== this.#lastJson) {
-        this.#lastJson = shown;
+      const json = JSON.stringify(listed);
+      if (json !== this.#lastJson) {
+        this.#lastJson = json;
         this.listed = listed;
         this.#services.onChange();
       }
@@ -159,7 +158,7 @@ class DiscoverySource {
       const cause = asError(thrown);
       const { name } = this.#provider;
       this.#services.onError(
-        new Error(`The models of ${JSON.stringify(name)} can't be listed: ${cause.message}`, { cause }),
+        new Error(`Can't list the models of provider ${JSON.stringify(name)}: ${cause.message}`, { cause }),
       );
     }
     this.#timer = setTimeout(() => void this.#refresh(), this.#pauseMs());

@@ -17,33 +17,33 @@ import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { IncludeUsageSupport } from './include-usage-support.ts';
 
-/** How a client's body is written for a target. */
+/** Writes a client's body for a target. */
 export interface OutgoingBody {
-  /** The bytes for this target, however often they are sent. */
+  /** Returns the bytes for this target; they may be sent several times. */
   for(target: Target): (includeUsage: boolean) => BodyChunks;
 }
 
-/** A client's request, as it goes to whichever target answers it. */
+/** A client's request, before a target is chosen. */
 export interface ProviderRequest {
-  /** Whose request it is: what is learned of it counts for others only once several have shown it. */
+  /** What is learned from the request counts for this account, and for all once several accounts have shown it. */
   readonly account: string;
   readonly clientHeaders: IncomingHttpHeaders;
   readonly body: OutgoingBody;
-  /** It streams, and the client did not ask for usage. */
+  /** A stream for which the client did not ask for usage. */
   readonly lacksUsage: boolean;
   /** The client wrote `include_usage: false`. */
   readonly deniesUsage: boolean;
   /** The client's own key for a provider; undefined where the operator's is used. */
   readonly byokKey: (provider: string) => string | undefined;
   readonly client: ClientConnection;
-  /** When the client's request came, by `performance.now()`, which is monotonic. */
+  /** Arrival time of the client's request, from `performance.now()`. */
   readonly startedAt: number;
-  /** Called with a key that was ejected, and with a field that a provider rejects. */
+  /** Called when a key is ejected, or a provider rejects a field. */
   readonly onError: (error: Error) => void;
   readonly trace: RequestTrace | undefined;
 }
 
-/** A request that goes to one target. */
+/** A request for one target. */
 interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
   readonly target: Target;
   readonly body: (includeUsage: boolean) => BodyChunks;
@@ -54,31 +54,30 @@ interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
 
 export interface ProviderAnswer {
   readonly answer: Answer;
-  /** The provider was asked for usage that the client did not ask for. */
+  /** The router asked the provider for usage that the client did not ask for. */
   readonly asksUsage: boolean;
 }
 
 const NO_KEYS: ProviderKey[] = [];
 
-/** A 429 of one key, while others are asked. */
+/** A 429 for one key, while other keys are tried. */
 interface RateLimitedAnswer {
   readonly answer: Answer;
-  /** It is about the account's money. */
+  /** The 429 is about a spent quota, not a rate. */
   readonly isSpent: boolean;
 }
 
-/** Of two 429s the one that says how long to wait, the first of the same kind; the other one is let go. */
+/** Of two 429s, keeps the one about a rate, else the first; destroys the other. */
 function preferred(kept: RateLimitedAnswer | undefined, next: RateLimitedAnswer): RateLimitedAnswer {
   const [better, other] = kept && (next.isSpent || !kept.isSpent) ? [kept, next] : [next, kept];
   other?.answer.body.destroy();
   return better;
 }
 
-/**
- * Sends requests to their providers, with a key that works and in a form that the provider takes.
+/** Sends requests to their providers, with a working key and without fields that the provider rejects.
  *
- * What the provider refuses for a reason of ours (of several keys one that is dead or limited, a field that we added)
- * is sent again without it, on the same target, and remembered; the client never hears of it.
+ * If the provider rejects a request because of the router (a dead or rate-limited key of several, a field that the router
+ * added), it is sent again without that, to the same target. The client never sees the rejection, and the router remembers it.
  */
 export class ProviderClient {
   readonly #agents: Agents;
@@ -89,7 +88,7 @@ export class ProviderClient {
     this.#agents = agents;
   }
 
-  /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
+  /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read */
   async send(
     target: Target,
     request: ProviderRequest,
@@ -99,7 +98,7 @@ export class ProviderClient {
     const { account, lacksUsage, deniesUsage } = request;
     const byokKey = request.byokKey(target.provider.name);
     const targeted = { ...request, target, body: request.body.for(target), byokKey, progress, detached };
-    // A provider that sends it unasked may still leave it out for a client that says so.
+    // A provider that sends usage by default may omit it for `include_usage: false`.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
     const asksUsage = lacksUsage && (mustAsk || this.#includeUsage.isSupported(target, account));
     return asksUsage ? this.#sendAskingUsage(targeted) : this.#sendWithKey(targeted, false);
@@ -120,11 +119,10 @@ export class ProviderClient {
     return second;
   }
 
-  /**
-   * Tries one of the provider's keys after another, until one is neither refused nor limited.
+  /** Tries the provider's keys until one is neither rejected nor rate-limited.
    *
-   * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
-   * quota, before a refusal.
+   * If all fail, the answer doesn't depend on their order: a 429 about a rate goes before one about a spent quota, and
+   * that before a rejected key.
    */
   async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<ProviderAnswer> {
     const { byokKey, target } = request;
@@ -157,7 +155,7 @@ export class ProviderClient {
           refusal = error;
         }
         if (i < keys.length - 1) continue;
-        // One that was limited when this began may be free by now; or its 429 is the answer.
+        // A key that was rate-limited at first may be free by now; otherwise its 429 is the answer.
         keys.push(...this.#keys.untried(provider, model, request.account, keys, kept === undefined));
         if (i < keys.length - 1) continue;
         if (!kept) throw refusal ?? new Error('no key was asked');
@@ -170,7 +168,7 @@ export class ProviderClient {
     }
   }
 
-  /** A 429 of one key of several, as it is true of all: until the first is free again. */
+  /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */
   #withShortestWait(answer: Answer, { target, account }: TargetRequest): Answer {
     const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
     const headers = {
@@ -213,7 +211,7 @@ function ejectKey(key: ProviderKey, why: string, { target, account, onError }: T
   const { name } = target.provider;
   const error = new UpstreamError(
     'upstream_refused_credentials',
-    `Of the provider ${JSON.stringify(name)}, ${key.name} is set aside for a minute: ${why}`,
+    `Provider ${JSON.stringify(name)}: ${key.name} is not used for one minute: ${why}`,
   );
   onError(Object.assign(error, { provider: name }));
 }

@@ -6,59 +6,55 @@ import { Evidence } from '../metering/evidence.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 
-/** A key that one request may be sent with. */
+/** A provider's API key, for one request. */
 export interface ProviderKey {
-  /**
-   * Asks for the key itself; what comes is never shown, not even to the host's log.
+  /** Reads the key from its source. The value is never logged.
    *
-   * @throws {UpstreamError} if it is missing, late or broken; where it has to be waited for, the promise rejects
+   * @throws {UpstreamError} if the key is missing, late or malformed; an asynchronous source rejects
    */
   read(): string | Promise<string>;
-  /** The provider refused it, or it can't be had: others are used for a minute, by all once several accounts met with that. */
+  /** The provider rejected the key, or it can't be read: it isn't used for one minute, by any account once several had failures. */
   eject(account?: string): void;
-  /** The provider took it: whatever a request was refused for, it was not the key. */
+  /** The provider accepted the key: ends its ejection. */
   worked(): void;
-  /** The provider's limits leave it nothing for this model, for so many ms: others are used for it until then. */
+  /** The provider's rate limit for this model is used up for `forMs`: until then other keys are used for the model. */
   limit(model: string, forMs: number): void;
-  /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
+  /** For the operator: `key 2 of 3`. */
   readonly name: string;
-  /** Only then is setting it aside of use. */
+  /** Whether the provider has other keys. */
   readonly isOneOfSeveral: boolean;
 }
 
-/** The router's own requests, for lists of models. */
+/** Account name for the router's own requests, for lists of models. */
 const OPERATOR = '';
 
-/** How long a key that failed is not used while there are others. */
+/** How long an ejected key is not used while there are others. */
 const EJECTION_MS = 60_000;
-/** So many models have limits of their own at a key; of more, the one asked for longest ago is forgotten. */
+/** Models per key whose rate limits are remembered (LRU). */
 const MAX_LIMITS = 256;
 
-/** The keys of all providers: whose turn it is, and which were refused or have reached a limit. */
+/** The keys of all providers, in rotation, with their ejections and rate limits. */
 export class ProviderKeys {
   readonly #pools = new WeakMap<Provider, KeyPool>();
   readonly #now: () => number;
 
-  /** @param now - a clock that is never set, in ms */
+  /** @param now - monotonic clock, in ms */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /**
-   * The keys to try one request with, in this order: the one whose turn it is, then the others, without those that are
-   * set aside for its account, or limited; where all are, the one that is free again first. Empty for a provider that
-   * takes none.
+  /** The keys for one request, in the order of trying: the next in rotation first, without those that are ejected for this
+   * account or rate-limited; if all are, the one that is free first. Empty for a provider without keys.
    *
-   * @param model - the model's name at the provider, as most limit each by itself; default: none, as for their list
+   * @param model - the provider's name for the model, as most providers limit each model; default: none, for model lists
    */
   keysFor(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
     return this.#poolOf(provider).keysFor(model, account);
   }
 
-  /**
-   * Those to go on with that are not among these: all that are free by now.
+  /** The keys that were not tried yet and are free now.
    *
-   * @param orLimited - where there are none, of those that are limited the one that is free first
+   * @param orLimited - if there are none, return the rate-limited key that is free first
    */
   untried(
     provider: Provider,
@@ -70,15 +66,15 @@ export class ProviderKeys {
     return this.#poolOf(provider).untried(model, account, tried, orLimited);
   }
 
-  /** How long until one of its keys is free for this model, in ms; 0 if one is. */
+  /** Time until one of the provider's keys is free for this model, in ms; 0 if one is free. */
   waitMs(provider: Provider, model: string, account: string = OPERATOR): number {
     return this.#poolOf(provider).waitMs(model, account);
   }
 
   #poolOf(provider: Provider): KeyPool {
-    let ring = this.#pools.get(provider);
-    if (!ring) this.#pools.set(provider, (ring = new KeyPool(provider, this.#now)));
-    return ring;
+    let pool = this.#pools.get(provider);
+    if (!pool) this.#pools.set(provider, (pool = new KeyPool(provider, this.#now)));
+    return pool;
   }
 }
 
@@ -99,12 +95,12 @@ class KeyPool {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
     const from = this.#next++ % keys.length;
-    const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
+    const rotated = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
     const freeAt = (key: PooledKey): number => key.freeAt(model, account);
-    const free = inTurn.filter((key) => freeAt(key) <= now);
+    const free = rotated.filter((key) => freeAt(key) <= now);
     if (free.length > 0) return free;
-    return [inTurn.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
+    return [rotated.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
   }
 
   untried(
@@ -135,7 +131,7 @@ class PooledKey implements ProviderKey {
   readonly #now: () => number;
   readonly #refusals = new Evidence();
   #ejectedUntil = -Infinity;
-  /** By model, until when its limits leave nothing. */
+  /** By model: the end of its rate limit. */
   readonly #limitedUntil = new LRUCache<string, number>({ max: MAX_LIMITS });
 
   constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
@@ -206,11 +202,11 @@ class PooledKey implements ProviderKey {
   }
 }
 
-/** The host is told which provider it is; the client is not. */
+/** `provider` is for `onError`; the message, for the client, doesn't name it. */
 function missingKey(provider: string): UpstreamError {
   const error = new UpstreamError(
     'upstream_refused_credentials',
-    "The model's provider is not set up here: its API key is missing.",
+    "The model's provider is not configured: its API key is missing.",
   );
   return Object.assign(error, { provider });
 }

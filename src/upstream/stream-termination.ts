@@ -3,7 +3,7 @@ import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 
-/** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */
+/** Which targets mark the end of each stream: from the provider's options, else learned from traffic. */
 export class StreamTermination {
   readonly #evidence = new PerTarget(() => new Evidence());
 
@@ -11,7 +11,7 @@ export class StreamTermination {
     return target.provider.marksEnd ?? this.#evidence.of(target).countsFor(account);
   }
 
-  /** A stream of this target's is over. */
+  /** Learns from a stream that is over. */
   learn(
     target: Target,
     { format, finished }: Pick<UsageMeter, 'format' | 'finished'>,

@@ -180,7 +180,7 @@ describe('a provider with several keys', () => {
       expect(response.status).toBe(400);
       expect(await response.json()).toEqual({
         error: {
-          message: "The model's provider refused this request for what it says (403).",
+          message: "The model's provider refused this request because of its content (403).",
           type: 'invalid_request_error',
           param: null,
           code: 'content_policy_violation',
@@ -202,8 +202,8 @@ describe('a provider with several keys', () => {
     );
     await gateway.post(QUESTION);
     expect(gateway.errors.map(({ message }) => message)).toEqual([
-      'Of the provider "loopback", key 1 of 3 is set aside for a minute: ' +
-        "The model's provider refused this server's own account (401). Its operator has been told.",
+      'Provider "loopback": key 1 of 3 is not used for one minute: ' +
+        "The model's provider rejected this server's own credentials (401). The operator has been notified.",
     ]);
     expect(JSON.stringify(gateway.errors)).not.toContain('secret');
   });
@@ -226,7 +226,8 @@ describe('a provider with several keys', () => {
     expect(response.status).toBe(502);
     expect(await response.json()).toEqual({
       error: {
-        message: "The model's provider refused this server's own account (400). Its operator has been told.",
+        message:
+          "The model's provider rejected this server's own credentials (400). The operator has been notified.",
         type: 'upstream_error',
         param: null,
         code: 'upstream_refused_credentials',
