@@ -1,7 +1,7 @@
 import type { RecordedContent } from '../hooks.ts';
 import { inputMessages, outputMessages } from './messages.ts';
 
-/** What was asked and answered, as JSON by the schemas of the GenAI conventions: what was kept whole, and could be read. */
+/** The input and output messages, as JSON in the schemas of the GenAI conventions; omitted if truncated or unreadable. */
 export function contentAttributes(content: RecordedContent): Record<string, string | boolean> {
   const { requestTruncated, responseTruncated } = content;
   const input = requestTruncated ? undefined : serialized(() => inputMessages(content.request.toString()));
@@ -15,7 +15,7 @@ export function contentAttributes(content: RecordedContent): Record<string, stri
   };
 }
 
-/** Why a body can't be read is not told: `JSON.parse` quotes it. */
+/** Drops the error of an unreadable body, because `JSON.parse` quotes the content. */
 function serialized(messages: () => readonly unknown[]): string | undefined {
   try {
     const found = messages();

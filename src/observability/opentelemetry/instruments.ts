@@ -3,7 +3,7 @@ import { type Attributes, type Counter, type Histogram, type Meter, ValueType } 
 import type { Hooks, RouterGauges } from '../hooks.ts';
 import { attemptAttributes, attemptError, providerName, responseError } from './conventions.ts';
 
-/** Bounds that the semantic conventions recommend. */
+/** Bucket boundaries that the semantic conventions recommend. */
 const DURATIONS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const FIRST_TOKENS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const TOKENS = [
