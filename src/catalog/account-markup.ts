@@ -5,15 +5,15 @@ import { withMarkup } from '../metering/price.ts';
 import type { MarkupCaller } from '../options/router-options.ts';
 import type { Model, Target } from './model.ts';
 
-/** Whose request it is, as far as prices depend on it. */
+/** What prices depend on in a caller. */
 export interface PricedCaller extends MarkupCaller {
   readonly markup?: Markup | undefined;
 }
 
-/** Different ones that are kept: resellers have a few price lists. */
+/** Most markups that are cached: resellers have a few price lists. */
 const MAX_MARKUPS = 1000;
 
-/** What is added to prices for one caller: by its key or its host's word, and by its account. */
+/** Combines the markup of a caller's key with the one that `resolveMarkup` returns for its account. */
 export class AccountMarkups {
   readonly #resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined;
   readonly #interned = new LRUCache<string, MarkupTerms>({ max: MAX_MARKUPS });
@@ -22,10 +22,9 @@ export class AccountMarkups {
     this.#resolveMarkup = resolveMarkup;
   }
 
-  /**
-   * The same object for the same markup; undefined where nothing is added.
+  /** Returns the same object for the same markup; undefined without one.
    *
-   * @throws {TypeError} if `resolveMarkup` returns what can't be a markup: rather no answer than one at a wrong price
+   * @throws {TypeError} if `resolveMarkup` returns an invalid markup: no answer is better than one at a wrong price
    */
   of({ account, key, markup }: PricedCaller): MarkupTerms | undefined {
     const ofAccount = this.#resolveMarkup?.({ account, key });
@@ -39,8 +38,8 @@ export class AccountMarkups {
   }
 
   #intern(terms: MarkupTerms): MarkupTerms {
-    const kept = this.#interned.get(terms.name);
-    if (kept) return kept;
+    const known = this.#interned.get(terms.name);
+    if (known) return known;
     this.#interned.set(terms.name, terms);
     return terms;
   }
@@ -48,24 +47,24 @@ export class AccountMarkups {
 
 const modelsByMarkup = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
 
-/** A model as it is for a caller with a markup; the same object each time. */
+/** A model with marked-up prices; the same object for the same arguments. */
 export function withAccountMarkup(model: Model, markup: MarkupTerms): Model {
   if (markup === NO_MARKUP) return model;
   let models = modelsByMarkup.get(markup);
   if (!models) modelsByMarkup.set(markup, (models = new WeakMap()));
   let variant = models.get(model);
-  if (!variant) models.set(model, (variant = markedUp(model, markup)));
+  if (!variant) models.set(model, (variant = applyMarkup(model, markup)));
   return variant;
 }
 
-function markedUp(model: Model, markup: MarkupTerms): Model {
+function applyMarkup(model: Model, markup: MarkupTerms): Model {
   const [first, ...rest] = model.targets;
-  const dearer = (target: Target): Target => ({
+  const withPrices = (target: Target): Target => ({
     ...target,
     price: withMarkup(target.price, markup),
     byokPrice: withMarkup(target.byokPrice, markup),
   });
-  const targets = [dearer(first), ...rest.map(dearer)] as const;
+  const targets = [withPrices(first), ...rest.map(withPrices)] as const;
   const prices = [...new Set(targets.map(({ price }) => price))];
   return { ...model, targets, price: withMarkup(model.price, markup), prices };
 }

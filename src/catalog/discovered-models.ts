@@ -7,7 +7,7 @@ import type { Provider } from './provider.ts';
 import { costsMore, lacksPrices } from './implied-prices.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
-/** The models of a list that can be served: those that are wanted, and whose price is known. */
+/** The models of a list that can be served: selected by `only`, and with a known price. */
 export function discoveredModels(
   provider: Provider,
   listed: readonly ListedModel[],
@@ -23,10 +23,10 @@ export function discoveredModels(
       try {
         const options = optionsOf(provider, discovery, each, pricing);
         const model = resolveModel(discovery.prefix + each.id, options, context);
-        // A list has the fee for every model that can search, and few requests do.
+        // Lists show the search fee for every model that can search, but few requests do.
         return [pricing === each.pricing ? { ...model, webSearchesNeeded: 0 } : model];
       } catch (error) {
-        // Its price, its limits or its ID are nothing that we could serve: it is as if it weren't listed.
+        // A model with an invalid price, limit or ID is skipped.
         if (!(error instanceof TypeError)) throw error;
       }
     }
@@ -34,13 +34,13 @@ export function discoveredModels(
   });
 }
 
-/** Its name says that it costs more than the catalog says. */
+/** Whether the name implies prices that the catalog entry lacks. */
 function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ResolveContext): boolean {
   const entry = prices?.find(priceQuestion(provider, id));
   return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
 }
 
-/** Its name says that it costs more than the price says that stands for all of the list. */
+/** Whether the name implies a higher price than the one configured for the whole list. */
 function isUnderpriced(
   provider: Provider,
   { id }: ListedModel,
@@ -51,7 +51,7 @@ function isUnderpriced(
   return costsMore(id, provider, pricing, prices?.find(priceQuestion(provider, id))?.pricing);
 }
 
-/** The prices to try, in this order. */
+/** The prices to try, in order. */
 function pricingsOf(
   { pricing }: DiscoveryTerms,
   listed: ListedModel,
@@ -82,7 +82,7 @@ function optionsOf(
     pricing,
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
-    // Some lists have more than fits.
+    // Some lists exceed the context window.
     ...(most !== undefined && { maxOutputTokens: Math.min(most, window ?? most) }),
     ...(enforceOutputLimit && { enforceOutputLimit }),
     ...(name !== undefined && { name }),
@@ -94,7 +94,7 @@ function optionsOf(
   };
 }
 
-/** What it lists, unless its answers say what they cost. */
+/** The listed price, or the reported cost with the listed price as its ceiling. */
 function costOf({ reportsAllCost }: Provider, listed: Pricing): Pricing | ReportedPricing {
   return reportsAllCost ? { reported: true, ceiling: listed } : listed;
 }

@@ -5,11 +5,10 @@ import { pricesOfTier, tierNamed } from '../metering/service-tiers.ts';
 import type { SelectedModels } from './model-selection.ts';
 import type { PriceVariant, Model, Target } from './model.ts';
 
-/** What of a request decides that. */
+/** The fields of a request that have their own price. */
 type PricedFields = Pick<ChatRequest, 'serviceTier' | 'hourWrites'>;
 
-/**
- * Models as a request asks them: with the targets that have a price of what it asks, held for at those prices.
+/** Keeps the targets that have a price for the requested service tier and cache writes; holds use those prices.
  *
  * @throws {InvalidRequestError} if no target has one
  */
@@ -27,13 +26,15 @@ export function keepPricedTargets(models: SelectedModels, request: PricedFields)
 }
 
 function withPricedTargets(model: Model, request: PricedFields): Model | undefined {
-  const asking = model.targets.map((target) => ({ target, asked: variantFor(target, request) }));
-  const [first, ...rest] = asking
-    .filter(({ target, asked }) => isFreeByok(target) || heldPrices(target.price, asked).length > 0)
-    .map(({ target, asked }) => (asked ? { ...target, priceVariant: asked } : target));
+  const candidates = model.targets.map((target) => ({ target, priceVariant: variantFor(target, request) }));
+  const [first, ...rest] = candidates
+    .filter(
+      ({ target, priceVariant }) => isFreeByok(target) || heldPrices(target.price, priceVariant).length > 0,
+    )
+    .map(({ target, priceVariant }) => (priceVariant ? { ...target, priceVariant } : target));
   if (!first) return undefined;
-  const prices = [first, ...rest].flatMap(({ price, priceVariant: asked }) => {
-    const held = heldPrices(price, asked);
+  const prices = [first, ...rest].flatMap(({ price, priceVariant }) => {
+    const held = heldPrices(price, priceVariant);
     return held.length > 0 ? held : [price];
   });
   return { ...model, targets: [first, ...rest], prices: [...new Set(prices)] };
@@ -47,22 +48,24 @@ function variantFor(
   return named === undefined && !hourWrites ? undefined : { serviceTier: named, hourWrites };
 }
 
-/** Names of the tier with the plain price that only this provider has. */
+/** This provider's own names for the tier with the plain price. */
 export function plainNamesOf({ serviceTiers }: Target['provider']): readonly string[] {
   return serviceTiers?.plain ?? [];
 }
 
-/** None where something of what is asked isn't sold. */
-function heldPrices(price: Price, asked: PriceVariant | undefined): readonly Price[] {
-  if (!asked) return [price];
-  const prices = pricesOfTier(price, asked.serviceTier);
-  if (!asked.hourWrites || price === FREE) return prices;
-  // With `auto` those tiers that don't sell it aren't known to serve it.
+/** The prices that a hold must cover; empty if a requested feature has no price. */
+function heldPrices(price: Price, priceVariant: PriceVariant | undefined): readonly Price[] {
+  if (!priceVariant) return [price];
+  const prices = pricesOfTier(price, priceVariant.serviceTier);
+  if (!priceVariant.hourWrites || price === FREE) return prices;
+  // With `auto`, tiers without that price are not known to serve such requests.
   const selling = prices.filter(({ cacheWriteHourInput }) => cacheWriteHourInput !== undefined);
-  return selling.length < prices.length && asked.serviceTier !== 'auto' ? [] : selling.map(withHourWrites);
+  return selling.length < prices.length && priceVariant.serviceTier !== 'auto'
+    ? []
+    : selling.map(withHourWrites);
 }
 
-/** Its client pays the provider, whatever it asks. */
+/** With its own key at no price, the client pays the provider for everything. */
 function isFreeByok({ usesByok, price }: Target): boolean {
   return usesByok && price === FREE;
 }
@@ -76,7 +79,7 @@ function noSuchTier(name: string, models: SelectedModels): InvalidRequestError {
   const sold = [...new Set(['auto', 'default', ...names])].map((each) => JSON.stringify(each)).join(', ');
   return new InvalidRequestError(
     'unsupported_service_tier',
-    `The service tier ${JSON.stringify(name.slice(0, MAX_SHOWN_LENGTH))} has no price here; those that have one are ${sold}.`,
+    `The service tier ${JSON.stringify(name.slice(0, MAX_SHOWN_LENGTH))} has no price for this model; supported tiers: ${sold}.`,
     'service_tier',
   );
 }
@@ -84,7 +87,7 @@ function noSuchTier(name: string, models: SelectedModels): InvalidRequestError {
 function noHourWrites(): InvalidRequestError {
   return new InvalidRequestError(
     'unsupported_parameter',
-    'What is written to a cache for an hour has no price here; use a "ttl" of "5m", or none.',
+    'One-hour cache writes have no price for this model; use a "ttl" of "5m", or none.',
     'cache_control.ttl',
   );
 }

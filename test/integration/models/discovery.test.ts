@@ -406,8 +406,8 @@ describe('the options of discovery', () => {
   it.each<[string, unknown]>([
     ['models must be an object', 'all'],
     ['models has an unknown key "refresh"', { refresh: 1 }],
-    ['models.prefix must be what IDs begin with', { prefix: 'a b/' }],
-    ['models.prefix must be what IDs begin with', { prefix: '*/' }],
+    ['models.prefix must be a prefix for IDs', { prefix: 'a b/' }],
+    ['models.prefix must be a prefix for IDs', { prefix: '*/' }],
     ["models.only must be a list of the provider's model IDs", { only: 'gpt-*' }],
     ['models.pricing must be { input, output, … }', { pricing: 'cheap' }],
     ['models.markup.factor must be', { markup: { factor: 2 } }],
