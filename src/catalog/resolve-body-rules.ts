@@ -70,7 +70,7 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
   ],
 );
 
-/** @throws {TypeError} naming the option that can't be right */
+/** @throws {TypeError} naming the invalid option */
 export function resolveBodyRules(
   given: BodyRules | undefined,
   outputLimits: OutputLimits,

@@ -24,7 +24,7 @@ export interface RelayEnd {
 
 /** The router is closing and waits no longer. */
 export class RouterClosedError extends Error {
-  override readonly name = 'Closed';
+  override readonly name = 'RouterClosedError';
 
   constructor() {
     super('The router was closed');

@@ -298,7 +298,10 @@ function matching(value: string | readonly string[] | undefined, pattern: RegExp
 /** The code of an error that ended an attempt or a response. */
 export function errorCodeOf(error: Error): string {
   if (error instanceof RouterError) return error.code;
-  return { ClientDisconnectedError: 'client_gone', Closed: 'router_closing' }[error.name] ?? 'internal_error';
+  return (
+    { ClientDisconnectedError: 'client_gone', RouterClosedError: 'router_closing' }[error.name] ??
+    'internal_error'
+  );
 }
 
 /** The hooks that an observer calls; they never throw. */

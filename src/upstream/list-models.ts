@@ -63,7 +63,7 @@ export async function listModels(
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
   const { modelsPath } = provider;
-  if (modelsPath === undefined) throw new Error('each of its models has an address of its own');
+  if (modelsPath === undefined) throw new Error('its base URL contains {model}');
   const candidates = keys.keysFor(provider);
   let failure = new Error('it was not asked');
   for (const key of candidates.length > 0 ? candidates : [undefined]) {
