@@ -134,9 +134,9 @@ export function limitFor(
   const { output } = target;
   const { obeyed, only } = limitsOf(target);
   const given = givenLimit(request);
-  const inserts = covered !== undefined || output.isLimited;
-  let tokens = Math.min(covered ?? Infinity, output.most ?? Infinity);
-  if (given === 0 && output.isLimited && output.contextWindow !== undefined) {
+  const inserts = covered !== undefined || output.insertsLimit;
+  let tokens = Math.min(covered ?? Infinity, output.maxTokens ?? Infinity);
+  if (given === 0 && output.insertsLimit && output.contextWindow !== undefined) {
     tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, MIN_INSERTED));
   }
   if (tokens === Infinity) tokens = given;

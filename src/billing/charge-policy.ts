@@ -59,7 +59,6 @@ export interface ChargeTerms {
   readonly quote: Quote;
   /** The reserved amount. */
   readonly held: NanoDollars;
-
   readonly account: string;
   /** The target's. */
   readonly calibration: EstimateCalibration;

@@ -81,9 +81,9 @@ export interface Target {
 /** Output limits of a target. */
 export interface TargetOutput {
   /** Undefined only for a free model. */
-  readonly most: number | undefined;
+  readonly maxTokens: number | undefined;
   /** A limit is inserted into requests without one. */
-  readonly isLimited: boolean;
+  readonly insertsLimit: boolean;
   readonly contextWindow: number | undefined;
 }
 

@@ -13,7 +13,7 @@ import type { Caller } from '../keys/caller.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { CircuitBreakers } from '../upstream/circuit-breaker.ts';
-import { targetsOf } from '../upstream/load-balancing.ts';
+import { targetsInOrder } from '../upstream/load-balancing.ts';
 
 /** Which models a request asks for. */
 export interface ModelRequest {
@@ -61,7 +61,7 @@ export function planRequest(
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
-  return { caller, model, quote, targets: targetsOf(models, quote, breakers, caller.account), byokKey };
+  return { caller, model, quote, targets: targetsInOrder(models, quote, breakers, caller.account), byokKey };
 }
 
 function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {

@@ -5,7 +5,7 @@ import type { Choice } from '../options/model-options.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
 
 /** The targets of several models, those of the first before those of the next. */
-export function targetsOf(
+export function targetsInOrder(
   [first, ...rest]: readonly [Model, ...Model[]],
   quote: Quote,
   breakers: CircuitBreakers,

@@ -165,9 +165,9 @@ describe('a catalog', () => {
       { a: { ...MODEL, supportedParameters: [7] as unknown as string[] } },
     ],
     ['models["a"].aliases has " ": a model ID has', { a: { ...MODEL, aliases: [' '] } }],
-    ['models["b"].aliases has "a", which is "a" already', { a: MODEL, b: { ...MODEL, aliases: ['a'] } }],
+    ['models["b"].aliases: "a" already names "a"', { a: MODEL, b: { ...MODEL, aliases: ['a'] } }],
     [
-      'models["b"].aliases has "c", which is "a" already',
+      'models["b"].aliases: "c" already names "a"',
       { a: { ...MODEL, aliases: ['c'] }, b: { ...MODEL, aliases: ['c'] } },
     ],
   ])('refuses what can’t be right: %s', (message, models) => {

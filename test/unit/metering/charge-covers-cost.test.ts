@@ -164,7 +164,7 @@ function modelOf({ cost, mode, preset, factor, fee, tools }: Config): Model | un
   try {
     return createCatalog(options, resolveSettings(options)).get('m');
   } catch (error) {
-    if (error instanceof TypeError && /reports no cost|prices above 0/.test(error.message)) return undefined;
+    if (error instanceof TypeError && /reports none|prices above 0/.test(error.message)) return undefined;
     throw error;
   }
 }
