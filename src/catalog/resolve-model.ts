@@ -115,8 +115,8 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
   const contextWindow = given.contextWindow ?? known?.contextWindow;
   const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
   const output = {
-    most: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
-    isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
+    maxTokens: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    insertsLimit: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
   };
   if (given.maxOutputTokens !== undefined && given.maxOutputTokens > (given.contextWindow ?? Infinity)) {
@@ -159,7 +159,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     price,
     prices: [...new Set(targets.map((target) => target.price))],
     contextWindow: output.contextWindow,
-    maxOutputTokens: output.most,
+    maxOutputTokens: output.maxTokens,
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
