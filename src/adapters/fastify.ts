@@ -1,21 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { handOver, type NodeHandler } from './node.ts';
+import { copyParsedBody, type NodeHandler } from './node.ts';
 
-/** What we use of a Fastify request. */
+/** The members of a Fastify request that the router uses. */
 export interface FastifyRequestLike {
   readonly raw: IncomingMessage;
   readonly body?: unknown;
 }
 
-/** What we use of a Fastify reply. */
+/** The members of a Fastify reply that the router uses. */
 export interface FastifyReplyLike {
   readonly raw: ServerResponse;
   hijack(): unknown;
   getHeaders(): Readonly<Record<string, number | string | string[] | undefined>>;
 }
 
-/** What we use of a Fastify instance. */
+/** The members of a Fastify instance that the router uses. */
 export interface FastifyInstanceLike {
   readonly prefix: string;
   removeAllContentTypeParsers(): unknown;
@@ -50,8 +50,7 @@ export type FastifyPlugin = (instance: FastifyInstanceLike) => Promise<void>;
  * import { toFastifyPlugin } from 'chat-completions-router/fastify';
  * app.register(toFastifyPlugin(router), { prefix: '/v1' });
  * ```
- *
- * The app's hooks run, and headers that they set are sent; its content type parsers don't.
+ * The app's hooks run, and the headers that they set are sent. Its content type parsers don't run.
  */
 export function toFastifyPlugin(router: NodeHandler): FastifyPlugin {
   const handle = toFastifyHandler(router);
@@ -59,24 +58,23 @@ export function toFastifyPlugin(router: NodeHandler): FastifyPlugin {
   return async (instance) => {
     instance.removeAllContentTypeParsers();
     instance.addContentTypeParser('*', (request, payload, done) => {
-      // A `preParsing` hook may have put a stream of its own before us.
+      // A `preParsing` hook may have replaced the stream.
       done(null, payload === request.raw ? undefined : payload);
     });
     instance.setErrorHandler(async (error, request, reply) => {
-      // Of a content type that Fastify can't read: the router has its own word for that.
+      // For a content type that Fastify can't read, the router sends its own error.
       if (error.code !== 'FST_ERR_CTP_INVALID_MEDIA_TYPE') throw error;
       await handle(request, reply);
     });
     instance.all('/*', handle);
-    // Without a prefix that is the app's own home.
+    // Without a prefix, `/` is the app's own page.
     if (instance.prefix !== '') instance.all('/', handle);
   };
 }
 
-/**
- * For apps that write their own route: `app.all('/v1/*', toFastifyHandler(router))`.
+/** Makes a handler for an app's own route: `app.all('/v1/*', toFastifyHandler(router))`.
  *
- * There the app's parsers read the body first, within their own limits; prefer the plugin.
+ * The app's parsers read the body first, within their own limits: prefer the plugin.
  */
 export function toFastifyHandler(
   router: NodeHandler,
@@ -86,7 +84,7 @@ export function toFastifyHandler(
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value);
     }
-    handOver(request.raw, request);
+    copyParsedBody(request.raw, request);
     await router(request.raw, reply.raw);
   };
 }

@@ -1,6 +1,6 @@
 import type { WebHandler } from './web.ts';
 
-/** What we use of a Hono context. */
+/** The members of a Hono context that the router uses. */
 export interface HonoContextLike {
   readonly req: {
     readonly raw: Request;
@@ -18,16 +18,15 @@ export type HonoHandler = (context: HonoContextLike) => Promise<Response>;
  * import { toHonoHandler } from 'chat-completions-router/hono';
  * app.all('/v1/*', toHonoHandler(router));
  * ```
- *
- * Through the Web door, also on `@hono/node-server`: only so do middleware see the response and may
- * change its headers. What they read of the request, Hono keeps, and the router gets.
+ * Uses the fetch handler, also on `@hono/node-server`, so that middleware can see the response and change
+ * its headers. If middleware read the body, the router gets the copy that Hono keeps.
  */
 export function toHonoHandler(router: { readonly fetch: WebHandler }): HonoHandler {
-  return async ({ req }) => router.fetch(req.raw.bodyUsed ? await restored(req) : req.raw);
+  return async ({ req }) => router.fetch(req.raw.bodyUsed ? await restoreBody(req) : req.raw);
 }
 
-/** The request with the body that a middleware had read; as it is, if that went past Hono. */
-async function restored(req: HonoContextLike['req']): Promise<Request> {
+/** The request with the body that middleware read; unchanged, if it was read without Hono. */
+async function restoreBody(req: HonoContextLike['req']): Promise<Request> {
   const { url, method, headers, signal } = req.raw;
   const body = await req.arrayBuffer().catch(() => undefined);
   return body ? new Request(url, { method, headers, signal, body }) : req.raw;

@@ -1,22 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { handOver, type NodeHandler } from './node.ts';
+import { copyParsedBody, type NodeHandler } from './node.ts';
 
-/** What we use of a Koa context. */
+/** The members of a Koa context that the router uses. */
 export interface KoaContextLike {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** With what a body parser left there. */
+  /** Body parsers put the body here. */
   readonly request: object;
   readonly path: string;
   respond?: boolean | undefined;
 }
 
 export interface KoaOptions {
-  /**
-   * Where the router is mounted, e.g. `/v1`: other paths are left to the next middleware.
+  /** Where the router is mounted, e.g. `/v1`: other paths go to the next middleware.
    *
-   * @default '' (everything is the router's, as under koa-mount)
+   * @default '' (all paths, as under koa-mount)
    */
   readonly prefix?: string;
 }
@@ -43,9 +42,9 @@ export function toKoaMiddleware(router: NodeHandler, { prefix = '' }: KoaOptions
       await next();
       return;
     }
-    // Else Koa would answer 404, for want of a body of its own.
+    // Otherwise Koa answers 404, because its own response has no body.
     context.respond = false;
-    handOver(context.req, context.request);
+    copyParsedBody(context.req, context.request);
     await router(context.req, context.res);
   };
 }

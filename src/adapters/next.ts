@@ -6,13 +6,13 @@ import * as server from 'next/server.js';
 import type { NodeHandler } from './node.ts';
 import type { WebHandler } from './web.ts';
 
-/** What we use of a router. */
+/** The members of a router that the adapter uses. */
 export interface NextRouter {
   readonly fetch: WebHandler;
   settled(request: object): Promise<void>;
 }
 
-/** The handlers of a route of the App Router: each method that Next.js knows, or it would answer that itself. */
+/** Handlers for a route of the App Router: every method, as Next.js answers missing ones itself. */
 export interface NextHandlers {
   readonly GET: WebHandler;
   readonly HEAD: WebHandler;
@@ -32,10 +32,10 @@ export interface NextHandlers {
  * ```
  */
 export function toNextHandlers(router: NextRouter): NextHandlers {
-  // Next.js gives a second argument, which the Web door doesn't take.
+  // Next.js passes a second argument, which the fetch handler doesn't take.
   const handle: WebHandler = async (request) => {
     const response = await router.fetch(request);
-    stayUntil(router.settled(request));
+    keepAliveUntil(router.settled(request));
     return response;
   };
   return {
@@ -49,12 +49,12 @@ export function toNextHandlers(router: NextRouter): NextHandlers {
   };
 }
 
-/** Asks Next.js from 15.1 on, and the host below it, not to stop this process before. */
-function stayUntil(work: Promise<void>): void {
+/** Asks Next.js (from 15.1) and its platform to keep the process alive until then. */
+function keepAliveUntil(work: Promise<void>): void {
   try {
     server.after?.(work);
   } catch {
-    // Called by something else than Next.js.
+    // Not called by Next.js.
   }
 }
 
@@ -68,13 +68,12 @@ export type NextPagesHandler = (request: IncomingMessage, response: ServerRespon
  * export default toNextPagesHandler(router);
  * export const config = { api: { bodyParser: false, externalResolver: true } };
  * ```
- *
- * The second must stand there as it is: Next.js reads it without running the file.
+ * The second line must be literal: Next.js reads it without running the file.
  */
 export function toNextPagesHandler(router: NodeHandler & Pick<NextRouter, 'settled'>): NextPagesHandler {
   return async (request, response) => {
     await router(request, response);
-    // A serverless host may stop as soon as this resolves, and a client that left is none of its concerns.
+    // A serverless platform may stop the process as soon as this resolves; a client that left is no error.
     await finished(response).catch(() => {});
     await router.settled(request);
   };

@@ -4,9 +4,8 @@ import { Readable } from 'node:stream';
 
 import type { ClientResponse, Exchange, RequestBody } from '../http/exchange.ts';
 
-/**
- * The Node door: Express, Connect and `http.createServer` take it as it is, and servers of `node:http2`.
- * Resolves once the request is dealt with.
+/** The Node handler, for Express, Connect, `http.createServer` and `node:http2`.
+ * Resolves once the response is over.
  */
 export type NodeHandler = (
   request: NodeRequest,
@@ -16,10 +15,9 @@ export type NodeHandler = (
 
 type NodeRequest = IncomingMessage | Http2ServerRequest;
 
-/**
- * Turns Node's pair into an exchange.
+/** Makes an exchange of Node's request and response.
  *
- * `next` is never called: whatever comes under the mount is answered here.
+ * `next` is never called: the router answers all paths under its mount.
  */
 export function createNodeHandler(
   handle: (exchange: Exchange, request: object) => Promise<void>,
@@ -33,14 +31,14 @@ export function createNodeHandler(
         url: urlOf(request),
         headers: headersOf(request),
         body: bodyOf(request),
-        response: 'stream' in response ? overHttp2(response) : response,
+        response: 'stream' in response ? http2Response(response) : response,
       },
       request,
     );
 }
 
-/** HTTP/2's response doesn't say that it is destroyed, and if it is, its client sees a good end. */
-function overHttp2(response: Http2ServerResponse): ClientResponse {
+/** An HTTP/2 response has no `destroyed`, and its `destroy` looks like a normal end to the client. */
+function http2Response(response: Http2ServerResponse): ClientResponse {
   const { stream } = response;
   const own = {
     destroyed: { configurable: true, get: () => stream.destroyed },
@@ -51,17 +49,17 @@ function overHttp2(response: Http2ServerResponse): ClientResponse {
       },
     },
   };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its types know neither `flushHeaders` nor each form of `end`
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its types lack `flushHeaders` and some forms of `end`
   return Object.defineProperties(response as unknown as ClientResponse, own);
 }
 
-/** A mount by wildcard (NestJS's `forRoutes('/v1/*path')`) takes the whole path away; what it was is kept beside. */
+/** A wildcard mount (NestJS's `forRoutes('/v1/*path')`) removes the whole path; `originalUrl` still has it. */
 function urlOf(request: NodeRequest & { readonly originalUrl?: unknown }): string {
   const { url = '/', originalUrl } = request;
   return /^\/?(\?|$)/.test(url) && typeof originalUrl === 'string' ? originalUrl : url;
 }
 
-/** Node keeps the first of two keys, and a proxy before us may have judged the second: two are joined, and so none. */
+/** Node keeps the first of two keys, but a proxy may have checked the second: two are joined, which makes them invalid. */
 function headersOf({ headers, rawHeaders }: NodeRequest): IncomingHttpHeaders {
   const keys = rawHeaders.filter(
     (_value, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'authorization',
@@ -69,29 +67,28 @@ function headersOf({ headers, rawHeaders }: NodeRequest): IncomingHttpHeaders {
   return keys.length > 1 ? { ...headers, authorization: keys.join(', ') } : headers;
 }
 
-/** What a body parser may have left on the request. */
+/** Members that a body parser may have set on the request. */
 export interface ParsedRequest {
   readonly rawBody?: unknown;
   readonly body?: unknown;
 }
 
-/** Puts what a framework's parsers left on a request of its own where Express's leave it, if they read the body. */
-export function handOver(request: IncomingMessage, { rawBody, body }: ParsedRequest): void {
+/** Copies a body that was parsed onto a framework's own request to the Node request, where Express parsers put it. */
+export function copyParsedBody(request: IncomingMessage, { rawBody, body }: ParsedRequest): void {
   if (request.readableDidRead) Object.assign(request, { rawBody, body });
 }
 
-/** What to do behind a parser that keeps the body on a request of its framework's own (Hapi, Adonis). */
+/** Hint for parsers that keep the body on their framework's own request (Hapi, Adonis). */
 const REMEDY =
-  'Mount the router before body parsers, or set what they read on the Node request that the router is given: ' +
-  'req.rawBody to its bytes or text, or req.body to its JSON.';
+  'Mount the router before body parsers, or copy the body that they read to the Node request: ' +
+  'set req.rawBody to the bytes or text, or req.body to the parsed JSON.';
 
-/**
- * The unread stream, or what a parser before us made of it: the raw bytes where it kept them,
- * else its text, else its object written as JSON again.
+/** The unread stream, or what a parser has left: the raw bytes if it kept them, else the text, else its
+ * object, serialized again.
  */
 function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
   if (!request.readableDidRead) return { kind: 'stream', stream: request };
-  // What a hook pipes the request through.
+  // A stream through which a hook pipes the request.
   if (request.body instanceof Readable && !request.body.readableDidRead)
     return { kind: 'stream', stream: request.body };
   for (const kept of [request.rawBody, request.body]) {
@@ -103,7 +100,7 @@ function bodyOf(request: NodeRequest & ParsedRequest): RequestBody {
     const rendered: unknown = JSON.stringify(request.body);
     if (typeof rendered === 'string') return { kind: 'bytes', bytes: Buffer.from(rendered), exact: false };
   } catch {
-    // A parser of its own kind left what JSON can't say, e.g. a bigint.
+    // The parsed value can't be serialized, e.g. a bigint.
   }
   return { kind: 'lost', remedy: REMEDY };
 }

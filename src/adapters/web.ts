@@ -3,13 +3,12 @@ import { Readable } from 'node:stream';
 
 import type { ClientResponse, Exchange, RequestBody } from '../http/exchange.ts';
 
-/** The Web door: what Next.js, Hono, SvelteKit, Astro, Nitro and others call a handler. Needs no `this`. */
+/** The fetch handler, for Next.js, Hono, SvelteKit, Astro, Nitro and others. Needs no `this`. */
 export type WebHandler = (request: Request) => Promise<Response>;
 
-/**
- * Turns a Web request into an exchange, and what is written to that into a Web response.
+/** Makes an exchange of a Web request, and a Web response of what is written to it.
  *
- * Resolves as soon as the head is known. A client that leaves before gets status 499, for the host's log.
+ * Resolves as soon as the response head is known. If the client leaves before, the status is 499, for the app's log.
  */
 export function createWebHandler(
   handle: (exchange: Exchange, request: object) => Promise<void>,
@@ -24,10 +23,10 @@ export function createWebHandler(
         method: request.method,
         url: request.url,
         headers: Object.fromEntries(request.headers),
-        // Taken only when somebody wants it: one that nobody reads stays the host's, to discard as it likes.
+        // Read only on demand: an unread body is left to the framework.
         get body() {
           const body = bodyOf(request);
-          if (body.kind === 'stream') response.reads(body.stream);
+          if (body.kind === 'stream') response.setRequestBody(body.stream);
           return body;
         },
         response,
@@ -41,17 +40,17 @@ function bodyOf(request: Request): RequestBody {
   if (request.bodyUsed || body?.locked) return { kind: 'lost', remedy: REMEDY };
   if (!body) return { kind: 'bytes', bytes: Buffer.alloc(0), exact: true };
   const stream = Readable.fromWeb(body);
-  // It may be destroyed while it isn't read: an error without a listener would end the process.
+  // It may be destroyed while unread: an error without a listener would end the process.
   stream.on('error', () => {});
   return { kind: 'stream', stream };
 }
 
-/** What h3, Nitro and others on srvx keep beside a request: the Node response that their answer is written to. */
+/** h3, Nitro and others on srvx attach the Node response to the request. */
 interface NodeRuntime {
   readonly runtime?: { readonly node?: { readonly res?: unknown } | undefined } | undefined;
 }
 
-/** The host's own response, where the request brings one; HTTP/2's knows only by its stream that it is destroyed. */
+/** The server's own response, if the request has one; for HTTP/2, only its stream has `destroyed`. */
 function hostResponseOf(request: Request & NodeRuntime): HostResponse | undefined {
   const response = request.runtime?.node?.res;
   return response instanceof EventEmitter ? response : undefined;
@@ -62,28 +61,28 @@ type HostResponse = EventEmitter & {
   readonly stream?: { readonly destroyed?: boolean };
 };
 
-/** What to do where the body is read before the router gets it. */
-const REMEDY = 'Give the router the request before anything reads its body, or read a clone() of it.';
-/** How much waits for a slow reader before the provider is stopped, in bytes. */
+/** Hint if the body was read before the router got the request. */
+const REMEDY = 'Pass the request to the router before its body is read, or read a clone() of it.';
+/** Bytes buffered for a slow reader before reading from the provider stops. */
 const HIGH_WATER_MARK = 65_536;
-/** What nginx logs for a client that closed its connection before it was answered. */
+/** nginx's status for a client that closed its connection before the response. */
 const CLIENT_CLOSED_REQUEST = 499;
-/** Statuses whose responses can't be given a body, not even an empty one. */
+/** Statuses for which `Response` rejects any body, even an empty one. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304];
 
-/** Node's response as far as we use it, over the stream of a Web response. */
+/** The part of Node's response that we use, on top of a Web response's stream. */
 class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements ClientResponse {
-  // Not its signal alone: that one is aborted through the request, and never again once that was collected.
+  // Keeps the request, not only its signal: once the request is garbage-collected, its signal is never aborted.
   readonly #request: Request;
   readonly #id: string;
   readonly #answer: (response: Response) => void;
   #requestBody: Readable | undefined;
   #head: { readonly status: number; readonly headers: Headers } | undefined;
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #answered = false;
+  #hasResponded = false;
   #ended = false;
   #destroyed = false;
-  #full = false;
+  #isFull = false;
 
   constructor(request: Request, id: string, answer: (response: Response) => void) {
     super();
@@ -110,21 +109,21 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     return this.#destroyed;
   }
 
-  /** Tells of the request's body, which is read no further once its client has left. */
-  reads(body: Readable): void {
+  /** Sets the request body, which is destroyed when the client leaves. */
+  setRequestBody(body: Readable): void {
     this.#requestBody = body;
     if (this.#destroyed) body.destroy();
   }
 
   writeHead(status: number, headers: Readonly<Record<string, string>>): void {
-    // Providers may invent a status, but a Web response can't carry each.
+    // Providers may send any status, but a Web response has an upper bound.
     this.#head = { status: status > 599 ? 502 : status, headers: new Headers(headers) };
   }
 
   flushHeaders(): void {
-    if (this.#answered) return;
+    if (this.#hasResponded) return;
     this.#respondWithStream();
-    // Next.js and srvx (h3, Nitro) keep a head until something is written: nothing will do.
+    // Next.js and srvx (h3, Nitro) hold back the head until something is written; an empty chunk is enough.
     this.#stream?.enqueue(new Uint8Array(0));
   }
 
@@ -133,15 +132,15 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
       this.#respond(null);
       return;
     }
-    // Not a stream of type 'bytes': that takes the memory of what is enqueued away from us.
+    // Not a stream of type 'bytes': that detaches the memory of enqueued chunks.
     const body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#stream = controller;
         },
         pull: () => {
-          if (!this.#full) return;
-          this.#full = false;
+          if (!this.#isFull) return;
+          this.#isFull = false;
           this.emit('drain');
         },
         cancel: () => {
@@ -155,18 +154,18 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
 
   write(chunk: Uint8Array): boolean {
     if (this.#destroyed || this.#ended) return false;
-    if (!this.#answered) this.#respondWithStream();
+    if (!this.#hasResponded) this.#respondWithStream();
     const stream = this.#stream;
     if (!stream) return true;
-    // A copy: several chunks may share memory, and whoever reads them may transfer it.
+    // A copy: chunks may share memory, and a reader may transfer it.
     stream.enqueue(new Uint8Array(chunk));
-    this.#full = (stream.desiredSize ?? 0) <= 0;
-    return !this.#full;
+    this.#isFull = (stream.desiredSize ?? 0) <= 0;
+    return !this.#isFull;
   }
 
   end(chunk?: Uint8Array): void {
     if (this.#destroyed || this.#ended) return;
-    if (!this.#answered) {
+    if (!this.#hasResponded) {
       this.#respond(chunk && this.#mayHaveBody ? new Uint8Array(chunk) : null);
     } else if (chunk) {
       this.write(chunk);
@@ -176,10 +175,10 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
     this.#request.signal.removeEventListener('abort', this.#onAbort);
   }
 
-  /** Breaks the body off: whoever reads it gets an error, never an end. */
+  /** Breaks the body off: its reader gets an error, never an end. */
   destroy(): void {
     if (this.#destroyed || this.#ended) return;
-    if (!this.#answered) this.#respondWithStream();
+    if (!this.#hasResponded) this.#respondWithStream();
     this.#stream?.error(new Error('The response was broken off'));
     this.#close();
   }
@@ -190,44 +189,43 @@ class WebResponse extends EventEmitter<{ close: []; drain: [] }> implements Clie
   }
 
   #respond(body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null): void {
-    const gone = { status: CLIENT_CLOSED_REQUEST, headers: { 'x-request-id': this.#id } };
-    this.#answered = true;
-    this.#answer(new Response(body, this.#head ?? gone));
+    const disconnected = { status: CLIENT_CLOSED_REQUEST, headers: { 'x-request-id': this.#id } };
+    this.#hasResponded = true;
+    this.#answer(new Response(body, this.#head ?? disconnected));
   }
 
-  /**
-   * Some hosts (srvx 0.8 under Nitro 3.0.0, adapters that listen for `close` of Node's request) fire the signal as
-   * soon as the body was read. So the host's response is asked, where there is one. Where there is none, a body that
-   * ends well just then tells it: who leaves while it is read never ends it.
+  /** Some servers (srvx 0.8 under Nitro 3.0.0, adapters that listen for `close` of Node's request) abort the signal as
+   * soon as the body was read. So the server's own response decides, if there is one. Without one, a body that ends
+   * normally just then shows that the client is still there: a client that leaves during the upload never ends it.
    */
   readonly #onAbort = (): void => {
     const hostResponse = hostResponseOf(this.#request);
     const body = this.#requestBody;
     if (hostResponse) {
-      if (hostResponse.destroyed ?? hostResponse.stream?.destroyed ?? true) this.#leave();
-      else hostResponse.once('close', this.#leave);
+      if (hostResponse.destroyed ?? hostResponse.stream?.destroyed ?? true) this.#onClientLeft();
+      else hostResponse.once('close', this.#onClientLeft);
     } else if (body && !body.readableEnded && !body.destroyed) {
       setImmediate(() => {
-        if (!body.readableEnded) this.#leave();
+        if (!body.readableEnded) this.#onClientLeft();
       });
     } else {
-      this.#leave();
+      this.#onClientLeft();
     }
   };
 
-  readonly #leave = (): void => {
+  readonly #onClientLeft = (): void => {
     if (this.#destroyed || this.#ended) return;
-    if (!this.#answered) {
+    if (!this.#hasResponded) {
       this.#head = undefined;
       this.#respond(null);
     }
     this.#requestBody?.destroy();
     this.#close();
-    // A host that hears of it as well cancels the body now. Only one that doesn't needs an error: hosts log those.
+    // A server that notices the abort cancels the body now. Only others need the error, because servers log it.
     setImmediate(() => this.#stream?.error(this.#request.signal.reason));
   };
 
-  /** Like Node's, `close` comes a little later: what destroyed this has still to say why. */
+  /** `close` is emitted later, as in Node, so that the code that destroys the response can set its reason first. */
   #close(): void {
     if (this.#destroyed || this.#ended) return;
     this.#destroyed = true;

@@ -18,76 +18,75 @@ import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Delivered } from './charge-policy.ts';
 import type { Hold } from './hold.ts';
 
-/** A hold grows once so much of the output that it covers was delivered. */
+/** A hold grows once this share of the output that it covers was delivered. */
 const GROW_AT = 0.6;
-/** How long a stream that has reached its hold waits for a store that is away. */
+/** How long a stream that has reached its hold waits for an unavailable store. */
 const GROWTH_WAIT_MS = 5000;
-/** Backoff between two calls to such a store. */
+/** Backoff between calls to an unavailable store. */
 const RETRY = { firstMs: 50, maxMs: 1000 };
 
-/** What keeps a stream within a hold that grows with it; undefined where all that it can cost is held. */
+/** Returns undefined if the hold covers the request's maximum cost already. */
 export function adaptiveHoldOf(hold: Hold, meter: UsageMeter): AdaptiveHold | undefined {
   const { grows, quote } = hold.terms;
   return grows && hold.amount < quote.maximum ? new AdaptiveHold(hold, meter) : undefined;
 }
 
-/**
- * An adaptive hold that grows with its answer, and keeps what is delivered within what is held.
+/** A hold that grows with its answer, and keeps what is delivered within the hold.
  *
- * Output is what its text is estimated at, or what the provider has counted, where that is more. At
- * 60 % of what the hold covers it is doubled; the answer goes on meanwhile, as far as the hold. Where
- * the balance doesn't cover twice as much, what is there is taken; refused at 60 %, it is asked for once
- * more at the end of the hold, where money may have come in. A store that is away is asked again, and a
- * stream that has reached its hold waits for it for 5 seconds. Once all is held that the request was
- * admitted for, nothing is looked at any more.
+ * Output is estimated from its text, or counted by the provider if that is more. At 60 % of what the hold
+ * covers, it is doubled, while delivery goes on up to the hold. If the balance doesn't cover twice as much,
+ * the hold takes what is left. If nothing is left, it asks once more at the end of the hold, as money may
+ * have come in. An unavailable store is retried, and a stream that has reached its hold waits for it for 5
+ * seconds. Once the maximum cost is held, nothing is checked any more.
  */
 export class AdaptiveHold implements DeliveryGate {
   readonly #hold: Hold;
   readonly #meter: UsageMeter;
-  readonly #plausible: number;
-  /** What was asked for: if it was had, the hold covers the longest prompt of this size, else the likely one. */
-  #asked: NanoDollars;
-  /** So many tokens of output are covered, and beyond so many more are wanted. */
+  readonly #maxPlausible: number;
+  /** The requested amount: if it was granted, the hold covers the longest prompt of this size, else the likely one. */
+  #requested: NanoDollars;
+  /** Output tokens that the hold covers. */
   #covered = 0;
+  /** Output tokens beyond which the hold grows. */
   #growAt = 0;
   #growing: Promise<'grown' | 'refused'> | undefined;
-  /** Of what went on to the client. */
+  /** Tokens delivered to the client. */
   #estimated = 0;
-  #told = 0;
+  #reported = 0;
 
   constructor(hold: Hold, meter: UsageMeter) {
     this.#hold = hold;
     this.#meter = meter;
-    this.#plausible = plausibleOutputTokens(hold.terms.quote);
-    this.#asked = firstHold(hold.terms.quote);
+    this.#maxPlausible = plausibleOutputTokens(hold.terms.quote);
+    this.#requested = firstHold(hold.terms.quote);
     this.#measure();
   }
 
   get delivered(): Delivered {
-    return { estimated: this.#estimated, told: this.#told };
+    return { estimated: this.#estimated, reported: this.#reported };
   }
 
   canSend(): boolean {
     const estimated = outputTokensEstimate(this.#meter.delivered);
-    const told = this.#toldNow();
-    const output = Math.max(estimated, told);
+    const reported = this.#reportedNow();
+    const output = Math.max(estimated, reported);
     if (output > this.#growAt) this.#growing ??= this.#grow();
     if (output > this.#covered) return false;
     this.#estimated = estimated;
-    this.#told = told;
+    this.#reported = reported;
     return true;
   }
 
   async waitUntilAllowed(): Promise<RouterError | undefined> {
     let isLate = false;
-    const grown = this.#untilGrown(() => isLate);
+    const grown = this.#waitUntilGrown(() => isLate);
     return withTimeout(grown, GROWTH_WAIT_MS, () => {
       isLate = true;
       return this.canSend() ? undefined : new CreditStoreUnavailableError();
     });
   }
 
-  async #untilGrown(isLate: () => boolean): Promise<RouterError | undefined> {
+  async #waitUntilGrown(isLate: () => boolean): Promise<RouterError | undefined> {
     for (;;) {
       const answer = await (this.#growing ??= this.#grow());
       if (isLate() || this.canSend()) return undefined;
@@ -95,10 +94,10 @@ export class AdaptiveHold implements DeliveryGate {
     }
   }
 
-  /** The provider's own count; 0 where it has none, or none that can be. */
-  #toldNow(): number {
+  /** The provider's own count; 0 if there is none, or an implausible one. */
+  #reportedNow(): number {
     const { reportedCompletionTokens } = this.#meter;
-    return reportedCompletionTokens <= this.#plausible ? reportedCompletionTokens : 0;
+    return reportedCompletionTokens <= this.#maxPlausible ? reportedCompletionTokens : 0;
   }
 
   #measure(): void {
@@ -110,17 +109,17 @@ export class AdaptiveHold implements DeliveryGate {
       return;
     }
     this.#covered =
-      amount >= this.#asked
+      amount >= this.#requested
         ? outputTokensCovered(amount, quote.promptTokensAtMost, quote)
         : outputTokensCovered(amount, quote.promptTokensNeeded, withSearches(quote, 0));
     this.#growAt = GROW_AT * this.#covered;
   }
 
-  /** Never rejects: whoever began it may not wait for it. */
+  /** Never rejects: its caller may not await it. */
   async #grow(): Promise<'grown' | 'refused'> {
     for (let tries = 0; !this.#hold.settled; tries++) {
       try {
-        const grown = await this.#ask();
+        const grown = await this.#requestMore();
         this.#growing = undefined;
         this.#measure();
         if (grown) return 'grown';
@@ -138,18 +137,18 @@ export class AdaptiveHold implements DeliveryGate {
     return 'refused';
   }
 
-  /** Asks for twice as much, or for what is left. */
-  async #ask(): Promise<boolean> {
+  /** Asks the ledger for twice as much, or for what is left. */
+  async #requestMore(): Promise<boolean> {
     const { quote } = this.#hold.terms;
-    const output = Math.max(outputTokensEstimate(this.#meter.delivered), this.#toldNow());
+    const output = Math.max(outputTokensEstimate(this.#meter.delivered), this.#reportedNow());
     let tokens = 2 * Math.max(this.#covered, 1);
     while (GROW_AT * tokens < output) tokens *= 2;
-    this.#asked = holdFor(quote, tokens);
-    const result = await this.#hold.renew(this.#asked);
+    this.#requested = holdFor(quote, tokens);
+    const result = await this.#hold.renew(this.#requested);
     if (result.code !== 'no_funds') return result.code === 'ok';
 
     const rest = result.hold + result.available;
-    if (rest <= result.hold || rest >= this.#asked) return false;
+    if (rest <= result.hold || rest >= this.#requested) return false;
     return (await this.#hold.renew(rest)).code === 'ok';
   }
 }

@@ -25,10 +25,10 @@ import type { OutputLimits } from '../catalog/provider.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 import type { HoldMode } from '../options/router-options.ts';
 
-/** What is taken for the longest answer of a free model that says nothing of its limits. */
+/** Longest answer assumed of a free model without limits. */
 const FREE_OUTPUT_TOKENS = 131_072;
 
-/** What a request can cost, by its size, its limits and the dearest target of its model. */
+/** Quotes what a request can cost, from its size, its limits and the most expensive target of its model. */
 export function quoteRequest(request: ChatRequest, model: Model): Quote {
   const most = model.maxOutputTokens ?? model.contextWindow ?? FREE_OUTPUT_TOKENS;
   const given = givenLimit(request);
@@ -45,7 +45,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
     n: request.n,
     ...(request.predictedBytes > 0 && { predictedTokens: request.predictedBytes }),
     webSearches: model.webSearches,
-    webSearchesNeeded: asksSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
+    webSearchesNeeded: usesSearches(request, model) ? model.webSearches : model.webSearchesNeeded,
     ...(features.length > 0 && {
       features,
       fees: model.targets.reduce((most, target) => larger(most, feesAt(target, features)), 0n),
@@ -54,7 +54,7 @@ export function quoteRequest(request: ChatRequest, model: Model): Quote {
   });
 }
 
-/** Rules may add to what is sent: it is held for as if it were prompt. */
+/** Counts what body rules may add as prompt. */
 function withAddedBytes(size: PromptSize, targets: readonly Target[]): PromptSize {
   const added = targets.reduce((most, { body }) => Math.max(most, body?.addedBytes ?? 0), 0);
   return added === 0 ? size : { ...size, stringBytes: size.stringBytes + added };
@@ -64,22 +64,22 @@ function limitsOf({ provider, body }: Target): OutputLimits {
   return body?.outputLimits ?? provider.outputLimits;
 }
 
-/** What a provider's tool finds comes into the prompt: it is held for as a file that is somewhere else, and not estimated. */
+/** What a provider's tool finds is added to the prompt: it is held for like a linked file, and not estimated. */
 function sizeOf({ size, features }: ChatRequest): PromptSize {
-  const finds = features.some(({ kind, name }) => kind === 'tool' || FINDS.has(name));
-  return finds ? { ...size, linkedFiles: size.linkedFiles + 1 } : size;
+  const addsToPrompt = features.some(({ kind, name }) => kind === 'tool' || TOOL_FIELDS.has(name));
+  return addsToPrompt ? { ...size, linkedFiles: size.linkedFiles + 1 } : size;
 }
 
-/** Whether it asks for what some target prices as searches. */
-function asksSearches({ features }: ChatRequest, { targets }: Model): boolean {
+/** Whether the request uses a feature that some target prices as searches. */
+function usesSearches({ features }: ChatRequest, { targets }: Model): boolean {
   return features.some(
     ({ kind, name }) =>
       (kind === 'tool' || kind === 'field') && targets.some(({ serverTools }) => !serverTools.has(name)),
   );
 }
 
-/** Fields that ask for such tools. */
-const FINDS: ReadonlySet<string> = new Set([
+/** Fields that request such tools. */
+const TOOL_FIELDS: ReadonlySet<string> = new Set([
   'enable_search',
   'enable_code_interpreter',
   'web_search',
@@ -97,12 +97,12 @@ function larger(a: NanoDollars, b: NanoDollars): NanoDollars {
   return a > b ? a : b;
 }
 
-/** Servers differ on which of the two counts where both are given: the larger one is held for. 0 without any. */
+/** The larger of the two limits, as servers differ on which one counts; 0 without any. */
 function givenLimit({ maxTokens, maxCompletionTokens }: ChatRequest): number {
   return Math.max(maxTokens ?? 0, maxCompletionTokens ?? 0);
 }
 
-/** Whether no answer is longer than the client's limit: the provider obeys it where it stands, or where it is moved to. */
+/** Whether the provider obeys the client's limit, in its field or in the one that it is moved to. */
 function obeysLimit(request: ChatRequest, { obeyed, only, boundAll }: OutputLimits): boolean {
   return boundAll && (only || obeyed.some((field) => limitIn(field, request) !== undefined));
 }
@@ -114,50 +114,51 @@ function limitIn(
   return field === 'max_tokens' ? maxTokens : maxCompletionTokens;
 }
 
-/** A prompt that is long in characters may be short in tokens: so much is left to its answer in any case. */
+/** Least limit that is inserted: a prompt that is long in characters may be short in tokens. */
 const MIN_INSERTED = 1024;
 
-/**
- * What is done to the output limit of a request that goes to a target: no answer exceeds what its model may write, nor what is held.
- *
- * @param covered - the limit that the hold covers, where it covers less than was asked for
- * @returns also what the client is told, where the limit isn't its own
+/** The edit of a request's output limit for a target: no answer exceeds its model's limit or its hold.
+ * @param covered - the limit that the hold covers, if that is less than requested
+ * @returns also the limit to announce to the client, if it isn't the client's own
  */
 export function limitFor(
   target: Target,
   request: ChatRequest,
   quote: Quote,
   covered: number | undefined,
-): { readonly edit: OutputLimitEdit | undefined; readonly told: number | undefined } {
+): { readonly edit: OutputLimitEdit | undefined; readonly announced: number | undefined } {
   const { output } = target;
   const { obeyed, only } = limitsOf(target);
   const given = givenLimit(request);
-  const inserts = covered !== undefined || output.isLimited;
-  let tokens = Math.min(covered ?? Infinity, output.most ?? Infinity);
-  if (given === 0 && output.isLimited && output.contextWindow !== undefined) {
+  const inserts = covered !== undefined || output.insertsLimit;
+  let tokens = Math.min(covered ?? Infinity, output.maxTokens ?? Infinity);
+  if (given === 0 && output.insertsLimit && output.contextWindow !== undefined) {
     tokens = Math.min(tokens, Math.max(output.contextWindow - quote.promptTokens, MIN_INSERTED));
   }
   if (tokens === Infinity) tokens = given;
-  if (tokens === 0) return { edit: undefined, told: undefined };
+  if (tokens === 0) return { edit: undefined, announced: undefined };
   const field = obeyed.find((each) => limitIn(each, request) !== undefined) ?? obeyed[0];
-  const isOurs = given > tokens || (given === 0 && inserts);
-  return { edit: { field, tokens, inserts, moves: only || inserts }, told: isOurs ? tokens : undefined };
+  const isRouterLimit = given > tokens || (given === 0 && inserts);
+  return {
+    edit: { field, tokens, inserts, moves: only || inserts },
+    announced: isRouterLimit ? tokens : undefined,
+  };
 }
 
-/** The least that a request is admitted with. */
+/** The smallest hold that admits a request. */
 export function minimumHold(quote: Quote, holdMode: HoldMode): NanoDollars {
   if (holdMode === 'strict') return quote.maximum;
   return holdMode === 'adaptive' ? quote.likelyMin : quote.minimum;
 }
 
-/** The limit of output that a hold covers; undefined where the request can't exceed it anyway. */
+/** The output limit that a hold covers; undefined if the request can't exceed it anyway. */
 export function outputLimit(hold: NanoDollars, quote: Quote, holdMode: HoldMode): number | undefined {
   if (hold >= quote.maximum) return undefined;
   const limit = outputTokensFor(hold, quote, holdMode);
   return limit < quote.outputCap ? limit : undefined;
 }
 
-/** The output limit that money covers beside the longest prompt of this size; with adaptive holds, beside the likely one. */
+/** The output limit that an amount covers besides the longest prompt of this size; with adaptive holds, the likely prompt. */
 function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): number {
   const { promptTokensNeeded, promptTokensAtMost, webSearches, webSearchesNeeded } = quote;
   if (holdMode === 'adaptive') {
@@ -167,8 +168,8 @@ function outputTokensFor(money: NanoDollars, quote: Quote, holdMode: HoldMode): 
   return affordableOutputTokens(money, promptTokensAtMost, withSearches(quote, searches));
 }
 
-/** What the client is told when the ledger does not admit its request. */
-export function refusal(
+/** The client's error when the ledger does not admit its request. */
+export function admissionError(
   result: AdmitResult,
   quote: Quote,
   holdMode: HoldMode,
@@ -221,7 +222,7 @@ export function refusal(
     case 'ahead':
       return new CreditStoreUnavailableError();
     default:
-      return new InternalError(new Error(`A new request was answered ${result.code} by the store`));
+      return new InternalError(new Error(`The store answered a new request with ${result.code}`));
   }
 }
 

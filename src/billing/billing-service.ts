@@ -1,5 +1,5 @@
 import type { Caller } from '../keys/caller.ts';
-import { minimumHold, outputLimit, refusal } from './admission.ts';
+import { minimumHold, outputLimit, admissionError } from './admission.ts';
 import { CreditStoreUnavailableError } from '../errors/credit-errors.ts';
 import { type RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
@@ -168,7 +168,7 @@ export class BillingService {
       return { rates, hold };
     }
     if (result.code !== 'ok' && result.code !== 'exists') {
-      return { rates, refusal: refusal(result, quote, holdMode, caller.limits) };
+      return { rates, refusal: admissionError(result, quote, holdMode, caller.limits) };
     }
 
     const limit = grows ? undefined : outputLimit(result.hold, quote, holdMode);
@@ -223,7 +223,13 @@ export class BillingService {
   #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ChargeTerms {
     const { quote, caller } = terms;
     const correction = this.#calibrations.of(target);
-    return { quote, held: amount, account: caller.account, correction, policy: this.#options.settings };
+    return {
+      quote,
+      held: amount,
+      account: caller.account,
+      calibration: correction,
+      policy: this.#options.settings,
+    };
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Charge, answered: Answered): Promise<void> {

@@ -5,17 +5,17 @@ import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from '..
 import { charge, chargeReported, FREE, type Price } from '../metering/price.ts';
 import { costsOf, feesOf } from '../metering/server-tool-fees.ts';
 import { dearestHeld, priceOfServed, pricesOfTier } from '../metering/service-tiers.ts';
-import { plainNamesOf } from '../catalog/asked-apart.ts';
+import { plainNamesOf } from '../catalog/price-variants.ts';
 import { textUsage, type Usage, usageAtMost } from '../metering/usage-dialects.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 
-/** What became of a request. */
+/** How a request ended. */
 export interface Outcome {
   readonly ending: Ending;
   readonly target: Target;
-  /** Its head was written to a connected socket, and the provider has not refused it. */
+  /** The request head was written to a connected socket, and the provider has not rejected it. */
   readonly dispatched: boolean;
   /** The answer that was relayed, whole or in part. */
   readonly answer?: RelayedAnswer;
@@ -24,99 +24,95 @@ export interface Outcome {
 export interface RelayedAnswer {
   readonly status: number;
   readonly meter: UsageMeter;
-  /** The client left before output came, whatever was read since; undefined where the meter knows. */
+  /** The client left before any output, whatever was read since; undefined if the meter can tell. */
   readonly leftBeforeOutput?: boolean | undefined;
-  /** What the client got, where the meter saw more than that. */
+  /** What the client got, if the meter saw more. */
   readonly delivered?: Delivered | undefined;
-  /** When the first byte of its body came, by `performance.now()`; undefined if none did. */
+  /** Time of the first byte of the body, from `performance.now()`; undefined if none came. */
   readonly firstByteAt?: number | undefined;
-  /** The client did not read it: where it broke off, that may be why. */
+  /** The client stopped reading, which may be why the answer broke off. */
   readonly stalled?: boolean | undefined;
 }
 
-/** Output that went on to the client, in tokens: by estimate of its text, and as the provider counted it so far. */
+/** Output delivered to the client, in tokens: estimated from its text, and as reported by the provider so far. */
 export interface Delivered {
   readonly estimated: number;
-  readonly told: number;
+  readonly reported: number;
 }
 
-/** What is charged for it. */
+/** What is charged for a request. */
 export interface Charge {
-  /** What is paid for. */
+  /** The charged usage. */
   readonly usage: Usage;
   readonly source: 'upstream' | 'estimated';
   readonly charge: NanoDollars;
-  /** What the provider bills, where its price is known: for all of the answer, whoever got it. */
+  /** What the provider bills, if its price is known: for the whole answer, delivered or not. */
   readonly cost: NanoDollars | undefined;
-  /** By which it is charged: that of the service tier that served. */
+  /** The price charged: that of the service tier that served the request. */
   readonly price: Price;
-  /** The service tier that served, where there is no price of it. */
+  /** The service tier that served the request, if it has no price. */
   readonly unpricedTier: string | undefined;
 }
 
-/** What a consumption depends on, beside its outcome. */
+/** What a charge depends on besides the outcome. */
 export interface ChargeTerms {
   readonly quote: Quote;
-  /** What is held. */
+  /** The reserved amount. */
   readonly held: NanoDollars;
-  /** Whose request it is. */
   readonly account: string;
-  /** Of the target. */
-  readonly correction: EstimateCalibration;
+  /** The target's. */
+  readonly calibration: EstimateCalibration;
   readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
 }
 
-/**
- * Who pays what when: what is posted of an ended request, or undefined where its hold is given back.
- *
- * | it ended | charged |
+/** Who pays what: the charge of an ended request, or undefined if its hold is released.
+ * | the request ended | charged |
  * |---|---|
- * | before it went out; refused or failed by the provider; broken without a word of output, save for a client that had stopped reading | nothing |
- * | with usage from the provider | that usage, zero included; of a count that can't be, the most that can |
+ * | before it was sent; rejected or failed by the provider; broken before any output, unless the client had stopped reading | nothing |
+ * | with usage from the provider | that usage, zero included; an impossible count is capped at the possible maximum |
  * | with an error in place of an answer, without usage | nothing |
- * | with an error after some output, without usage | the estimate of the prompt and of what was delivered |
- * | without usage | the estimate of the prompt and of what was delivered |
- * | client gone, before output | the estimate of the prompt and of what is hidden; with `disconnect.beforeOutput: 'free'` nothing |
- * | client gone, in mid-answer | the usage told so far, else the estimate of the prompt and of what was delivered |
- * | client gone, the rest drained | the usage, as if it had stayed, else the estimate of the prompt and of what was read |
- * | credits exhausted | the prompt and what was delivered |
- * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless its client had stopped reading |
- *
- * A usage is charged at the price of the service tier that served, or as its provider reports its cost, where that is the price.
- * An estimate of what was delivered or read has in it what answers of its target hide on average, and never charges more
- * than was held. What is free is posted as a charge of 0 where it is known what the
- * provider bills for it, so that the loss is in the books.
+ * | with an error after some output, without usage | the estimated prompt and delivered output |
+ * | without usage | the estimated prompt and delivered output |
+ * | client disconnected before output | the estimated prompt and hidden output; with `disconnect.beforeOutput: 'free'` nothing |
+ * | client disconnected during the answer | the usage reported so far, else the estimated prompt and delivered output |
+ * | client disconnected, answer read to its end | the usage, as if the client had stayed, else the estimated prompt and the output read |
+ * | credits exhausted | the prompt and the delivered output |
+ * | empty, in an error or broken off, with `emptyAnswerIsFree` | nothing, unless the client had stopped reading |
+ * Usage is charged at the price of the service tier that served the request, or at the cost that the provider reports,
+ * if that is the price. An estimate of delivered or read output includes the average hidden output of its target, and
+ * is never charged above the hold. A free request is posted as a charge of 0 if the provider's cost is known, so that
+ * the totals show the loss.
  */
 export function chargeFor(outcome: Outcome, terms: ChargeTerms): Charge | undefined {
-  const consumption = consumed(outcome, terms);
-  if (!consumption || !isFree(outcome, consumption, terms.policy)) return consumption;
-  return consumption.cost ? { ...consumption, charge: 0n } : undefined;
+  const charged = chargeOf(outcome, terms);
+  if (!charged || !isFree(outcome, charged, terms.policy)) return charged;
+  return charged.cost ? { ...charged, charge: 0n } : undefined;
 }
 
-/** An answer that told its usage at its end shows how good the estimates of its target are, also where its client had left. */
+/** Calibrates a target's estimates with an answer that reported its usage at its end, even if its client had left. */
 export function calibrateFrom(
   { ending, answer }: Outcome,
-  { quote, account, correction }: ChargeTerms,
+  { quote, account, calibration }: ChargeTerms,
 ): void {
   if (!answer || !isSuccess(answer.status) || answer.meter.failed) return;
   const { usage, delivered, finished } = answer.meter;
   if (ending !== 'finished' && !(ending === 'client_gone' && finished)) return;
-  if (!usage) correction.learnWithoutUsage(account);
-  else if (isPlausible(usage, quote)) correction.learn(account, quote, delivered, usage);
+  if (!usage) calibration.learnWithoutUsage(account);
+  else if (isPlausible(usage, quote)) calibration.learn(account, quote, delivered, usage);
 }
 
-function consumed(
+function chargeOf(
   { ending, target, dispatched, answer }: Outcome,
-  { quote, held, account, correction }: ChargeTerms,
+  { quote, held, account, calibration }: ChargeTerms,
 ): Charge | undefined {
   const left = ending === 'client_gone' && dispatched;
-  /** Of so many tokens of text; of none, something may be hidden only where a client did not wait for any. */
+  /** Usage for this many tokens of text; with none, only a client that did not wait may have missed hidden output. */
   const estimate = (seen: number): Usage => {
-    const output = seen > 0 || left ? correction.output(account, seen, quote.n) : 0;
-    return textUsage(correction.prompt(account, quote.promptTokens), output);
+    const output = seen > 0 || left ? calibration.output(account, seen, quote.n) : 0;
+    return textUsage(calibration.prompt(account, quote.promptTokens), output);
   };
-  const told = answer?.meter.usage;
-  const usage = told && plausiblePart(told, quote);
+  const reported = answer?.meter.usage;
+  const usage = reported && plausiblePart(reported, quote);
   const priced = pricing(target, quote, held, usage);
   if (!answer) return left ? atMost(held, priced(estimate(0), 'estimated')) : undefined;
 
@@ -124,27 +120,27 @@ function consumed(
   if (!isSuccess(answer.status)) return usage && priced(usage, 'upstream', meter);
 
   const seen = outputTokensEstimate(meter.delivered);
-  // Counts from the middle of an answer may lag behind what was delivered since.
+  // A count from the middle of an answer may lag behind the output delivered since.
   const mayLag = usage && ending !== 'finished' && !meter.finished;
-  const lags = mayLag && correction.shown(account, seen) > usage.completionTokens;
+  const lags = mayLag && calibration.shown(account, seen) > usage.completionTokens;
   if (!usage && seen === 0) {
     if (meter.failed || !(left || answer.stalled === true || (ending === 'finished' && meter.finished)))
       return undefined;
   }
   const counted = usage && lags ? { ...usage, completionTokens: estimate(seen).completionTokens } : usage;
   const source = usage && !lags ? 'upstream' : 'estimated';
-  const consumption = priced(counted ?? estimate(seen), source, meter);
+  const charged = priced(counted ?? estimate(seen), source, meter);
   if (delivered) {
-    const tokens = Math.max(correction.output(account, delivered.estimated, quote.n), delivered.told);
+    const tokens = Math.max(calibration.output(account, delivered.estimated, quote.n), delivered.reported);
     return atMost(held, {
-      ...priced(shortened(consumption.usage, tokens), 'estimated', meter),
-      cost: consumption.cost,
+      ...priced(shortened(charged.usage, tokens), 'estimated', meter),
+      cost: charged.cost,
     });
   }
-  return source === 'upstream' ? consumption : atMost(held, consumption);
+  return source === 'upstream' ? charged : atMost(held, charged);
 }
 
-/** What the client does not pay for, though it was consumed. */
+/** Whether the client doesn't pay, although tokens were used. */
 function isFree(
   { ending, answer }: Outcome,
   { usage }: Charge,
@@ -166,35 +162,33 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** What an answer says of its price. */
-type Told = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
+/** What an answer reports about its price. */
+type ReportedPrice = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
 
-/**
- * By the tier that served, or what the provider reports: of an estimate that would be for another usage.
- *
- * @param searched - as the provider told: it counts searches, whatever is charged for tokens
+/** Prices a usage at the tier that served it, or at the reported cost: not for estimates, as that cost is for another usage.
+ * @param searched - the reported usage: it counts searches, even if tokens are estimated
  */
 function pricing(
   target: Target,
   { features = [] }: Quote,
   held: NanoDollars,
   searched: Usage | undefined,
-): (counted: Usage, source: Charge['source'], told?: Told) => Charge {
-  const { asked, provider, serverTools, usesByok } = target;
+): (counted: Usage, source: Charge['source'], answered?: ReportedPrice) => Charge {
+  const { priceVariant, provider, serverTools, usesByok } = target;
   const fees = usesByok ? 0n : feesOf(features, serverTools, searched, target.price);
   const toolCosts = usesByok || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
-  return (counted, source, told) => {
-    const usage = asked?.hourWrites ? writtenForAnHour(counted) : counted;
-    const reported = source === 'upstream' ? told?.reportedCost : undefined;
+  return (counted, source, answered) => {
+    const usage = priceVariant?.hourWrites ? writtenForAnHour(counted) : counted;
+    const reported = source === 'upstream' ? answered?.reportedCost : undefined;
     const served = (each: Price): Price | undefined =>
-      priceOfServed(each, asked?.serviceTier, told?.serviceTier, plainNamesOf(provider));
+      priceOfServed(each, priceVariant?.serviceTier, answered?.serviceTier, plainNamesOf(provider));
     const found = served(target.price);
-    const covered = dearestHeld(target.price, asked?.serviceTier, usage);
+    const covered = dearestHeld(target.price, priceVariant?.serviceTier, usage);
     const price = found ?? covered;
     const isReported = price.reported && reported !== undefined;
     const charged = isReported ? chargeReported(reported, price) : charge(usage, price, fees);
-    // A tier that wasn't asked for is charged as far as the hold goes, or what was asked for does.
-    const isAsked = isReported || pricesOfTier(target.price, asked?.serviceTier).includes(price);
+    // A tier that was not requested is charged up to the hold, or up to the price of the requested one.
+    const isAsked = isReported || pricesOfTier(target.price, priceVariant?.serviceTier).includes(price);
     return {
       usage,
       source,
@@ -204,12 +198,12 @@ function pricing(
           ? (reported + 999n) / 1000n
           : target.cost && servedCost(usage, served(target.cost), toolCosts),
       price,
-      unpricedTier: found || isReported || price === FREE || usesByok ? undefined : told?.serviceTier,
+      unpricedTier: found || isReported || price === FREE || usesByok ? undefined : answered?.serviceTier,
     };
   };
 }
 
-/** Undefined where it has something in it of which the cost has no price. */
+/** Undefined if the usage has a part that the cost has no price for. */
 function servedCost(
   usage: Usage,
   cost: Price | undefined,
@@ -220,14 +214,14 @@ function servedCost(
   return toolCosts === undefined ? undefined : charge(usage, cost, toolCosts);
 }
 
-/** What the request asked to be kept for an hour is, where the usage doesn't tell how much of it. */
+/** Counts all cache writes as one-hour writes, unless the usage says how many were. */
 function writtenForAnHour(usage: Usage): Usage {
   const { cacheWriteTokens, cacheWriteHourTokens = cacheWriteTokens } = usage;
   return cacheWriteHourTokens === 0 ? usage : { ...usage, cacheWriteHourTokens };
 }
 
-function atMost(held: NanoDollars, consumption: Charge): Charge {
-  return consumption.charge <= held ? consumption : { ...consumption, charge: held };
+function atMost(held: NanoDollars, charged: Charge): Charge {
+  return charged.charge <= held ? charged : { ...charged, charge: held };
 }
 
 function least(a: NanoDollars, b: NanoDollars): NanoDollars {

@@ -3,42 +3,41 @@ import { SlotList } from '../async/slot-list.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
 import type { Hold } from './hold.ts';
 
-/** So long after its answer began, a request has not ended and is worth a checkpoint. */
-const FIRST_BEAT_MS = 250;
-/** So many signs of life are on their way at a time; the others wait. */
+/** Time from the start of an answer to the first checkpoint: most requests have ended by then. */
+const FIRST_RENEWAL_MS = 250;
+/** Most renewals in flight at a time; the others wait. */
 const MAX_IN_FLIGHT = 16;
 
-/**
- * Gives signs of life for holds, each at its own times, so that many of them don't come at once.
+/** Renews the leases of running holds, each on its own schedule, so that renewals don't come in bursts.
  *
- * A hold has at most one on its way, and the next one only after that was answered:
- * a slow store is asked less often.
+ * A hold has at most one renewal in flight, and its next one is scheduled after the reply:
+ * a slow store gets fewer.
  */
 export class LeaseRenewal {
   readonly #intervalMs: number;
   readonly #holds = new SlotList<Hold>();
-  /** Whose beat waits for its turn, in order; some of them may be over. */
+  /** Holds whose renewal is due, in order; some of them may have ended. */
   #due: Hold[] = [];
   #inFlight = 0;
-  /** The store was away at the last beat: once said, not for each hold. */
-  #away = false;
+  /** The store was unavailable at the last renewal: reported once, not for each hold. */
+  #isUnavailable = false;
 
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs;
   }
 
-  /** The hold has just been taken: it is renewed from now on. */
+  /** Starts the renewals of a new hold. */
   add(hold: Hold): void {
     hold.pulse.place = this.#holds.add(hold);
     this.#schedule(hold, this.#intervalMs);
   }
 
-  /** Its answer has begun: a first checkpoint is due, unless it is over at once. */
+  /** Schedules the first checkpoint of an answer that has begun. */
   soon(hold: Hold): void {
     const { timer } = hold.pulse;
     if (!timer) return;
     clearTimeout(timer);
-    this.#schedule(hold, Math.min(FIRST_BEAT_MS, this.#intervalMs));
+    this.#schedule(hold, Math.min(FIRST_RENEWAL_MS, this.#intervalMs));
   }
 
   delete(hold: Hold): void {
@@ -58,34 +57,34 @@ export class LeaseRenewal {
     const timer = setTimeout(() => {
       pulse.timer = undefined;
       this.#due.push(hold);
-      this.#send();
+      this.#renewDue();
     }, ms);
     pulse.timer = timer.unref();
   }
 
-  #send(): void {
+  #renewDue(): void {
     while (this.#inFlight < MAX_IN_FLIGHT) {
       const hold = this.#due.shift();
       if (!hold) return;
       if (!hold.pulse.place) continue;
       this.#inFlight += 1;
-      void this.#beat(hold).finally(() => {
+      void this.#renew(hold).finally(() => {
         this.#inFlight -= 1;
-        this.#send();
+        this.#renewDue();
       });
     }
   }
 
-  async #beat(hold: Hold): Promise<void> {
+  async #renew(hold: Hold): Promise<void> {
     try {
       const { code } = await hold.renew();
-      this.#away = false;
-      // Its lease ran out: what it consumes is settled by its id all the same.
+      this.#isUnavailable = false;
+      // Its lease expired: its charge is still settled by its id.
       if (code === 'closed') this.delete(hold);
     } catch (error) {
-      const isAway = error instanceof StoreUnavailableError;
-      if (!isAway || !this.#away) hold.report(asError(error));
-      this.#away ||= isAway;
+      const isUnavailable = error instanceof StoreUnavailableError;
+      if (!isUnavailable || !this.#isUnavailable) hold.report(asError(error));
+      this.#isUnavailable ||= isUnavailable;
     }
     if (hold.pulse.place) this.#schedule(hold, this.#intervalMs);
   }

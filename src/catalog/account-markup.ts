@@ -5,67 +5,66 @@ import { withMarkup } from '../metering/price.ts';
 import type { MarkupCaller } from '../options/router-options.ts';
 import type { Model, Target } from './model.ts';
 
-/** Whose request it is, as far as prices depend on it. */
+/** What prices depend on in a caller. */
 export interface PricedCaller extends MarkupCaller {
   readonly markup?: Markup | undefined;
 }
 
-/** Different ones that are kept: resellers have a few price lists. */
+/** Most markups that are cached: resellers have a few price lists. */
 const MAX_MARKUPS = 1000;
 
-/** What is added to prices for one caller: by its key or its host's word, and by its account. */
+/** Combines the markup of a caller's key with the one that `resolveMarkup` returns for its account. */
 export class AccountMarkups {
   readonly #resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined;
-  readonly #kept = new LRUCache<string, MarkupTerms>({ max: MAX_MARKUPS });
+  readonly #interned = new LRUCache<string, MarkupTerms>({ max: MAX_MARKUPS });
 
   constructor(resolveMarkup: ((caller: MarkupCaller) => Markup | undefined) | undefined) {
     this.#resolveMarkup = resolveMarkup;
   }
 
-  /**
-   * The same object for the same markup; undefined where nothing is added.
+  /** Returns the same object for the same markup; undefined without one.
    *
-   * @throws {TypeError} if `resolveMarkup` returns what can't be a markup: rather no answer than one at a wrong price
+   * @throws {TypeError} if `resolveMarkup` returns an invalid markup: no answer is better than one at a wrong price
    */
   of({ account, key, markup }: PricedCaller): MarkupTerms | undefined {
     const ofAccount = this.#resolveMarkup?.({ account, key });
     if (markup === undefined && ofAccount === undefined) return undefined;
     if (markup === undefined || ofAccount === undefined) return this.#terms(markup ?? ofAccount ?? {});
-    return this.#same(combineMarkups(this.#terms(markup), this.#terms(ofAccount)));
+    return this.#intern(combineMarkups(this.#terms(markup), this.#terms(ofAccount)));
   }
 
   #terms(markup: Markup): MarkupTerms {
-    return this.#same(parseMarkup(markup, 'markup of a caller'));
+    return this.#intern(parseMarkup(markup, 'markup of a caller'));
   }
 
-  #same(terms: MarkupTerms): MarkupTerms {
-    const kept = this.#kept.get(terms.name);
-    if (kept) return kept;
-    this.#kept.set(terms.name, terms);
+  #intern(terms: MarkupTerms): MarkupTerms {
+    const known = this.#interned.get(terms.name);
+    if (known) return known;
+    this.#interned.set(terms.name, terms);
     return terms;
   }
 }
 
-const marked = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
+const modelsByMarkup = new WeakMap<MarkupTerms, WeakMap<Model, Model>>();
 
-/** A model as it is for a caller with a markup; the same object each time. */
+/** A model with marked-up prices; the same object for the same arguments. */
 export function withAccountMarkup(model: Model, markup: MarkupTerms): Model {
   if (markup === NO_MARKUP) return model;
-  let models = marked.get(markup);
-  if (!models) marked.set(markup, (models = new WeakMap()));
+  let models = modelsByMarkup.get(markup);
+  if (!models) modelsByMarkup.set(markup, (models = new WeakMap()));
   let variant = models.get(model);
-  if (!variant) models.set(model, (variant = markedUp(model, markup)));
+  if (!variant) models.set(model, (variant = applyMarkup(model, markup)));
   return variant;
 }
 
-function markedUp(model: Model, markup: MarkupTerms): Model {
+function applyMarkup(model: Model, markup: MarkupTerms): Model {
   const [first, ...rest] = model.targets;
-  const dearer = (target: Target): Target => ({
+  const withPrices = (target: Target): Target => ({
     ...target,
     price: withMarkup(target.price, markup),
     byokPrice: withMarkup(target.byokPrice, markup),
   });
-  const targets = [dearer(first), ...rest.map(dearer)] as const;
+  const targets = [withPrices(first), ...rest.map(withPrices)] as const;
   const prices = [...new Set(targets.map(({ price }) => price))];
   return { ...model, targets, price: withMarkup(model.price, markup), prices };
 }

@@ -3,15 +3,14 @@ import type { AnswerTerms } from '../options/resolve-options.ts';
 import { PRESET_FIELDS } from './preset-fields.ts';
 
 const ROWS = Object.values(PRESET_FIELDS);
-/** What any preset shows: a server without one may have any of them behind it. */
+/** Members of all presets: a server without a preset may be a proxy for any of them. */
 const ALL_COSTS = ROWS.flatMap(({ shows }) => shows?.cost ?? []);
 const ALL_SUPPLIERS = ROWS.flatMap(({ shows }) => shows?.supplier ?? []);
 
 const plans = new Map<string, MemberPlan | undefined>();
 
-/**
- * What is edited in the answers of a provider; undefined where nothing is. What is undecided is hidden of a preset that
- * tells what an answer costs the operator, and else left as it is.
+/** The edits of a provider's answers; undefined if there are none. By default, cost and supplier are hidden for presets
+ * that show the operator's cost, and left as they are for others.
  */
 export function answerPlan(
   preset: string | undefined,
@@ -24,10 +23,10 @@ export function answerPlan(
 
 function planOf(preset: string | undefined, { model, provider, cost }: AnswerTerms): MemberPlan | undefined {
   const shows = preset === undefined ? undefined : PRESET_FIELDS[preset]?.shows;
-  const told = shows?.cost ? shows : undefined;
-  const costs = cost === undefined ? (told?.cost ?? []) : cost === 'theirs' ? [] : ALL_COSTS;
+  const defaults = shows?.cost ? shows : undefined;
+  const costs = cost === undefined ? (defaults?.cost ?? []) : cost === 'theirs' ? [] : ALL_COSTS;
   const suppliers =
-    provider === undefined ? (told?.supplier ?? []) : provider === 'show' ? [] : ALL_SUPPLIERS;
+    provider === undefined ? (defaults?.supplier ?? []) : provider === 'show' ? [] : ALL_SUPPLIERS;
   const edits = {
     hidden: [...costs, ...suppliers],
     renames: model === 'ours',

@@ -1,29 +1,27 @@
 import { trimSlashes } from '../http/url.ts';
 import { assertObject, optionError } from '../options/resolve-options.ts';
 
-/** Where a provider is asked. */
+/** The endpoints of a provider. */
 export interface Address {
   /** Scheme, host and port. */
   readonly origin: URL;
-  /** Path and query of its chat completions for a model; the model's name stands in them where the base URL says so. */
+  /** Path and query of chat completions for a model; a base URL with `{model}` has the model in its path. */
   readonly chatPath: (model: string) => string;
-  /** Path and query of its list of models; undefined where each model has a path of its own. */
+  /** Path and query of the list of models; undefined if each model has its own path. */
   readonly modelsPath: string | undefined;
 }
 
-/** What an address is made of. */
 export interface AddressOptions {
-  /** With `{names}` to be filled in. */
+  /** May contain `{names}` to be filled from `variables`. */
   readonly baseURL: string;
   readonly variables: Readonly<Record<string, string>> | undefined;
   readonly query: Readonly<Record<string, string>>;
 }
 
-/**
- * Fills in a base URL, and joins path and query to it.
+/** Fills in the variables of a base URL, and appends path and query.
  *
- * @param option - of the provider, for the message: `providers["azure"]`
- * @throws {TypeError} naming the option that is missing or can't be right
+ * @param option - path of the provider's option, for messages: `providers["azure"]`
+ * @throws {TypeError} naming the missing or invalid option
  */
 export function resolveAddress({ baseURL, variables, query }: AddressOptions, option: string): Address {
   const url = parse(fill(baseURL, variables, option), option);
@@ -40,13 +38,13 @@ export function resolveAddress({ baseURL, variables, query }: AddressOptions, op
   };
 }
 
-/** The names that a base URL leaves to `variables`. */
+/** The names of a base URL's variables. */
 export function variablesOf(baseURL: string): ReadonlySet<string> {
   const names = [...baseURL.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
   return new Set(names.filter((name) => name !== 'model'));
 }
 
-/** `{model}`, as it stands in a path that was parsed. */
+/** `{model}`, percent-encoded by the URL parser. */
 const MODEL_IN_PATH = '%7Bmodel%7D';
 
 function fill(baseURL: string, variables: AddressOptions['variables'], option: string): string {
@@ -62,7 +60,7 @@ function fill(baseURL: string, variables: AddressOptions['variables'], option: s
     if (value === undefined) {
       throw new TypeError(`${option}.variables.${name} is missing: the base URL is ${baseURL}`);
     }
-    // Part of a host name or of a path, never more than the one part.
+    // A part of one host label or path segment: no separators.
     if (typeof value !== 'string' || !/^\w[\w.-]*$/.test(value)) {
       throw optionError(`${option}.variables.${name}`, 'a name of A-Z a-z 0-9 _ . -', value);
     }
@@ -77,10 +75,10 @@ function parse(baseURL: string, option: string): URL {
     throw optionError(`${option}.baseURL`, 'an absolute http(s) URL', baseURL);
   }
   if (url.username || url.password) {
-    throw new TypeError(`${option}.baseURL must not hold credentials; use apiKey and auth`);
+    throw new TypeError(`${option}.baseURL must not contain credentials; use apiKey and auth`);
   }
   if (/\{model\}|%7Bmodel/i.test(url.host + url.search)) {
-    throw new TypeError(`${option}.baseURL can hold {model} in its path only`);
+    throw new TypeError(`${option}.baseURL may contain {model} only in its path`);
   }
   return url;
 }

@@ -1,28 +1,27 @@
 import { FREE } from '../metering/price.ts';
 import type { Model, Target } from './model.ts';
 
-/**
- * A model as it is for a client that has keys of its own: its targets at those providers cost what
- * `byokPricing` says, and the operator nothing.
+/** A model for a client with its own keys (BYOK): targets at those providers have the price of
+ * `byokPricing`, and cost the operator nothing.
  *
- * @param hasKey - by the provider's name
+ * @param hasKey - whether the client has a key for this provider
  */
 export function withByokPrices(model: Model, hasKey: (provider: string) => boolean): Model {
   if (!model.targets.some(({ provider }) => hasKey(provider.name))) return model;
-  const own = (target: Target): Target => (hasKey(target.provider.name) ? variantOf(target) : target);
+  const withByok = (target: Target): Target => (hasKey(target.provider.name) ? byokTargetOf(target) : target);
   const [first, ...rest] = model.targets;
-  const targets = [own(first), ...rest.map(own)] as const;
+  const targets = [withByok(first), ...rest.map(withByok)] as const;
   return { ...model, targets, prices: [...new Set(targets.map(({ price }) => price))] };
 }
 
-/** One for each target: what is known of a target's health is kept by it. */
-const variants = new WeakMap<Target, Target>();
+/** One BYOK target per target. */
+const byokTargets = new WeakMap<Target, Target>();
 
-function variantOf(target: Target): Target {
-  let variant = variants.get(target);
-  if (!variant) {
-    variant = { ...target, price: target.byokPrice, cost: FREE, reportsCost: false, usesByok: true };
-    variants.set(target, variant);
+function byokTargetOf(target: Target): Target {
+  let byokTarget = byokTargets.get(target);
+  if (!byokTarget) {
+    byokTarget = { ...target, price: target.byokPrice, cost: FREE, reportsCost: false, usesByok: true };
+    byokTargets.set(target, byokTarget);
   }
-  return variant;
+  return byokTarget;
 }

@@ -12,38 +12,38 @@ import type { Provider } from './provider.ts';
 import { resolveModel } from './resolve-model.ts';
 import { Wildcard, Wildcards } from './wildcards.ts';
 
-/** Lists, one a markup: each can be as large as the catalog. */
+/** Model lists that are cached, one per markup: each can be as large as the catalog. */
 const MAX_LISTS = 8;
 
-/** All that clients can ask for, and where. It never changes: another one takes its place. */
+/** All models and their targets. A catalog never changes: a new one replaces it. */
 export class Catalog {
   readonly providers: ReadonlyMap<string, Provider>;
-  /** Of all models, in their order; a wildcard has one for all that it makes. */
+  /** Targets of all models, in order; a wildcard has one set for all its models. */
   readonly targets: readonly Target[];
   /** In the order of the options. */
   readonly #models: readonly Model[];
-  /** By ID and by alias. A Map: an ID like `__proto__` is an ID. */
+  /** By ID and alias. A Map, as `__proto__` is a valid ID. */
   readonly #byId: ReadonlyMap<string, Model>;
   readonly #wildcards: Wildcards;
-  readonly #own: readonly Model[];
+  readonly #configured: readonly Model[];
   readonly #wildcardEntries: readonly Wildcard[];
   /** Names of the providers that serve a model, in lower case. */
   readonly #serving: ReadonlySet<string>;
-  /** `GET /models`, as it is until a model is shut down. */
+  /** Bodies of `GET /models`, valid until the next model is shut down. */
   readonly #lists = new LRUCache<MarkupTerms, ModelList>({ max: MAX_LISTS });
   #listedUntil = 0;
 
   constructor(
     providers: ReadonlyMap<string, Provider>,
-    own: readonly Model[],
+    configured: readonly Model[],
     wildcards: readonly Wildcard[],
     discovered: readonly Model[] = [],
   ) {
     this.providers = providers;
-    this.#own = own;
+    this.#configured = configured;
     this.#wildcardEntries = wildcards;
-    const byId = indexed(own);
-    const models = [...own];
+    const byId = indexed(configured);
+    const models = [...configured];
     for (const model of discovered) {
       if (byId.has(model.id)) continue;
       byId.set(model.id, model);
@@ -56,21 +56,20 @@ export class Catalog {
     this.#serving = new Set(this.targets.map(({ provider }) => provider.name.toLowerCase()));
   }
 
-  /** The model of an ID or alias; takes the same time however many there are. */
+  /** The model of an ID or alias, in constant time. */
   get(id: string): Model | undefined {
     return this.#byId.get(id) ?? this.#wildcards.get(id);
   }
 
-  /**
-   * `GET /models` of the models that there still are; not those that a wildcard may make.
+  /** The body of `GET /models`: all models but those that were shut down, or that a wildcard stands for.
    *
-   * @param markup - of the caller
+   * @param markup - the caller's
    */
   list(markup: MarkupTerms = NO_MARKUP): ModelList {
     const now = Date.now();
     if (now >= this.#listedUntil) {
       this.#lists.clear();
-      const ends = this.#models.map(({ deprecation: lifecycle }) => lifecycle?.shutdownAt ?? Infinity);
+      const ends = this.#models.map(({ deprecation }) => deprecation?.shutdownAt ?? Infinity);
       this.#listedUntil = Math.min(...ends.filter((end) => end > now), Infinity);
     }
     let list = this.#lists.get(markup);
@@ -82,13 +81,13 @@ export class Catalog {
     return list;
   }
 
-  /** The same with other models beside its own, which win where they have the same ID; of others the first one does. */
+  /** The catalog with discovered models added. Configured models win, then the first one with an ID. */
   with(discovered: readonly Model[]): Catalog {
-    if (discovered.length === 0 && this.#models.length === this.#own.length) return this;
-    return new Catalog(this.providers, this.#own, this.#wildcardEntries, discovered);
+    if (discovered.length === 0 && this.#models.length === this.#configured.length) return this;
+    return new Catalog(this.providers, this.#configured, this.#wildcardEntries, discovered);
   }
 
-  /** Whether some model is served by a provider of this name; case doesn't matter. */
+  /** Whether any model is served by a provider of this name, ignoring case. */
   hasProvider(name: string): boolean {
     return this.#serving.has(name.toLowerCase());
   }
@@ -102,7 +101,7 @@ function indexed(models: readonly Model[]): Map<string, Model> {
       const other = byId.get(alias);
       if (other) {
         throw new TypeError(
-          `models[${JSON.stringify(model.id)}].aliases has ${JSON.stringify(alias)}, which is ${JSON.stringify(other.id)} already`,
+          `models[${JSON.stringify(model.id)}].aliases: ${JSON.stringify(alias)} already names ${JSON.stringify(other.id)}`,
         );
       }
       byId.set(alias, model);
@@ -111,17 +110,15 @@ function indexed(models: readonly Model[]): Map<string, Model> {
   return byId;
 }
 
-/** What a catalog is made of. */
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
-/** What of the router's own options counts for every catalog. */
+/** The router's settings that apply to every catalog. */
 export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 'answer'>;
 
-/**
- * Checks all that is given before anything of it counts.
+/** Makes a catalog of the options.
  *
- * @param before - a provider that is the same as there stays the same object: what is remembered of it is kept by that
- * @throws {TypeError} naming the option that can't be right
+ * @param before - the catalog to replace: unchanged providers stay the same object, so that learned state is kept
+ * @throws {TypeError} naming the invalid option
  */
 export function createCatalog(
   options: CatalogOptions,
@@ -137,12 +134,12 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const surroundings = { providers, markup, prices, answer };
+  const context = { providers, markup, prices, answer };
   const models: Model[] = [];
   const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {
-    if (id.includes('*')) wildcards.push(new Wildcard(id, given, surroundings));
-    else models.push(resolveModel(id, given, surroundings));
+    if (id.includes('*')) wildcards.push(new Wildcard(id, given, context));
+    else models.push(resolveModel(id, given, context));
   }
   return new Catalog(providers, models, wildcards);
 }

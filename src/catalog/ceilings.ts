@@ -1,29 +1,30 @@
 import type { BoundedRates, Price } from '../metering/price.ts';
 
-/**
- * What is held by a ceiling covers what the same tokens are said to cost.
+/** Checks that a hold by the ceiling covers the cost of the same tokens.
  *
- * @param option - where the ceiling is given
- * @param costOption - where the cost is
- * @throws {TypeError} naming both, where the ceiling is the lower one, with its markup too
+ * @param option - path of the ceiling's option
+ * @param costOption - path of the cost's option
+ * @throws {TypeError} naming both, if the ceiling is lower, even with its markup
  */
 export function assertCovers(ceiling: Price, cost: Price, option: string, costOption: string): void {
   const lower = lowerThan(ceiling, cost);
   if (lower !== undefined) {
-    throw new TypeError(`${option}.${lower} is below that of ${costOption}: holds are made of it`);
+    throw new TypeError(
+      `${option}.${lower} is below that of ${costOption}: holds are calculated from the ceiling`,
+    );
   }
   for (const [name, tier] of ceiling.serviceTiers) {
     const tierCost = cost.serviceTiers.get(name);
     if (!tierCost) continue;
-    const place = `serviceTiers[${JSON.stringify(name)}]`;
-    assertCovers(tier, tierCost, `${option}.${place}`, `${costOption}.${place}`);
+    const tierPath = `serviceTiers[${JSON.stringify(name)}]`;
+    assertCovers(tier, tierCost, `${option}.${tierPath}`, `${costOption}.${tierPath}`);
   }
 }
 
-/** The first price that is lower, at any length of a prompt: of the dearest tokens of each kind, which is what is held for. */
+/** The first lower price at any prompt length, comparing the most expensive tokens of each kind, as holds do. */
 function lowerThan(ceiling: Price, cost: Price): string | undefined {
   const { numerator, denominator } = ceiling.markup;
-  // A factor below 1 is a discount, which is meant.
+  // A factor below 1 is an intended discount.
   const [times, by] = numerator > denominator ? [numerator, denominator] : [1n, 1n];
   const isLower = (ours: bigint, theirs: bigint): boolean => ours * times < theirs * by;
   for (const above of [0, ...[...ceiling.tiers, ...cost.tiers].map((tier) => tier.above)]) {

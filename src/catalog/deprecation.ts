@@ -3,10 +3,10 @@ import type { ModelOptions } from '../options/model-options.ts';
 import { optionError } from '../options/resolve-options.ts';
 import type { Deprecation, Model } from './model.ts';
 
-/** @throws {TypeError} naming the option that can't be right */
+/** @throws {TypeError} naming the invalid option */
 export function resolveDeprecation(given: ModelOptions, option: string): Deprecation | undefined {
-  const deprecatedAt = moment(given.deprecatedAt, `${option}.deprecatedAt`);
-  const shutdownAt = moment(given.shutdownDate, `${option}.shutdownDate`);
+  const deprecatedAt = parseMoment(given.deprecatedAt, `${option}.deprecatedAt`);
+  const shutdownAt = parseMoment(given.shutdownDate, `${option}.shutdownDate`);
   const { replacement } = given;
   if (replacement !== undefined && (typeof replacement !== 'string' || replacement === '')) {
     throw optionError(`${option}.replacement`, 'the ID of a model', replacement);
@@ -29,29 +29,29 @@ export function resolveDeprecation(given: ModelOptions, option: string): Depreca
   };
 }
 
-export function isShutDown({ deprecation: lifecycle }: Model, now: number): boolean {
-  return lifecycle?.shutdownAt !== undefined && now >= lifecycle.shutdownAt;
+export function isShutDown({ deprecation }: Model, now: number): boolean {
+  return deprecation?.shutdownAt !== undefined && now >= deprecation.shutdownAt;
 }
 
-/** @throws {ModelShutDownError} if its day has come */
+/** @throws {ModelShutDownError} from the shutdown date on */
 export function assertServed(model: Model): void {
   if (!isShutDown(model, Date.now())) return;
   const { shutdownAt = 0, replacement } = model.deprecation ?? {};
   throw new ModelShutDownError(model.id, isoDate(shutdownAt), replacement);
 }
 
-/** The day, UTC, as OpenAI's `shutdown_date` has it. */
+/** The UTC date, in the form of OpenAI's `shutdown_date`. */
 export function isoDate(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-function moment(given: unknown, option: string): number | undefined {
+function parseMoment(given: unknown, option: string): number | undefined {
   if (given === undefined) return undefined;
   const text = typeof given === 'string' && ISO_8601.test(given) ? given : undefined;
   const ms = given instanceof Date ? given.getTime() : text === undefined ? Number.NaN : Date.parse(text);
-  // Of 31 February JavaScript makes one of March.
+  // JavaScript parses 31 February as a day in March.
   const rolls = text !== undefined && Number.isFinite(ms) && !isDay(text.slice(0, 10));
   if (Number.isFinite(ms) && !rolls) return ms;
   throw optionError(option, "a Date, or a date as '2027-01-31' or '2027-01-31T12:00:00Z'", given);

@@ -4,29 +4,29 @@ import type { Model } from './model.ts';
 import type { ListedModel } from './provider-model-list.ts';
 import type { DiscoveryTerms } from './discovery-options.ts';
 import type { Provider } from './provider.ts';
-import { costsMore, lacksPrices } from './priced-apart.ts';
+import { costsMore, lacksPrices } from './implied-prices.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
-/** The models of a list that can be served: those that are wanted, and whose price is known. */
+/** The models of a list that can be served: selected by `only`, and with a known price. */
 export function discoveredModels(
   provider: Provider,
   listed: readonly ListedModel[],
-  surroundings: ResolveContext,
+  context: ResolveContext,
 ): readonly Model[] {
   const { discovery } = provider;
   if (!discovery) return [];
   return listed.flatMap((each) => {
-    if (discovery.only && !discovery.only.some((pattern) => fits(each.id, pattern))) return [];
-    for (const pricing of pricingsOf(discovery, each, surroundings)) {
-      if (pricing === 'catalog' && isPricedAsText(provider, each, surroundings)) continue;
-      if (pricing === discovery.pricing && isUnderpriced(provider, each, pricing, surroundings)) continue;
+    if (discovery.only && !discovery.only.some((pattern) => matchesPattern(each.id, pattern))) return [];
+    for (const pricing of pricingsOf(discovery, each, context)) {
+      if (pricing === 'catalog' && isPricedAsText(provider, each, context)) continue;
+      if (pricing === discovery.pricing && isUnderpriced(provider, each, pricing, context)) continue;
       try {
         const options = optionsOf(provider, discovery, each, pricing);
-        const model = resolveModel(discovery.prefix + each.id, options, surroundings);
-        // A list has the fee for every model that can search, and few requests do.
+        const model = resolveModel(discovery.prefix + each.id, options, context);
+        // Lists show the search fee for every model that can search, but few requests do.
         return [pricing === each.pricing ? { ...model, webSearchesNeeded: 0 } : model];
       } catch (error) {
-        // Its price, its limits or its ID are nothing that we could serve: it is as if it weren't listed.
+        // A model with an invalid price, limit or ID is skipped.
         if (!(error instanceof TypeError)) throw error;
       }
     }
@@ -34,13 +34,13 @@ export function discoveredModels(
   });
 }
 
-/** Its name says that it costs more than the catalog says. */
+/** Whether the name implies prices that the catalog entry lacks. */
 function isPricedAsText(provider: Provider, { id }: ListedModel, { prices }: ResolveContext): boolean {
   const entry = prices?.find(priceQuestion(provider, id));
   return entry !== undefined && lacksPrices([id, entry.name], entry.pricing);
 }
 
-/** Its name says that it costs more than the price says that stands for all of the list. */
+/** Whether the name implies a higher price than the one configured for the whole list. */
 function isUnderpriced(
   provider: Provider,
   { id }: ListedModel,
@@ -51,7 +51,7 @@ function isUnderpriced(
   return costsMore(id, provider, pricing, prices?.find(priceQuestion(provider, id))?.pricing);
 }
 
-/** The prices to try, in this order. */
+/** The prices to try, in order. */
 function pricingsOf(
   { pricing }: DiscoveryTerms,
   listed: ListedModel,
@@ -82,7 +82,7 @@ function optionsOf(
     pricing,
     ...(markup && { markup }),
     ...(window !== undefined && { contextWindow: window }),
-    // Some lists have more than fits.
+    // Some lists exceed the context window.
     ...(most !== undefined && { maxOutputTokens: Math.min(most, window ?? most) }),
     ...(enforceOutputLimit && { enforceOutputLimit }),
     ...(name !== undefined && { name }),
@@ -94,11 +94,11 @@ function optionsOf(
   };
 }
 
-/** What it lists, unless its answers say what they cost. */
+/** The listed price, or the reported cost with the listed price as its ceiling. */
 function costOf({ reportsAllCost }: Provider, listed: Pricing): Pricing | ReportedPricing {
   return reportsAllCost ? { reported: true, ceiling: listed } : listed;
 }
 
-function fits(id: string, pattern: string): boolean {
+function matchesPattern(id: string, pattern: string): boolean {
   return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern;
 }

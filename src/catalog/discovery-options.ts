@@ -5,7 +5,7 @@ import { assertObject, milliseconds, optionError, positiveInteger } from '../opt
 
 const HOUR_MS = 3_600_000;
 
-/** How the models of a provider's own list are served. */
+/** How discovered models of a provider are served. */
 export interface DiscoveryTerms extends DiscoveryOptions {
   readonly prefix: string;
   readonly refreshMs: number;
@@ -22,9 +22,8 @@ const DISCOVERY_OPTIONS: Record<keyof DiscoveryOptions, true> = {
   refreshMs: true,
 };
 
-/**
- * @param name - of the provider
- * @throws {TypeError} naming the option that can't be right
+/** @param name - the provider's name
+ * @throws {TypeError} naming the invalid option
  */
 export function resolveDiscovery(
   given: ProviderOptions['models'],
@@ -36,12 +35,12 @@ export function resolveDiscovery(
   assertObject(given, option, DISCOVERY_OPTIONS);
   const { prefix = `${name}/`, only, pricing, markup, contextWindow, maxOutputTokens, refreshMs } = given;
   if (typeof prefix !== 'string' || prefix.length > 128 || /[\s*]/.test(prefix) || prefix.startsWith('/')) {
-    throw optionError(`${option}.prefix`, 'what IDs begin with, without blanks and stars', prefix);
+    throw optionError(`${option}.prefix`, 'a prefix for IDs, without spaces and *', prefix);
   }
   if (only !== undefined && !(Array.isArray(only) && only.every((one) => typeof one === 'string'))) {
     throw optionError(
       `${option}.only`,
-      "a list of the provider's model IDs, or of how they begin: ['gpt-*']",
+      "a list of the provider's model IDs, which may end in *: ['gpt-*']",
       only,
     );
   }

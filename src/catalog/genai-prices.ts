@@ -5,7 +5,7 @@ import { shiftDecimal } from '../metering/decimal.ts';
 import type { Pricing, PricingTier, TokenPricing } from '../metering/pricing.ts';
 import type { CatalogEntry, PriceCatalog, PriceQuery } from '../options/model-options.ts';
 
-/** Of the package's prices, in USD per million tokens, those that we have a bucket for. */
+/** The package's prices, in USD per million tokens, that correspond to ours. */
 const TOKEN_PRICES: readonly (readonly [name: keyof TokenPricing, theirs: string])[] = [
   ['input', 'input_mtok'],
   ['output', 'output_mtok'],
@@ -18,28 +18,29 @@ const TOKEN_PRICES: readonly (readonly [name: keyof TokenPricing, theirs: string
   ['imageOutput', 'output_image_mtok'],
 ];
 
-/** Whose usage counts searches as their price does; elsewhere a fee for them would only be held. */
-const SEARCHES_ARE_TOLD: ReadonlySet<string> = new Set(['openrouter', 'perplexity']);
+/** Providers whose usage counts searches as they are priced; for others a fee would only be held, never charged. */
+const REPORTS_SEARCHES: ReadonlySet<string> = new Set(['openrouter', 'perplexity']);
 
-/**
- * The prices of `@pydantic/genai-prices`, for the option `prices`: `createChatCompletionsRouter({ prices: catalogPrices(), … })`.
+/** The prices of `@pydantic/genai-prices`, for the option `prices`: `createChatCompletionsRouter({ prices: catalogPrices(), … })`.
  *
- * Read from the installed package, without any network, when a router is made or reloaded; what the package's own
- * `updatePrices` has loaded since counts from the next `router.reload({})` on. Where prices depend on the time of day, the dearest
- * one counts.
+ * They are read from the installed package, without network access, when a router is created or reloaded. Prices loaded by the
+ * package's own `updatePrices` apply after the next `router.reload({})`. If prices depend on the time of day, the highest applies.
  */
 export function catalogPrices(): PriceCatalog {
-  return { find };
+  return { find: findEntry };
 }
 
-function find({ provider: name, url, model }: PriceQuery): CatalogEntry | undefined {
+function findEntry({ provider: name, url, model }: PriceQuery): CatalogEntry | undefined {
   const provider = findProvider({ providerApiUrl: url }) ?? findProvider({ providerId: name });
   if (!provider) return undefined;
   const found = calcPrice(NO_USAGE, model, { provider });
   if (!found) return undefined;
   const dearest = timesOf(found.model.prices)
     .map((timestamp) => calcPrice(NO_USAGE, model, { provider, timestamp })?.model_price)
-    .reduce<ModelPrice>((most, price) => (price && isDearer(price, most) ? price : most), found.model_price);
+    .reduce<ModelPrice>(
+      (most, price) => (price && isMoreExpensive(price, most) ? price : most),
+      found.model_price,
+    );
   const pricing = pricingOf(dearest, provider);
   const { context_window: contextWindow } = found.model;
   return pricing && { name: found.model.id, pricing, ...(contextWindow !== undefined && { contextWindow }) };
@@ -47,7 +48,7 @@ function find({ provider: name, url, model }: PriceQuery): CatalogEntry | undefi
 
 const NO_USAGE = { input_tokens: 0 };
 
-/** Moments of today, one in each span of the day that has a price of its own. */
+/** One time in each hour of today, if prices depend on the time of day. */
 function timesOf(prices: unknown): readonly Date[] {
   if (!Array.isArray(prices)) return [];
   const today = new Date().toISOString().slice(0, 10);
@@ -57,11 +58,11 @@ function timesOf(prices: unknown): readonly Date[] {
   );
 }
 
-function isDearer(one: ModelPrice, other: ModelPrice): boolean {
-  return base(one['output_mtok']) > base(other['output_mtok']);
+function isMoreExpensive(one: ModelPrice, other: ModelPrice): boolean {
+  return basePrice(one['output_mtok']) > basePrice(other['output_mtok']);
 }
 
-function base(price: ModelPrice[string]): number {
+function basePrice(price: ModelPrice[string]): number {
   return typeof price === 'number' ? price : (price?.base ?? 0);
 }
 
@@ -87,22 +88,22 @@ function pricingOf(price: ModelPrice, provider: Provider): Pricing | undefined {
     ...(tiers.length > 0 && { tiers }),
     ...(typeof requests === 'number' && { request: perCall(requests) }),
     ...(typeof searches === 'number' &&
-      SEARCHES_ARE_TOLD.has(provider.id) && { webSearch: perCall(searches) }),
+      REPORTS_SEARCHES.has(provider.id) && { webSearch: perCall(searches) }),
   };
 }
 
-/** Of a price for a thousand calls, that of one. */
+/** Price of one call, from the price of a thousand. */
 function perCall(thousand: number): string {
   return shiftDecimal(String(thousand), -3, 9) ?? '0';
 }
 
-/** What tokens cost in a prompt of so many; undefined without a price of both input and output. */
+/** Token prices for a prompt of this length; undefined without both an input and an output price. */
 function ratesAt(price: ModelPrice, promptTokens: number): TokenPricing | undefined {
   const rates: { -readonly [name in keyof TokenPricing]?: string } = {};
   for (const [name, theirs] of TOKEN_PRICES) {
     const each = price[theirs];
     if (each === undefined) continue;
-    const tier = typeof each === 'number' ? each : at(each, promptTokens);
+    const tier = typeof each === 'number' ? each : tierPriceAt(each, promptTokens);
     const rate = shiftDecimal(String(tier), 0, 6);
     if (rate !== undefined) rates[name] = rate;
   }
@@ -110,7 +111,7 @@ function ratesAt(price: ModelPrice, promptTokens: number): TokenPricing | undefi
   return input === undefined || output === undefined ? undefined : { ...rates, input, output };
 }
 
-function at({ base: lowest, tiers }: TieredPrices, promptTokens: number): number {
+function tierPriceAt({ base: lowest, tiers }: TieredPrices, promptTokens: number): number {
   let [price, from] = [lowest, -1];
   for (const tier of tiers) {
     if (tier.start < promptTokens && tier.start > from) [price, from] = [tier.price, tier.start];

@@ -1,4 +1,4 @@
-/** What JSON.parse can give, and a member that isn't there. */
+/** A value from JSON.parse, or a missing member. */
 export type Json =
   | string
   | number
@@ -8,7 +8,7 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json };
 
-/** Undefined where it is no JSON. */
+/** Returns undefined for invalid JSON. */
 export function parseJson(text: string): Json {
   try {
     return JSON.parse(text);

@@ -5,13 +5,13 @@ import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Model } from './model.ts';
 import { isoDate } from './deprecation.ts';
 
-/** `GET /models`, serialised once: the models of a catalog don't change. */
+/** The body of `GET /models`, serialized once, as a catalog never changes. */
 export class ModelList {
   /** In the order of the catalog. */
   readonly #models: readonly ModelRecord[];
-  /** The list from the first model on. */
+  /** The complete list. */
   readonly all: Buffer;
-  /** Patterns of models -> the list of those. */
+  /** Lists by the patterns of allowed models. */
   readonly #lists = new LRUCache<string, Buffer>({ max: MAX_LISTS });
 
   constructor(models: Iterable<Model>) {
@@ -21,7 +21,7 @@ export class ModelList {
     this.all = listBody(this.#models);
   }
 
-  /** The list of those models alone that somebody may use, made once for all with the same patterns. */
+  /** The list of allowed models, cached by their patterns. */
   only(patterns: ModelPatterns): Buffer {
     const known = this.#lists.get(patterns.name);
     if (known) return known;
@@ -30,7 +30,7 @@ export class ModelList {
     return list;
   }
 
-  /** The list without its first models, as clients ask for that take it for the first of several pages. */
+  /** The list from an offset on, for clients that expect several pages. */
   from(offset: number, patterns: ModelPatterns | undefined): Buffer {
     return listBody(patterns ? this.#allowed(patterns) : this.#models, offset);
   }
@@ -45,37 +45,36 @@ export function recordOf(model: Model): Buffer {
   return Buffer.from(JSON.stringify(modelRecord(model)));
 }
 
-/** Different ones that are kept: hosts sell a few sets of models. */
+/** Most lists that are cached: apps sell a few sets of models. */
 const MAX_LISTS = 100;
 
 interface ModelRecord {
-  /** Its ID, and its aliases: who may use it by one of them finds it. */
+  /** The ID and aliases: a key that allows one of them lists the model. */
   readonly names: readonly string[];
   readonly record: Buffer;
 }
 
-/** OpenAI's list, with what OpenRouter's clients need beside it: one page, and the number of models. */
+/** OpenAI's list with OpenRouter's extra members: one page, and the number of models. */
 function listBody(models: readonly ModelRecord[], offset = 0): Buffer {
-  const pieces = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
+  const parts = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
   const tail = Buffer.from(`],"links":{"next":null},"total_count":${models.length}}`);
-  return Buffer.concat([LIST_HEAD, ...pieces, tail]);
+  return Buffer.concat([LIST_HEAD, ...parts, tail]);
 }
 
 const LIST_HEAD = Buffer.from('{"object":"list","data":[');
 const COMMA = Buffer.from(',');
 
-/** OpenRouter's records have it; of the router's models nothing is known. */
+/** Members of OpenRouter's records that the router doesn't know. */
 const UNKNOWN = {
   default_parameters: null,
   per_request_limits: null,
   supported_voices: null,
 };
 
-/**
- * OpenAI's record with the names beside it that clients look for: Vercel's (`context_window`,
+/** OpenAI's record with additional members for clients: Vercel's (`context_window`,
  * `pricing.input`), OpenRouter's (`context_length`, `pricing.prompt`) and vLLM's (`max_model_len`).
  *
- * OpenRouter's clients refuse a list in which a member of theirs is missing: what isn't known is null or empty.
+ * OpenRouter's clients reject a list with missing members: unknown ones are null or empty.
  */
 function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   const { price, contextWindow, maxOutputTokens } = model;
@@ -121,11 +120,11 @@ function modelRecord(model: Model): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Decimal strings, USD per token or call; what costs the same as other input or output isn't named. */
+/** Decimal strings, USD per token or call; prices equal to plain input or output are omitted. */
 function pricingRecord(price: Price): Readonly<Record<string, unknown>> {
   const { tiers, request, webSearch, markup } = price;
   const usd = (pico: bigint): string => usdPerToken(pico, markup);
-  const apart = (name: string, pico: bigint, whole: bigint): Readonly<Record<string, string>> =>
+  const ifDifferent = (name: string, pico: bigint, whole: bigint): Readonly<Record<string, string>> =>
     pico === whole ? {} : { [name]: usd(pico) };
   const input = usd(price.input);
   const output = usd(price.output);
@@ -135,12 +134,12 @@ function pricingRecord(price: Price): Readonly<Record<string, unknown>> {
     input_cache_read: usd(price.cachedInput),
     prompt: input,
     completion: output,
-    ...apart('input_cache_write', price.cacheWriteInput, price.input),
-    ...apart('audio', price.audioInput, price.input),
-    ...apart('image_token', price.imageInput, price.input),
-    ...apart('internal_reasoning', price.reasoningOutput, price.output),
-    ...apart('audio_output', price.audioOutput, price.output),
-    ...apart('image_output', price.imageOutput, price.output),
+    ...ifDifferent('input_cache_write', price.cacheWriteInput, price.input),
+    ...ifDifferent('audio', price.audioInput, price.input),
+    ...ifDifferent('image_token', price.imageInput, price.input),
+    ...ifDifferent('internal_reasoning', price.reasoningOutput, price.output),
+    ...ifDifferent('audio_output', price.audioOutput, price.output),
+    ...ifDifferent('image_output', price.imageOutput, price.output),
     ...((request > 0n || markup.fee > 0n) && { request: requestFee(price) }),
     ...(webSearch > 0n && { web_search: usdPerCall(webSearch, markup) }),
     ...(tiers.length > 0 && {
@@ -152,7 +151,7 @@ function pricingRecord(price: Price): Readonly<Record<string, unknown>> {
   };
 }
 
-/** As Vercel lists them: `min` is in the tier, `max` is the next one's `min`. */
+/** Vercel's form: `min` is inclusive, `max` is the next tier's `min`. */
 function tiersOf(price: Price, costOf: (rates: Rates) => string): readonly unknown[] {
   const { tiers } = price;
   return [price, ...tiers].map((rates, i) => {

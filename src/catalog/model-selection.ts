@@ -6,20 +6,18 @@ import type { Catalog } from './catalog.ts';
 import type { Model, Target } from './model.ts';
 import { assertServed } from './deprecation.ts';
 
-/** Models in the order in which to ask them, at least one, each with the targets that are left of it. */
+/** At least one model, in the order of trying, each with its allowed targets. */
 export type SelectedModels = readonly [Model, ...Model[]];
 
-/**
- * What a request asks: its model, or that and others, at the providers that it chose.
- *
- * @throws {ModelNotFoundError} for the first model that the catalog doesn't have
- * @throws {ModelShutDownError} for the first one that it no longer serves
- * @throws {InvalidRequestError} if a provider isn't known, or no target is left
+/** Selects the models of a request and, with client routing, their allowed targets.
+ * @throws {ModelNotFoundError} for the first unknown model
+ * @throws {ModelShutDownError} for the first model that was shut down
+ * @throws {InvalidRequestError} if a provider is unknown, or no target is left
  */
 export function selectModels(
   catalog: Catalog,
   modelId: string,
-  control: ClientRouting | undefined,
+  routing: ClientRouting | undefined,
 ): SelectedModels {
   const find = (id: string): Model => {
     const model = catalog.get(id);
@@ -28,29 +26,31 @@ export function selectModels(
     return model;
   };
   const first = find(modelId);
-  if (!control) return [first];
-  checkProviders(catalog, control);
-  const ids = new Set([modelId, ...(control.models ?? [])]);
-  const left = [...ids].map((id) => atProviders(find(id), control)).filter((model) => model !== undefined);
+  if (!routing) return [first];
+  checkProviders(catalog, routing);
+  const ids = new Set([modelId, ...(routing.models ?? [])]);
+  const left = [...ids]
+    .map((id) => withAllowedTargets(find(id), routing))
+    .filter((model) => model !== undefined);
   const [head, ...rest] = left;
   if (!head) {
     throw new InvalidRequestError(
       'provider_not_available',
-      `No provider that this request allows serves ${[...ids].map((id) => JSON.stringify(id)).join(', ')}.`,
+      `None of the providers that this request allows serves ${[...ids].map((id) => JSON.stringify(id)).join(', ')}.`,
       'provider',
     );
   }
   return [head, ...rest];
 }
 
-/** Whether who is allowed these models may use one, by the name that it asks for or by the model's ID. */
+/** Whether the allowed patterns match a model, by the requested name or by its ID. */
 export function isAllowed(allowed: ModelPatterns, id: string, catalog: Catalog): boolean {
   if (allowed.allows(id)) return true;
   const model = catalog.get(id);
   return model !== undefined && allowed.allows(model.id);
 }
 
-/** Several models as one, for holds: the dearest price, the largest limit. Its ID is that of the first. */
+/** Merges models for a quote: all prices, the largest limits, the first model's ID. */
 export function mergeForQuote(models: SelectedModels): Model {
   const [first, ...rest] = models;
   return rest.reduce(
@@ -59,7 +59,7 @@ export function mergeForQuote(models: SelectedModels): Model {
       targets: [...sum.targets, ...model.targets] as const,
       prices: [...new Set([...sum.prices, ...model.prices])],
       contextWindow: larger(sum.contextWindow, model.contextWindow, 'unlimited'),
-      // Only a free model may have none, and what it writes costs nothing.
+      // Only a free model may have no limit, and its output costs nothing.
       maxOutputTokens: larger(sum.maxOutputTokens, model.maxOutputTokens, 'unknown'),
       webSearches: Math.max(sum.webSearches, model.webSearches),
       webSearchesNeeded: Math.max(sum.webSearchesNeeded, model.webSearchesNeeded),
@@ -87,24 +87,30 @@ function larger(
   return undefinedMeans === 'unlimited' ? undefined : (a ?? b);
 }
 
-/** Case doesn't matter: OpenRouter's clients write `OpenAI`. */
-function has(list: readonly string[] | undefined, { provider }: Target): boolean {
-  return list !== undefined && placeIn(list, provider.name) !== -1;
+/** Ignores case: OpenRouter's clients write `OpenAI`. */
+function includesProvider(list: readonly string[] | undefined, { provider }: Target): boolean {
+  return list !== undefined && indexIn(list, provider.name) !== -1;
 }
 
-function placeIn(list: readonly string[], name: string): number {
+function indexIn(list: readonly string[], name: string): number {
   return list.findIndex((one) => one.toLowerCase() === name.toLowerCase());
 }
 
-function atProviders(
+function withAllowedTargets(
   model: Model,
   { order, only, ignore, allowFallbacks }: ClientRouting,
 ): Model | undefined {
-  let targets = model.targets.filter((target) => (!only || has(only, target)) && !has(ignore, target));
+  let targets = model.targets.filter(
+    (target) => (!only || includesProvider(only, target)) && !includesProvider(ignore, target),
+  );
   if (order) {
-    const rank = ({ provider }: Target): number => placeIn(order, provider.name);
-    const listed = targets.filter((target) => has(order, target)).sort((a, b) => rank(a) - rank(b));
-    targets = allowFallbacks ? [...listed, ...targets.filter((target) => !has(order, target))] : listed;
+    const rank = ({ provider }: Target): number => indexIn(order, provider.name);
+    const listed = targets
+      .filter((target) => includesProvider(order, target))
+      .sort((a, b) => rank(a) - rank(b));
+    targets = allowFallbacks
+      ? [...listed, ...targets.filter((target) => !includesProvider(order, target))]
+      : listed;
   } else if (!allowFallbacks) {
     targets = targets.slice(0, 1);
   }
@@ -119,7 +125,7 @@ function checkProviders(catalog: Catalog, { order, only, ignore }: ClientRouting
     if (catalog.hasProvider(name)) continue;
     throw new InvalidRequestError(
       'provider_not_found',
-      `There is no provider ${JSON.stringify(name.slice(0, 60))} here.`,
+      `Unknown provider ${JSON.stringify(name.slice(0, 60))}.`,
       'provider',
     );
   }

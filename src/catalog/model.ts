@@ -6,38 +6,38 @@ import type { RoutingStrategy } from '../options/model-options.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
 
-/** A model as clients know it: where it is served and what it costs. */
+/** A model for clients, with its targets and prices. */
 export interface Model {
   readonly id: string;
   /** Other IDs for it. */
   readonly aliases: readonly string[];
-  /** The entry with a star that it comes of, as `openai/*`; undefined where it has one of its own. */
+  /** The wildcard pattern that it came from, e.g. `openai/*`; undefined for a model with its own entry. */
   readonly wildcard: string | undefined;
-  /** Undefined where it is here to stay. */
+  /** Undefined without a deprecation. */
   readonly deprecation: Deprecation | undefined;
-  /** Ordered, at least one. */
+  /** In order, at least one. */
   readonly targets: readonly [Target, ...Target[]];
-  /** In which order they are tried. */
+  /** Routing strategy: the order of trying. */
   readonly strategy: RoutingStrategy;
-  /** What the model list says it costs; a target's own price may differ. */
+  /** The price in the model list; a target's own price may differ. */
   readonly price: Price;
-  /** Every price that it may be charged by, without repetition: holds cover the dearest. */
+  /** All distinct prices that may be charged: holds cover the highest. */
   readonly prices: readonly Price[];
   readonly contextWindow: number | undefined;
-  /** Undefined only where every price is free. */
+  /** Undefined only if all prices are free. */
   readonly maxOutputTokens: number | undefined;
-  /** So many searches of the Web are held for. */
+  /** Number of Web searches that a hold covers. */
   readonly webSearches: number;
-  /** Searches that must be covered for a request to be admitted; 0 where none has a fee. */
+  /** Searches that must be covered for a request to be admitted; 0 without a fee. */
   readonly webSearchesNeeded: number;
   readonly tokenBudgets: TokenBudgets;
   readonly mediaBounds: MediaBounds;
   readonly name: string;
   readonly description: string | undefined;
   readonly inputModalities: readonly string[];
-  /** Empty where they are not known. */
+  /** Empty if unknown. */
   readonly supportedParameters: readonly string[];
-  /** Unix seconds; 0 when nobody said. */
+  /** Unix seconds; 0 if unknown. */
   readonly created: number;
   readonly ownedBy: string;
 }
@@ -46,62 +46,62 @@ export interface Model {
 export interface Target {
   /** ID of the model that it serves, as clients know it. */
   readonly modelId: string;
-  /** The entry with a star that its model comes of. */
+  /** The wildcard pattern of its model, if it came from one. */
   readonly wildcard: string | undefined;
   readonly provider: Provider;
-  /** The model's name there. */
+  /** The provider's name for the model. */
   readonly model: string;
-  /** By which it is remembered how it does: its name, or one for all that a wildcard makes, whose names clients choose. */
+  /** Key for health and learned behavior: the upstream model, or the wildcard pattern, because clients choose the names it expands to. */
   readonly healthKey: string;
-  /** What the client pays when this target answers. */
+  /** The client's price for answers of this target. */
   readonly price: Price;
-  /** What it pays when its own key was used. */
+  /** The client's price with its own key. */
   readonly byokPrice: Price;
-  /** The client's own key is used: `price` is what it pays then, and the operator pays nothing. */
+  /** The client's own key is used: `price` is the BYOK price, and the operator pays nothing. */
   readonly usesByok: boolean;
-  /** What the provider bills; undefined when nobody said. */
+  /** What the provider bills; undefined if unknown. */
   readonly cost: Price | undefined;
-  /** The cost is what the provider reports, where it does. */
+  /** The cost that the provider reports replaces `cost`. */
   readonly reportsCost: boolean;
-  /** What a request asks of it that has a price of its own; undefined for all others. */
-  readonly asked?: AskedApart;
-  /** Its share of the requests, where targets are chosen by weight. */
+  /** Requested features with their own price; undefined for most requests. */
+  readonly priceVariant?: PriceVariant;
+  /** Its share of the requests with the strategy `weighted`. */
   readonly weight: number;
   readonly output: TargetOutput;
-  /** What becomes of fields of a request on its way there; undefined where it stays as it is. */
+  /** Edits of request fields; undefined without any. */
   readonly body: TargetRules | undefined;
-  /** What is edited in its answers; undefined where nothing is. */
+  /** Edits of answers; undefined without any. */
   readonly answerPlan: MemberPlan | undefined;
-  /** What tools cost that its provider runs itself, by their names. */
+  /** Prices of tools that the provider runs, by name. */
   readonly serverTools: ServerTools;
-  /** Requests may name files of the operator's account there. */
+  /** Requests may refer to files of the operator's account. */
   readonly accountFiles: boolean;
 }
 
-/** What its model may write there. */
+/** Output limits of a target. */
 export interface TargetOutput {
-  /** Undefined only where its model is free. */
-  readonly most: number | undefined;
-  /** A request without a limit is sent with one. */
-  readonly isLimited: boolean;
+  /** Undefined only for a free model. */
+  readonly maxTokens: number | undefined;
+  /** A limit is inserted into requests without one. */
+  readonly insertsLimit: boolean;
   readonly contextWindow: number | undefined;
 }
 
-/** That a model is going, or gone. */
+/** A model's deprecation and shutdown. */
 export interface Deprecation {
   /** In ms since the epoch. */
   readonly deprecatedAt: number | undefined;
-  /** In ms since the epoch; from then on it is refused. */
+  /** In ms since the epoch; from then on requests are rejected. */
   readonly shutdownAt: number | undefined;
   readonly replacement: string | undefined;
-  /** For its answers: RFC 9745, RFC 8594. */
+  /** Response headers: RFC 9745, RFC 8594. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a request asks that has a price of its own. */
-export interface AskedApart {
-  /** As prices name it; undefined for the tier that has the plain price. */
+/** Features of a request that have their own price. */
+export interface PriceVariant {
+  /** Its name in prices; undefined for the tier with the plain price. */
   readonly serviceTier: string | undefined;
-  /** What is written to a cache may be written for an hour. */
+  /** Cache writes may be for an hour. */
   readonly hourWrites: boolean;
 }

@@ -1,16 +1,15 @@
 import type { Target } from './model.ts';
 import type { Provider } from './provider.ts';
 
-/**
- * What is remembered of each target, for as long as its provider is configured as it is.
+/** Learned state per target, kept while the provider's configuration is unchanged.
  *
- * By the model's name there, not by the target: one that is asked with another key is another object.
+ * Keyed by provider and health key, as a BYOK target is another object for the same target.
  */
 export class PerTarget<T extends object> {
   readonly #byProvider = new WeakMap<Provider, Map<string, T>>();
   readonly #make: (target: Target) => T;
 
-  /** @param make - what is known of a target at first */
+  /** @param make - creates the initial state of a target */
   constructor(make: (target: Target) => T) {
     this.#make = make;
   }
@@ -24,7 +23,7 @@ export class PerTarget<T extends object> {
     return known;
   }
 
-  /** Undefined where nothing is remembered. */
+  /** Undefined if nothing was learned. */
   find({ provider, healthKey }: Target): T | undefined {
     return this.#byProvider.get(provider)?.get(healthKey);
   }

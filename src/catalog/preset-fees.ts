@@ -1,19 +1,19 @@
-/** How a tool's calls are counted: as searches, in the answer; or nowhere. */
+/** How usage counts a tool's calls: as searches, or not at all. */
 export type CountedAs = 'searches' | 'nothing';
 
-/** What a preset's server bills beside tokens, where a request asks for it. */
+/** What a preset's server bills besides tokens, if a request asks for it. */
 export interface PresetFees {
-  /** Tools that it runs itself: by type, by how types begin (`openrouter:*`), or by a function's name (`$web_search`). */
+  /** Tools that the server runs: by type, prefix of a type (`openrouter:*`), or function name (`$web_search`). */
   readonly tools: Readonly<Record<string, CountedAs>>;
-  /** Fields of a request; http/billed-fields.ts has them all. Those of http/refused-fields.ts have no price. */
+  /** Fields of a request; http/billed-fields.ts has them all. Those of http/rejected-fields.ts have no price. */
   readonly fields: Readonly<Record<string, CountedAs>>;
-  /** Parts of content that it bills by the page or by the call. */
+  /** Content parts that are billed per page or call. */
   readonly parts: readonly string[];
-  /** Where that was read, in November 2026. */
+  /** Source, as of November 2026. */
   readonly source: string;
 }
 
-/** Servers that run one model, and nothing beside it. */
+/** Servers that only run a model. */
 const NOTHING = { tools: {}, fields: {}, parts: [] } as const;
 
 const AZURE: PresetFees = {
@@ -23,11 +23,10 @@ const AZURE: PresetFees = {
   source: 'learn.microsoft.com: Azure OpenAI On Your Data; Priority processing',
 };
 
-/**
- * One row a preset, in their order. A new preset needs one: `npm run check` says so.
+/** One row per preset, in the same order. `npm run check` requires a row for each preset.
  *
- * What is named here is refused unless the model has a price for it, at every provider: which one answers isn't known while a
- * request is read. So is each type of tool that isn't named, but for `function` and `custom`.
+ * Everything named here is rejected unless the model has a price for it, at every provider, because the answering provider isn't
+ * known while a request is read. So are unnamed types of tools, except `function` and `custom`.
  */
 export const PRESET_FEES: Readonly<Record<string, PresetFees>> = {
   anthropic: {

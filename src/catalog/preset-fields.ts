@@ -1,54 +1,52 @@
 import type { ReportedCostField } from '../metering/reported-cost.ts';
 import type { OutputLimitField } from '../options/provider-options.ts';
 
-/** What the server of a preset reads in a request, and tells in an answer, that decides what an answer can cost. */
+/** Request and answer fields of a preset's server that affect the cost of an answer. */
 export interface PresetFields {
-  /** The output limits that it obeys; the first is the one to insert. A limit in the other field is ignored or refused. */
+  /** The output limits that it obeys; the first is the one to insert. A limit in the other field is ignored or rejected. */
   readonly limits: readonly [OutputLimitField, ...OutputLimitField[]];
-  /** Its limit is one of the visible answer, and reasoning comes on top. */
+  /** The limit applies to the visible answer only; reasoning is not limited. */
   readonly limitsAnswerOnly?: true;
-  /**
-   * Other names that it reads for an output limit, or for a number of answers. Each is refused, and so is what only looks like one:
-   * http/refused-fields.ts.
+  /** Other names for an output limit, or for a number of answers. They are rejected, and so are similar ones:
+   * http/rejected-fields.ts.
    */
   readonly others?: readonly string[];
-  /** The most tokens that one image of a prompt is, by how the model's name begins; `''` is every other model. */
+  /** Most tokens of one image in a prompt, by prefix of the model's name; `''` matches every other model. */
   readonly imageTokens: Readonly<Record<string, number>>;
-  /**
-   * Members of its answers by which a client could learn what an answer costs the operator, or who gave it. Of a preset with `cost`
-   * both are taken out unless the option `answer` says otherwise. Counts of tokens and what the client asked for are none of them.
+  /** Answer members that reveal the operator's cost, or the supplier. For a preset with `cost`, both are removed unless the option
+   * `answer` says otherwise. Token counts and requested content are not included.
    */
   readonly shows?: { readonly cost?: readonly string[]; readonly supplier?: readonly string[] };
-  /** Its service tiers, where it has any. */
+  /** Its service tiers, if it has any. */
   readonly serviceTiers?: PresetTiers;
-  /** Where it reports what it bills; undefined where it doesn't. */
+  /** The field with its reported cost, if it reports one. */
   readonly reportedCost?: ReportedCostField;
-  /** What it reports is all that it bills, for models whose `cost` isn't given. */
+  /** The reported cost is the whole bill; used for models without a configured `cost`. */
   readonly reportsAllCost?: true;
-  /** Where that was read. */
+  /** Source of the above. */
   readonly source: string;
 }
 
-/** Service tiers: what `service_tier` of a request can ask for. */
+/** Values of `service_tier`. */
 export interface PresetTiers {
-  /** Those that are billed at prices of their own. */
+  /** Tiers with their own prices. */
   readonly sold: readonly string[];
-  /** Its names of the plain one, beside `default` and `standard`. */
+  /** Names of the tier with the plain price, besides `default` and `standard`. */
   readonly plain?: readonly string[];
 }
 
 /** GPT-4o mini counts 2,833 tokens and 5,667 for each of up to 8 tiles; GPT-5.4 takes up to 10,000 patches. */
 const OPENAI_IMAGES = { 'gpt-4o-mini': 48_169, 'ft:gpt-4o-mini': 48_169, '': 10_000 };
-/** 28 × 28 pixels a token, up to 16,384 of them: the most that a model with published weights takes by default. */
+/** 28 × 28 pixels per token, up to 16,384 tokens: the highest default of models with published weights. */
 const OPEN_IMAGES = { '': 16_384 };
 /** 258 tokens for each of up to 16 tiles; Gemini 3 takes 2,240 at most. */
 const GOOGLE_IMAGES = { '': 4128 };
 const ANTHROPIC_IMAGES = { '': 4784 };
-/** Gateways that serve all of them. */
+/** Gateways, which serve models of all providers. */
 const ANY_IMAGES = { 'openai/gpt-4o-mini': 48_169, '': 16_384 };
 
 const AZURE_FILTERS = ['system_fingerprint', 'prompt_filter_results', 'choices[].content_filter_results'];
-/** What its gateway did, and at which costs; beside it stand signatures that clients send back. */
+/** Routing and costs of its gateway. Sibling members are signatures that clients send back, and stay. */
 const VERCEL_ROUTING = [
   'provider_metadata.gateway',
   'providerMetadata.gateway',
@@ -56,7 +54,7 @@ const VERCEL_ROUTING = [
   'choices[].delta.provider_metadata.gateway',
 ];
 
-/** One row a preset, in their order. A new preset needs one: `npm run check` says so. */
+/** One row per preset, in the same order. `npm run check` requires a row for each preset. */
 export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   anthropic: {
     limits: ['max_tokens', 'max_completion_tokens'],
@@ -115,7 +113,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     limits: ['max_tokens', 'max_completion_tokens'],
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['perf_metrics'] },
-    // An answer never tells; it takes every other name for the plain one.
+    // Answers don't name the tier; every other name means the plain one.
     serviceTiers: { sold: ['priority'], plain: ['flex'] },
     source: 'github.com/fw-ai-external/python-sdk',
   },
@@ -209,7 +207,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
       supplier: [
         'provider',
         'openrouter_metadata',
-        // Of errors: the operator's account.
+        // In errors: the operator's account.
         'user_id',
         'choices[].native_finish_reason',
         'choices[].error.metadata.provider_name',
@@ -282,7 +280,7 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
   vertex: {
     limits: ['max_tokens', 'max_completion_tokens'],
     others: ['max_output_tokens', 'maxOutputTokens', 'candidate_count', 'candidateCount'],
-    // Models of other makers have their names before a slash.
+    // Names of other vendors' models begin with the vendor and a slash.
     imageTokens: { 'google/': 4128, '': 16_384 },
     shows: { supplier: ['usage.extra_properties'] },
     source: 'cloud.google.com: Chat Completions on Vertex AI; the other names: its native API',

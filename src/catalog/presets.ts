@@ -1,19 +1,18 @@
 import type { ProviderOptions } from '../options/provider-options.ts';
 
-/** What is known of a provider by its name. */
+/** Defaults for a known provider. */
 export type Preset = Pick<ProviderOptions, 'auth' | 'query' | 'streamUsage' | 'onDisconnect' | 'usage'> & {
-  /** `{names}` in it are filled from `variables`, `{model}` from the target. */
+  /** `{names}` are filled from `variables`, `{model}` from the target. */
   readonly baseURL: string;
-  /** Works without a key: a server of one's own. */
+  /** Works without a key: a self-hosted server. */
   readonly keyless?: true;
 };
 
-/**
- * Providers that an entry of `providers` can name; one short entry each, alphabetically, and a row in preset-fields.ts.
+/** Providers that an entry of `providers` can name: one short entry each, alphabetically, and a row in preset-fields.ts.
  *
- * `drain` stands where closing the connection doesn't end the bill, as OpenRouter's guide to
- * streaming lists them. What is not said is as for any other server: where a server turns out to refuse
- * `stream_options`, that is learned.
+ * `drain` marks providers that bill the whole answer even if the connection is closed, from OpenRouter's guide to
+ * streaming. Options that are not set have the defaults of any server; servers that reject `stream_options` are
+ * learned.
  */
 export const PRESETS: Readonly<Record<string, Preset>> = {
   anthropic: { baseURL: 'https://api.anthropic.com/v1' },
@@ -24,7 +23,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   'azure-deployments': {
     baseURL: 'https://{resource}.openai.azure.com/openai/deployments/{model}',
     auth: { header: 'api-key' },
-    query: { 'api-version': '2024-10-21' }, // the first stable one that takes `stream_options`
+    query: { 'api-version': '2024-10-21' }, // the first stable version with `stream_options`
   },
   bedrock: {
     baseURL: 'https://bedrock-runtime.{region}.amazonaws.com/openai/v1',
@@ -32,7 +31,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   },
   cerebras: { baseURL: 'https://api.cerebras.ai/v1', streamUsage: 'native' },
   cloudflare: { baseURL: 'https://api.cloudflare.com/client/v4/accounts/{account}/ai/v1' },
-  // Known to have refused `stream_options`; whether it still does is learned.
+  // Has rejected `stream_options` in the past; whether it still does is learned.
   cohere: { baseURL: 'https://api.cohere.ai/compatibility/v1' },
   deepseek: { baseURL: 'https://api.deepseek.com/v1' },
   fireworks: { baseURL: 'https://api.fireworks.ai/inference/v1' },
@@ -55,7 +54,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   sambanova: { baseURL: 'https://api.sambanova.ai/v1', streamUsage: 'native', onDisconnect: 'drain' },
   together: { baseURL: 'https://api.together.xyz/v1' },
   vercel: { baseURL: 'https://ai-gateway.vercel.sh/v1' },
-  // Its keys are OAuth tokens that live for an hour: `apiKey` has to be a function.
+  // Its keys are OAuth tokens that expire after an hour: `apiKey` must be a function.
   vertex: {
     baseURL:
       'https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/endpoints/openapi',

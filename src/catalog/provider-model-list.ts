@@ -3,7 +3,7 @@ import { isRecord, type Json } from './json-value.ts';
 import { isModelId } from './model-id.ts';
 import { pricingFromList } from './provider-pricing.ts';
 
-/** A model as its provider's own list has it, as far as we can use it. */
+/** The usable members of a model in its provider's list. */
 export interface ListedModel {
   readonly id: string;
   readonly name: string | undefined;
@@ -14,19 +14,18 @@ export interface ListedModel {
   readonly supportedParameters: readonly string[] | undefined;
   readonly contextWindow: number | undefined;
   readonly maxOutputTokens: number | undefined;
-  /** Undefined where the list doesn't say it, or not so that we could charge it. */
+  /** Undefined if the list has no price, or none that can be charged. */
   readonly pricing: Pricing | undefined;
 }
 
-/** More than any provider has; a list may grow longer, and the rest of it isn't read. */
+/** More models than any provider has; the rest of a longer list is ignored. */
 const MAX_MODELS = 5000;
 const MAX_TEXT_LENGTH = 2000;
-/** Of modalities, or parameters. */
+/** Most modalities or parameters. */
 const MAX_NAMES = 64;
 const MAX_NAME_LENGTH = 64;
 
-/**
- * The models of a provider's `GET /models` that write text: `{ data: [...] }` as OpenAI has it, or a bare list.
+/** Reads the models with text output from `GET /models`: OpenAI's `{ data: [...] }`, or a bare list.
  *
  * @throws {Error} if it is neither
  */
@@ -36,7 +35,7 @@ export function readListedModels(answer: Json): readonly ListedModel[] {
   return list.slice(0, MAX_MODELS).flatMap((entry) => (isRecord(entry) ? readListedModel(entry) : []));
 }
 
-/** The IDs of all its models, also of those that write no text; undefined if it is no list. */
+/** The IDs of all models, also of those without text output; undefined if the body is not a list. */
 export function listedIds(answer: Json): ReadonlySet<string> | undefined {
   const ids = listIn(answer)?.flatMap((entry) =>
     isRecord(entry) && typeof entry['id'] === 'string' ? entry['id'] : [],
@@ -61,8 +60,8 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
       description: text(entry['description']),
       created: count(entry['created']),
       ownedBy: text(entry['owned_by']),
-      inputModalities: namesOf(architecture['input_modalities']),
-      supportedParameters: namesOf(entry['supported_parameters']),
+      inputModalities: namesIn(architecture['input_modalities']),
+      supportedParameters: namesIn(entry['supported_parameters']),
       contextWindow: count(
         entry['context_window'] ?? entry['context_length'] ?? entry['max_model_len'] ?? top['context_length'],
       ),
@@ -74,7 +73,7 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
   ];
 }
 
-/** As far as it is said: Vercel's `type`, Together's, OpenRouter's `architecture`. */
+/** Whether a model has text output, as far as the list says: Vercel's and Together's `type`, OpenRouter's `architecture`. */
 function writesText(entry: Readonly<Record<string, Json>>): boolean {
   const { type, architecture } = entry;
   if (typeof type === 'string' && !['language', 'chat', 'model', 'code'].includes(type)) return false;
@@ -86,8 +85,8 @@ function text(given: Json): string | undefined {
   return typeof given === 'string' && given !== '' ? given.slice(0, MAX_TEXT_LENGTH) : undefined;
 }
 
-/** Undefined where the list says nothing of them. */
-function namesOf(given: Json): readonly string[] | undefined {
+/** Undefined if the list has none. */
+function namesIn(given: Json): readonly string[] | undefined {
   if (!Array.isArray(given) || given.length === 0) return undefined;
   return given
     .filter((name: Json) => typeof name === 'string')

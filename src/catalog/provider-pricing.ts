@@ -2,7 +2,7 @@ import { shiftDecimal } from '../metering/decimal.ts';
 import type { Pricing, PricingTier, TokenPricing } from '../metering/pricing.ts';
 import { isRecord, type Json } from './json-value.ts';
 
-/** Members of `pricing` in a provider's list, in USD per token: Vercel's, and OpenRouter's. */
+/** Members of `pricing` in a provider's list, in USD per token: Vercel's and OpenRouter's. */
 const RATES: readonly (readonly [name: keyof TokenPricing, theirs: readonly string[]])[] = [
   ['input', ['input', 'prompt']],
   ['output', ['output', 'completion']],
@@ -17,10 +17,9 @@ const RATES: readonly (readonly [name: keyof TokenPricing, theirs: readonly stri
 
 const MAX_TIERS = 16;
 
-/**
- * What a provider's own list says that a model costs: decimal strings in USD per token, as OpenRouter and Vercel write them.
+/** Reads a model's price from a provider's list: decimal strings in USD per token, as in OpenRouter's and Vercel's.
  *
- * @returns undefined where it isn't said, or not so that we could charge it: other units, prices by the time of day
+ * @returns undefined without a price, or with one that can't be charged: other units, prices by the time of day
  */
 export function pricingFromList(pricing: Json): Pricing | undefined {
   if (!isRecord(pricing)) return undefined;
@@ -29,7 +28,7 @@ export function pricingFromList(pricing: Json): Pricing | undefined {
   const tiers = [...vercelTiers(pricing, base), ...openRouterTiers(pricing, base)];
   if (tiers.length > MAX_TIERS || tiers.includes(undefined)) return undefined;
   const request = feeOf(pricing['request']);
-  // Only OpenRouter's usage tells of searches by its own price for them.
+  // Only OpenRouter's usage counts searches as its price does.
   const webSearch = 'prompt' in pricing ? feeOf(pricing['web_search']) : '0';
   if (request === undefined || webSearch === undefined) return undefined;
   return {
@@ -40,7 +39,7 @@ export function pricingFromList(pricing: Json): Pricing | undefined {
   };
 }
 
-/** Undefined without a price of both input and output, or with one that is none. */
+/** Undefined without both an input and an output price, or with an invalid one. */
 function ratesOf(
   pricing: Readonly<Record<string, Json>>,
   otherwise: Partial<TokenPricing>,
@@ -57,18 +56,18 @@ function ratesOf(
   return input === undefined || output === undefined ? undefined : { ...rates, input, output };
 }
 
-/** A number would be another unit: Together lists USD per million so. */
+/** Strings only: a number is another unit, such as Together's USD per million. */
 function perMillion(given: Json): string | undefined {
   return typeof given === 'string' ? shiftDecimal(given, 6, 6) : undefined;
 }
 
-/** USD per call; undefined where it is there and can't be read. */
+/** USD per call; undefined if it is invalid. */
 function feeOf(given: Json): string | undefined {
   if (given === undefined || given === null || given === 0) return '0';
   return typeof given === 'string' ? shiftDecimal(given, 0, 9) : undefined;
 }
 
-/** `input_tiers: [{ cost, min, max }]`, and so for other rates: from `min` tokens on. */
+/** `input_tiers: [{ cost, min, max }]`, and the same for other rates: from `min` tokens on. */
 function vercelTiers(
   pricing: Readonly<Record<string, Json>>,
   base: TokenPricing,
@@ -92,7 +91,7 @@ function vercelTiers(
     });
 }
 
-/** `overrides: [{ min_prompt_tokens, prompt, … }]`: a later one counts, and what it leaves out stays as it was. */
+/** `overrides: [{ min_prompt_tokens, prompt, … }]`: each one changes the rates of those before. */
 function openRouterTiers(
   pricing: Readonly<Record<string, Json>>,
   base: TokenPricing,

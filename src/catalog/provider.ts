@@ -11,46 +11,46 @@ import type { Address } from './base-url.ts';
 import type { PresetFields } from './preset-fields.ts';
 import type { DiscoveryTerms } from './discovery-options.ts';
 
-/** A provider with everything worked out that doesn't change from request to request. */
+/** A provider's resolved options. */
 export interface Provider extends Address {
   readonly name: string;
-  /** Which preset it started from, if any. */
+  /** Its preset, if any. */
   readonly preset: string | undefined;
   /** Sent with every request, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly authHeader: string;
-  /** What stands before the key, with its blank: `'Bearer '`. */
+  /** The prefix of the key, with its space: `'Bearer '`. */
   readonly authPrefix: string;
-  /** Where its keys come from; empty when it takes none. */
+  /** The sources of its keys; empty without any. */
   readonly apiKeys: readonly ApiKeySource[];
   readonly streamUsage: StreamUsage;
   readonly usage: UsageDialect;
   readonly outputLimits: OutputLimits;
-  /** The most tokens of an image, by how the model's name there begins; undefined where it isn't known. */
+  /** Most tokens of an image, by prefix of the upstream model; undefined if unknown. */
   readonly imageTokens: PresetFields['imageTokens'] | undefined;
-  /** Its service tiers; undefined where none are known of. */
+  /** Its service tiers; undefined if unknown. */
   readonly serviceTiers: PresetFields['serviceTiers'];
-  /** Where it reports what it bills; undefined where it is known not to. */
+  /** The field with its reported cost; undefined if it is known to report none. */
   readonly reportedCost: PresetFields['reportedCost'];
-  /** What it reports is the cost of models for which none is given. */
+  /** The reported cost is used for models without a configured cost. */
   readonly reportsAllCost: boolean;
-  /** Undefined where it depends on the target. */
+  /** Undefined: depends on the target. */
   readonly onDisconnect: OnDisconnect | undefined;
-  /** Undefined where it has to be learned. */
+  /** Undefined: learned from traffic. */
   readonly marksEnd: boolean | undefined;
   readonly timeouts: Timeouts;
-  /** Those of its targets come beside them. */
+  /** Combined with the rules of its targets. */
   readonly bodyRules: readonly BodyRule[];
-  /** Undefined where its own list isn't asked for. */
+  /** Undefined without model discovery. */
   readonly discovery: DiscoveryTerms | undefined;
 }
 
-/** Which output limits a provider is known to obey. */
+/** The output limits that a provider obeys. */
 export interface OutputLimits {
-  /** The first is the one to insert. */
+  /** The first one is inserted. */
   readonly obeyed: readonly [OutputLimitField, ...OutputLimitField[]];
-  /** All others are known to be ignored or refused. */
+  /** All others are known to be ignored or rejected. */
   readonly only: boolean;
-  /** They bound all that is written, reasoning too. */
+  /** They limit all output, including reasoning. */
   readonly boundAll: boolean;
 }

@@ -6,12 +6,12 @@ import type { OutputLimitField } from '../options/provider-options.ts';
 import { assertObject, optionError } from '../options/resolve-options.ts';
 import type { OutputLimits, Provider } from './provider.ts';
 
-/** The rules that count for a target: its provider's, and its own in place of those for the same fields. */
+/** The body rules of a target: its own, and its provider's for other fields. */
 export interface TargetRules {
   readonly rules: readonly BodyRule[];
-  /** What its output limits are renamed to, if they are. */
+  /** The new name of the output limits, if they are renamed. */
   readonly limit: OutputLimitField | undefined;
-  /** Which limits it obeys with that name. */
+  /** The limits that it obeys with that name. */
   readonly outputLimits: OutputLimits;
   /** The most bytes that the rules add to a prompt. */
   readonly addedBytes: number;
@@ -24,7 +24,7 @@ type Action = BodyRule['action'];
 const LIMITS: readonly string[] = ['max_tokens', 'max_completion_tokens'] satisfies OutputLimitField[];
 const ALL: readonly Action[] = ['set', 'default', 'drop', 'rename'];
 
-/** What rules can't do with the fields that a request is judged by, by their names in lower case. */
+/** Forbidden actions for fields that affect billing or routing, by their names in lower case. */
 const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; readonly why: string }> = new Map(
   [
     ...['model', 'messages', 'stream', 'stream_options', 'n', 'service_tier'].map(
@@ -70,7 +70,7 @@ const FORBIDDEN: ReadonlyMap<string, { readonly actions: readonly Action[]; read
   ],
 );
 
-/** @throws {TypeError} naming the option that can't be right */
+/** @throws {TypeError} naming the invalid option */
 export function resolveBodyRules(
   given: BodyRules | undefined,
   outputLimits: OutputLimits,
@@ -94,11 +94,11 @@ export function resolveBodyRules(
     })),
     ...Object.entries(rename).map(([name, to]) => renameRule(name, to, `${option}.rename`)),
   ];
-  assertApart(rules, option);
+  assertDistinct(rules, option);
   const limit = renamedLimit(rules);
   if (limit !== undefined && outputLimits.only && !outputLimits.obeyed.includes(limit)) {
     throw new TypeError(
-      `${option}.rename: the provider is not known to obey ${limit}; if it does, say so in its outputLimitField`,
+      `${option}.rename: the provider is not known to obey ${limit}; if it does, set its outputLimitField`,
     );
   }
   return rules;
@@ -109,7 +109,8 @@ function valueRule(action: 'set' | 'default', given: string, value: BodyValue, p
   const option = `${parent}.${name}`;
   if (typeof value === 'function') return { action, name, option, value };
   const text = jsonOf(value);
-  if (text === undefined) throw new TypeError(`${option} must be a JSON value, or a function that makes one`);
+  if (text === undefined)
+    throw new TypeError(`${option} must be a JSON value, or a function that returns one`);
   return { action, name, option, value: text };
 }
 
@@ -117,12 +118,9 @@ function renameRule(given: string, target: unknown, parent: string): BodyRule {
   const name = checkName(given, 'rename', parent);
   const option = `${parent}.${name}`;
   const to = checkName(target, 'rename', option);
-  if (name.toLowerCase() === to.toLowerCase())
-    throw optionError(option, 'another name than the field has', to);
+  if (name.toLowerCase() === to.toLowerCase()) throw optionError(option, 'a different name', to);
   if (LIMITS.includes(name) !== LIMITS.includes(to)) {
-    throw new TypeError(
-      `${option}: ${LIMITS.join(' and ')} are renamed to each other, and nothing else to them`,
-    );
+    throw new TypeError(`${option}: ${LIMITS.join(' and ')} can only be renamed to each other`);
   }
   return { action: 'rename', name, to };
 }
@@ -138,15 +136,15 @@ function checkName(name: unknown, action: Action, option: string): string {
   return name;
 }
 
-/** @throws {TypeError} where a field stands in two rules */
-function assertApart(rules: readonly BodyRule[], option: string): void {
+/** @throws {TypeError} if a field has two rules */
+function assertDistinct(rules: readonly BodyRule[], option: string): void {
   const seen = new Map<string, Action>();
   for (const rule of rules) {
     for (const name of namesOf(rule)) {
       const other = seen.get(name.toLowerCase());
       if (other) {
         throw new TypeError(
-          `${option} has two rules for ${JSON.stringify(name)}, in ${other} and in ${rule.action}: give one`,
+          `${option} has two rules for ${JSON.stringify(name)} (${other} and ${rule.action}): use one`,
         );
       }
       seen.set(name.toLowerCase(), rule.action);
@@ -154,10 +152,9 @@ function assertApart(rules: readonly BodyRule[], option: string): void {
   }
 }
 
-/**
- * Undefined where nothing has a rule.
+/** Combines the rules of a target and its provider; undefined without any.
  *
- * @throws {TypeError} where those of the provider and of the target don't go together
+ * @throws {TypeError} if they conflict
  */
 export function resolveTargetRules(
   { bodyRules, outputLimits }: Provider,
@@ -168,17 +165,17 @@ export function resolveTargetRules(
   const ofProvider = bodyRules.filter(({ name }) => !own.some((rule) => rule.name === name));
   const rules = [...ofProvider, ...own];
   if (rules.length === 0) return undefined;
-  assertApart(rules, `${option}, with the provider's own,`);
+  assertDistinct(rules, `${option}, combined with the provider's rules,`);
   const limit = renamedLimit(rules);
   return {
     rules,
     limit,
     outputLimits: limit === undefined ? outputLimits : { ...outputLimits, obeyed: [limit], only: true },
-    addedBytes: rules.reduce((sum, rule) => sum + addedBy(rule), 0),
+    addedBytes: rules.reduce((sum, rule) => sum + addedBytesOf(rule), 0),
   };
 }
 
-/** What an output limit is renamed to. */
+/** The new name of an output limit. */
 function renamedLimit(rules: readonly BodyRule[]): OutputLimitField | undefined {
   return rules.flatMap((rule) => (rule.action === 'rename' && isLimit(rule.to) ? [rule.to] : []))[0];
 }
@@ -187,8 +184,8 @@ function isLimit(name: string): name is OutputLimitField {
   return LIMITS.includes(name);
 }
 
-/** What can reach the model as text. */
-function addedBy(rule: BodyRule): number {
+/** Bytes that a rule can add to the prompt. */
+function addedBytesOf(rule: BodyRule): number {
   if (rule.action === 'drop' || rule.action === 'rename') return 0;
   const { value } = rule;
   if (typeof value === 'function') return MAX_MADE_BYTES;

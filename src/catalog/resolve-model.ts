@@ -68,29 +68,29 @@ const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
   body: true,
 };
 
-/** Searches of the Web that are held for. */
-const WEB_SEARCHES = 5;
+/** Web searches that a hold covers by default. */
+const DEFAULT_WEB_SEARCHES = 5;
 
-/** What all models are resolved with. */
+/** Settings that apply to all models. */
 export interface ResolveContext {
   readonly providers: ReadonlyMap<string, Provider>;
-  /** The router's own. */
+  /** The router's markup. */
   readonly markup: MarkupTerms;
-  /** Undefined where no catalog was given. */
+  /** Undefined without a price catalog. */
   readonly prices: PriceCatalog | undefined;
-  /** The router's own. */
+  /** The router's edits of answers. */
   readonly answer: AnswerTerms;
 }
 
-/** A target before its prices. */
-interface OptionPath {
+/** A target's options, its provider, and the path of the option. */
+interface GivenTarget {
   readonly given: TargetOptions;
   readonly provider: Provider;
   readonly option: string;
 }
 
-/** @throws {TypeError} naming the option that can't be right */
-export function resolveModel(id: string, given: ModelOptions, surroundings: ResolveContext): Model {
+/** @throws {TypeError} naming the invalid option */
+export function resolveModel(id: string, given: ModelOptions, context: ResolveContext): Model {
   const option = `models[${JSON.stringify(id)}]`;
   checkModelId(id, option);
   assertObject(given, option, MODEL_OPTIONS);
@@ -100,35 +100,35 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
     );
   }
   if (given.except !== undefined && !id.endsWith('*')) {
-    throw new TypeError(`${option}.except is for an entry whose ID ends in a star`);
+    throw new TypeError(`${option}.except needs a wildcard ID that ends in *`);
   }
   if (!Array.isArray(given.targets)) throw optionError(`${option}.targets`, 'an array', given.targets);
-  const [place, ...places] = given.targets.map((target: string | TargetOptions, index) =>
-    resolvePlace(target, surroundings.providers, `${option}.targets[${index}]`),
+  const [firstTarget, ...otherTargets] = given.targets.map((target: string | TargetOptions, index) =>
+    resolveGivenTarget(target, context.providers, `${option}.targets[${index}]`),
   );
-  if (!place) throw new TypeError(`${option}.targets must name at least one target`);
+  if (!firstTarget) throw new TypeError(`${option}.targets must name at least one target`);
 
-  const pricer = new Pricer(surroundings, given.markup, option);
-  const price = pricer.ofModel(given, place, option);
-  const byokPrice = pricer.optional(given.byokPricing, place, `${option}.byokPricing`);
-  const known = given.pricing === 'catalog' ? pricer.entry(place, `${option}.pricing`) : undefined;
+  const pricer = new Pricer(context, given.markup, option);
+  const price = pricer.ofModel(given, firstTarget, option);
+  const byokPrice = pricer.optional(given.byokPricing, firstTarget, `${option}.byokPricing`);
+  const known = given.pricing === 'catalog' ? pricer.entry(firstTarget, `${option}.pricing`) : undefined;
   const contextWindow = given.contextWindow ?? known?.contextWindow;
   const maxOutputTokens = given.maxOutputTokens ?? known?.maxOutputTokens ?? known?.contextWindow;
   const output = {
-    most: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
-    isLimited: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
+    maxTokens: optionalPositive(maxOutputTokens, `${option}.maxOutputTokens`),
+    insertsLimit: resolveEnforcement(given.enforceOutputLimit, `${option}.enforceOutputLimit`),
     contextWindow: optionalPositive(contextWindow, `${option}.contextWindow`),
   };
   if (given.maxOutputTokens !== undefined && given.maxOutputTokens > (given.contextWindow ?? Infinity)) {
     throw new TypeError(
-      `${option}.maxOutputTokens (${given.maxOutputTokens}) is above ${option}.contextWindow (${given.contextWindow}), which has the output in it`,
+      `${option}.maxOutputTokens (${given.maxOutputTokens}) is above ${option}.contextWindow (${given.contextWindow}), which includes the output`,
     );
   }
-  const answer = resolveAnswer(given.answer, `${option}.answer`, surroundings.answer);
+  const answer = resolveAnswer(given.answer, `${option}.answer`, context.answer);
   const { accountFiles = false, serverTools } = given;
   if (typeof accountFiles !== 'boolean')
     throw optionError(`${option}.accountFiles`, 'a boolean', accountFiles);
-  const targetOf = (each: OptionPath): Target => ({
+  const targetOf = (each: GivenTarget): Target => ({
     ...withCeiling(
       each,
       given.pricing,
@@ -138,14 +138,14 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
     serverTools: resolveServerTools(serverTools, each.provider.preset, `${option}.serverTools`),
     accountFiles,
   });
-  const targets = [targetOf(place), ...places.map(targetOf)] as const;
+  const targets = [targetOf(firstTarget), ...otherTargets.map(targetOf)] as const;
   const prices = [price, ...targets.flatMap((target) => [target.price, target.byokPrice])];
   if (maxOutputTokens === undefined && prices.some((each) => each !== FREE)) {
     throw new TypeError(
-      `${option}.maxOutputTokens is missing: holds are made of it, unless the model is 'free'`,
+      `${option}.maxOutputTokens is missing: holds are calculated from it, unless the model is 'free'`,
     );
   }
-  const { strategy = 'ordered', maxWebSearches: webSearches = WEB_SEARCHES } = given;
+  const { strategy = 'ordered', maxWebSearches: webSearches = DEFAULT_WEB_SEARCHES } = given;
   if (!STRATEGIES.includes(strategy))
     throw optionError(`${option}.strategy`, `one of ${STRATEGIES.join(', ')}`, strategy);
   if (webSearches !== 0) positiveInteger(webSearches, `${option}.maxWebSearches`);
@@ -159,24 +159,24 @@ export function resolveModel(id: string, given: ModelOptions, surroundings: Reso
     price,
     prices: [...new Set(targets.map((target) => target.price))],
     contextWindow: output.contextWindow,
-    maxOutputTokens: output.most,
+    maxOutputTokens: output.maxTokens,
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
     name: given.name ?? id,
     description: given.description,
-    inputModalities: names(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
-    supportedParameters: names(given.supportedParameters, `${option}.supportedParameters`) ?? [],
+    inputModalities: nameList(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
+    supportedParameters: nameList(given.supportedParameters, `${option}.supportedParameters`) ?? [],
     created: given.created ?? 0,
     ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
   };
 }
 
-function resolvePlace(
+function resolveGivenTarget(
   target: string | TargetOptions,
   providers: ReadonlyMap<string, Provider>,
   option: string,
-): OptionPath {
+): GivenTarget {
   const given = typeof target === 'string' ? splitTarget(target, option) : target;
   assertObject(given, option, TARGET_OPTIONS);
   const provider = providers.get(given.provider);
@@ -195,7 +195,7 @@ function resolvePlace(
 
 function resolveTarget(
   modelId: string,
-  place: OptionPath,
+  target: GivenTarget,
   ofModel: {
     readonly price: Price;
     readonly byokPrice: Price | undefined;
@@ -204,10 +204,10 @@ function resolveTarget(
     readonly answer: AnswerTerms;
   },
 ): Omit<Target, 'serverTools' | 'accountFiles'> {
-  const { given, provider, option } = place;
+  const { given, provider, option } = target;
   const { pricer, output, answer } = ofModel;
-  const price = pricer.optional(given.pricing, place, `${option}.pricing`) ?? ofModel.price;
-  const byokPrice = pricer.optional(given.byokPricing, place, `${option}.byokPricing`);
+  const price = pricer.optional(given.pricing, target, `${option}.pricing`) ?? ofModel.price;
+  const byokPrice = pricer.optional(given.byokPricing, target, `${option}.byokPricing`);
   return {
     modelId,
     wildcard: undefined,
@@ -217,7 +217,7 @@ function resolveTarget(
     price,
     byokPrice: byokPrice ?? ofModel.byokPrice ?? price,
     usesByok: false,
-    ...pricer.costOf(place),
+    ...pricer.costOf(target),
     weight: weightOf(given.weight, `${option}.weight`),
     output,
     body: resolveTargetRules(provider, given.body, `${option}.body`),
@@ -225,9 +225,9 @@ function resolveTarget(
   };
 }
 
-/** A target whose ceiling, where it has one, isn't below its cost; what a catalog says of either is nobody's mistake here. */
+/** Checks that a target's ceiling is not below its cost, unless one of them comes from a price catalog. */
 function withCeiling<T extends Pick<Target, 'price' | 'cost'>>(
-  { given, option }: OptionPath,
+  { given, option }: GivenTarget,
   ofModel: PricingOption,
   modelOption: string,
   target: T,
@@ -235,13 +235,13 @@ function withCeiling<T extends Pick<Target, 'price' | 'cost'>>(
   const pricing = given.pricing ?? ofModel;
   if (!isReported(pricing) || pricing.ceiling === 'catalog' || !target.cost) return target;
   if (given.cost === 'catalog' || (isReported(given.cost) && given.cost.ceiling === 'catalog')) return target;
-  const place = given.pricing === undefined ? modelOption : option;
+  const path = given.pricing === undefined ? modelOption : option;
   const costOption = isReported(given.cost) ? `${option}.cost.ceiling` : `${option}.cost`;
-  assertCovers(target.price, target.cost, `${place}.pricing.ceiling`, costOption);
+  assertCovers(target.price, target.cost, `${path}.pricing.ceiling`, costOption);
   return target;
 }
 
-/** The prices of one model: as they are given, or from a catalog, with its markup. */
+/** Resolves the prices of one model: configured, or from a price catalog, with markup. */
 class Pricer {
   readonly #catalog: PriceCatalog | undefined;
   readonly #markup: MarkupTerms;
@@ -252,63 +252,63 @@ class Pricer {
       markup === undefined ? ofAll : combineMarkups(ofAll, parseMarkup(markup, `${option}.markup`));
   }
 
-  price(given: PricingOption, place: OptionPath, option: string): Price {
-    return this.#sold(given, place, option);
+  price(given: PricingOption, target: GivenTarget, option: string): Price {
+    return this.#sold(given, target, option);
   }
 
-  optional(given: PricingOption | undefined, place: OptionPath, option: string): Price | undefined {
-    return given === undefined ? undefined : this.price(given, place, option);
+  optional(given: PricingOption | undefined, target: GivenTarget, option: string): Price | undefined {
+    return given === undefined ? undefined : this.price(given, target, option);
   }
 
-  /** The model's own, with the tiers that stand beside it. */
-  ofModel({ pricing, serviceTiers }: ModelOptions, place: OptionPath, option: string): Price {
+  /** The model's own price, with its service tiers. */
+  ofModel({ pricing, serviceTiers }: ModelOptions, target: GivenTarget, option: string): Price {
     const beside =
       serviceTiers === undefined ? undefined : { serviceTiers, option: `${option}.serviceTiers` };
-    return this.#sold(pricing, place, `${option}.pricing`, beside);
+    return this.#sold(pricing, target, `${option}.pricing`, beside);
   }
 
-  /** What the provider bills, by prices or by its own report. */
-  costOf(place: OptionPath): Pick<Target, 'cost' | 'reportsCost'> {
-    const { given, provider } = place;
-    const option = `${place.option}.cost`;
+  /** The provider's cost, from prices or as reported. */
+  costOf(target: GivenTarget): Pick<Target, 'cost' | 'reportsCost'> {
+    const { given, provider } = target;
+    const option = `${target.option}.cost`;
     if (given.cost === undefined) return { cost: undefined, reportsCost: provider.reportsAllCost };
     if (given.cost === 'reported') {
       assertReports(provider, option);
       return { cost: undefined, reportsCost: true };
     }
-    const cost = this.#parse(given.cost, place, option);
+    const cost = this.#parse(given.cost, target, option);
     return { cost, reportsCost: cost.reported };
   }
 
-  #sold(given: PricingOption, place: OptionPath, option: string, beside?: SeparateTiers): Price {
-    const price = this.#parse(given, place, option, beside);
+  #sold(given: PricingOption, target: GivenTarget, option: string, beside?: SeparateTiers): Price {
+    const price = this.#parse(given, target, option, beside);
     const isBounded = price.inputAtMost > 0n || price.outputAtMost > 0n;
     if (isReported(given) && given.ceiling !== 'catalog' && !isBounded) {
-      throw new TypeError(`${option}.ceiling must have prices above 0: holds are made of it`);
+      throw new TypeError(`${option}.ceiling must have prices above 0: holds are calculated from it`);
     }
     return withMarkup(price, this.#markup);
   }
 
-  #parse(given: PricingOption, place: OptionPath, option: string, beside?: SeparateTiers): Price {
-    if (given === 'catalog') return parsePricing(this.entry(place, option).pricing, option, beside);
+  #parse(given: PricingOption, target: GivenTarget, option: string, beside?: SeparateTiers): Price {
+    if (given === 'catalog') return parsePricing(this.entry(target, option).pricing, option, beside);
     if (!isReported(given)) return parsePricing(given, option, beside);
-    assertReports(place.provider, option);
+    assertReports(target.provider, option);
     const { ceiling } = given;
-    const prices = ceiling === 'catalog' ? this.entry(place, `${option}.ceiling`).pricing : ceiling;
+    const prices = ceiling === 'catalog' ? this.entry(target, `${option}.ceiling`).pricing : ceiling;
     return parsePricing({ ...given, ceiling: prices }, option, beside);
   }
 
-  entry({ provider, given }: OptionPath, option: string): CatalogEntry {
+  entry({ provider, given }: GivenTarget, option: string): CatalogEntry {
     if (!this.#catalog) {
       throw new TypeError(
-        `${option} is 'catalog': give the option prices, as catalogPrices() of 'chat-completions-router/prices'`,
+        `${option} is 'catalog': set the option prices, e.g. to catalogPrices() from 'chat-completions-router/prices'`,
       );
     }
     const { model } = given;
     const entry = this.#catalog.find(priceQuestion(provider, model));
     if (entry) return entry;
     throw new TypeError(
-      `${option} is 'catalog', which has no price of ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
+      `${option} is 'catalog', which has no price for ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
     );
   }
 }
@@ -322,11 +322,11 @@ function isReported(
 function assertReports({ name, preset, reportedCost }: Provider, option: string): void {
   if (reportedCost !== undefined) return;
   throw new TypeError(
-    `${option} is what the provider reports, and ${JSON.stringify(name)} (${String(preset)}) reports no cost: give { input, output }`,
+    `${option} is the reported cost, but ${JSON.stringify(name)} (${String(preset)}) reports none: use { input, output }`,
   );
 }
 
-/** How a catalog is asked for the price of a model at a provider. */
+/** The lookup of a model's price in a price catalog. */
 export function priceQuestion(provider: Provider, model: string): PriceQuery {
   const url = provider.origin.origin + provider.chatPath(model);
   return { provider: provider.preset ?? provider.name, url, model };
@@ -342,7 +342,7 @@ function resolveAliases(given: unknown, option: string): readonly string[] {
   });
 }
 
-function names(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
+function nameList(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
   if (given === undefined) return undefined;
   if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
   throw optionError(option, 'a list of names', given);
@@ -381,7 +381,7 @@ function resolveMedia(
   };
 }
 
-/** The most that one image is there: by the longest beginning of the model's name that there is a rule for. */
+/** Most tokens of one image at a target, by the longest matching prefix of its model. */
 function imageTokensAt({ provider, model }: Target): number {
   const rules = Object.entries(provider.imageTokens ?? {}).filter(([start]) => model.startsWith(start));
   rules.sort(([a], [b]) => b.length - a.length);

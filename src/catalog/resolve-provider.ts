@@ -28,7 +28,7 @@ const PROVIDER_OPTIONS: Record<keyof ProviderOptions, true> = {
   models: true,
 };
 
-/** Framing and routing belong to the transport, whatever an operator writes into `headers`. */
+/** Headers for framing and routing, which the option `headers` can't set. */
 const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'accept-encoding',
   'connection',
@@ -44,7 +44,7 @@ const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** @throws {TypeError} naming the option that can't be right */
+/** @throws {TypeError} naming the invalid option */
 export function resolveProvider(name: string, given: ProviderOptions, timeouts: Timeouts): Provider {
   const option = `providers[${JSON.stringify(name)}]`;
   assertObject(given, option, PROVIDER_OPTIONS);
@@ -57,11 +57,11 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   const baseURL = given.baseURL ?? preset?.baseURL;
   if (baseURL === undefined) {
     throw new TypeError(
-      `${option}.baseURL is missing, and no preset has this name (there are ${Object.keys(PRESETS).join(', ')})`,
+      `${option}.baseURL is missing, and no preset has this name (presets: ${Object.keys(PRESETS).join(', ')})`,
     );
   }
   if (given.models !== undefined && /\{model\}|%7Bmodel%7D/i.test(baseURL)) {
-    throw new TypeError(`${option}.models: a base URL with {model} in it has no list of models`);
+    throw new TypeError(`${option}.models: a base URL with {model} has no list of models`);
   }
   const query = { ...preset?.query, ...given.query };
   const auth = given.auth ?? preset?.auth ?? { header: 'authorization', scheme: 'Bearer' };
@@ -82,7 +82,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
     outputLimits,
     imageTokens: fields?.imageTokens,
     serviceTiers: fields?.serviceTiers,
-    // OpenRouter's name for it, which others have taken on.
+    // OpenRouter's name, which others have adopted.
     reportedCost: fields ? fields.reportedCost : 'cost',
     reportsAllCost: fields?.reportsAllCost === true,
     marksEnd: resolveMarksEnd(given.marksEnd, preset !== undefined, option),
@@ -92,7 +92,7 @@ export function resolveProvider(name: string, given: ProviderOptions, timeouts: 
   };
 }
 
-/** Whether two providers are asked in the same way, with the same keys; a function is only the same as itself. */
+/** Whether two providers have the same configuration and keys; functions are compared by identity. */
 export function isSameProvider(one: Provider, other: Provider): boolean {
   return isDeepStrictEqual(comparable(one), comparable(other));
 }
@@ -101,14 +101,14 @@ function comparable({ chatPath, ...rest }: Provider): unknown {
   return { ...rest, path: chatPath('{model}') };
 }
 
-/** All that we have a preset for give a `finish_reason`, also those that send no `[DONE]`. */
+/** All providers with a preset send a `finish_reason`, even those without `[DONE]`. */
 function resolveMarksEnd(given: unknown, hasPreset: boolean, option: string): boolean | undefined {
   if (given === undefined) return hasPreset || undefined;
   if (typeof given !== 'boolean') throw optionError(`${option}.marksEnd`, 'a boolean', given);
   return given;
 }
 
-/** What is special about how a provider answers. */
+/** The options about how a provider answers. */
 function resolveBehavior(
   given: ProviderOptions | Preset,
   option: string,
@@ -130,7 +130,7 @@ function resolveBehavior(
   return { streamUsage, usage, onDisconnect };
 }
 
-/** A server of which nothing is known obeys the field that it is said to want, and perhaps the other one. */
+/** An unknown server obeys the configured field, and perhaps the other one. */
 function resolveOutputLimits(
   given: OutputLimitField | undefined,
   fields: PresetFields | undefined,
@@ -158,7 +158,7 @@ function resolveHeaders(
   for (const [name, value] of Object.entries(given ?? {})) {
     const lowerCase = headerName(name, `${option}[${JSON.stringify(name)}]`);
     if (RESERVED_HEADERS.has(lowerCase) || lowerCase === authHeader) {
-      throw new TypeError(`${option} must not hold ${lowerCase}: it is set for each request`);
+      throw new TypeError(`${option} must not contain ${lowerCase}: it is set for each request`);
     }
     if (typeof value !== 'string' || /[^\t\u0020-\u007e]/.test(value)) {
       throw new TypeError(`${option}.${lowerCase} must be a string of printable ASCII`);
@@ -180,9 +180,9 @@ function resolveApiKeys(
   option: string,
 ): readonly ApiKeySource[] {
   if (apiKey !== undefined && apiKeys !== undefined) {
-    throw new TypeError(`${option} has both apiKey and apiKeys: give one of them`);
+    throw new TypeError(`${option} has both apiKey and apiKeys: use one of them`);
   }
-  // Never show what was given: it may be half a key.
+  // Never show the value: it may be part of a key.
   if (apiKey !== undefined) {
     if (isSource(apiKey)) return [apiKey];
     throw new TypeError(`${option}.apiKey must be a non-empty string or a function`);
@@ -191,7 +191,7 @@ function resolveApiKeys(
     if (Array.isArray(apiKeys) && apiKeys.length > 0 && apiKeys.every(isSource)) return [...apiKeys];
     throw new TypeError(`${option}.apiKeys must be a list of non-empty strings or functions`);
   }
-  if (needed) throw new TypeError(`${option}.apiKey is missing: give a string, or a function that reads it`);
+  if (needed) throw new TypeError(`${option}.apiKey is missing: use a string, or a function that returns it`);
   return [];
 }
 

@@ -9,15 +9,14 @@ import { PRESET_FEES } from './preset-fees.ts';
 import { PRESETS } from './presets.ts';
 import type { Provider } from './provider.ts';
 
-/** More calls of one tool are no bound. */
+/** Highest value of `atMost`. */
 const MAX_CALLS = 1000;
 
 const TOOL_OPTIONS: Record<keyof ServerToolOptions, true> = { fee: true, cost: true, atMost: true };
 
-/**
- * The prices of a model's tools, as they are counted at one of its targets.
+/** Resolves the prices of a model's server tools for one of its targets.
  *
- * @throws {TypeError} naming the option that can't be right
+ * @throws {TypeError} naming the invalid option
  */
 export function resolveServerTools(
   given: Readonly<Record<string, ServerToolOptions>> | undefined,
@@ -28,25 +27,24 @@ export function resolveServerTools(
   assertObject(given, option);
   return new Map(
     Object.entries(given).map(([name, tool]): [string, ServerTool] => {
-      const place = `${option}[${JSON.stringify(name)}]`;
+      const path = `${option}[${JSON.stringify(name)}]`;
       if (name === '' || name.includes('*') || name === 'function' || name === 'custom') {
-        throw optionError(option, 'named by what providers bill: a type of tool, a field', name);
+        throw optionError(option, 'named after what providers bill: a type of tool, or a field', name);
       }
-      assertObject(tool, place, TOOL_OPTIONS);
-      if (tool.fee === undefined) throw new TypeError(`${place}.fee is missing: USD a call, as '0.005'`);
-      const atMost = positiveInteger(tool.atMost, `${place}.atMost`);
-      if (atMost > MAX_CALLS) throw optionError(`${place}.atMost`, `at most ${MAX_CALLS}`, atMost);
-      const fee = parseFee(tool.fee, `${place}.fee`);
-      const cost = tool.cost === undefined ? undefined : parseFee(tool.cost, `${place}.cost`);
+      assertObject(tool, path, TOOL_OPTIONS);
+      if (tool.fee === undefined) throw new TypeError(`${path}.fee is missing: USD per call, e.g. '0.005'`);
+      const atMost = positiveInteger(tool.atMost, `${path}.atMost`);
+      if (atMost > MAX_CALLS) throw optionError(`${path}.atMost`, `at most ${MAX_CALLS}`, atMost);
+      const fee = parseFee(tool.fee, `${path}.fee`);
+      const cost = tool.cost === undefined ? undefined : parseFee(tool.cost, `${path}.cost`);
       return [name, { fee, cost, atMost, isCounted: isCounted(name, preset) }];
     }),
   );
 }
 
-/**
- * Before anything is held: each target that may answer has a price for all that the request asks for.
+/** Checks before the hold that each target has a price for every requested feature.
  *
- * @throws {InvalidRequestError} naming the first thing that one of them has no price for
+ * @throws {InvalidRequestError} naming the first feature without a price
  */
 export function assertPriced(asked: readonly AskedFeature[], model: Model): void {
   for (const feature of asked) {
@@ -54,14 +52,14 @@ export function assertPriced(asked: readonly AskedFeature[], model: Model): void
     if (feature.kind !== 'account file') throw unpriced(feature.name, feature.path);
     throw new InvalidRequestError(
       'unpriced_feature',
-      "Nothing was sent: files that are stored at a provider can't be used with this model. Send the file itself.",
+      "Nothing was sent: this model can't use files that are stored at a provider. Send the file itself.",
       feature.path,
     );
   }
 }
 
 function isPriced({ name, kind }: AskedFeature, target: Target): boolean {
-  // Its provider bills the client itself, and has that client's files.
+  // The provider bills the client directly, and has the client's files.
   if (target.usesByok) return true;
   if (kind === 'account file') return target.accountFiles;
   if (target.serverTools.has(name)) return true;
@@ -75,7 +73,7 @@ function isPriced({ name, kind }: AskedFeature, target: Target): boolean {
   }
 }
 
-/** A provider without a preset is known by its host; of others it isn't known, and `document_url` is read by none that gives it away. */
+/** Without a preset, a provider is recognized by its host. For unknown ones only `document_url` is billed: no server reads it for free. */
 function billsPart(name: string, { preset, origin }: Provider): boolean {
   const fees = PRESET_FEES[preset ?? PRESET_OF_HOST.get(origin.hostname) ?? ''];
   return fees ? fees.parts.includes(name) : name === 'document_url';
@@ -87,13 +85,13 @@ const PRESET_OF_HOST: ReadonlyMap<string, string> = new Map(
     .map(([name, { baseURL }]) => [new URL(baseURL).hostname, name]),
 );
 
-/** Whether a preset's usage tells how often it was called. */
+/** Whether a preset's usage counts the calls of this tool. */
 function isCounted(name: string, preset: string | undefined): boolean {
   const fees = preset === undefined ? undefined : PRESET_FEES[preset];
   return fees?.tools[name] === 'searches' || fees?.fields[name] === 'searches';
 }
 
-/** What a target's preset is known to bill, and its model has no price for. */
+/** What the target's preset bills, but its model has no price for. */
 export function unpricedTools(target: Target): readonly string[] {
   const { preset } = target.provider;
   const fees = preset === undefined ? undefined : PRESET_FEES[preset];
@@ -106,8 +104,10 @@ export function unpricedTools(target: Target): readonly string[] {
   const unpricedNames = kinds.flatMap(([kind, names]) =>
     names.filter((name) => !isPriced({ name, kind, path: '', times: 1 }, target)),
   );
-  const stars = unpricedNames.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
-  return unpricedNames.filter((name) => name.endsWith('*') || !stars.some((star) => name.startsWith(star)));
+  const prefixes = unpricedNames.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
+  return unpricedNames.filter(
+    (name) => name.endsWith('*') || !prefixes.some((prefix) => name.startsWith(prefix)),
+  );
 }
 
 const NONE: ServerTools = new Map();

@@ -1,6 +1,5 @@
-/**
- * Models that reason without showing it, by their names there, whoever serves them and whatever stands before the last slash.
- * Their answers count tokens that no client sees.
+/** Models that reason without showing it, by the part of their name after the last slash, at any provider.
+ * Their usage counts tokens that no client sees.
  */
 const SILENT: readonly RegExp[] = [
   // OpenAI's guide to reasoning: its tokens "are not visible via the API", and are billed as output.

@@ -4,16 +4,16 @@ import type { ModelOptions, PriceCatalog, TargetOptions } from '../options/model
 import { type ModelPatterns, parseModelPatterns } from '../options/model-patterns.ts';
 import type { Model, Target } from './model.ts';
 import { isModelId } from './model-id.ts';
-import { costsMore, lacksPrices } from './priced-apart.ts';
+import { costsMore, lacksPrices } from './implied-prices.ts';
 import { type ResolveContext, priceQuestion, resolveModel } from './resolve-model.ts';
 
-/** Models that were made of wildcards and are kept; clients choose their IDs, so that there is no end of them. */
+/** Models of wildcards that are cached. Clients choose their IDs, so that their number is unbounded. */
 const MAX_MODELS = 1000;
 
-/** The entries of `models` that end in a star. */
+/** The wildcard entries of `models`. */
 export class Wildcards {
   readonly #byPrefix: ReadonlyMap<string, Wildcard>;
-  /** Of prefixes, the longest first, each length once. */
+  /** Distinct lengths of prefixes, longest first. */
   readonly #lengths: readonly number[];
   readonly #made = new LRUCache<string, Model>({ max: MAX_MODELS });
 
@@ -22,7 +22,7 @@ export class Wildcards {
     this.#lengths = [...new Set(wildcards.map(({ prefix }) => prefix.length))].sort((a, b) => b - a);
   }
 
-  /** The model that the longest fitting wildcard makes of an ID. */
+  /** The model for an ID, from the longest matching wildcard. */
   get(id: string): Model | undefined {
     if (this.#lengths.length === 0) return undefined;
     const made = this.#made.get(id);
@@ -39,42 +39,42 @@ export class Wildcards {
   }
 }
 
-/** An entry whose ID ends in a star: a model for each ID that begins as it does. */
+/** An entry whose ID ends in `*`: it makes a model for each ID with that prefix. */
 export class Wildcard {
   readonly prefix: string;
-  /** The model of the star itself: it shows which providers serve it. */
+  /** The model of the pattern itself, which shows the providers. */
   readonly template: Model;
   readonly #pattern: string;
   readonly #given: ModelOptions;
   readonly #except: ModelPatterns | undefined;
-  readonly #surroundings: ResolveContext;
+  readonly #context: ResolveContext;
 
-  /** @throws {TypeError} naming the option that can't be right */
-  constructor(pattern: string, given: ModelOptions, surroundings: ResolveContext) {
+  /** @throws {TypeError} naming the invalid option */
+  constructor(pattern: string, given: ModelOptions, context: ResolveContext) {
     const option = `models[${JSON.stringify(pattern)}]`;
     if (pattern.indexOf('*') !== pattern.length - 1) {
-      throw new TypeError(`${option}: a star stands for the rest of an ID, at its end`);
+      throw new TypeError(`${option}: a wildcard * is only allowed at the end of an ID`);
     }
-    const prices = surroundings.prices && ANY_PRICE;
-    this.template = resolveModel(pattern, given, { ...surroundings, prices });
+    const prices = context.prices && ANY_PRICE;
+    this.template = resolveModel(pattern, given, { ...context, prices });
     for (const [i, { model }] of this.template.targets.entries()) {
-      if (model.split('*').length > 2) throw new TypeError(`${option}.targets[${i}] has more than one star`);
+      if (model.split('*').length > 2) throw new TypeError(`${option}.targets[${i}] has more than one *`);
     }
     if (this.template.aliases.length > 0) {
-      throw new TypeError(`${option}.aliases: an alias is of one model, and this stands for many`);
+      throw new TypeError(`${option}.aliases: a wildcard stands for many models and can't have aliases`);
     }
     this.prefix = pattern.slice(0, -1);
     this.#pattern = pattern;
     const { except, ...entry } = given;
     this.#given = entry;
     this.#except = except === undefined ? undefined : parseModelPatterns(except, `${option}.except`);
-    this.#surroundings = surroundings;
+    this.#context = context;
   }
 
-  /** Undefined for what can't be an ID or is excepted, and for what no catalog has a price of, or none that could be held for. */
+  /** The model for an ID; undefined for an invalid or excepted ID, or without a usable price in the price catalog. */
   modelOf(id: string): Model | undefined {
     const rest = id.slice(this.prefix.length);
-    // Where the base URL has the model in its path, dots would lead out of it.
+    // If the base URL has the model in its path, dot segments would leave that path.
     if (!isModelId(id) || rest === '' || rest.split('/').some((segment) => /^\.{0,2}$/.test(segment))) {
       return undefined;
     }
@@ -84,32 +84,32 @@ export class Wildcard {
       typeof target === 'string' ? fill(target) : { ...target, model: fill(target.model) },
     );
     try {
-      const model = resolveModel(id, { ...this.#given, targets }, this.#surroundings);
+      const model = resolveModel(id, { ...this.#given, targets }, this.#context);
       if (model.targets.some((target, i) => this.#lacksPrices(id, target, i))) return undefined;
-      const [first, ...others] = model.targets.map((target, i) => ({
+      const [first, ...others] = model.targets.map((target, i): Target => ({
         ...target,
         wildcard: this.#pattern,
         healthKey: this.template.targets[i]?.model ?? target.model,
       }));
       return first && { ...model, wildcard: this.#pattern, targets: [first, ...others] };
     } catch (error) {
-      // The entry itself was found right: what is wrong is what a catalog says, or doesn't, of this one model.
+      // The entry itself is valid: the price catalog lacks this model, or has an unusable price.
       if (error instanceof TypeError) return undefined;
       throw error;
     }
   }
 
-  /** Clients choose the name: nothing is served under one that says more than its price does. */
+  /** Clients choose the name: a model is not served if its name implies prices that its pricing lacks. */
   #lacksPrices(id: string, { provider, model }: Target, i: number): boolean {
     const given: string | TargetOptions | undefined = this.#given.targets[i];
     const pricing = (typeof given === 'object' ? given.pricing : undefined) ?? this.#given.pricing;
-    const entry = this.#surroundings.prices?.find(priceQuestion(provider, model));
+    const entry = this.#context.prices?.find(priceQuestion(provider, model));
     if (pricing !== 'catalog') return costsMore(model, provider, pricing, entry?.pricing);
     return entry !== undefined && lacksPrices([id, model, entry.name], entry.pricing);
   }
 }
 
-/** Stands for a catalog while the entry itself is checked: no catalog has a price of a star. */
+/** Placeholder while a wildcard entry is checked, as no price catalog has a price for `*`. */
 const ANY_PRICE: PriceCatalog = {
   find: () => ({ pricing: { input: '1', output: '1' }, contextWindow: 1, maxOutputTokens: 1 }),
 };

@@ -16,7 +16,7 @@ import type { Caller } from '../keys/caller.ts';
 import type { IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 import { type ModelRequest, planRequest, type PlanServices, type RequestPlan } from './plan-request.ts';
 
-/** Attempts before giving up on a key that is changed again while its request is admitted. */
+/** Attempts before giving up on a key that changes while its request is being admitted. */
 const MAX_KEY_CHANGES = 5;
 
 export interface AdmitServices extends PlanServices {
@@ -24,53 +24,50 @@ export interface AdmitServices extends PlanServices {
   readonly billing: BillingService;
 }
 
-/** What is to be admitted. */
-export interface Arrival {
+/** A request that was read and planned. */
+export interface AdmissionRequest {
   readonly exchange: Exchange;
   readonly read: ReadRequest;
-  readonly asked: ModelRequest;
+  readonly modelRequest: ModelRequest;
   readonly idempotencyKey: IdempotencyKey | undefined;
-  /** When it arrived, by `performance.now()`. */
+  /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
 
-/** A request whose money is held. */
+/** A request with a hold. */
 export interface AdmittedRequest extends RequestPlan {
   readonly read: ReadRequest;
   readonly hold: Hold;
-  /** Where the fields are that the targets have rules for. */
+  /** Positions of the fields that the targets have body rules for. */
   readonly members: BodyMembers;
 }
 
-/**
- * The plan of a request. A key that may not use the model is looked up again first: another process may have
- * allowed it since.
+/** Plans a request. Before a model is denied, its key is looked up again: another process may have
+ * allowed the model since.
  *
  * @throws as `planRequest`
  */
 export async function planFor(
   caller: Caller,
   headers: IncomingHttpHeaders,
-  asked: ModelRequest,
+  modelRequest: ModelRequest,
   services: AdmitServices,
 ): Promise<RequestPlan> {
   try {
-    return planRequest(caller, asked, services);
+    return planRequest(caller, modelRequest, services);
   } catch (error) {
     if (!(error instanceof ModelNotAllowedError) || caller.externalKey) throw error;
   }
-  return planRequest(await services.authenticator.refresh(headers, caller), asked, services);
+  return planRequest(await services.authenticator.refresh(headers, caller), modelRequest, services);
 }
 
-/**
- * Holds what a plan may cost, in one round trip. If the key was changed since it was looked up, the request is
- * planned again with the key as it is now.
- *
- * @throws a RouterError that says what refused it; nothing is held then
+/** Holds what a plan may cost, in one round trip. If the key was changed since it was looked up, the request is
+ * planned again with the current key.
+ * @throws {RouterError} with the reason; nothing is held then
  */
 export async function admitRequest(
   first: RequestPlan,
-  { exchange, read, asked, idempotencyKey, startedAt }: Arrival,
+  { exchange, read, modelRequest, idempotencyKey, startedAt }: AdmissionRequest,
   services: AdmitServices,
 ): Promise<AdmittedRequest> {
   let plan = first;
@@ -83,18 +80,22 @@ export async function admitRequest(
     if (rates) exchange.rateLimitHeaders = rateLimitHeaders(rates);
     if (hold) return { ...plan, read, members, hold };
     if (refusal) {
-      // A key that the ledger refused is forgotten here too.
+      // The key cache must not serve a key that the ledger rejected.
       if (refusal instanceof AuthenticationError) {
         services.authenticator.invalidate(caller.account, caller.key);
       }
       throw refusal;
     }
-    plan = planRequest(await services.authenticator.refresh(exchange.headers, caller), asked, services);
+    plan = planRequest(
+      await services.authenticator.refresh(exchange.headers, caller),
+      modelRequest,
+      services,
+    );
   }
   throw new CreditStoreUnavailableError();
 }
 
-/** Before money is held, a field is rejected that a target could read in another way than its rules do. */
+/** Finds the fields that have body rules, and rejects one that a target could read differently, before money is held. */
 async function ruledMembers(body: BodyChunks, { targets }: RequestPlan): Promise<BodyMembers> {
   const rules = targets.flatMap((target) => target.body?.rules ?? []);
   const members = await findMembers(body, new Set(rules.flatMap(namesOf)));

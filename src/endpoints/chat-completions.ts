@@ -18,7 +18,7 @@ import type { RunningAttempts } from '../upstream/running-attempts.ts';
 import {
   type AdmitServices,
   type AdmittedRequest,
-  type Arrival,
+  type AdmissionRequest,
   admitRequest,
   planFor,
 } from './admit-request.ts';
@@ -31,33 +31,32 @@ export interface ChatCompletionServices extends AdmitServices, RelayServices {
   readonly catalog: Catalog;
   readonly discovery: Pick<ModelDiscovery, 'pending'>;
   readonly failover: Failover;
-  /** What was learned of each target's tokens. */
+  /** Learned ratios of real to estimated tokens. */
   readonly calibrations: PerTarget<EstimateCalibration>;
-  /** The attempts that run now, for those who must end them. */
+  /** The running attempts, so that `close()` can abort them. */
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
   readonly buffered: BufferedBytes;
-  /** Set once `close()` was called: nothing new begins. */
+  /** True once `close()` was called: no new request begins. */
   readonly closing: () => boolean;
-  /** Called with what broke after the client's answer had begun. */
+  /** Called with errors that happen after the client's answer began. */
   readonly onError: (error: Error, requestId: string) => void;
 }
 
-/** A request that has just come. */
-interface NewRequest {
+/** A request before its body is read. */
+interface IncomingRequest {
   readonly exchange: Exchange;
   readonly client: ClientConnection;
   readonly caller: Caller;
-  /** When it arrived, by `performance.now()`. */
+  /** AdmissionRequest time, from `performance.now()`. */
   readonly startedAt: number;
 }
 
-/**
- * `POST /chat/completions`, the whole story: read, plan, hold, send until a target answers, relay, settle.
+/** `POST /chat/completions`: read, plan, hold, send until a target answers, relay, settle.
  *
- * However it ends, a hold that was taken is settled or voided once, by the `finally` below.
- *
- * @throws a RouterError for what the client must be told; ClientDisconnectedError when the client has left
+ * However the request ends, the `finally` below settles or voids its hold once.
+ * @throws {RouterError} to send to the client
+ * @throws {ClientDisconnectedError} if the client has left
  */
 export async function chatCompletion(
   exchange: Exchange,
@@ -123,31 +122,31 @@ export async function chatCompletion(
   }
 }
 
-/** Reads a request, and plans where it goes and what it may cost. */
+/** Reads a request, and plans its targets and its maximum cost. */
 async function prepare(
-  { exchange, client, caller, startedAt }: NewRequest,
+  { exchange, client, caller, startedAt }: IncomingRequest,
   buffer: BodyBuffer,
   services: ChatCompletionServices,
   active: ActiveRequest,
-): Promise<[RequestPlan, Arrival]> {
+): Promise<[RequestPlan, AdmissionRequest]> {
   const { settings } = services;
-  const name = idempotencyKeyOf(exchange.headers);
+  const givenKey = idempotencyKeyOf(exchange.headers);
   const read = await readChatRequest(exchange, settings, buffer);
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
   const routing = readClientRouting(read.body, request.routingFields, settings.clientRouting);
-  const asked = { request, routing, catalog: await catalogFor(request.model, services) };
-  const plan = await planFor(caller, exchange.headers, asked, services);
+  const modelRequest = { request, routing, catalog: await catalogFor(request.model, services) };
+  const plan = await planFor(caller, exchange.headers, modelRequest, services);
   active.trace?.modelResolved(plan.model, request.stream);
   const idempotencyKey =
-    name === undefined ? undefined : await hashIdempotencyKey(name, concatChunks(read.body));
+    givenKey === undefined ? undefined : await hashIdempotencyKey(givenKey, concatChunks(read.body));
   client.throwIfDisconnected();
   if (services.closing()) throw new RouterClosingError();
-  return [plan, { exchange, read, asked, idempotencyKey, startedAt }];
+  return [plan, { exchange, read, modelRequest, idempotencyKey, startedAt }];
 }
 
-/** The catalog of one request. A process that has just started may have to wait for its providers' own models. */
+/** The catalog for one request. Just after start, waits for the models that providers list. */
 export async function catalogFor(
   model: string,
   services: Pick<ChatCompletionServices, 'catalog' | 'discovery'>,

@@ -6,18 +6,18 @@ import { spliceRequest } from '../http/splice-request.ts';
 import type { OutgoingBody } from '../upstream/provider-client.ts';
 import type { AdmittedRequest } from './admit-request.ts';
 
-/** The client's own bytes, spliced for the target that they go to. */
+/** The client's request body, spliced for each target. */
 export class ClientBody implements OutgoingBody {
   readonly #admitted: Pick<AdmittedRequest, 'read' | 'members' | 'hold'>;
   readonly #onError: (error: Error) => void;
 
-  /** @param onError - called with the reason why a value of a target's rules can't be had */
+  /** @param onError - called with the cause if a function in a target's body rules fails */
   constructor(admitted: Pick<AdmittedRequest, 'read' | 'members' | 'hold'>, onError: (error: Error) => void) {
     this.#admitted = admitted;
     this.#onError = onError;
   }
 
-  /** @throws {UpstreamError} where a value of the target's rules can't be had */
+  /** @throws {UpstreamError} if a function in the target's body rules fails */
   for(target: Target): (includeUsage: boolean) => BodyChunks {
     const { body, model, modelId } = target;
     const { read, members, hold } = this.#admitted;

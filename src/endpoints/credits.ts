@@ -5,7 +5,7 @@ import { type LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { fromStore, sendRecord } from './account-record.ts';
 
-/** `GET /credits`: Vercel's two strings, what is held beside them, the key, and OpenRouter's record for its clients. */
+/** `GET /credits`: Vercel's `balance` and `total_used`, then `held`, the key, and OpenRouter's `data`. */
 export async function sendCredits(
   exchange: Exchange,
   { account, key: keyId, externalKey }: Caller,
@@ -25,7 +25,7 @@ export async function sendCredits(
   });
 }
 
-/** A recorded key: its budget and limits, as far as it has them, and what is left of them. */
+/** The key's budget and limits, if it has any, and what is left of them. */
 function keyBody({
   key,
   name,

@@ -12,16 +12,15 @@ import { findGeneration, type Generation } from '../ledger/operations/generation
 import { isRequestId } from '../ledger/contract/request-ids.ts';
 import { fromStore, sendRecord } from './account-record.ts';
 
-/** What is needed to tell what became of a request. */
 export interface GenerationServices {
   readonly store: LedgerStore;
   readonly billing: { posted(requestId: string): Promise<void> };
 }
 
-/** How long a look-up waits for a charge that this process is posting just then. */
+/** How long a lookup waits for a charge that this process is posting. */
 const MAX_WAIT_MS = 1000;
 
-/** `GET /generation?id=`, as OpenRouter and Vercel have it, for requests of the caller's own account. */
+/** `GET /generation?id=`, compatible with OpenRouter and Vercel, for requests of the caller's own account. */
 export async function sendGeneration(
   exchange: Exchange,
   { account }: Caller,
@@ -31,14 +30,14 @@ export async function sendGeneration(
   if (id === null || id === '') {
     throw new InvalidRequestError(
       'missing_required_parameter',
-      'GET /generation needs ?id=, the x-request-id of an answer.',
+      'GET /generation requires ?id=, the x-request-id of a response.',
       'id',
     );
   }
   const find = (): Promise<Generation | undefined> => fromStore(() => findGeneration(store, account, id));
   let generation = isRequestId(id) ? await find() : undefined;
   if (generation?.state === 'running') {
-    // Who has read the last word asks at once: its charge is on its way.
+    // Clients ask as soon as a stream has ended, while its charge is being posted.
     await withTimeout(billing.posted(id), MAX_WAIT_MS, () => {});
     generation = await find();
   }
@@ -47,10 +46,9 @@ export async function sendGeneration(
   sendRecord(exchange, { data: generationBody(generation) });
 }
 
-/**
- * As OpenRouter's and Vercel's clients have it: they refuse a body in which a member of theirs is missing.
+/** The body that OpenRouter's and Vercel's clients expect: they reject one with a missing member.
  *
- * Not what the provider bills: that is between the operator and the provider.
+ * Never contains the provider's bill, which is between the operator and the provider.
  */
 function generationBody(generation: Generation): object {
   const { id, state, createdAt, model, provider, streamed, ending, finishReason, charged, usage } =
@@ -59,26 +57,26 @@ function generationBody(generation: Generation): object {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source } = usage ?? NOTHING_USED;
   const { cacheWriteTokens, webSearches } = usage ?? NOTHING_USED;
   const isCancelled = ending === 'client_gone';
-  const isWell = ending === 'finished' && state === 'settled';
-  // With no answer there is no key that it was got with.
-  const isOwnKey = generation.byok ?? (state === 'voided' ? false : undefined);
+  const isComplete = ending === 'finished' && state === 'settled';
+  // Without an answer, no key was used.
+  const isByok = generation.byok ?? (state === 'voided' ? false : undefined);
   return {
     id,
     created_at: createdAt.toISOString(),
     api_type: 'completions',
     model: model ?? null,
     provider_name: provider ?? null,
-    is_byok: isOwnKey ?? null,
+    is_byok: isByok ?? null,
     streamed: streamed ?? null,
     cancelled: isCancelled,
-    finish_reason: finishReason ?? (isCancelled ? 'cancelled' : isWell ? 'unknown' : 'error'),
+    finish_reason: finishReason ?? (isCancelled ? 'cancelled' : isComplete ? 'unknown' : 'error'),
     native_finish_reason: finishReason ?? null,
     ending: ending ?? null,
     total_cost: Number(charged),
     usage: Number(charged),
     charged,
-    // What a provider bills for the client's own key, only the client can know.
-    upstream_inference_cost: isOwnKey === false ? 0 : null,
+    // With the client's own key, only the client knows the provider's bill.
+    upstream_inference_cost: isByok === false ? 0 : null,
     latency: firstByteMs ?? null,
     generation_time: durationMs ?? null,
     tokens_prompt: promptTokens,
@@ -90,7 +88,7 @@ function generationBody(generation: Generation): object {
     native_tokens_cache_creation: cacheWriteTokens ?? null,
     billable_web_search_calls: webSearches ?? null,
     usage_source: source,
-    ...NOT_KEPT,
+    ...NOT_RECORDED,
   };
 }
 
@@ -104,8 +102,8 @@ const NOTHING_USED: NonNullable<Generation['usage']> = {
   source: 'none',
 };
 
-/** What OpenRouter tells of a request, and no ledger here keeps; the two that must be text say so. */
-const NOT_KEPT = {
+/** Members of OpenRouter's record that the ledger doesn't store; two of them must be strings. */
+const NOT_RECORDED = {
   data_region: 'unknown',
   origin: '',
   app_id: null,

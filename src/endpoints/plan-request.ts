@@ -1,6 +1,6 @@
 import { quoteRequest } from '../billing/admission.ts';
 import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
-import { soldAsAsked } from '../catalog/asked-apart.ts';
+import { keepPricedTargets } from '../catalog/price-variants.ts';
 import { withByokPrices } from '../catalog/byok.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
@@ -13,14 +13,14 @@ import type { Caller } from '../keys/caller.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { CircuitBreakers } from '../upstream/circuit-breaker.ts';
-import { targetsOf } from '../upstream/load-balancing.ts';
+import { targetsInOrder } from '../upstream/load-balancing.ts';
 
-/** A request, as it asks for models. */
+/** Which models a request asks for. */
 export interface ModelRequest {
   readonly request: ChatRequest;
-  /** The client's own choice among models and providers. */
+  /** The client's choice of models and providers. */
   readonly routing: ClientRouting | undefined;
-  /** One for the whole request, also after a reload. */
+  /** The same for the whole request, even after a reload. */
   readonly catalog: Catalog;
 }
 
@@ -29,7 +29,7 @@ export interface PlanServices {
   readonly breakers: CircuitBreakers;
 }
 
-/** Where a request goes, in which order, and what it may cost: what its caller may use, at the prices that it pays. */
+/** The targets of a request in order, and what it may cost at its caller's prices. */
 export interface RequestPlan {
   readonly caller: Caller;
   readonly model: Model;
@@ -39,9 +39,8 @@ export interface RequestPlan {
   readonly byokKey: (provider: string) => string | undefined;
 }
 
-/**
- * @throws {ModelNotAllowedError} before the model is looked up: a caller doesn't learn whether a model exists that it may not use
- * @throws {ModelNotFoundError} or another RouterError that says what is not sold
+/** @throws {ModelNotAllowedError} before the model is looked up: a caller doesn't learn whether a forbidden model exists
+ * @throws {ModelNotFoundError} or another RouterError that names what can't be served
  */
 export function planRequest(
   caller: Caller,
@@ -58,11 +57,11 @@ export function planRequest(
     return upstreamKeys ? withByokPrices(marked, (provider) => byokKey(provider) !== undefined) : marked;
   };
   const [first, ...fallbacks] = selected;
-  const models = soldAsAsked([priced(first), ...fallbacks.map(priced)], request);
+  const models = keepPricedTargets([priced(first), ...fallbacks.map(priced)], request);
   const model = mergeForQuote(models);
   assertPriced(request.features, model);
   const quote = quoteRequest(request, model);
-  return { caller, model, quote, targets: targetsOf(models, quote, breakers, caller.account), byokKey };
+  return { caller, model, quote, targets: targetsInOrder(models, quote, breakers, caller.account), byokKey };
 }
 
 function assertAllowed(allowed: ModelPatterns, ids: readonly string[], catalog: Catalog): void {

@@ -18,17 +18,15 @@ export interface RelayServices {
   readonly termination: StreamTermination;
 }
 
-/** Where an answer goes. */
+/** The client side of an answer. */
 export interface AnswerReceiver {
   readonly exchange: Exchange;
   readonly client: ClientConnection;
   readonly detached: DetachedRead | undefined;
 }
 
-/**
- * Carries an answer to the client: metered, within what is held, with the edits that its target has.
- *
- * @returns how it ended, and what of it is paid for
+/** Relays an answer to the client: metered, within its hold, with its target's edits.
+ * @returns how the relay ended, and what the charge depends on
  */
 export async function relayAnswer(
   { target, answer, asksUsage }: FailoverResult,
@@ -51,9 +49,9 @@ export async function relayAnswer(
   const cost = (): string => hold.costNow(target, { status, meter });
   const editor = plan && new AnswerEditor({ plan, model: shownModel, cost });
   const requiresTermination = termination.expectedOf(target, account);
-  const { told } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+  const { announced } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
   const headers = {
-    ...(told !== undefined && { 'x-ccr-max-tokens': String(told) }),
+    ...(announced !== undefined && { 'x-ccr-max-tokens': String(announced) }),
     ...model.deprecation?.headers,
   };
   const options = {

@@ -12,27 +12,25 @@ import type { AttemptProgress } from '../upstream/attempt-progress.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
 import type { Abortable, RunningAttempts } from '../upstream/running-attempts.ts';
 
-/** What a request's progress is recorded in, beside itself. */
+/** What a request's progress updates besides itself. */
 export interface ProgressServices {
   readonly running: RunningAttempts;
   readonly detachedReads: DetachedReads;
-  /** Whether an answer is read to its end after its client disconnected. */
+  /** Whether the answer is read to its end after its client disconnects. */
   readonly isReadToEnd: (target: Target) => boolean;
 }
 
-/** Whose request it is, and where it goes first. */
 export interface ProgressTerms {
   readonly firstTarget: Target;
-  /** Of the caller: detached reads are counted per key. */
+  /** Account and key: detached reads are limited per key. */
   readonly owner: string;
-  /** When it arrived, by `performance.now()`. */
+  /** Arrival time, from `performance.now()`. */
   readonly startedAt: number;
 }
 
-/**
- * What became of an admitted request, from its first attempt to its end: the outcome that its charge is made of.
+/** The state of an admitted request, from its first attempt to its end: it makes the outcome that is charged.
  *
- * Every way through has the same order: `asking`, `attempting`, `dispatched`, then `rejected`, `unanswered` or
+ * The order is always: `asking`, `attempting`, `dispatched`, then `rejected`, `unanswered` or
  * `answered`, then `relayed` or `failed`, and `close` last.
  */
 export class RequestProgress implements AttemptProgress {
@@ -45,7 +43,7 @@ export class RequestProgress implements AttemptProgress {
   #report: AttemptReport | undefined;
   #end: RelayEnd | undefined;
   #attempts = 0;
-  /** Number of the attempt at the target that is being asked; undefined while nothing was sent to it. */
+  /** Number of the attempt at the current target; undefined before one is sent. */
   #attempt: number | undefined;
 
   constructor(terms: ProgressTerms, services: ProgressServices, active: ActiveRequest) {
@@ -59,7 +57,7 @@ export class RequestProgress implements AttemptProgress {
     return this.#outcome;
   }
 
-  /** What becomes of the answer when the client disconnects; undefined before a target was asked. */
+  /** Reads the answer on when the client disconnects; undefined before the first target. */
   get detached(): DetachedRead | undefined {
     return this.#detached;
   }
@@ -90,31 +88,31 @@ export class RequestProgress implements AttemptProgress {
 
   unanswered(error: Error): void {
     this.#outcome = { ...this.#outcome, dispatched: false };
-    if (isProvidersFault(error)) this.#active.trace?.attemptFailed(error);
+    if (isProviderFailure(error)) this.#active.trace?.attemptFailed(error);
   }
 
-  /** A target has an answer that the client gets. */
+  /** This target's answer goes to the client. */
   answered(report: AttemptReport): void {
     this.#report = report;
   }
 
-  /** The answer went to the client, whole or in part. */
+  /** The answer was relayed, whole or in part. */
   relayed(end: RelayEnd, answer: RelayedAnswer): void {
     const { target } = this.#outcome;
     this.#end = end;
     this.#outcome = { ending: end.ending, target, dispatched: true, answer };
-    this.#blame(end.error);
+    this.#addOrigin(end.error);
     if (end.ending === 'upstream_cut' || end.ending === 'timeout') this.#report?.broke(Date.now());
   }
 
-  /** It ended without an answer. Aborts the attempt that runs: no paid call goes on for a request that is over. */
+  /** The request ended without an answer. Aborts the running attempt, so that no paid call goes on. */
   failed(error: unknown): void {
-    this.#blame(error);
-    this.#outcome = { ...this.#outcome, ending: endingOf(error) };
+    this.#addOrigin(error);
+    this.#outcome = { ...this.#outcome, ending: endingOfError(error) };
     this.#running?.value.abort(asError(error));
   }
 
-  /** It is over: gives back what it occupied, and says what it came to. */
+  /** The request is over: releases its resources and returns its outcome. */
   close(): Outcome {
     this.#report?.over();
     this.#forgetRunning();
@@ -128,20 +126,20 @@ export class RequestProgress implements AttemptProgress {
     this.#running = undefined;
   }
 
-  /** Records in a provider's failure which provider it was, for `onError`. */
-  #blame(error: unknown): void {
-    if (!isProvidersFault(error)) return;
+  /** Adds provider, model and attempt to a provider's error, for `onError`. */
+  #addOrigin(error: unknown): void {
+    if (!isProviderFailure(error)) return;
     const { provider, model } = this.#outcome.target;
     const attempt = this.#attempt;
     Object.assign(error, { provider: provider.name, model, ...(attempt !== undefined && { attempt }) });
   }
 }
 
-function isProvidersFault(error: unknown): error is UpstreamError | UpstreamTimeoutError {
+function isProviderFailure(error: unknown): error is UpstreamError | UpstreamTimeoutError {
   return error instanceof UpstreamError || error instanceof UpstreamTimeoutError;
 }
 
-function endingOf(error: unknown): Ending {
+function endingOfError(error: unknown): Ending {
   if (error instanceof ClientDisconnectedError) return 'client_gone';
   if (error instanceof UpstreamTimeoutError) return 'timeout';
   if (error instanceof RouterClosedError) return 'closed';

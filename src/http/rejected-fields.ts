@@ -7,8 +7,8 @@ const LONGER_PROMPT = 'it makes the prompt longer than the request shows';
  * provider or the reserved output, or cause costs that no token count shows. They are rejected in any case, at the top
  * level and inside `extra_body`.
  *
- * Fields that a model can have a price for (`web_search_options`, `speed`) are in billed-fields.ts, `service_tier` in
- * catalog/asked-apart.ts. Fields that only change the answer, or the prompt within its size (`transforms`, `thinking`), pass.
+ * What a model can have a price for (`web_search_options`, `speed`) is in billed-fields.ts, `service_tier` in
+ * catalog/price-variants.ts. What only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`) passes.
  */
 export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel

@@ -25,7 +25,7 @@ export interface RelayEnd {
 
 /** The router was closed before the answer was complete. */
 export class RouterClosedError extends Error {
-  override readonly name = 'Closed';
+  override readonly name = 'RouterClosedError';
 
   constructor() {
     super('The router was closed');

@@ -1,29 +1,28 @@
 import { requestTime } from '../ledger/contract/request-ids.ts';
 import type { RequestTrace } from './request-trace.ts';
 
-/**
- * A request from its arrival to its end, and what is known of it so far: one object, kept anyway, whose fields
- * are filled in on the way for operators who look.
+/** A request from its arrival to the end of its response, with what is known of it so far. Its fields are
+ * filled in on the way, and shown to operators.
  */
 export class ActiveRequest {
   readonly id: string;
-  /** Undefined where no hook wants to know of it. */
+  /** Undefined if no hook needs it. */
   readonly trace: RequestTrace | undefined;
-  /** Resolves when it is over. */
+  /** Resolves when the request is over. */
   handled: Promise<void>;
-  /** From here on: set where it is a completion. */
+  /** Set, like the fields below, for completions only. */
   account: string | undefined;
   key: string | undefined;
-  /** Set with `stream` once the body was read. */
+  /** Set once the body was read, as is `stream`. */
   model: string | undefined;
   stream: boolean | undefined;
-  /** Who was asked last. */
+  /** The provider tried last. */
   provider: string | undefined;
 
-  constructor(id: string, observation: RequestTrace | undefined) {
+  constructor(id: string, trace: RequestTrace | undefined) {
     this.id = id;
-    this.trace = observation;
-    this.handled = NOT_YET;
+    this.trace = trace;
+    this.handled = NOT_HANDLED;
     this.account = undefined;
     this.key = undefined;
     this.model = undefined;
@@ -32,29 +31,29 @@ export class ActiveRequest {
   }
 }
 
-/** Until it is handed to the routes, which is at once. */
-const NOT_YET = Promise.resolve();
+/** Initial value, replaced at once by the result of the routes. */
+const NOT_HANDLED = Promise.resolve();
 
-/** A completion that is not over, as its operator sees it. */
+/** A running completion, for operators. */
 export interface RunningRequest {
-  /** `x-request-id` of its answer, and its id in the journal. */
+  /** `x-request-id` of the response, and the id in the journal. */
   readonly id: string;
   readonly account: string;
   /** Id of the API key. */
   readonly key: string;
   readonly startedAt: Date;
-  /** As the client asked for it; undefined while the body is on its way. */
+  /** The requested model; undefined while the body is being received. */
   readonly model?: string;
-  /** Whether the answer is to be a stream; undefined while the body is on its way. */
+  /** Whether a stream was requested; undefined while the body is being received. */
   readonly streaming?: boolean;
-  /** Who was asked last; undefined before anybody is. */
+  /** The provider tried last; undefined before the first attempt. */
   readonly provider?: string;
 }
 
-/** The completions among live requests, oldest first: their ids begin with the time. */
-export function runningRequests(live: readonly ActiveRequest[]): RunningRequest[] {
+/** The completions among active requests, oldest first: ids begin with the time. */
+export function runningRequests(active: readonly ActiveRequest[]): RunningRequest[] {
   const running: RunningRequest[] = [];
-  for (const { id, account, key, model, stream, provider } of live) {
+  for (const { id, account, key, model, stream, provider } of active) {
     if (account === undefined || key === undefined) continue;
     running.push({
       id,

@@ -1,18 +1,18 @@
 import type { RecordedContent } from './hooks.ts';
 
-/** What is kept of a body on its way: its beginning, in memory of its own, so that no buffer of a socket is kept with it. */
-export class KeptBytes {
-  readonly #most: number;
+/** Copies the beginning of a body, so that no socket buffer is retained. */
+export class BodyCapture {
+  readonly #maxBytes: number;
   #bytes = Buffer.alloc(0);
   #length = 0;
   #isTruncated = false;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
   add(bytes: Uint8Array): void {
-    const fits = Math.min(bytes.length, this.#most - this.#length);
+    const fits = Math.min(bytes.length, this.#maxBytes - this.#length);
     if (fits < bytes.length) this.#isTruncated = true;
     if (fits === 0) return;
     this.#makeRoom(this.#length + fits);
@@ -20,45 +20,45 @@ export class KeptBytes {
     this.#length += fits;
   }
 
-  /** A copy, which whoever gets it may write to. */
-  first(most: number): { readonly bytes: Buffer; readonly isTruncated: boolean } {
-    const length = Math.min(this.#length, most);
-    // Not from the pool: who keeps these few bytes would keep its 64 KiB.
+  /** Returns a copy, which the caller may change. */
+  first(maxBytes: number): { readonly bytes: Buffer; readonly isTruncated: boolean } {
+    const length = Math.min(this.#length, maxBytes);
+    // Not from the buffer pool: a few retained bytes would retain its 64 KiB.
     const bytes = Buffer.allocUnsafeSlow(length);
     bytes.set(this.#bytes.subarray(0, length));
     return {
       bytes,
-      isTruncated: this.#isTruncated || this.#length > most,
+      isTruncated: this.#isTruncated || this.#length > maxBytes,
     };
   }
 
   #makeRoom(length: number): void {
     if (length <= this.#bytes.length) return;
     const grown = Buffer.allocUnsafeSlow(
-      Math.min(this.#most, Math.max(length, this.#bytes.length * 2, LEAST)),
+      Math.min(this.#maxBytes, Math.max(length, this.#bytes.length * 2, MIN_CAPACITY)),
     );
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
   }
 }
 
-/** What most answers fit into. */
-const LEAST = 4096;
+/** Most answers fit into this. */
+const MIN_CAPACITY = 4096;
 
-/** What a completion was asked and what its client got, as far as any hook wants to have it. */
+/** Records the request and response bodies of a completion, up to the largest limit of any hook. */
 export class ContentRecorder {
-  readonly request: KeptBytes;
-  readonly response: KeptBytes;
+  readonly request: BodyCapture;
+  readonly response: BodyCapture;
 
-  constructor(most: number) {
-    this.request = new KeptBytes(most);
-    this.response = new KeptBytes(most);
+  constructor(maxBytes: number) {
+    this.request = new BodyCapture(maxBytes);
+    this.response = new BodyCapture(maxBytes);
   }
 
-  /** The event, of which at most so many bytes of each body are told. */
-  tell(completion: RecordedCompletion, most: number): RecordedContent {
-    const request = this.request.first(most);
-    const response = this.response.first(most);
+  /** Makes the event, with at maxBytes `maxBytes` of each body. */
+  toEvent(completion: RecordedCompletion, maxBytes: number): RecordedContent {
+    const request = this.request.first(maxBytes);
+    const response = this.response.first(maxBytes);
     return {
       ...completion,
       request: request.bytes,
@@ -69,7 +69,7 @@ export class ContentRecorder {
   }
 }
 
-/** Whose content it is. */
+/** The completion that the content belongs to. */
 export type RecordedCompletion = Omit<
   RecordedContent,
   'request' | 'response' | 'requestTruncated' | 'responseTruncated'

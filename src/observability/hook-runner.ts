@@ -3,40 +3,40 @@ import { InternalError, RouterError } from '../errors/router-error.ts';
 import type { HealthChange, Hooks, RouterGauges, Settled } from './hooks.ts';
 import type { LedgerEvent } from '../ledger/contract/events.ts';
 import { StoreUnavailableError } from '../ledger/contract/ledger-store.ts';
-import { type AskHeaders, type ContentHooks, Observer } from './request-trace.ts';
+import { type UpstreamHeaders, type ContentHooks, Observer } from './request-trace.ts';
 
-/** Hooks as the inside calls them: they return nothing, and neither a throw nor a rejection gets out. */
+/** All hooks of a router: calls return nothing, and neither throw nor reject. */
 export interface HookRunner {
-  /** Undefined where no hook wants to know: then nothing is written down for it. */
+  /** Undefined if no hook needs it: then requests are not traced. */
   readonly observer: Observer | undefined;
-  /** Undefined where no hook wants to know. */
+  /** Undefined if there is no such hook. */
   readonly onSettled: ((settled: Settled) => void) | undefined;
   readonly onError: (error: Error, requestId?: string) => void;
-  readonly tell: (event: LedgerEvent) => void;
+  readonly emit: (event: LedgerEvent) => void;
   readonly onHealthChange: (change: HealthChange) => void;
   readonly onRouter: (router: RouterGauges) => void;
 }
 
-/** How often the host is told, at most, of requests that a store that is away has failed. */
-const AWAY_TOLD_MS = 1000;
+/** While the store is unavailable, at most one error per this interval is reported. */
+const UNAVAILABLE_REPORT_MS = 1000;
 
-/** Makes one of many, each of which is called whatever the others do. */
+/** Combines hooks: each is called, whatever the others do. */
 export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunner {
   const all: readonly Hooks[] = Array.isArray(given) ? given : [given];
   const onRequest = allOf(all.map((hooks) => hooks.onRequest));
   const onResponse = allOf(all.map((hooks) => hooks.onResponse));
-  const onContent = recording(all);
-  const askHeaders = asking(all.map((hooks) => hooks.upstreamHeaders));
+  const onContent = contentHooksOf(all);
+  const askHeaders = upstreamHeadersOf(all.map((hooks) => hooks.upstreamHeaders));
   const onSettled = allOf(all.map((hooks) => hooks.onSettled));
   const onHealthChange = allOf(all.map((hooks) => hooks.onHealthChange));
   const onRouter = allOf(all.map((hooks) => hooks.onRouter));
-  const isHeard = (name: 'onError' | 'onLedgerEvent'): boolean =>
-    all.some((hooks) => hooks[name] && !hooks.measuresOnly);
+  const hasListener = (name: 'onError' | 'onLedgerEvent'): boolean =>
+    all.some((hooks) => hooks[name] && !hooks.keepsDefaultLog);
   const errorHooks = all.map((hooks) => hooks.onError);
-  const onError = allOf(isHeard('onError') ? errorHooks : [...errorHooks, logError]);
+  const onError = allOf(hasListener('onError') ? errorHooks : [...errorHooks, logError]);
   const ledgerHooks = all.map((hooks) => hooks.onLedgerEvent);
-  const tell = allOf(isHeard('onLedgerEvent') ? ledgerHooks : [...ledgerHooks, logAlarm]);
-  let awayToldAt = -Infinity;
+  const emit = allOf(hasListener('onLedgerEvent') ? ledgerHooks : [...ledgerHooks, logAlarm]);
+  let unavailableReportedAt = -Infinity;
   return {
     observer:
       (onRequest ?? onResponse ?? onContent ?? askHeaders) &&
@@ -44,53 +44,54 @@ export function createHookRunner(given: Hooks | readonly Hooks[] = []): HookRunn
     onSettled,
     onError: (error, requestId) => {
       if (error instanceof StoreUnavailableError || error instanceof CreditStoreUnavailableError) {
-        // While the store is away every request says so.
-        if (Date.now() - awayToldAt < AWAY_TOLD_MS) return;
-        awayToldAt = Date.now();
+        // While the store is unavailable, every request has this error.
+        if (Date.now() - unavailableReportedAt < UNAVAILABLE_REPORT_MS) return;
+        unavailableReportedAt = Date.now();
       }
       onError?.(error, requestId === undefined ? {} : { requestId });
     },
-    tell: (event) => tell?.(event),
+    emit: (event) => emit?.(event),
     onHealthChange: (change) => onHealthChange?.(change),
     onRouter: (router) => onRouter?.(router),
   };
 }
 
-/** Calls them all; undefined where there is none. */
-function allOf<Told extends readonly unknown[]>(
-  hooks: readonly (((...told: Told) => unknown) | undefined)[],
-): ((...told: Told) => void) | undefined {
+/** Calls all hooks; undefined if there are none. */
+function allOf<Args extends readonly unknown[]>(
+  hooks: readonly (((...args: Args) => unknown) | undefined)[],
+): ((...args: Args) => void) | undefined {
   const present = hooks.filter((hook) => hook !== undefined);
   if (present.length === 0) return undefined;
-  return (...told) => {
-    for (const hook of present) guard(() => hook(...told));
+  return (...args) => {
+    for (const hook of present) guard(() => hook(...args));
   };
 }
 
-/** What those hooks are given of content that have not said how much they want. */
-const CONTENT_BYTES = 65_536;
+/** Default of `maxContentBytes`. */
+const DEFAULT_CONTENT_BYTES = 65_536;
 
-function recording(all: readonly Hooks[]): ContentHooks | undefined {
-  const present = all.flatMap(({ onContent, maxContentBytes: most = CONTENT_BYTES }) =>
-    onContent ? [{ onContent, most }] : [],
+function contentHooksOf(all: readonly Hooks[]): ContentHooks | undefined {
+  const present = all.flatMap(({ onContent, maxContentBytes: maxBytes = DEFAULT_CONTENT_BYTES }) =>
+    onContent ? [{ onContent, maxBytes }] : [],
   );
   if (present.length === 0) return undefined;
   return {
-    most: Math.max(...present.map(({ most }) => most)),
-    tell: (completion, content) => {
-      for (const { onContent, most } of present) guard(() => onContent(content.tell(completion, most)));
+    maxBytes: Math.max(...present.map(({ maxBytes }) => maxBytes)),
+    emit: (completion, content) => {
+      for (const { onContent, maxBytes } of present)
+        guard(() => onContent(content.toEvent(completion, maxBytes)));
     },
   };
 }
 
-function asking(hooks: readonly Hooks['upstreamHeaders'][]): AskHeaders | undefined {
+function upstreamHeadersOf(hooks: readonly Hooks['upstreamHeaders'][]): UpstreamHeaders | undefined {
   const present = hooks.filter((hook) => hook !== undefined);
   if (present.length === 0) return undefined;
   return (attempt) =>
     present.map((hook) => {
       try {
         const given: unknown = hook(attempt);
-        // Nobody awaits one that is async by mistake, and its rejection must not end the process.
+        // A hook that is async by mistake is not awaited, but its rejection must not end the process.
         if (given instanceof Promise) guard(() => given);
         return typeof given === 'object' ? { ...given } : {};
       } catch (error) {
@@ -100,14 +101,14 @@ function asking(hooks: readonly Hooks['upstreamHeaders'][]): AskHeaders | undefi
     });
 }
 
-/** Calls something of the host's, which can be wrong in any way. */
+/** Calls code of the app, logging what it throws or rejects with. */
 export function guard(call: () => unknown): void {
   new Promise((resolve) => {
     resolve(call());
   }).catch(logError);
 }
 
-/** Events that somebody must act on, and that no request shows. */
+/** Events that an operator must act on, and that no request shows. */
 const ALARMS: readonly LedgerEvent['type'][] = [
   'account_lost',
   'rollback',
@@ -117,12 +118,12 @@ const ALARMS: readonly LedgerEvent['type'][] = [
   'outbox_damaged',
 ];
 
-/** Without an `onLedgerEvent` of the host's, what must not go unheard goes to stderr. */
+/** Default without an `onLedgerEvent` hook: alarms go to stderr. */
 function logAlarm(event: LedgerEvent): void {
   if (ALARMS.includes(event.type)) console.error('chat-completions-router:', '-', JSON.stringify(event));
 }
 
-/** What went wrong, why, and where. */
+/** One line: what went wrong, why, and where. */
 function lineOf({ code, message, cause, provider, model, attempt }: RouterError): string {
   const because = cause instanceof Error ? ` (${cause.message})` : '';
   const which = attempt === undefined ? '' : `, attempt ${attempt}`;
@@ -130,9 +131,9 @@ function lineOf({ code, message, cause, provider, model, attempt }: RouterError)
   return `${code}: ${message}${because}${where}`;
 }
 
-/** Without an `onError` of the host's, errors go to stderr: a line for what we foresaw, all of it for what we did not. */
+/** Default without an `onError` hook: errors go to stderr, expected ones as one line, others with their stack. */
 function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
-  const foreseen = error instanceof RouterError && !(error instanceof InternalError);
-  const shown = foreseen ? lineOf(error) : error;
+  const isExpected = error instanceof RouterError && !(error instanceof InternalError);
+  const shown = isExpected ? lineOf(error) : error;
   console.error('chat-completions-router:', context.requestId ?? '-', shown);
 }

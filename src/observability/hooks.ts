@@ -2,49 +2,49 @@ import type { LedgerEvent } from '../ledger/contract/events.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { Usage } from '../metering/usage-dialects.ts';
 
-/** Told what happens; may be async, can't break a request. None of it holds a key; of prompts and answers, `onContent` alone. */
+/**
+ * Called when something happens. Hooks may be async, and their errors can't break a request. No event holds an API key;
+ * only `onContent` holds prompts and answers.
+ */
 export interface Hooks {
-  /** A request came, to whatever endpoint: nothing of it was checked yet. Called while the host's handler runs. */
+  /** A request arrived, at any endpoint; nothing of it is checked yet. Called synchronously, in the app's handler. */
   readonly onRequest?: (started: RequestStarted) => unknown;
-  /** Its response is over, however it ended. Called once for each `onRequest`. */
+  /** The response is over, however it ended. Called once for each `onRequest`. */
   readonly onResponse?: (ended: ResponseEnded) => unknown;
-  /**
-   * What a completion was asked, and what its client got: personal data, recorded only where some hook has this. Called
-   * once for each completion for which money was held, when its answer is over, before `onResponse`.
+  /** The request and response bodies of a completion: personal data, recorded only if this hook is set. Called once for
+   * each completion that had a hold, when its response is over, before `onResponse`.
    */
   readonly onContent?: (content: RecordedContent) => unknown;
-  /**
-   * The most of each body that `onContent` of these hooks is given: 1 to 1,048,576.
+  /** The most bytes of each body that `onContent` gets: 1 to 1,048,576.
    *
    * @default 65536
    */
   readonly maxContentBytes?: number;
-  /**
-   * A request's charge was posted, or its hold was given back (`charged` is `'0.00'`, `voided` true). Mostly a little after
-   * `onResponse`, sometimes before it; while the store is away, much later.
+  /** A request's charge was posted, or its hold was released (`charged` is `'0.00'`, `voided` true). Usually shortly after
+   * `onResponse`, sometimes before it; much later if the store is unavailable.
    */
   readonly onSettled?: (settled: Settled) => unknown;
-  /** Something went wrong that the host should know of: our own bugs, providers' faults, a store that is away. */
+  /** An error for the operator: a bug in the router, a provider's failure, an unavailable store. */
   readonly onError?: (error: Error, context: { readonly requestId?: string }) => unknown;
-  /** Something happened to the ledger that its operator should know of. */
+  /** A ledger event for the operator. */
   readonly onLedgerEvent?: (event: LedgerEvent) => unknown;
-  /** A target was set aside for failing, or came back. */
+  /** A target was ejected after failures, or recovered. */
   readonly onHealthChange?: (change: HealthChange) => unknown;
-  /** Called once, when the router is made, with what gauges read whenever they are asked. */
+  /** Called once, when the router is created, with functions for gauges to read at any time. */
   readonly onRouter?: (router: RouterGauges) => unknown;
-  /**
-   * Headers for a provider beside those of ours, as of a trace: asked before each attempt, and not awaited. A name that
-   * is set already stays as it is; what can't be a header is left out.
+  /** Adds headers to the requests to providers, e.g. for tracing. Called before each attempt, and not awaited. Headers that
+   * the router sets are not replaced; invalid headers are dropped.
    */
   readonly upstreamHeaders?: (attempt: AttemptStarted) => Readonly<Record<string, string>> | undefined;
-  /**
-   * These hooks count and trace, and nobody reads them as news: what would go to stderr without an `onError` or an
-   * `onLedgerEvent` still goes there.
+  /** Set by hooks that only measure: errors and alarms are still logged to stderr, as if these hooks had no `onError` and
+   * no `onLedgerEvent`.
+   *
+   * @default false
    */
-  readonly measuresOnly?: boolean;
+  readonly keepsDefaultLog?: boolean;
 }
 
-/** What a path stands for. */
+/** The endpoint that a path names. */
 export type EndpointName = 'completions' | 'models' | 'model' | 'credits' | 'generation';
 
 export interface RequestStarted {
@@ -53,46 +53,46 @@ export interface RequestStarted {
   /** Undefined for a path that is not served. */
   readonly endpoint: EndpointName | undefined;
   readonly method: string;
-  /** Without its query; at most 256 characters. */
+  /** Without the query; at most 256 characters. */
   readonly path: string;
   /** In ms since the epoch. */
   readonly startedAt: number;
-  /** The client's own `x-request-id`, where it is 1 to 128 letters, digits and `_.:=+/@-`: for its logs' sake, never trusted as an id. */
+  /** The client's own `x-request-id`, if it is 1 to 128 letters, digits and `_.:=+/@-`: for correlating logs, never used as an id. */
   readonly clientRequestId?: string;
-  /** The trace that the client says this is part of, as W3C Trace Context writes it. */
+  /** The client's W3C Trace Context. */
   readonly traceparent?: string;
   readonly tracestate?: string;
 }
 
 export interface ResponseEnded extends RequestStarted {
-  /** As the client got it; 499 where it left before there was one. */
+  /** The status that the client got; 499 if it left before there was one. */
   readonly status: number;
-  /** Of the error that the client was told, or that ended its stream; a provider's own refusal has none. */
+  /** Code of the error that the client got, or that ended its stream; a provider's own error has none. */
   readonly errorCode?: string;
-  /** Undefined for a stranger. */
+  /** Undefined for an unauthenticated client. */
   readonly account?: string;
   /** The key's id. */
   readonly key?: string;
-  /** Its ID as clients know it; undefined where the request did not get as far as a model that there is. */
+  /** The model's ID for clients; undefined if the request named no existing model. */
   readonly model?: string;
-  /** The entry with a star that the model comes of: label metrics by it, for clients choose what stands in the star's place. */
+  /** The wildcard pattern of the model, if it came from one. Use it as a metric label, as clients choose the rest of the ID. */
   readonly wildcard?: string;
-  /** Whose answer it was, or who was asked last. */
+  /** The provider that answered, or was tried last. */
   readonly provider?: string;
   readonly upstreamModel?: string;
-  /** The provider's own id of the request that it answered last: its `x-request-id`. */
+  /** The `x-request-id` of the provider's last answer. */
   readonly upstreamRequestId?: string;
   readonly stream: boolean;
-  /** What was sent to providers, in that order; a failover shows as a second one with another target. */
+  /** The requests to providers, in order; a failover shows as a second one with another target. */
   readonly attempts: readonly AttemptEnded[];
-  /** From the request's arrival to the first byte of the answer's body, in ms. */
+  /** From the request's arrival to the first byte of the response body, in ms. */
   readonly firstByteMs?: number;
   readonly durationMs: number;
-  /** Undefined where nothing was held. */
+  /** Undefined without a hold. */
   readonly ending?: Ending;
-  /** Of the answer's first choice, as the provider wrote it. */
+  /** The provider's `finish_reason` of the first choice. */
   readonly finishReason?: string;
-  /** Money was held: `onSettled` tells, or has told, what was charged. */
+  /** There was a hold: `onSettled` reports, or has reported, the charge. */
   readonly admitted: boolean;
 }
 
@@ -101,28 +101,28 @@ export interface RecordedContent {
   readonly account: string;
   /** The key's id. */
   readonly key: string;
-  /** Its ID as clients know it. */
+  /** The model's ID for clients. */
   readonly model: string;
-  /** Whose answer it was, or who was asked last. */
+  /** The provider that answered, or was tried last. */
   readonly provider: string;
   readonly stream: boolean;
-  /** The body as the client sent it, before any edit of ours. */
+  /** The body as the client sent it, before any edit. */
   readonly request: Buffer;
-  /** What the client was sent: JSON, an event stream as far as it came, an error; empty where it left before. */
+  /** The body sent to the client: JSON, an event stream up to its end, or an error; empty if the client left before. */
   readonly response: Buffer;
   readonly requestTruncated: boolean;
   readonly responseTruncated: boolean;
 }
 
-/** One request to a provider that is about to be sent. */
+/** A request to a provider that is about to be sent. */
 export interface AttemptStarted {
   readonly requestId: string;
-  /** Its place in `attempts` of `ResponseEnded`. */
+  /** Index in `attempts` of `ResponseEnded`. */
   readonly index: number;
   readonly provider: string;
-  /** The model's name there. */
+  /** The provider's name for the model. */
   readonly model: string;
-  /** Of the provider's base URL. */
+  /** Host of the provider's base URL. */
   readonly host: string;
   readonly port: number;
   /** In ms since the epoch. */
@@ -130,22 +130,22 @@ export interface AttemptStarted {
 }
 
 export interface AttemptEnded extends Omit<AttemptStarted, 'requestId' | 'index'> {
-  /** The model's name there as the entry with a star has it that it comes of: label metrics by it. */
+  /** The upstream wildcard pattern, if the target came from one: use it as a metric label. */
   readonly wildcard?: string;
-  /** Of the provider's answer; undefined where it gave none. */
+  /** Status of the provider's answer; undefined if there was none. */
   readonly status?: number;
-  /** Why there was no answer, or none that the client could have; `client_gone` if that left. */
+  /** Why there was no answer for the client; `client_gone` if the client left. */
   readonly errorCode?: string;
   readonly upstreamRequestId?: string;
-  /** Until its answer was over, or known to be none for the client; in ms. */
+  /** Until the answer was over, or known to be unusable; in ms. */
   readonly durationMs: number;
 }
 
-/** What a router can be asked at any time. */
+/** Current values of a router. */
 export interface RouterGauges {
-  /** How the targets do that this process has asked. */
+  /** Health of the targets that this process has used. */
   health(): readonly TargetStatus[];
-  /** Charges that the store has not answered yet, those of an outbox included. */
+  /** Number of charges that the store has not answered yet, including those in an outbox. */
   waitingCharges(): number;
 }
 
@@ -154,19 +154,19 @@ export interface Settled {
   readonly account: string;
   readonly key: string;
   readonly model: string;
-  /** The entry with a star that the model comes of: label metrics by it, for clients choose what stands in the star's place. */
+  /** The wildcard pattern of the model, if it came from one. Use it as a metric label, as clients choose the rest of the ID. */
   readonly wildcard?: string;
   readonly provider: string;
   readonly upstreamModel: string;
-  /** The same as the entry with a star has it. */
+  /** The upstream wildcard pattern, if the target came from one. */
   readonly upstreamWildcard?: string;
   /** USD, as a decimal string. */
   readonly charged: string;
-  /** What the charge lacked because the balance ended; USD, as a decimal string. */
+  /** The part of the charge that the balance didn't cover; USD, as a decimal string. */
   readonly writtenOff: string;
-  /** What the provider bills; USD, as a decimal string; undefined where no `cost` is configured. */
+  /** What the provider bills; USD, as a decimal string; undefined if no `cost` is configured. */
   readonly cost?: string;
-  /** The version of the price that it was charged by, markup included, as the journal has it; undefined where it was voided. */
+  /** Version of the price, including markup, as in the journal; undefined if the request was voided. */
   readonly price?: string;
   readonly voided: boolean;
   readonly usage?: Usage;
@@ -174,7 +174,7 @@ export interface Settled {
   readonly ending: Ending;
 }
 
-/** A target was set aside, or came back. */
+/** A target was ejected, or recovered. */
 export interface HealthChange {
   readonly type: 'target_ejected' | 'target_recovered';
   readonly provider: string;
@@ -183,18 +183,18 @@ export interface HealthChange {
   readonly retryAt?: number;
 }
 
-/** A target as its operator sees it. */
+/** Health of a target, for operators. */
 export interface TargetStatus {
   readonly provider: string;
-  /** The model's name there. */
+  /** The provider's name for the model. */
   readonly model: string;
-  /** `probing`: its cool-down is over, and one request is trying it. */
+  /** `probing`: the cool-down is over, and one request is probing the target. */
   readonly state: 'healthy' | 'ejected' | 'probing';
   readonly failuresInARow: number;
-  /** When an ejected target is tried again, in ms since the epoch. */
+  /** When an ejected target is probed, in ms since the epoch. */
   readonly retryAt?: number;
-  /** How long its answers lately took to begin, in ms; undefined before the first one. */
+  /** Recent time to the first byte, in ms; undefined before the first answer. */
   readonly firstByteMs?: number;
-  /** Requests that run there now. */
+  /** Number of requests that run at the target now. */
   readonly running: number;
 }

@@ -5,83 +5,82 @@ import type { AttemptEnded, AttemptStarted, EndpointName, RequestStarted, Respon
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import { ContentRecorder, type RecordedCompletion } from './content-capture.ts';
 
-/** Asks the hooks for the headers that they want to add to an attempt. */
-export type AskHeaders = (attempt: AttemptStarted) => readonly Readonly<Record<string, string>>[];
+/** Collects the headers that hooks add to an attempt. */
+export type UpstreamHeaders = (attempt: AttemptStarted) => readonly Readonly<Record<string, string>>[];
 
-/** A request as it came, as far as it is noted. */
-export interface ObservedRequest {
+/** The members of a request that are recorded. */
+export interface TracedRequest {
   readonly id: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** A response, as far as it is noted. */
-interface ObservedResponse {
+/** The members of a response that are recorded. */
+interface TracedResponse {
   readonly headersSent: boolean;
   readonly statusCode: number;
 }
 
-/** A target, as far as it is noted. */
-interface ObservedTarget {
+/** The members of a target that are recorded. */
+interface TracedTarget {
   readonly provider: { readonly name: string; readonly origin: URL };
-  /** The model's name there. */
+  /** The provider's name for the model. */
   readonly model: string;
-  /** The same, with the star of a wildcard. */
+  /** The same, or the upstream wildcard pattern. */
   readonly healthKey: string;
 }
 
-/** What became of a request for which money was held. */
-interface ObservedOutcome {
+/** The outcome of a request with a hold. */
+interface TracedOutcome {
   readonly ending: Ending;
-  readonly target: ObservedTarget;
+  readonly target: TracedTarget;
   readonly answer?: { readonly meter: { readonly finishReason: string | undefined } };
 }
 
-/** How the relay of its answer ended. */
-interface ObservedEnd {
+/** How the relay of the answer ended. */
+interface TracedEnd {
   readonly firstByteAt: number | undefined;
   readonly error?: Error;
 }
 
-/** What nginx logs for a client that left before there was a status. */
+/** nginx's status for a client that left before the response. */
 const CLIENT_CLOSED_REQUEST = 499;
 const MAX_PATH_LENGTH = 256;
 
-/**
- * What is noted of a request on its way, for `onResponse`.
+/** Records a request for the `onResponse` hooks.
  *
- * There is none where no hook wants to know, and nothing of a request's way depends on it: it is written here and
- * read by hooks alone.
+ * Exists only if a hook needs it. Request handling writes to it and never reads from it, except for the headers of
+ * `upstreamHeaders`.
  */
 export class RequestTrace {
   readonly started: RequestStarted;
-  /** Undefined where no hook wants to have the content of a completion. */
+  /** Undefined if no hook records content. */
   readonly content: ContentRecorder | undefined;
   readonly #since = performance.now();
-  readonly #askHeaders: AskHeaders | undefined;
+  readonly #askHeaders: UpstreamHeaders | undefined;
   readonly #attempts: AttemptTrace[] = [];
   #caller: Pick<ResponseEnded, 'account' | 'key'> = {};
   #model: string | undefined;
   #wildcard: string | undefined;
   #stream = false;
   #admitted = false;
-  #outcome: ObservedOutcome | undefined;
+  #outcome: TracedOutcome | undefined;
   #firstByteMs: number | undefined;
   #errorCode: string | undefined;
 
   constructor(
-    request: ObservedRequest,
+    request: TracedRequest,
     path: string,
     endpoint: EndpointName | undefined,
-    askHeaders: AskHeaders | undefined,
+    askHeaders: UpstreamHeaders | undefined,
     content: ContentRecorder | undefined,
   ) {
     this.#askHeaders = askHeaders;
     this.content = content;
     const { id, method, headers } = request;
-    const clientRequestId = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
-    const traceparent = inForm(headers['traceparent'], TRACEPARENT);
-    const tracestate = inForm(headers['tracestate'], TRACESTATE);
+    const clientRequestId = matching(headers['x-request-id'], FOREIGN_REQUEST_ID);
+    const traceparent = matching(headers['traceparent'], TRACEPARENT);
+    const tracestate = matching(headers['tracestate'], TRACESTATE);
     this.started = {
       requestId: id,
       endpoint,
@@ -94,12 +93,11 @@ export class RequestTrace {
     };
   }
 
-  /** Its key is known. */
   authenticated({ account, key }: { readonly account: string; readonly key: string }): void {
     this.#caller = { account, key };
   }
 
-  /** It is for a model that there is. */
+  /** The requested model exists. */
   modelResolved(
     { id, wildcard }: { readonly id: string; readonly wildcard: string | undefined },
     stream: boolean,
@@ -109,43 +107,43 @@ export class RequestTrace {
     this.#stream = stream;
   }
 
-  /** Money is held for it. */
+  /** The request has a hold. */
   admitted(body: readonly Buffer[]): void {
     this.#admitted = true;
-    if (this.content) for (const piece of body) this.content.request.add(piece);
+    if (this.content) for (const chunk of body) this.content.request.add(chunk);
   }
 
-  /** A request goes out to a provider now. */
-  attempt(target: ObservedTarget): AttemptTrace {
+  /** A request to a provider is about to be sent. */
+  attempt(target: TracedTarget): AttemptTrace {
     const attempt = new AttemptTrace(target, this.started.requestId, this.#attempts.length, this.#askHeaders);
     this.#attempts.push(attempt);
     return attempt;
   }
 
-  /** The answer to the last one turned out to be none. */
+  /** The last attempt had no usable answer. */
   attemptFailed(error: Error): void {
-    this.#attempts.at(-1)?.failed(codeOf(error));
+    this.#attempts.at(-1)?.failed(errorCodeOf(error));
   }
 
-  /** What was held for is over; `startedAt` and `firstByteAt` are by the same clock. */
-  ended(outcome: ObservedOutcome, startedAt: number, end: ObservedEnd | undefined): void {
+  /** The request with a hold is over; `startedAt` and `firstByteAt` are from the same clock. */
+  ended(outcome: TracedOutcome, startedAt: number, end: TracedEnd | undefined): void {
     this.#outcome = outcome;
     if (end?.firstByteAt !== undefined) this.#firstByteMs = toMicroseconds(end.firstByteAt - startedAt);
     if (outcome.ending === 'credits_exhausted') this.#errorCode = 'credits_exhausted';
     if (!end?.error) return;
     const { error } = end;
-    // A socket's own error has no code that a client could have been told.
+    // A socket error has no code for clients.
     const isCut = !(error instanceof RouterError) && outcome.ending !== 'failed';
-    this.#errorCode = isCut ? 'upstream_cut' : codeOf(error);
+    this.#errorCode = isCut ? 'upstream_cut' : errorCodeOf(error);
     this.#attempts.at(-1)?.failed(this.#errorCode);
   }
 
-  /** The client was refused, or would have been had it waited. */
+  /** The client got this error, or would have, had it not left. */
   refused(error: RouterError): void {
     this.#errorCode = error.code;
   }
 
-  /** Whose content was recorded; undefined where no money was held. */
+  /** The completion that the recorded content belongs to; undefined without a hold. */
   completion(): RecordedCompletion | undefined {
     const { account, key } = this.#caller;
     const provider = this.#outcome?.target.provider.name;
@@ -155,8 +153,8 @@ export class RequestTrace {
     return { requestId, account, key, model: this.#model, provider, stream: this.#stream };
   }
 
-  /** The event, once the response is over. */
-  toEvent(response: ObservedResponse): ResponseEnded {
+  /** Makes the event, once the response is over. */
+  toEvent(response: TracedResponse): ResponseEnded {
     const now = performance.now();
     const { ending, target, answer } = this.#outcome ?? {};
     const finishReason = answer?.meter.finishReason;
@@ -181,11 +179,11 @@ export class RequestTrace {
   }
 }
 
-/** What is noted of one request to a provider. */
+/** Records one request to a provider. */
 export class AttemptTrace {
   readonly #started: AttemptStarted;
   readonly #since = performance.now();
-  readonly #askHeaders: AskHeaders | undefined;
+  readonly #askHeaders: UpstreamHeaders | undefined;
   readonly #healthKey: string;
   #status: number | undefined;
   #errorCode: string | undefined;
@@ -194,10 +192,10 @@ export class AttemptTrace {
   upstreamRequestId: string | undefined;
 
   constructor(
-    { provider, model, healthKey }: ObservedTarget,
+    { provider, model, healthKey }: TracedTarget,
     requestId: string,
     index: number,
-    askHeaders: AskHeaders | undefined,
+    askHeaders: UpstreamHeaders | undefined,
   ) {
     const { hostname, port, protocol } = provider.origin;
     this.#askHeaders = askHeaders;
@@ -213,7 +211,7 @@ export class AttemptTrace {
     };
   }
 
-  /** Adds the headers of the hooks to those that go out; what is set stays. */
+  /** Adds the headers of hooks; existing ones are not replaced. */
   addHeaders(headers: Record<string, string>): void {
     for (const given of this.#askHeaders?.(this.#started) ?? []) {
       for (const [name, value] of Object.entries(given)) {
@@ -224,25 +222,25 @@ export class AttemptTrace {
     }
   }
 
-  /** The head of an answer came. */
+  /** The head of an answer arrived. */
   answered(
     { statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
     apiKey: string | undefined,
   ): void {
     this.#answeredAt = performance.now();
     this.#status = statusCode;
-    const id = inForm(headers['x-request-id'], REQUEST_ID_OF_OTHERS);
-    // Servers that debug show what they got.
+    const id = matching(headers['x-request-id'], FOREIGN_REQUEST_ID);
+    // Servers in debug mode may echo the key.
     if (!apiKey || !id?.includes(apiKey)) this.upstreamRequestId = id;
   }
 
-  /** There is no answer, or none that the client can have. The first reason counts. */
+  /** There is no answer for the client. The first reason counts. */
   failed(errorCode: string): void {
     this.#errorCode ??= errorCode;
     this.#failedAt ??= performance.now();
   }
 
-  /** @param endedAt - when its answer was over, of the one that was relayed; others are of no use from their heads on */
+  /** @param endedAt - end of a relayed answer; undefined for others, which end with their head */
   toEvent(endedAt: number | undefined): AttemptEnded {
     const { provider, model, host, port, startedAt } = this.#started;
     const until = this.#failedAt ?? endedAt ?? this.#answeredAt ?? this.#since;
@@ -261,12 +259,12 @@ export class AttemptTrace {
   }
 }
 
-/** Ms with three decimals: the rest is noise in a log. */
+/** Rounds ms to three decimals. */
 function toMicroseconds(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** What makes a message of its bytes: two opinions of that in one request are an attack. */
+/** Headers that frame a message: contradictory ones would allow request smuggling. */
 const FRAMING: ReadonlySet<string> = new Set([
   'connection',
   'expect',
@@ -288,37 +286,40 @@ function canBeHeader(name: string, value: unknown): value is string {
   }
 }
 
-const REQUEST_ID_OF_OTHERS = /^[\w.:=+/@-]{1,128}$/;
+const FOREIGN_REQUEST_ID = /^[\w.:=+/@-]{1,128}$/;
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}[\x21-\x7e]{0,64}$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 
-/** A header of the client's, where it has the form that it must have. */
-function inForm(value: string | readonly string[] | undefined, form: RegExp): string | undefined {
-  return typeof value === 'string' && form.test(value) ? value : undefined;
+/** The value of a header if it matches the pattern. */
+function matching(value: string | readonly string[] | undefined, pattern: RegExp): string | undefined {
+  return typeof value === 'string' && pattern.test(value) ? value : undefined;
 }
 
-/** What an error is called that ended an attempt or a response. */
-export function codeOf(error: Error): string {
+/** The code of an error that ended an attempt or a response. */
+export function errorCodeOf(error: Error): string {
   if (error instanceof RouterError) return error.code;
-  return { ClientDisconnectedError: 'client_gone', Closed: 'router_closing' }[error.name] ?? 'internal_error';
+  return (
+    { ClientDisconnectedError: 'client_gone', RouterClosedError: 'router_closing' }[error.name] ??
+    'internal_error'
+  );
 }
 
-/** Whom an observer tells, none of whom can break anything. */
+/** The hooks that an observer calls; they never throw. */
 export interface ObserverHooks {
   readonly onRequest: ((started: RequestStarted) => void) | undefined;
   readonly onResponse: ((ended: ResponseEnded) => void) | undefined;
   readonly onContent: ContentHooks | undefined;
-  readonly askHeaders: AskHeaders | undefined;
+  readonly askHeaders: UpstreamHeaders | undefined;
 }
 
-/** Who wants to have the content of completions. */
+/** The hooks that record the content of completions. */
 export interface ContentHooks {
-  /** The most that any of them wants, in bytes. */
-  readonly most: number;
-  tell(completion: RecordedCompletion, content: ContentRecorder): void;
+  /** The largest `maxContentBytes` of the hooks. */
+  readonly maxBytes: number;
+  emit(completion: RecordedCompletion, content: ContentRecorder): void;
 }
 
-/** Notes each request, and tells of its beginning and its end. */
+/** Traces requests, and calls the hooks at their beginning and end. */
 export class Observer {
   readonly #hooks: ObserverHooks;
 
@@ -326,18 +327,19 @@ export class Observer {
     this.#hooks = hooks;
   }
 
-  begin(request: ObservedRequest, path: string, endpoint: EndpointName | undefined): RequestTrace {
+  begin(request: TracedRequest, path: string, endpoint: EndpointName | undefined): RequestTrace {
     const { askHeaders, onContent } = this.#hooks;
-    const content = onContent && endpoint === 'completions' ? new ContentRecorder(onContent.most) : undefined;
-    const observation = new RequestTrace(request, path, endpoint, askHeaders, content);
-    this.#hooks.onRequest?.(observation.started);
-    return observation;
+    const content =
+      onContent && endpoint === 'completions' ? new ContentRecorder(onContent.maxBytes) : undefined;
+    const trace = new RequestTrace(request, path, endpoint, askHeaders, content);
+    this.#hooks.onRequest?.(trace.started);
+    return trace;
   }
 
-  end(observation: RequestTrace, response: ObservedResponse): void {
-    const { content } = observation;
-    const completion = content && observation.completion();
-    if (completion) this.#hooks.onContent?.tell(completion, content);
-    this.#hooks.onResponse?.(observation.toEvent(response));
+  end(trace: RequestTrace, response: TracedResponse): void {
+    const { content } = trace;
+    const completion = content && trace.completion();
+    if (completion) this.#hooks.onContent?.emit(completion, content);
+    this.#hooks.onResponse?.(trace.toEvent(response));
   }
 }

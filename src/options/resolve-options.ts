@@ -180,7 +180,7 @@ const HOOKS: Record<keyof Hooks, true> = {
   onHealthChange: true,
   onRouter: true,
   upstreamHeaders: true,
-  measuresOnly: true,
+  keepsDefaultLog: true,
 };
 
 function checkHooks(given: Hooks | readonly Hooks[] = []): void {
@@ -192,7 +192,7 @@ function checkHooks(given: Hooks | readonly Hooks[] = []): void {
     const { maxContentBytes, ...functions } = hooks;
     if (maxContentBytes !== undefined) checkContentBytes(maxContentBytes, `${option}.maxContentBytes`);
     for (const [name, hook] of Object.entries(functions)) {
-      const wanted = name === 'measuresOnly' ? 'boolean' : 'function';
+      const wanted = name === 'keepsDefaultLog' ? 'boolean' : 'function';
       if (hook !== undefined && typeof hook !== wanted)
         throw optionError(`${option}.${name}`, `a ${wanted}`, hook);
     }

@@ -1,264 +1,141 @@
-import { withTimeout } from '../async/timeout.ts';
-import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
-import { Authenticator } from '../keys/authenticator.ts';
+import { SlotList } from '../async/slot-list.ts';
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
-import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
-import { type Credits, createCredits } from '../ledger/operations/credits.ts';
-import { SlotList } from '../async/slot-list.ts';
-import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
-import { Maintenance } from '../ledger/operations/maintenance.ts';
-import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
-import { openStore } from '../ledger/stores/open-store.ts';
-import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
-import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
-import { RequestIds } from '../ledger/contract/request-ids.ts';
-import { fetchStoreTime, clockOf } from '../ledger/contract/store-clock.ts';
-import { guard, createHookRunner } from '../observability/hook-runner.ts';
-import type { TargetStatus } from '../observability/hooks.ts';
-import { ModelDiscovery } from '../upstream/model-discovery.ts';
-import { BufferedBytes } from '../http/buffered-bytes.ts';
-import { DetachedReads } from '../http/detached-reads.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { ResponseRecorder } from '../http/response-recorder.ts';
-import { EstimateCalibration } from '../metering/estimate-calibration.ts';
-import { AccountMarkups } from '../catalog/account-markup.ts';
-import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
-import { PerTarget } from '../catalog/per-target.ts';
+import { pathOf } from '../http/url.ts';
+import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
+import { RequestIds } from '../ledger/contract/request-ids.ts';
+import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
+import { type Credits, createCredits } from '../ledger/operations/credits.ts';
+import { createUsageQueries, type UsageQueries } from '../ledger/operations/usage-queries.ts';
+import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
+import { guard } from '../observability/hook-runner.ts';
+import type { TargetStatus } from '../observability/hooks.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { assertObject, resolveSettings } from '../options/resolve-options.ts';
-import { endpointOf, route } from './routes.ts';
-import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
-import { Agents } from '../upstream/agents.ts';
-import { RunningAttempts } from '../upstream/running-attempts.ts';
-import { StreamTermination } from '../upstream/stream-termination.ts';
-import { Failover } from '../upstream/failover.ts';
-import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
-import { ProviderClient } from '../upstream/provider-client.ts';
+import type { ReloadOptions } from './current-catalog.ts';
+import { RouterLifecycle } from './lifecycle.ts';
+import { findEndpoint, route } from './routes.ts';
+import { createServices, type LeaseTimers } from './services.ts';
+
+export type { ReloadOptions } from './current-catalog.ts';
 
 /**
- * The router: mount it as it is, `app.use('/v1', router)` or `http.createServer(router)`,
- * and run its accounts through `keys` and `credits`.
+ * The router: a Node handler, for `app.use('/v1', router)` or `http.createServer(router)`, with the functions
+ * that manage its accounts.
  */
 export interface ChatCompletionsRouter extends NodeHandler {
-  /** The Web door, for hosts that give a `Request` and want a `Response`. Needs no `this`. */
+  /** The fetch handler, for frameworks that pass a `Request` and expect a `Response`. Needs no `this`. */
   readonly fetch: WebHandler;
   /** API keys of your customers. */
   readonly keys: ApiKeys;
-  /** Their prepaid credits, in USD as decimal strings. */
+  /** Your customers' prepaid credits, in USD as decimal strings. */
   readonly credits: Credits;
-  /** What was used, by day, account, key and model. */
+  /** Usage by day, account, key and model. */
   readonly usage: UsageQueries;
-  /** Who has them: balances, and freezing. */
+  /** Accounts: balances, freezing. */
   readonly accounts: Accounts;
   /**
-   * Resolves once a request is over and its charge is posted, for hosts that stop a process as soon as nobody
-   * waits: `await router.settled(request)`. The request is the object that the router was given.
+   * Resolves once a request is over and its charge is posted, for platforms that stop a process after the response:
+   * `await router.settled(request)`. The request is the object that was passed to the router.
    */
   settled(request: object): Promise<void>;
   /**
-   * Puts other providers and models, all of them, in place of those that there are; what is left out stays as it is.
+   * Replaces all providers, all models, or both; an option that is left out keeps its value.
    *
-   * Requests that run keep what they began with, the next ones use what is new. What is known of a provider whose
-   * options are the same, its keys and the health of its targets, is kept.
+   * Running requests keep the old configuration, later ones use the new one. A provider whose options are unchanged
+   * keeps the state of its keys and the health of its targets.
    *
-   * @throws {TypeError} naming the option that can't be right; nothing has changed then
+   * @throws {TypeError} naming the invalid option; nothing has changed then
    */
   reload(changes: ReloadOptions): void;
-  /** How the targets do that this process has asked. */
+  /** Health of the targets that this process has used. */
   health(): readonly TargetStatus[];
   /** The completions that run in this process now, oldest first. */
   requests(): readonly RunningRequest[];
   /**
-   * Resolves once the store can be used; rejects with an Error that says what keeps it from that, e.g. that
-   * Redis can't be reached, is too old, or may evict. The first request finds out the same, later. Providers whose models are
-   * discovered have been asked for them then; one that can't be asked keeps nobody waiting, `onError` is told.
+   * Resolves once the store can be used and providers with model discovery were asked for their models. Rejects with
+   * an Error that gives the reason, e.g. that Redis can't be reached, is too old, or may evict keys. Without this call the
+   * first request finds out. A provider that can't list its models delays nothing; `onError` gets its error.
    */
   ready(): Promise<void>;
   /**
-   * Ends service: refuses new requests with 503, lets running ones finish for up to `closeTimeoutMs`,
-   * aborts the rest, posts every charge, and closes the store. Can be called again.
+   * Rejects new requests with 503, lets running ones finish for up to `closeTimeoutMs`, aborts the rest, posts
+   * every charge, and closes the store. Can be called again.
    */
   close(): Promise<void>;
 }
 
 /**
- * Makes an OpenAI-compatible router out of providers, models and a store of credits.
+ * Makes an OpenAI-compatible router from providers, models and a credit store.
  *
- * Touches no network, file or environment variable.
+ * The call itself uses no network, file or environment variable.
  *
- * @throws {TypeError} naming the option that can't be right
+ * @throws {TypeError} naming the invalid option
  */
 export function createChatCompletionsRouter(options: ChatCompletionsRouterOptions): ChatCompletionsRouter {
   return createRouterWithTimers(options, {});
 }
 
-/** The same, whose leases and heartbeats last as long as is said: what takes minutes in service, tests see in seconds. */
+/** As `createChatCompletionsRouter`, with other lease times: tests see in seconds what takes minutes in service. */
 export function createRouterWithTimers(
   options: ChatCompletionsRouterOptions,
-  pace: Pick<BillingServiceOptions, 'leaseMs' | 'heartbeatMs'>,
+  timers: LeaseTimers,
 ): ChatCompletionsRouter {
-  const settings = resolveSettings(options);
-  let catalogOptions: CatalogOptions = { providers: options.providers, models: options.models };
-  let catalog = createCatalog(catalogOptions, settings);
-  const { observer, onSettled, onError, tell, onHealthChange, onRouter } = createHookRunner(options.hooks);
-  const plainStore = openStore(options.store);
-  const clock = clockOf(plainStore);
-  const { outboxDir } = settings;
-  const store = new ReliableStore({
-    store: plainStore,
-    clock,
-    tell,
-    onError,
-    ...(outboxDir !== undefined && { outbox: new OutboxFolder(outboxDir) }),
-  });
-  const { authenticate, cacheKey } = options;
-  const authenticator = new Authenticator({
-    store,
-    authenticate,
-    cacheKey,
-    keyCacheMs: settings.keyCacheMs,
-    now: () => clock.now(),
-  });
-  const calibrations = new PerTarget(() => new EstimateCalibration());
-  const billing = new BillingService({
-    store,
-    clock,
-    calibrations,
-    settings,
-    onSettled,
-    onError,
-    tell,
-    ...pace,
-  });
-  const { journalRetentionDays, usageRetentionDays } = settings;
-  const maintenance = new Maintenance({ store, tell, onError, journalRetentionDays, usageRetentionDays });
-  const agents = new Agents();
-  const breakers = new CircuitBreakers({ settings: settings.health, tell: onHealthChange });
-  const running = new RunningAttempts();
-  const detachedReads = new DetachedReads();
-  const ids = new RequestIds(() => clock.now());
-  const open = new SlotList<ActiveRequest>();
-  let closed: Promise<void> | undefined;
-
-  const discovery = new ModelDiscovery({
-    surroundings: settings,
-    onChange: () => {
-      catalog = discovery.extend(catalog);
-    },
-    onError,
-  });
-  discovery.watch(catalog);
-
-  const services = {
-    settings,
-    discovery,
-    /** A request takes it once: what is swapped meanwhile is for those after it. */
-    get catalog(): Catalog {
-      return catalog;
-    },
-    markups: new AccountMarkups(options.resolveMarkup),
-    store,
-    authenticator,
-    billing,
-    breakers,
-    failover: new Failover(new ProviderClient(agents), breakers, settings.retries),
-    termination: new StreamTermination(),
-    calibrations,
-    running,
-    detachedReads,
-    buffered: new BufferedBytes(settings),
-    onError,
-    closing: (): boolean => closed !== undefined,
-  };
-
+  const services = createServices(options, timers, () => lifecycle.isClosing);
+  const { settings, hooks, clock, store, authenticator, billing, breakers, current } = services;
+  const requests = new SlotList<ActiveRequest>();
+  const lifecycle = new RouterLifecycle(services, requests);
+  const now = (): number => clock.now();
+  const ids = new RequestIds(now);
   const newId = (): string => ids.next();
-  const settled = async (request: object): Promise<void> => {
-    const requestId: unknown = Reflect.get(request, REQUEST_ID);
-    if (typeof requestId !== 'string') return;
-    const running = open.values().find(({ id }) => id === requestId);
-    // A door rejects where a host's own response throws; whoever waits here waits for the charge.
-    await Promise.allSettled([running?.handled]);
-    await billing.posted(requestId);
-  };
-  const handle = (exchange: Exchange, request: object): Promise<void> => {
-    maintenance.start();
-    discovery.start();
-    const observation = observer?.begin(exchange, ...endpointOf(exchange, settings.basePath));
-    const content = observation?.content;
+
+  /** Handles a request, from its arrival to the end of its response. */
+  function handle(exchange: Exchange, request: object): Promise<void> {
+    lifecycle.start();
+    const endpoint = findEndpoint(exchange.url, settings.basePath);
+    const trace = hooks.observer?.begin(exchange, pathOf(exchange.url), endpoint?.name);
+    const content = trace?.content;
     if (content) exchange.response = new ResponseRecorder(exchange.response, content.response);
-    const live = new ActiveRequest(exchange.id, observation);
-    const place = open.add(live);
-    const handled = route(exchange, services, live);
-    live.handled = handled;
+    const active = new ActiveRequest(exchange.id, trace);
+    const slot = requests.add(active);
+    const handled = route(exchange, endpoint, services, active);
+    active.handled = handled;
     Reflect.set(request, REQUEST_ID, exchange.id);
     if (settings.waitUntil) guard(() => settings.waitUntil?.(settled(request)));
     return handled.finally(() => {
-      open.delete(place);
-      if (observation) observer?.end(observation, exchange.response);
+      requests.delete(slot);
+      if (trace) hooks.observer?.end(trace, exchange.response);
     });
-  };
-
-  async function close(): Promise<void> {
-    const { closeTimeoutMs } = settings;
-    detachedReads.close();
-    discovery.close();
-    await withTimeout(
-      Promise.allSettled(open.values().map(({ handled }) => handled)),
-      closeTimeoutMs,
-      () => {},
-    );
-    running.close();
-    // Aborted requests end at once; what still hangs then hangs in the host's own `authenticate` or `apiKey`.
-    await withTimeout(Promise.allSettled(open.values().map(({ handled }) => handled)), ABORT_MS, () => {});
-    await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
-    const { waiting } = billing;
-    agents.close();
-    await store.close();
-    if (waiting === 0) return;
-    const fate = store.keepsWhatWaits ? `: they wait in ${outboxDir} for the next start` : '';
-    onError(new Error(`${waiting} charges could not be posted before the router was closed${fate}`));
   }
 
-  function reload(changes: ReloadOptions): void {
-    assertObject(changes, 'reload', { providers: true, models: true });
-    const { providers = catalogOptions.providers, models = catalogOptions.models } = changes;
-    const next = createCatalog({ providers, models }, settings, catalog);
-    catalogOptions = { providers, models };
-    discovery.watch(next);
-    catalog = discovery.extend(next);
+  async function settled(request: object): Promise<void> {
+    const requestId: unknown = Reflect.get(request, REQUEST_ID);
+    if (typeof requestId !== 'string') return;
+    const active = requests.values().find(({ id }) => id === requestId);
+    // A handler rejects if the framework's response throws; the charge is posted all the same.
+    await Promise.allSettled([active?.handled]);
+    await billing.posted(requestId);
   }
 
-  const targets = (): TargetStatus[] => breakers.statuses(catalog.targets);
-  onRouter({
-    health: targets,
-    waitingCharges: () => store.waitingCharges,
-  });
+  const health = (): TargetStatus[] => breakers.statuses(services.catalog.targets);
+  hooks.onRouter({ health, waitingCharges: () => store.waitingCharges });
   return Object.assign(createNodeHandler(handle, newId), {
     fetch: createWebHandler(handle, newId),
-    keys: createApiKeys(store, authenticator, () => clock.now()),
-    ready: async () => {
-      await store.ready?.();
-      clock.sync(await fetchStoreTime(store, newId()));
-      maintenance.start();
-      discovery.start();
-      await discovery.pending;
-    },
-    credits: createCredits(store, () => clock.now()),
-    settled,
-    reload,
+    keys: createApiKeys(store, authenticator, now),
+    credits: createCredits(store, now),
     accounts: createAccounts(store),
-    usage: createUsageQueries(store, () => clock.now()),
-    health: targets,
-    requests: () => runningRequests(open.values()),
-    close: () => (closed ??= close()),
+    usage: createUsageQueries(store, now),
+    settled,
+    reload: (changes: ReloadOptions) => {
+      current.reload(changes);
+    },
+    health,
+    requests: () => runningRequests(requests.values()),
+    ready: () => lifecycle.ready(newId()),
+    close: () => lifecycle.close(),
   });
 }
 
-/** What `reload` takes: as in the options of the router. */
-export type ReloadOptions = Partial<CatalogOptions>;
-
-/** Where a door's request keeps its id, for those who ask when it is settled. */
+/** The property of a framework's request object that holds its request ID, for `settled`. */
 const REQUEST_ID = Symbol('chat-completions-router.request-id');
-
-const ABORT_MS = 1000;

@@ -4,7 +4,6 @@ import { catalogFor, chatCompletion, type ChatCompletionServices } from '../endp
 import { ModelNotFoundError } from '../errors/model-errors.ts';
 import { MethodNotAllowedError, UnknownEndpointError } from '../errors/request-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import type { EndpointName } from '../observability/hooks.ts';
 import { corsHeaders } from '../http/cors.ts';
 import { ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
 import { sendError, sendJson, toRouterError } from '../http/respond.ts';
@@ -25,35 +24,39 @@ export interface RouteServices extends ChatCompletionServices {
   readonly store: LedgerStore;
 }
 
-/** What a path stands for. */
+/** The endpoint that a path names. */
 export type Endpoint =
   | { readonly name: 'models' | 'credits' | 'generation' | 'completions' }
   | {
       readonly name: 'model';
       readonly id: string;
-      /** The record is in `data`, as OpenRouter's `GET /model/{author}/{slug}` has it. */
+      /** Wrap the record in `data`, like OpenRouter's `GET /model/{author}/{slug}`. */
       readonly inData?: true;
     };
 
 /**
- * Answers a request: whose key, which endpoint, and the endpoint itself. Never rejects.
+ * Answers a request: authenticates it, checks endpoint and method, and calls the endpoint. Never rejects.
  *
- * A stranger learns nothing, not even which paths exist; only `OPTIONS` needs no key.
+ * An unauthenticated client learns nothing, not even which paths exist; only `OPTIONS` needs no key.
  */
-export async function route(exchange: Exchange, services: RouteServices, live: ActiveRequest): Promise<void> {
+export async function route(
+  exchange: Exchange,
+  endpoint: Endpoint | undefined,
+  services: RouteServices,
+  active: ActiveRequest,
+): Promise<void> {
   const client = new ClientConnection(exchange.response);
   const { cors } = services.settings;
   if (cors) exchange.corsHeaders = corsHeaders(exchange, cors);
   try {
     if (exchange.method === 'OPTIONS') {
-      sendOptions(exchange, services.settings.basePath);
+      sendOptions(exchange, endpoint);
       return;
     }
     if (services.closing()) throw new RouterClosingError();
     const caller = await services.authenticator.authenticate(exchange.headers);
-    live.trace?.authenticated(caller);
-    const endpoint = findEndpoint(exchange.url, services.settings.basePath);
-    if (!endpoint || (isGuess(endpoint) && !TO_READ.includes(exchange.method))) {
+    active.trace?.authenticated(caller);
+    if (!endpoint || (isAmbiguous(endpoint) && !READ_METHODS.includes(exchange.method))) {
       throw new UnknownEndpointError(exchange.method, pathOf(exchange.url));
     }
     const allow = allowedMethods(endpoint);
@@ -61,7 +64,7 @@ export async function route(exchange: Exchange, services: RouteServices, live: A
 
     switch (endpoint.name) {
       case 'completions':
-        await chatCompletion(exchange, client, caller, services, live);
+        await chatCompletion(exchange, client, caller, services, active);
         return;
       case 'models':
         await services.discovery.pending;
@@ -79,21 +82,13 @@ export async function route(exchange: Exchange, services: RouteServices, live: A
   } catch (thrown) {
     if (thrown instanceof ClientDisconnectedError || exchange.response.destroyed) return;
     const error = toRouterError(thrown instanceof RouterClosedError ? new RouterClosingError() : thrown);
-    live.trace?.refused(error);
+    active.trace?.refused(error);
     if (error.status >= 500) services.onError(error, exchange.id);
     sendError(exchange, error);
   }
 }
 
-/** The path that is asked for, and what it stands for: for those who note it before anything is checked. */
-export function endpointOf(
-  { url }: Exchange,
-  basePath: string,
-): [path: string, name: EndpointName | undefined] {
-  return [pathOf(url), findEndpoint(url, basePath)?.name];
-}
-
-/** All of them, whatever `limit` says; OpenRouter's clients then ask by `offset` for a second page, which is empty. */
+/** All models, whatever `limit` says; OpenRouter's clients then request a second page by `offset`, which is empty. */
 function modelsFor(caller: Caller, url: string, { catalog, markups }: RouteServices): Buffer {
   const list = catalog.list(markups.of(caller));
   const offset = queryOf(url).get('offset') ?? '';
@@ -101,7 +96,7 @@ function modelsFor(caller: Caller, url: string, { catalog, markups }: RouteServi
   return caller.models ? list.only(caller.models) : list.all;
 }
 
-/** The model with what this caller pays. */
+/** Sends a model's record with this caller's prices. */
 function sendModel(
   exchange: Exchange,
   { id, inData }: Extract<Endpoint, { name: 'model' }>,
@@ -123,10 +118,10 @@ const DATA_HEAD = Buffer.from('{"data":');
 const DATA_TAIL = Buffer.from('}');
 
 /**
- * Which endpoint a path stands for, whatever the mount: the leftmost segments that name one decide.
+ * Finds the endpoint of a path under any mount: the leftmost segments that name an endpoint decide.
  *
  * Everything after `models/` is the model's ID, decoded once. So are the two segments after `model` at the end of
- * a path that stands for nothing else: a mount may have that word in it.
+ * a path that names no other endpoint, because a mount may contain that word.
  */
 export function findEndpoint(url: string, basePath: string): Endpoint | undefined {
   const path = pathOf(url);
@@ -150,12 +145,12 @@ export function findEndpoint(url: string, basePath: string): Endpoint | undefine
   return { name: 'model', id: decodeOnce(`${author}/${slug}`), inData: true };
 }
 
-/** Whether the path may as well be another under a mount with `model` in it. */
-function isGuess(endpoint: Endpoint): boolean {
+/** Whether the path may be an unknown one under a mount that contains `model`. */
+function isAmbiguous(endpoint: Endpoint): boolean {
   return endpoint.name === 'model' && endpoint.inData === true;
 }
 
-/** What almost every request asks for, as almost every client writes it. */
+/** The endpoint of almost every request. */
 const COMPLETIONS: Endpoint = { name: 'completions' };
 
 /** Whether nothing but slashes follows. */
@@ -164,14 +159,13 @@ function endsAt(segments: readonly string[], index: number): boolean {
 }
 
 function allowedMethods(endpoint: Endpoint): readonly string[] {
-  return endpoint.name === 'completions' ? TO_POST : TO_READ;
+  return endpoint.name === 'completions' ? POST_METHODS : READ_METHODS;
 }
 
-const TO_POST: readonly string[] = ['POST', 'OPTIONS'];
-const TO_READ: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
+const POST_METHODS: readonly string[] = ['POST', 'OPTIONS'];
+const READ_METHODS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
-function sendOptions(exchange: Exchange, basePath: string): void {
-  const endpoint = findEndpoint(exchange.url, basePath);
+function sendOptions(exchange: Exchange, endpoint: Endpoint | undefined): void {
   const allow = endpoint ? allowedMethods(endpoint).join(', ') : 'GET, HEAD, POST, OPTIONS';
   exchange.response.writeHead(204, { allow, 'x-request-id': exchange.id, ...exchange.corsHeaders });
   exchange.response.end();

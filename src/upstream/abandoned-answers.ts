@@ -3,20 +3,20 @@ import type { Quote } from '../metering/estimate.ts';
 import type { Target } from '../catalog/model.ts';
 import { reasonsSilently } from '../catalog/silent-reasoning.ts';
 
-/**
- * Whether a target's answer to a request of this account is read on to its usage when its client leaves it.
+/** Whether a target's answer is read on to its usage after its client disconnects.
  *
- * As the provider's options have it; else where the model reasons silently, by its name or by what was seen, or where too little was seen
- * of it, and where the client predicted an answer: of what such an answer costs, what was delivered says next to nothing. A client's own account at the provider is its own matter.
+ * The provider's option decides, if set. Otherwise the answer is read on if most of its cost may be invisible in the
+ * delivered text: the model reasons silently (by its name, by what was learned, or too little was learned), or the
+ * client predicted the output. With the client's own key it never is, as the client pays the provider.
  */
 export function isReadToEnd(
   target: Target,
   account: string,
   quote: Quote,
-  correction: EstimateCalibration,
+  calibration: EstimateCalibration,
 ): boolean {
   const { provider, model, usesByok } = target;
   if (provider.onDisconnect !== undefined) return provider.onDisconnect === 'drain';
   if (usesByok) return false;
-  return quote.predictedTokens !== undefined || reasonsSilently(model) || correction.mayHide(account);
+  return quote.predictedTokens !== undefined || reasonsSilently(model) || calibration.mayHide(account);
 }

@@ -1,16 +1,15 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 
-/**
- * Connections to providers, kept alive, as many as there are requests.
+/** Keep-alive connections to providers, without a limit on their number.
  *
- * httpxy's own agents stop at 256 sockets and queue the rest in silence. A free
- * socket goes before a provider would close it: after `KEEP_MS`, or in the time
- * that the provider announces, if that is shorter.
+ * httpxy's own agents silently queue requests beyond 256 sockets. An idle
+ * socket is closed before a provider would close it: after `KEEP_ALIVE_MS`, or
+ * the time that the provider announces, if that is shorter.
  */
 export class Agents {
   readonly #byOrigin = new Map<string, http.Agent>();
-  /** URLs write their origin anew each time that they are asked. */
+  /** Avoids `URL.origin`, which builds its string on each read. */
   readonly #byUrl = new WeakMap<URL, http.Agent>();
 
   for(url: URL): http.Agent {
@@ -29,17 +28,17 @@ export class Agents {
   }
 }
 
-const KEEP_MS = 30_000;
+const KEEP_ALIVE_MS = 30_000;
 
 const AGENT_OPTIONS: http.AgentOptions = {
   keepAlive: true,
   maxSockets: Infinity,
   maxFreeSockets: 1024,
-  timeout: KEEP_MS,
+  timeout: KEEP_ALIVE_MS,
   scheduling: 'lifo',
 };
 
-/** All of an agent's connections go to one origin: nothing of a request tells them apart, and no name is written for it. */
+/** All connections of an agent go to one origin, so one constant pool name serves all requests. */
 const NAME = 'origin';
 
 class HttpAgent extends http.Agent {

@@ -2,16 +2,16 @@ import type { Target } from '../catalog/model.ts';
 import type { DetachedRead } from '../http/detached-reads.ts';
 import type { Abortable } from './running-attempts.ts';
 
-/** What is recorded of a request while targets are asked for its answer. */
+/** Receives the steps of a request while its targets are tried. */
 export interface AttemptProgress {
-  /** A target is asked next. Returns what becomes of its answer when the client disconnects. */
+  /** A target is tried next. Returns the detached read of its answer, for a client that disconnects. */
   asking(target: Target): DetachedRead;
-  /** An attempt runs; `running` can abort it, up to the last byte of its answer. */
+  /** An attempt was started; `running` can abort it until the last byte of its answer. */
   attempting(running: Abortable): void;
-  /** The head of its request was written to a connected socket: the provider may bill it. */
+  /** The request head was written to a connected socket: the provider may bill the request. */
   dispatched(): void;
   /** The provider rejected it: nothing is owed. */
   rejected(): void;
-  /** It has no answer that the client may have, though its head may have come: nothing is owed. */
+  /** There is no answer for the client, though a head may have arrived: nothing is owed. */
   unanswered(error: Error): void;
 }

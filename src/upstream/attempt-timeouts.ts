@@ -2,96 +2,95 @@ import { Timeout } from '../async/timeout.ts';
 import { UpstreamTimeoutError } from '../errors/upstream-errors.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 
-/**
- * The four clocks of one attempt: connect, first byte, idle, total.
+/** The four timeouts of one attempt: connect, first byte, idle, total.
  *
- * At most one of the first three runs at a time, beside the total. Whichever
- * runs out calls `onTimeout` once, with its own error.
+ * At most one of the first three runs at a time, besides the total. The one that
+ * expires calls `onTimeout` once, with its own error.
  *
- * One timeout serves them all. It is set for the deadline that comes first, and
- * stays when that moves away, as it does with each chunk: when it is over it
- * looks again, and so most requests set one in all.
+ * One timer serves them all. It is set for the earliest deadline, and stays when
+ * that deadline moves away, as it does with each chunk: when it fires, it checks
+ * again. So most requests set one timer in all.
  */
 export class AttemptTimeouts {
   readonly #timeouts: Timeouts;
   readonly #onTimeout: (error: UpstreamTimeoutError) => void;
   readonly #startedAt = performance.now();
-  /** Deadlines are in whole ms since the start: small integers, which are not allocated. */
+  /** Deadlines are whole ms since the start: small integers, which V8 doesn't allocate. */
   readonly #totalAt: number;
-  #clock: 'connect' | 'first_byte' | 'idle' = 'connect';
-  #clockAt = NEVER;
-  /** When the timeout is over, unless this process stalls. */
-  #timeoutAt = NEVER;
-  #timeout: Timeout | undefined;
-  #over = false;
+  #phase: 'connect' | 'first_byte' | 'idle' = 'connect';
+  #phaseEndsAt = NEVER;
+  /** When the timer fires, unless the event loop is blocked. */
+  #timerAt = NEVER;
+  #timer: Timeout | undefined;
+  #isStopped = false;
 
-  /** @param spentMs - what is gone of the total already: all attempts of a request share it */
+  /** @param spentMs - time already used of the total, which all attempts of a request share */
   constructor(timeouts: Timeouts, spentMs: number, onTimeout: (error: UpstreamTimeoutError) => void) {
     this.#timeouts = timeouts;
     this.#onTimeout = onTimeout;
     this.#totalAt = Math.max(0, Math.ceil(timeouts.totalMs - spentMs));
-    this.#clockAt = Math.ceil(timeouts.connectMs);
-    this.#wait(0);
+    this.#phaseEndsAt = Math.ceil(timeouts.connectMs);
+    this.#setTimer(0);
   }
 
-  /** The connection stands; the wait for the answer's head goes on. */
+  /** The connection is established; the wait for the answer's head begins. */
   connected(): void {
-    if (this.#clock === 'connect') this.#start('first_byte', this.#timeouts.firstByteMs);
+    if (this.#phase === 'connect') this.#start('first_byte', this.#timeouts.firstByteMs);
   }
 
-  /** The answer's head is here; from now on silence counts. */
+  /** The answer's head arrived; from now on the idle timeout runs. */
   answered(): void {
     this.#start('idle', this.#timeouts.idleMs);
   }
 
-  /** Bytes came, or are awaited again. */
+  /** Bytes arrived, or reading resumed. */
   touch(): void {
     this.#start('idle', this.#timeouts.idleMs);
   }
 
-  /** Nothing is awaited: the client doesn't read. */
+  /** Stops the idle timeout while the client doesn't read. */
   pause(): void {
-    this.#clockAt = NEVER;
+    this.#phaseEndsAt = NEVER;
   }
 
   stop(): void {
-    this.#over = true;
-    this.#timeout?.clear();
+    this.#isStopped = true;
+    this.#timer?.clear();
   }
 
-  #start(clock: 'first_byte' | 'idle', ms: number): void {
-    if (this.#over) return;
+  #start(phase: 'first_byte' | 'idle', ms: number): void {
+    if (this.#isStopped) return;
     const now = this.#now();
-    this.#clock = clock;
-    this.#clockAt = now + Math.ceil(ms);
-    if (this.#clockAt < this.#timeoutAt) this.#wait(now);
+    this.#phase = phase;
+    this.#phaseEndsAt = now + Math.ceil(ms);
+    if (this.#phaseEndsAt < this.#timerAt) this.#setTimer(now);
   }
 
-  /** Rounded down, so that no clock runs out early. */
+  /** Rounded down, so that no timeout expires early. */
   #now(): number {
     return Math.trunc(performance.now() - this.#startedAt);
   }
 
-  #wait(now: number): void {
-    this.#timeout?.clear();
-    this.#timeoutAt = Math.min(this.#clockAt, this.#totalAt);
-    this.#timeout = new Timeout(this.#timeoutAt - now, this.#judge);
+  #setTimer(now: number): void {
+    this.#timer?.clear();
+    this.#timerAt = Math.min(this.#phaseEndsAt, this.#totalAt);
+    this.#timer = new Timeout(this.#timerAt - now, this.#onTimer);
   }
 
-  readonly #judge = (): void => {
+  readonly #onTimer = (): void => {
     const now = this.#now();
-    if (now >= this.#clockAt) this.#runOut(this.#clock);
-    else if (now >= this.#totalAt) this.#runOut('total');
-    else this.#wait(now);
+    if (now >= this.#phaseEndsAt) this.#expire(this.#phase);
+    else if (now >= this.#totalAt) this.#expire('total');
+    else this.#setTimer(now);
   };
 
-  #runOut(clock: 'connect' | 'first_byte' | 'idle' | 'total'): void {
+  #expire(timeout: 'connect' | 'first_byte' | 'idle' | 'total'): void {
     this.stop();
-    this.#onTimeout(new UpstreamTimeoutError(clock, this.#timeouts[OPTIONS[clock]]));
+    this.#onTimeout(new UpstreamTimeoutError(timeout, this.#timeouts[OPTIONS[timeout]]));
   }
 }
 
-/** As small integers end. */
+/** The largest small integer. */
 const NEVER = 2 ** 31 - 1;
 
 const OPTIONS = {

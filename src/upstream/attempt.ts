@@ -15,7 +15,7 @@ import { ByokKeyRejectedError, UpstreamError, UpstreamErrorPageError } from '../
 import type { DetachedRead } from '../http/detached-reads.ts';
 import { type ClientConnection, ClientDisconnectedError } from '../http/exchange.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
-import { codeOf, type AttemptTrace } from '../observability/request-trace.ts';
+import { errorCodeOf, type AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
 import type { AttemptProgress } from './attempt-progress.ts';
 import { AttemptTimeouts } from './attempt-timeouts.ts';
@@ -25,12 +25,10 @@ import { type Sending, proxyRequest, type UpstreamRequest } from './proxy-reques
 import { isSecret, SecretRedactor } from './redact-secret.ts';
 import { nominatedHeaders } from './upstream-request.ts';
 
-/**
- * The provider's headers that a client gets to see, all of them, with their names there.
+/** Allow-list of the provider's response headers, with the names under which clients get them.
  *
- * What acts on our own origin (cookies, CORS, HSTS), describes the provider's
- * connection, or tells of the operator's account (organization, rate limits)
- * stays here.
+ * Not forwarded: headers that act on our own origin (cookies, CORS, HSTS), describe the
+ * provider's connection, or reveal the operator's account (organization, rate limits).
  */
 export const FORWARDED_RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'content-type',
@@ -43,42 +41,41 @@ export const FORWARDED_RESPONSE_HEADERS: Readonly<Record<string, string>> = {
 
 export interface AttemptTerms {
   readonly timeouts: Timeouts;
-  /** What earlier attempts have used of the total time, in ms. */
+  /** Time that earlier attempts have used of the total, in ms. */
   readonly spentMs: number;
   readonly client: ClientConnection;
-  /** What becomes of the answer when the client disconnects. */
+  /** Reads the answer on when the client disconnects. */
   readonly detached: DetachedRead;
-  /** The request carries the client's own key: what the provider says of it is the client's matter. */
+  /** The request carries the client's own key, so that the client gets the provider's errors about it. */
   readonly usesByok: boolean;
-  readonly observed: AttemptTrace | undefined;
+  readonly trace: AttemptTrace | undefined;
   readonly progress: AttemptProgress;
 }
 
-/** A kept connection that lives longer than this after a request was written was not being closed at that moment. */
+/** A reused connection that dies later than this after the write was not being closed at the time. */
 const STALE_WITHIN_MS = 1000;
 
-/**
- * Sends a request to its provider and waits for the head of an answer that the client may have.
+/** Sends a request to its provider and waits for the head of an answer for the client.
  *
- * A kept connection that dies before a byte of an answer was probably being
- * closed by the provider as we wrote: that is tried once more, on a new one.
+ * A reused connection that dies before the first byte of an answer was probably being
+ * closed by the provider during the write: the request is retried once, on a new connection.
  *
- * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not drained
- * @throws an UpstreamError or UpstreamTimeoutError if there is no answer that the client may have
+ * @throws {ClientDisconnectedError} if the client leaves first, and the answer is not read on
+ * @throws {UpstreamError} or UpstreamTimeoutError if there is no answer for the client
  */
 export async function attempt(
   request: UpstreamRequest,
-  { timeouts, spentMs, client, detached, usesByok, observed, progress }: AttemptTerms,
+  { timeouts, spentMs, client, detached, usesByok, trace, progress }: AttemptTerms,
 ): Promise<ProviderAnswer> {
   for (let tries = 0; ; tries++) {
     client.throwIfDisconnected();
-    // Assigned before any clock can run out.
+    // Assigned before any timeout can expire.
     let sending: Sending | undefined = undefined as Sending | undefined;
-    const clocks = new AttemptTimeouts(timeouts, spentMs, (error) => sending?.abort(error));
+    const attemptTimeouts = new AttemptTimeouts(timeouts, spentMs, (error) => sending?.abort(error));
     let isSent = false;
     sending = proxyRequest(request, () => {
       isSent = true;
-      clocks.connected();
+      attemptTimeouts.connected();
       progress.dispatched();
     });
     const running = sending;
@@ -88,24 +85,24 @@ export async function attempt(
       const abort = (reason: Error): void => {
         running.abort(reason);
       };
-      // What the provider has none of costs nothing.
+      // A request that was not sent costs nothing.
       if (!isSent || !detached.begin(abort)) abort(new ClientDisconnectedError());
     });
     try {
       const message = await running.answer;
-      clocks.answered();
-      observed?.answered(message, request.apiKey);
+      attemptTimeouts.answered();
+      trace?.answered(message, request.apiKey);
       message.once('close', () => {
-        clocks.stop();
+        attemptTimeouts.stop();
       });
-      if (message.destroyed) clocks.stop();
+      if (message.destroyed) attemptTimeouts.stop();
       const { statusCode = 0 } = message;
       if (statusCode < 200 || statusCode >= 300) progress.rejected();
-      const answer = toAnswer(message, clocks, usesByok, request.apiKey);
-      if (answer.status === 403) throw await forbidden(answer, client, usesByok);
-      return answer.status === 400 ? await unlessKeyRefused(answer, client, usesByok) : answer;
+      const answer = toAnswer(message, attemptTimeouts, usesByok, request.apiKey);
+      if (answer.status === 403) throw await forbiddenError(answer, client, usesByok);
+      return answer.status === 400 ? await checkKeyError(answer, client, usesByok) : answer;
     } catch (error) {
-      clocks.stop();
+      attemptTimeouts.stop();
       running.abort(asError(error));
       if (
         tries === 0 &&
@@ -116,7 +113,7 @@ export async function attempt(
         continue;
       }
       const failure = toUpstreamError(asError(error));
-      observed?.failed(codeOf(failure));
+      trace?.failed(errorCodeOf(failure));
       throw failure;
     } finally {
       client.onDisconnect(undefined);
@@ -126,7 +123,7 @@ export async function attempt(
 
 function toAnswer(
   message: IncomingMessage,
-  clocks: AttemptTimeouts,
+  attemptTimeouts: AttemptTimeouts,
   usesByok: boolean,
   apiKey: string | undefined,
 ): ProviderAnswer {
@@ -135,38 +132,38 @@ function toAnswer(
   if (status < 200 || (status >= 300 && status < 400)) {
     throw new UpstreamError(
       'upstream_invalid_response',
-      `The model's provider answered with status ${status}, which no completion has.`,
+      `The model's provider answered with the unexpected status ${status}.`,
     );
   }
   const headers: Record<string, string> = {};
   const nominated = nominatedHeaders(message.headers);
   for (const name of Object.keys(message.headers)) {
     const value = message.headers[name];
-    // A header may be called `constructor`.
+    // A header may be named `constructor`.
     const sentAs = Object.hasOwn(FORWARDED_RESPONSE_HEADERS, name) && FORWARDED_RESPONSE_HEADERS[name];
     if (!sentAs || typeof value !== 'string' || nominated.includes(name)) continue;
     if (!isSecret(apiKey) || !value.includes(apiKey)) headers[sentAs] = value;
   }
-  if (status >= 400 && isPage(message)) return errorPage(message, status, headers);
+  if (status >= 400 && isHtml(message)) return errorPage(message, status, headers);
   const plain = decoded(message);
   const { 'content-length': length } = message.headers;
   if (plain === message && length !== undefined) headers['content-length'] = length;
-  const body = status >= 400 && isSecret(apiKey) ? masked(plain, apiKey) : plain;
-  return { status, headers, received: message.headers, body, idleTimeout: clocks };
+  const body = status >= 400 && isSecret(apiKey) ? redacted(plain, apiKey) : plain;
+  return { status, headers, received: message.headers, body, idleTimeout: attemptTimeouts };
 }
 
-/** A refusal without the key that was refused: servers that debug show what they got. */
-function masked(body: Readable, apiKey: string): Readable {
-  const mask = new SecretRedactor(apiKey);
-  pipeline(body, mask, () => {});
-  return mask;
+/** Redacts the key in an error body: servers in debug mode echo the request. */
+function redacted(body: Readable, apiKey: string): Readable {
+  const redactor = new SecretRedactor(apiKey);
+  pipeline(body, redactor, () => {});
+  return redactor;
 }
 
-function isPage({ headers }: IncomingMessage): boolean {
+function isHtml({ headers }: IncomingMessage): boolean {
   return /^(text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '');
 }
 
-/** What a load balancer says in place of the provider: clients await JSON, and its page is not read. */
+/** Replaces a load balancer's HTML page by a JSON error, as clients expect; the page is not read. */
 function errorPage(
   message: IncomingMessage,
   status: number,
@@ -183,18 +180,18 @@ function errorPage(
   };
 }
 
-/** What is about an account at the provider, not about the client's request; its body shows keys. */
+/** The error for a provider's answer about the account, not the request; its body, which may show keys, is dropped. */
 function accountRefused(status: 400 | 401 | 402 | 403, usesByok: boolean): RouterError {
-  // A 400 would tell the client that its request is at fault.
+  // A 400 would blame the client's request.
   if (usesByok) return new ByokKeyRejectedError(status === 400 ? 401 : status);
   return new UpstreamError(
     'upstream_refused_credentials',
-    `The model's provider refused this server's own account (${status}). Its operator has been told.`,
+    `The model's provider rejected this server's own credentials (${status}). The operator has been notified.`,
   );
 }
 
-/** Some say of a key with a 400 what others say with a 401. */
-async function unlessKeyRefused(
+/** Some providers reject a key with a 400, others with a 401. */
+async function checkKeyError(
   answer: ProviderAnswer,
   client: ClientConnection,
   usesByok: boolean,
@@ -204,8 +201,11 @@ async function unlessKeyRefused(
   return peeked.answer;
 }
 
-/** Some say so of a request's content: that sets no key and no target aside. Their words name the account, too. */
-async function forbidden(
+/**
+ * A 403 may be about the content of a request: then neither key nor target is ejected. The provider's text is dropped,
+ * because it names the account.
+ */
+async function forbiddenError(
   answer: ProviderAnswer,
   client: ClientConnection,
   usesByok: boolean,
@@ -214,11 +214,11 @@ async function forbidden(
   if (!saysContentRefused(text)) return accountRefused(403, usesByok);
   return new InvalidRequestError(
     'content_policy_violation',
-    "The model's provider refused this request for what it says (403).",
+    "The model's provider refused this request because of its content (403).",
   );
 }
 
-/** The answer's plain bytes: `identity` was asked for, but some compress all the same. */
+/** The answer, decompressed: the request asks for `identity`, but some providers compress anyway. */
 function decoded(message: IncomingMessage): Readable {
   const encoding = message.headers['content-encoding']?.toLowerCase() ?? 'identity';
   if (encoding === 'identity' || message.headers['content-length'] === '0' || message.statusCode === 204) {
@@ -228,16 +228,16 @@ function decoded(message: IncomingMessage): Readable {
   if (!createDecoder) {
     throw new UpstreamError(
       'upstream_invalid_response',
-      "The model's provider answered in an encoding that nobody asked for.",
+      "The model's provider answered in an unsupported content encoding.",
     );
   }
   const decoder = createDecoder();
-  // Errors of either side surface on the decoder, where the relay listens.
+  // Errors of both streams surface on the decoder, where the relay listens.
   pipeline(message, decoder, () => {});
   return decoder;
 }
 
-/** 8 MiB, which is the most that HTTP allows (RFC 9659). */
+/** 8 MiB, the maximum for HTTP (RFC 9659). */
 const ZSTD_WINDOW_LOG = 23;
 
 const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex>([
@@ -245,7 +245,7 @@ const DECODERS: ReadonlyMap<string, () => Duplex> = new Map<string, () => Duplex
   ['x-gzip', createGunzip],
   ['br', createBrotliDecompress],
   ['deflate', createInflate],
-  // Else one answer may ask for 128 MiB to be unpacked in.
+  // By default one answer could allocate a window of 128 MiB.
   [
     'zstd',
     (): Duplex => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
@@ -257,7 +257,7 @@ function isReset(error: unknown): boolean {
   return code === 'ECONNRESET' || code === 'EPIPE';
 }
 
-/** The code of an error of Node's own, e.g. `ECONNREFUSED`; what an abort was given as its reason has none. */
+/** The code of a Node error, e.g. `ECONNREFUSED`; abort reasons have none. */
 function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
@@ -265,13 +265,13 @@ function systemCode(error: unknown): string | undefined {
 function toUpstreamError(error: Error): Error {
   if (error instanceof RouterError) return error;
   const code = systemCode(error);
-  // What an abort was given as its reason; and what Node says of a request that we wrote wrongly.
+  // An abort reason, or Node's error about an invalid request, which is our bug.
   if (code === undefined || code.startsWith('ERR_')) return error;
   const upstreamError = code.startsWith('HPE_')
-    ? new UpstreamError('upstream_invalid_response', "The model's provider did not answer in HTTP.")
+    ? new UpstreamError('upstream_invalid_response', "The model's provider did not answer in valid HTTP.")
     : new UpstreamError(
         'upstream_unreachable',
-        `The model's provider could not be reached, or closed the connection before it answered (${code}).`,
+        `The model's provider could not be reached, or closed the connection before answering (${code}).`,
       );
   return Object.assign(upstreamError, { cause: withoutAnswerBytes(error) });
 }

@@ -6,108 +6,107 @@ import { PerTarget } from '../catalog/per-target.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
 
 export interface CircuitBreakerOptions {
-  /** Undefined: no target is ever set aside; times are kept all the same. */
+  /** Undefined: no target is ever ejected; latencies are still measured. */
   readonly settings: HealthChecks | undefined;
-  readonly tell: (change: HealthChange) => void;
-  /** From 0 to below 1. */
+  readonly emit: (change: HealthChange) => void;
+  /** Returns 0 to below 1. */
   readonly random?: () => number;
 }
 
-/** Cool-downs differ by up to this share, so that processes don't all come back at once. */
+/** Jitter of cool-downs, as a share, so that processes don't all come back at once. */
 const JITTER = 0.2;
 
-/** What all requests of a process know of the targets they go to. */
+/** The circuit breakers of all targets, shared by all requests of a router. */
 export class CircuitBreakers {
-  readonly #known: PerTarget<CircuitBreaker>;
+  readonly #byTarget: PerTarget<CircuitBreaker>;
 
   constructor(options: CircuitBreakerOptions) {
-    this.#known = new PerTarget((target) => new CircuitBreaker(target, options));
+    this.#byTarget = new PerTarget((target) => new CircuitBreaker(target, options));
   }
 
-  /** The same for two targets that are the same model of the same provider. */
+  /** The same breaker for two targets with the same provider and model. */
   of(target: Target): CircuitBreaker {
-    return this.#known.of(target);
+    return this.#byTarget.of(target);
   }
 
-  /** Of those of these targets that were ever asked, each once. */
+  /** Statuses of those targets that were ever used, each once. */
   statuses(targets: readonly Target[]): TargetStatus[] {
     const now = Date.now();
-    const asked = targets.flatMap((target) => this.#known.find(target) ?? []);
-    return [...new Set(asked)].map((health) => health.status(now));
+    const breakers = targets.flatMap((target) => this.#byTarget.find(target) ?? []);
+    return [...new Set(breakers)].map((breaker) => breaker.status(now));
   }
 }
 
-/**
- * One target: how it did lately, and whether it is to be asked.
+/** The circuit breaker of one target, with its latency.
  *
- * A customer can make requests that fail: those of one account set it aside for that account alone, and count for others up to half of
- * what is needed.
+ * A customer can send requests that fail: failures of one account eject the target for that account only, and count for
+ * other accounts up to half of the threshold.
  */
 export class CircuitBreaker {
   readonly #target: Target;
   readonly #options: CircuitBreakerOptions;
   readonly #latency = new PeakAverage();
   #failures = 0;
-  /** Who met with them. */
-  readonly #failing: Tally;
+  /** Accounts with recent failures. */
+  readonly #failingAccounts: Tally;
   #ejections = 0;
   #retryAt = 0;
-  /** Who tried it last, in vain, and until when others come first. */
+  /** The account of the last failed probe, and until when other accounts may probe first. */
   #lastProbe = { account: '', until: 0 };
-  /** The one that tries whether the target is back. */
+  /** The running probe of an ejected target. */
   #probe: AttemptReport | undefined;
   #running = 0;
 
   constructor(target: Target, options: CircuitBreakerOptions) {
     this.#target = target;
     this.#options = options;
-    this.#failing = new Tally(options.settings?.failures ?? Infinity);
+    this.#failingAccounts = new Tally(options.settings?.failures ?? Infinity);
   }
 
-  /** Whether it may be asked before others: healthy for this account, or its cool-down is over and nobody is trying it. */
+  /** Whether the target is healthy for this account, or may be probed: its cool-down is over and no probe runs. */
   isAvailable(now: number, account: string): boolean {
-    if (this.#retryAt === 0 || !this.#failing.countsFor(account)) return true;
+    if (this.#retryAt === 0 || !this.#failingAccounts.countsFor(account)) return true;
     return this.#mayProbe(now, account) && this.#probe === undefined;
   }
 
-  /** When it is tried again, in ms since the epoch; 0 when it is healthy. */
+  /** When an ejected target is probed, in ms since the epoch; 0 if it is healthy. */
   get retryAt(): number {
     return this.#retryAt;
   }
 
-  /** What waiting for it costs, in ms times requests; 0 for one of which nothing is known, so that it is tried. */
+  /** Expected wait: latency in ms times running requests; 0 for an unknown target, so that it is tried. */
   load(now: number): number {
     return this.#latency.at(now) * (this.#running + 1);
   }
 
-  /** A request of this account goes to it now. What came of it is told to what this returns. */
-  asked(now: number, account: string): AttemptReport {
-    const asked = new AttemptReport(this, now, account);
-    if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= asked;
+  /** Registers a request of this account. The caller reports its result to the returned object. */
+  startAttempt(now: number, account: string): AttemptReport {
+    const report = new AttemptReport(this, now, account);
+    if (this.#retryAt !== 0 && this.#mayProbe(now, account)) this.#probe ??= report;
     this.#running += 1;
-    return asked;
+    return report;
   }
 
-  answered(asked: AttemptReport, now: number): void {
-    this.#latency.add(now - asked.at, now);
+  answered(report: AttemptReport, now: number): void {
+    this.#latency.add(now - report.startedAt, now);
     this.#failures = 0;
-    this.#failing.clear();
-    if (this.#probe === asked) this.#probe = undefined;
+    this.#failingAccounts.clear();
+    if (this.#probe === report) this.#probe = undefined;
     if (this.#retryAt === 0) return;
     this.#retryAt = 0;
     this.#ejections = 0;
-    this.#tell('target_recovered');
+    this.#emit('target_recovered');
   }
 
-  failed(asked: AttemptReport, now: number, retryAfterMs = 0): void {
+  failed(report: AttemptReport, now: number, retryAfterMs = 0): void {
     const { settings, random = Math.random } = this.#options;
-    const wasProbe = this.#probe === asked;
+    const wasProbe = this.#probe === report;
     if (wasProbe) this.#probe = undefined;
     this.#failures += 1;
     if (!settings) return;
-    this.#failing.add(asked.account);
-    // One that was asked before the ejection says nothing new.
-    if (!wasProbe && (this.#retryAt !== 0 || !this.#failing.countsFor(asked.account))) return;
+    this.#failingAccounts.add(report.account);
+    // A failure of a request from before the ejection adds nothing.
+    if (!wasProbe && (this.#retryAt !== 0 || !this.#failingAccounts.countsFor(report.account))) return;
     const { coolDownMs, maxCoolDownMs } = settings;
     const delay = backoff(this.#ejections, {
       firstMs: coolDownMs,
@@ -118,19 +117,19 @@ export class CircuitBreaker {
     this.#ejections += 1;
     const waitMs = Math.max(Math.round(delay), Math.min(retryAfterMs, maxCoolDownMs));
     this.#retryAt = now + waitMs;
-    if (wasProbe) this.#lastProbe = { account: asked.account, until: this.#retryAt + waitMs };
-    this.#tell('target_ejected');
+    if (wasProbe) this.#lastProbe = { account: report.account, until: this.#retryAt + waitMs };
+    this.#emit('target_ejected');
   }
 
-  over(asked: AttemptReport): void {
+  over(report: AttemptReport): void {
     this.#running -= 1;
-    if (this.#probe === asked) this.#probe = undefined;
+    if (this.#probe === report) this.#probe = undefined;
   }
 
-  /** Whether its cool-down is over; where it counts for all, whose try has failed lets others try first. */
+  /** Whether the cool-down is over. If the target is ejected for all, the account of a failed probe gives way to others. */
   #mayProbe(now: number, account: string): boolean {
     const { account: last, until } = this.#lastProbe;
-    return now >= this.#retryAt && (account !== last || now >= until || !this.#failing.countsForAll);
+    return now >= this.#retryAt && (account !== last || now >= until || !this.#failingAccounts.countsForAll);
   }
 
   status(now: number): TargetStatus {
@@ -147,9 +146,9 @@ export class CircuitBreaker {
     };
   }
 
-  #tell(type: HealthChange['type']): void {
+  #emit(type: HealthChange['type']): void {
     const { provider, healthKey: model } = this.#target;
-    this.#options.tell({
+    this.#options.emit({
       type,
       provider: provider.name,
       model,
@@ -159,54 +158,52 @@ export class CircuitBreaker {
   }
 }
 
-/** One request to a target, and what is told of it: how it went, once, and that it is over. */
+/** Reports one request to its breaker: its result, once, and its end. */
 export class AttemptReport {
-  /** When it went out, in ms since the epoch. */
-  readonly at: number;
-  /** Whose it is. */
+  /** In ms since the epoch. */
+  readonly startedAt: number;
   readonly account: string;
-  readonly #health: CircuitBreaker;
-  #judged = false;
-  #over = false;
+  readonly #breaker: CircuitBreaker;
+  #isReported = false;
+  #isOver = false;
 
-  constructor(health: CircuitBreaker, at: number, account: string) {
-    this.#health = health;
-    this.at = at;
+  constructor(breaker: CircuitBreaker, at: number, account: string) {
+    this.#breaker = breaker;
+    this.startedAt = at;
     this.account = account;
   }
 
-  /** The target did its part: an answer began, or the request itself was refused. */
+  /** The target works: an answer began, or the request itself was rejected. */
   answered(now: number): void {
-    if (this.#judged) return;
-    this.#judged = true;
-    this.#health.answered(this, now);
+    if (this.#isReported) return;
+    this.#isReported = true;
+    this.#breaker.answered(this, now);
   }
 
-  /** @param retryAfterMs - how long the target asked to be left alone, if it did */
+  /** @param retryAfterMs - the target's `retry-after`, if it sent one */
   failed(now: number, retryAfterMs?: number): void {
-    if (this.#judged) return;
-    this.#judged = true;
-    this.#health.failed(this, now, retryAfterMs);
+    if (this.#isReported) return;
+    this.#isReported = true;
+    this.#breaker.failed(this, now, retryAfterMs);
   }
 
-  /** An answer that had begun well broke. */
+  /** An answer that had begun broke off. */
   broke(now: number): void {
-    this.#health.failed(this, now);
+    this.#breaker.failed(this, now);
   }
 
   over(): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#health.over(this);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#breaker.over(this);
   }
 }
 
-/** How slowly an average forgets, in ms. */
+/** Decay time constant of the average, in ms. */
 const DECAY_MS = 10_000;
 
-/**
- * A moving average that follows a rise at once and a fall slowly, as Finagle's
- * peak EWMA: what became slow is avoided before its average says so.
+/** A moving average that rises at once and falls slowly, like Finagle's peak EWMA:
+ * a target that became slow is avoided before its average shows it.
  */
 class PeakAverage {
   #value = 0;
@@ -221,7 +218,7 @@ class PeakAverage {
     this.#at = now;
   }
 
-  /** Fades while nothing is heard, so that what was slow once is tried again. */
+  /** Decays without new values, so that a target that was slow once is tried again. */
   at(now: number): number {
     return this.#value * Math.exp(Math.min(0, this.#at - now) / (6 * DECAY_MS));
   }

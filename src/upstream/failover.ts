@@ -12,52 +12,51 @@ import { afterFirstEvent } from './first-event.ts';
 import type { AttemptProgress } from './attempt-progress.ts';
 import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
-import type { ProviderClient, ProviderRequest, Sent } from './provider-client.ts';
+import type { ProviderClient, ProviderRequest, SendResult } from './provider-client.ts';
 import { retryAfterMs } from './rate-limits.ts';
 
-/** An answer that the client gets, and whose it is. */
-export interface FailoverResult extends Sent {
+/** The answer for the client, and its target. */
+export interface FailoverResult extends SendResult {
   readonly target: Target;
-  /** To be told when it broke, and that it is over. */
+  /** The caller reports here if the answer breaks off, and when it is over. */
   readonly report: AttemptReport;
 }
 
-/** A request and where it may be answered. */
+/** A request and its targets. */
 export interface FailoverRequest {
-  /** In the order in which they are tried. */
+  /** In the order of trying. */
   readonly targets: readonly [Target, ...Target[]];
   readonly request: ProviderRequest;
   readonly progress: AttemptProgress;
 }
 
-/** Statuses that say nothing against the request: the same one may succeed elsewhere, or later. */
+/** Statuses after which the same request may succeed at another target, or later. */
 function isFailure(status: number): boolean {
   return (
     status === 408 || status === 409 || status === 425 || status === 429 || status === 498 || status >= 500
   );
 }
 
-/** Statuses that speak against the target: too busy, or broken. A request of a client's own can't provoke the others. */
+/** Statuses that count as a failure of the target: overloaded or broken. A client could provoke the others by its request. */
 function isTargetsFault(status: number): boolean {
   return status === 429 || status === 498 || status >= 500;
 }
 
-/** Retries of the same target are at most this share of all requests, beside a few at any time. */
+/** Retry budget: retries of the same target are at most this share of all requests, plus `MAX_BUDGET`. */
 const BUDGET_SHARE = 0.2;
 const MAX_BUDGET = 50;
 /** Backoff before the same target is asked again, if it sent no `retry-after`. */
 const RETRY = { firstMs: 250, jitter: 0.25 };
-/** How long an answer that nobody wants may take to end, so that its connection can be kept. */
+/** How long a discarded answer may take to end, so that its connection can be reused. */
 const DISCARD_MS = 1000;
 
-/**
- * Asks one target after another until there is an answer for the client.
+/** Tries one target after another until there is an answer for the client.
  *
- * Another target is asked only while nothing has reached the client: after a
- * failure to connect or to answer in time, a status that says nothing against
- * the request, an error in place of an answer's first event, or a prompt that
- * is too long for this target. The last target
- * that is left may be asked again, and what it says then is the client's.
+ * The next target is tried only while nothing has reached the client: after a
+ * failure to connect or to answer in time, a status that doesn't blame the
+ * request, an error in place of an answer's first event, or a prompt that is
+ * too long for this target. The last target may be retried, and the client gets
+ * its last answer.
  */
 export class Failover {
   readonly #provider: ProviderClient;
@@ -80,7 +79,7 @@ export class Failover {
 
   /**
    * @throws {ClientDisconnectedError} if the client leaves first
-   * @throws an UpstreamError or UpstreamTimeoutError if no target had an answer that the client may have
+   * @throws {UpstreamError} or UpstreamTimeoutError if no target had an answer for the client
    */
   async firstAnswer({ targets, request, progress }: FailoverRequest): Promise<FailoverResult> {
     const { client } = request;
@@ -104,14 +103,14 @@ export class Failover {
     throw new TypeError('a model has no targets');
   }
 
-  /** Asks a target once. */
+  /** Tries a target once. */
   async #try(
     target: Target,
     isLast: boolean,
     request: ProviderRequest,
     progress: AttemptProgress,
   ): Promise<AttemptResult> {
-    const report = this.#breakers.of(target).asked(Date.now(), request.account);
+    const report = this.#breakers.of(target).startAttempt(Date.now(), request.account);
     const sentAt = performance.now();
     const detached = progress.asking(target);
     try {
@@ -120,7 +119,7 @@ export class Failover {
       const { status } = sent.answer;
       if (isFailure(status) || (!isLast && status === 404)) {
         const waitMs = retryAfterMs(sent.answer.headers);
-        // A client whose own key is limited can't set a target aside for the others.
+        // A rate limit on a client's own key must not eject the target for others.
         if (isTargetsFault(status) && !(target.usesByok && status === 429)) report.failed(Date.now(), waitMs);
         return { result, refused: true, retryAfterMs: waitMs };
       }
@@ -131,7 +130,9 @@ export class Failover {
       }
       const isAnswer = status >= 200 && status < 300;
       const begun = isAnswer && !isLast;
-      const answer = begun ? await this.#begun(sent.answer, sentAt, target, request, detached) : sent.answer;
+      const answer = begun
+        ? await this.#waitForFirstEvent(sent.answer, sentAt, target, request, detached)
+        : sent.answer;
       report.answered(Date.now());
       return { result: { ...result, answer } };
     } catch (thrown) {
@@ -145,7 +146,7 @@ export class Failover {
     }
   }
 
-  #begun(
+  #waitForFirstEvent(
     answer: ProviderAnswer,
     sentAt: number,
     { provider }: Target,
@@ -154,34 +155,34 @@ export class Failover {
   ): Promise<ProviderAnswer> {
     const spentMs = performance.now() - sentAt;
     return afterFirstEvent(answer, client, {
-      drain: detached,
+      detached: detached,
       waitMs: this.#retries?.firstEventWaitMs ?? 0,
       firstByteMs: Math.max(1, provider.timeouts.firstByteMs - spentMs),
     });
   }
 
-  /** How long to wait before the last target is asked again; undefined when it is not. */
-  #pauseBefore({ result, retryAfterMs: toldMs }: AttemptResult, tries: number): number | undefined {
+  /** How long to wait before the last target is retried; undefined if it is not retried. */
+  #pauseBefore({ result, retryAfterMs: requestedMs }: AttemptResult, tries: number): number | undefined {
     if (!this.#retries || !result || tries >= this.#retries.perTarget) return undefined;
-    const waitMs = toldMs ?? backoff(tries, { ...RETRY, random: this.#random });
+    const waitMs = requestedMs ?? backoff(tries, { ...RETRY, random: this.#random });
     if (waitMs > this.#retries.maxWaitMs || this.#budget < 1) return undefined;
     this.#budget -= 1;
     return waitMs;
   }
 }
 
-/** What came of asking a target once: an answer, or none. */
+/** Result of one try of a target. */
 type AttemptResult =
   | {
       readonly result: FailoverResult;
-      /** Another target, or this one later, may have a better one. */
+      /** Another target, or this one later, may have a better answer. */
       readonly refused?: boolean;
       readonly retryAfterMs?: number | undefined;
       readonly error?: undefined;
     }
   | { readonly error: Error; readonly result?: undefined; readonly retryAfterMs?: undefined };
 
-/** Reads what nobody wants to its end, for a while, so that its connection can be used again. */
+/** Reads a discarded answer to its end, for a limited time, so that its connection can be reused. */
 function discard({ answer, report }: FailoverResult): void {
   const { body } = answer;
   report.over();

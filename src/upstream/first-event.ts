@@ -12,16 +12,16 @@ import { RouterClosedError } from '../http/relay-end.ts';
 import { Turns } from '../http/turns.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 
-/** More of an answer than this is not kept back. */
+/** Most bytes held back while waiting. */
 const MAX_BYTES = 65_536;
 
 export interface FirstEventTerms {
-  /** How long the client is kept waiting for it, in ms; then the answer is as good as any. */
+  /** How long the client waits for the event, in ms; then the answer is used as it is. */
   readonly waitMs: number;
-  /** How long the provider has for it, in ms; what it says later is too late. */
+  /** How long the provider may take, in ms; then the attempt has failed. */
   readonly firstByteMs: number;
-  /** For providers that bill an answer whoever reads it. */
-  readonly drain: DetachedRead | undefined;
+  /** Reads the answer on if the client disconnects, for providers that bill it anyway. */
+  readonly detached: DetachedRead | undefined;
 }
 
 /**
@@ -30,124 +30,160 @@ export interface FirstEventTerms {
  * Until then nothing of the answer has reached the client, so that an error in
  * its place is like an answer that never came.
  *
- * @throws {UpstreamError} when the answer is an error, or broke
- * @throws {UpstreamTimeoutError} when the provider's time ran out
+ * @throws {UpstreamError} if the answer is an error, or broke off
+ * @throws {UpstreamTimeoutError} if the provider's time ran out
  */
 export function afterFirstEvent(
   answer: ProviderAnswer,
   client: ClientConnection,
-  { waitMs, firstByteMs, drain }: FirstEventTerms,
+  terms: FirstEventTerms,
 ): Promise<ProviderAnswer> {
-  const { body, idleTimeout } = answer;
-  const meter = new UsageMeter();
-  const chunks = new ChunkCollector();
-  let hasEvent = false;
-  meter.onEvent = () => {
-    hasEvent = true;
-  };
-
   return new Promise((resolve, reject) => {
-    const turns = new Turns(body, {
-      inspect: (part) => {
-        meter.write(part);
-      },
-      forward: judge,
-      canContinue: () => true,
-    });
-    let isEnded = false;
-    const tooLate = firstByteMs < waitMs;
-    const timeout = new Timeout(Math.min(waitMs, firstByteMs), () => {
-      if (tooLate) fail(new UpstreamTimeoutError('first_byte', firstByteMs));
-      else pass();
-    });
-
-    function stop(): void {
-      timeout.clear();
-      turns.stop();
-      body.off('data', onData);
-      body.off('end', onEnd);
-      body.off('error', onBroken);
-      body.off('close', onBroken);
-      client.onDisconnect(undefined);
-    }
-
-    function pass(): void {
-      if (isEnded) {
-        passWhole();
-        return;
-      }
-      stop();
-      body.pause();
-      if (chunks.length > 0) body.unshift(concatChunks(chunks.take()));
-      resolve(answer);
-    }
-
-    function passWhole(): void {
-      stop();
-      resolve({ ...answer, body: Readable.from(chunks.take(), { objectMode: false }) });
-    }
-
-    function fail(error: Error): void {
-      stop();
-      // It may still say why it breaks, and nobody listens any more.
-      body.on('error', () => {});
-      body.destroy();
-      reject(error);
-    }
-
-    function onData(chunk: Buffer): void {
-      idleTimeout.touch();
-      chunks.add(chunk);
-      turns.take(chunk);
-    }
-
-    /** Once all that came was looked at: an error may stand behind an event. */
-    function judge(): void {
-      if (turns.isBehind || isEnded) return;
-      if (meter.failed) fail(errorInside());
-      else if (hasEvent || chunks.length > MAX_BYTES) pass();
-    }
-
-    function onEnd(): void {
-      isEnded = true;
-      turns.end(judgeWhole);
-    }
-
-    function judgeWhole(): void {
-      meter.end();
-      if (meter.failed) {
-        fail(errorInside());
-        return;
-      }
-      if (meter.unfinishedJson || (!hasEvent && !meter.finished && isEventStream(answer.headers))) {
-        fail(brokenBefore(undefined));
-        return;
-      }
-      passWhole();
-    }
-
-    function onBroken(error?: Error): void {
-      // What ended well is closed as well.
-      if (isEnded && error === undefined) return;
-      fail(isReason(error) ? error : brokenBefore(error));
-    }
-
-    body.on('data', onData);
-    body.on('end', onEnd);
-    body.on('error', onBroken);
-    body.on('close', onBroken);
-    client.onDisconnect(() => {
-      const abort = (reason: Error): void => {
-        fail(reason);
-      };
-      if (!drain?.begin(abort)) abort(new ClientDisconnectedError());
-    });
-    if (body.destroyed) onBroken(body.errored ?? undefined);
+    new FirstEventWait(answer, client, terms, resolve, reject).start();
   });
 }
 
-/** Whether the body was ended by us, and why. */
-function isReason(error: Error | undefined): error is Error {
+/** Ends by one of `#pass`, `#passWhole` and `#fail`, once. */
+class FirstEventWait {
+  readonly #answer: ProviderAnswer;
+  readonly #client: ClientConnection;
+  readonly #terms: FirstEventTerms;
+  readonly #resolve: (answer: ProviderAnswer) => void;
+  readonly #reject: (error: Error) => void;
+  readonly #meter = new UsageMeter();
+  readonly #chunks = new ChunkCollector();
+  readonly #turns: Turns;
+  readonly #timeout: Timeout;
+  #hasEvent = false;
+  #isEnded = false;
+
+  constructor(
+    answer: ProviderAnswer,
+    client: ClientConnection,
+    terms: FirstEventTerms,
+    resolve: (answer: ProviderAnswer) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#answer = answer;
+    this.#client = client;
+    this.#terms = terms;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#meter.onEvent = () => {
+      this.#hasEvent = true;
+    };
+    this.#turns = new Turns(answer.body, {
+      inspect: (part) => {
+        this.#meter.write(part);
+      },
+      forward: () => {
+        this.#check();
+      },
+      canContinue: () => true,
+    });
+    this.#timeout = new Timeout(Math.min(terms.waitMs, terms.firstByteMs), () => {
+      this.#onTimeout();
+    });
+  }
+
+  start(): void {
+    const { body } = this.#answer;
+    body.on('data', this.#onData);
+    body.on('end', this.#onEnd);
+    body.on('error', this.#onBroken);
+    body.on('close', this.#onBroken);
+    this.#client.onDisconnect(() => {
+      const abort = (reason: Error): void => {
+        this.#fail(reason);
+      };
+      if (!this.#terms.detached?.begin(abort)) abort(new ClientDisconnectedError());
+    });
+    if (body.destroyed) this.#onBroken(body.errored ?? undefined);
+  }
+
+  #stop(): void {
+    const { body } = this.#answer;
+    this.#timeout.clear();
+    this.#turns.stop();
+    body.off('data', this.#onData);
+    body.off('end', this.#onEnd);
+    body.off('error', this.#onBroken);
+    body.off('close', this.#onBroken);
+    this.#client.onDisconnect(undefined);
+  }
+
+  /** Puts back what was read, and hands the answer on. */
+  #pass(): void {
+    if (this.#isEnded) {
+      this.#passWhole();
+      return;
+    }
+    const { body } = this.#answer;
+    this.#stop();
+    body.pause();
+    if (this.#chunks.length > 0) body.unshift(concatChunks(this.#chunks.take()));
+    this.#resolve(this.#answer);
+  }
+
+  #passWhole(): void {
+    this.#stop();
+    const body = Readable.from(this.#chunks.take(), { objectMode: false });
+    this.#resolve({ ...this.#answer, body });
+  }
+
+  #fail(error: Error): void {
+    const { body } = this.#answer;
+    this.#stop();
+    // An error event without a listener would end the process.
+    body.on('error', () => {});
+    body.destroy();
+    this.#reject(error);
+  }
+
+  #onTimeout(): void {
+    const { waitMs, firstByteMs } = this.#terms;
+    if (firstByteMs < waitMs) this.#fail(new UpstreamTimeoutError('first_byte', firstByteMs));
+    else this.#pass();
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#answer.idleTimeout.touch();
+    this.#chunks.add(chunk);
+    this.#turns.take(chunk);
+  };
+
+  /** Decides only once every byte so far was metered: an error may follow an event. */
+  #check(): void {
+    if (this.#turns.isBehind || this.#isEnded) return;
+    if (this.#meter.failed) this.#fail(errorInside());
+    else if (this.#hasEvent || this.#chunks.length > MAX_BYTES) this.#pass();
+  }
+
+  readonly #onEnd = (): void => {
+    this.#isEnded = true;
+    this.#turns.end(() => {
+      this.#checkWhole();
+    });
+  };
+
+  #checkWhole(): void {
+    const meter = this.#meter;
+    meter.end();
+    const isEmptyStream = !this.#hasEvent && !meter.finished && isEventStream(this.#answer.headers);
+    if (meter.failed) this.#fail(errorInside());
+    else if (meter.unfinishedJson || isEmptyStream) this.#fail(brokenBefore(undefined));
+    else this.#passWhole();
+  }
+
+  readonly #onBroken = (error?: Error): void => {
+    // A stream that ended normally closes, too.
+    if (this.#isEnded && error === undefined) return;
+    this.#fail(isAbortReason(error) ? error : brokenBefore(error));
+  };
+}
+
+/** Whether the router aborted the body itself, for this reason. */
+function isAbortReason(error: Error | undefined): error is Error {
   return (
     error instanceof UpstreamTimeoutError ||
     error instanceof ClientDisconnectedError ||
@@ -158,7 +194,7 @@ function isReason(error: Error | undefined): error is Error {
 function brokenBefore(cause: Error | undefined): UpstreamError {
   const error = new UpstreamError(
     'upstream_unreachable',
-    "The model's provider closed the connection before its answer had begun.",
+    "The model's provider closed the connection before its answer began.",
   );
   return cause ? Object.assign(error, { cause: withoutAnswerBytes(cause) }) : error;
 }

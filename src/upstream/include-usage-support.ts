@@ -2,60 +2,63 @@ import { Evidence } from '../metering/evidence.ts';
 import type { Target } from '../catalog/model.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 
-/** A target that refused is asked again after so long. */
+/** Pause before a target that rejected the field is probed again. */
 const PROBE_MS = 60_000;
 
-/** What is known of one target. */
-class Refusals {
+/** Rejections by one target. */
+class Rejections {
   readonly accounts = new Evidence();
   lastAt = 0;
-  isTold = false;
+  isReported = false;
 }
 
-/**
- * Which targets take `stream_options.include_usage`: those whose provider is said to, but for those that refuse it.
+/** Which targets accept `stream_options.include_usage`: those of providers configured to, except those that rejected it.
  *
- * A refusal counts for the account that met with it, and for all once several did. Every minute a request asks again; the
- * first one whose field is taken ends the matter.
+ * A rejection counts for its account, and for all once several accounts had one. Every minute one request probes the
+ * target; the first success clears its rejections.
  */
 export class IncludeUsageSupport {
-  readonly #refusals = new PerTarget(() => new Refusals());
+  readonly #rejections = new PerTarget(() => new Rejections());
   readonly #now: () => number;
 
-  /** @param now - a clock that nobody sets, in ms */
+  /** @param now - monotonic clock, in ms */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** Whether a request of this account is to ask for usage. */
+  /** Whether a request of this account may ask for usage. */
   isSupported(target: Target, account: string): boolean {
     if (target.provider.streamUsage !== 'option') return false;
-    const refusals = this.#refusals.of(target);
-    if (!refusals.accounts.countsFor(account)) return true;
+    const rejections = this.#rejections.of(target);
+    if (!rejections.accounts.countsFor(account)) return true;
     const now = this.#now();
-    if (now - refusals.lastAt < PROBE_MS) return false;
-    // This one tries it, the others go on without until it is answered.
-    refusals.lastAt = now;
+    if (now - rejections.lastAt < PROBE_MS) return false;
+    // This request probes; others go without until it is answered.
+    rejections.lastAt = now;
     return true;
   }
 
-  /** It answered a request with the field. */
+  /** The target answered a request with the field. */
   markSupported(target: Target): void {
-    this.#refusals.of(target).accounts.clear();
+    this.#rejections.of(target).accounts.clear();
   }
 
-  /** It refused a request with the field, and took the same one without it. Returns what the operator should know of it. */
+  /**
+   * The target rejected a request with the field, and accepted it without.
+   *
+   * @returns an error for the operator, the first time and once it counts for all accounts
+   */
   markUnsupported(target: Target, account: string): Error | undefined {
-    const refusals = this.#refusals.of(target);
-    refusals.lastAt = this.#now();
-    const countsForAllNow = refusals.accounts.add(account);
-    if (refusals.isTold && !countsForAllNow) return undefined;
-    refusals.isTold = true;
+    const rejections = this.#rejections.of(target);
+    rejections.lastAt = this.#now();
+    const countsForAllNow = rejections.accounts.add(account);
+    if (rejections.isReported && !countsForAllNow) return undefined;
+    rejections.isReported = true;
     const { provider, model } = target;
     return new Error(
-      `The provider ${JSON.stringify(provider.name)} refused stream_options for ${JSON.stringify(model)}: ` +
-        `${countsForAllNow ? 'all streams there' : 'streams of one account'} go without, and are charged by estimate ` +
-        "unless usage comes unasked. It is tried again every minute; if it stays so, set streamUsage: 'rejected'",
+      `Provider ${JSON.stringify(provider.name)} rejected stream_options for ${JSON.stringify(model)}: ` +
+        `${countsForAllNow ? 'all its streams' : 'streams of one account'} are sent without it, and charged by estimate ` +
+        "unless usage comes anyway. It is probed every minute; if this persists, set streamUsage: 'rejected'",
     );
   }
 }

@@ -7,30 +7,29 @@ import type { Provider } from '../catalog/provider.ts';
 import { saysKeyRefused } from './provider-errors.ts';
 import type { ProviderKeys } from './provider-keys.ts';
 
-/** What a provider answered to `GET /models`. */
-export interface ModelsAnswer {
+/** A provider's response to `GET /models`. */
+export interface ModelsResponse {
   readonly status: number;
   readonly body: string;
 }
 
-/** A list of models may be so long; OpenRouter's has less than one megabyte. */
+/** Longest list that is read; OpenRouter's has less than one megabyte. */
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_MS = 30_000;
 
-/**
- * Asks a provider for its models with one of its keys. A redirect, which would take the key elsewhere, is an answer as others are.
+/** Requests a provider's list of models with one key. A redirect is returned and not followed, as that would send the key elsewhere.
  *
- * @throws {Error} that says why there is no answer, without anything of it
+ * @throws {Error} with the reason why there is no response, and nothing of its content
  */
-export async function askForModels(
+export async function fetchModels(
   { origin, headers, authHeader, authPrefix }: Provider,
   path: string,
   apiKey: string | undefined,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
-): Promise<ModelsAnswer> {
-  const late = new AbortController();
+): Promise<ModelsResponse> {
+  const deadline = new AbortController();
   const timeout = new Timeout(timeoutMs, () => {
-    late.abort(new Error(`it gave no list of models in ${timeoutMs} ms`));
+    deadline.abort(new Error(`no list of models within ${timeoutMs} ms`));
   });
   const request = {
     headers: {
@@ -40,24 +39,23 @@ export async function askForModels(
       ...(apiKey !== undefined && { [authHeader]: authPrefix + apiKey }),
     },
     redirect: 'manual' as const,
-    // A framework's fetch may keep answers.
+    // A framework's fetch may cache responses.
     cache: 'no-store',
-    signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
+    signal: signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal,
   };
   try {
     const response = await fetch(new URL(path, origin), request);
     return { status: response.status, body: await readBounded(response) };
   } catch (error) {
-    throw late.signal.aborted ? asError(late.signal.reason) : error;
+    throw deadline.signal.aborted ? asError(deadline.signal.reason) : error;
   } finally {
     timeout.clear();
   }
 }
 
-/**
- * Asks a provider for its models, with its keys in turn.
+/** Lists a provider's models, trying its keys in turn.
  *
- * @throws {Error} that says what was wrong with the answer, without anything of it
+ * @throws {Error} with what was wrong with the response, and nothing of its content
  */
 export async function listModels(
   provider: Provider,
@@ -65,16 +63,16 @@ export async function listModels(
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
   const { modelsPath } = provider;
-  if (modelsPath === undefined) throw new Error('each of its models has an address of its own');
-  const turn = keys.turn(provider);
+  if (modelsPath === undefined) throw new Error('its base URL contains {model}');
+  const candidates = keys.keysFor(provider);
   let failure = new Error('it was not asked');
-  for (const key of turn.length > 0 ? turn : [undefined]) {
+  for (const key of candidates.length > 0 ? candidates : [undefined]) {
     const terms = { timeoutMs: MAX_MS, signal };
-    const { status, body } = await askForModels(provider, modelsPath, await key?.read(), terms);
+    const { status, body } = await fetchModels(provider, modelsPath, await key?.read(), terms);
     if (status >= 200 && status < 300) return readList(body);
     failure = new Error(`it answered with status ${status}`);
-    if (!isKeysFault(status, body)) break;
-    key?.setAside();
+    if (!isKeyError(status, body)) break;
+    key?.eject();
   }
   throw failure;
 }
@@ -85,16 +83,16 @@ function readList(body: string): readonly ListedModel[] {
   return readListedModels(list);
 }
 
-/** Whether another key may get an answer. */
-function isKeysFault(status: number, body: string): boolean {
+/** Whether another key may succeed. */
+function isKeyError(status: number, body: string): boolean {
   return status === 400 ? saysKeyRefused(body) : [401, 402, 403, 429].includes(status);
 }
 
 async function readBounded({ body }: Response): Promise<string> {
-  const pieces = new ChunkCollector();
-  for await (const piece of body ?? []) {
-    pieces.add(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
-    if (pieces.length > MAX_BYTES) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
+  const chunks = new ChunkCollector();
+  for await (const chunk of body ?? []) {
+    chunks.add(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    if (chunks.length > MAX_BYTES) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
   }
-  return concatChunks(pieces.take()).toString();
+  return concatChunks(chunks.take()).toString();
 }

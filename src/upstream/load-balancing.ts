@@ -5,38 +5,36 @@ import type { RoutingStrategy } from '../options/model-options.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';
 
 /** The targets of several models, those of the first before those of the next. */
-export function targetsOf(
+export function targetsInOrder(
   [first, ...rest]: readonly [Model, ...Model[]],
   quote: Quote,
-  health: CircuitBreakers,
+  breakers: CircuitBreakers,
   account: string,
 ): readonly [Target, ...Target[]] {
   return [
-    ...orderTargets(first, quote, health, account),
-    ...rest.flatMap((model) => orderTargets(model, quote, health, account)),
+    ...orderTargets(first, quote, breakers, account),
+    ...rest.flatMap((model) => orderTargets(model, quote, breakers, account)),
   ];
 }
 
-/**
- * Puts targets in the order in which to try them; those set aside for failing come last, and are still tried.
- *
- * @param random - from 0 to below 1
+/** Orders targets for trying; ejected ones come last, but are still tried.
+ * @param random - returns 0 to below 1
  */
 export function orderTargets(
   { targets, strategy }: Model,
   quote: Quote,
-  health: CircuitBreakers,
+  breakers: CircuitBreakers,
   account: string,
   random: () => number = Math.random,
 ): readonly [Target, ...Target[]] {
   const [only, second] = targets;
   if (!second) return targets;
   const now = Date.now();
-  const ordered = byStrategy(targets, strategy, quote, health, now, random);
-  const available = ordered.filter((target) => health.of(target).isAvailable(now, account));
-  const aside = ordered.filter((target) => !available.includes(target));
-  aside.sort((a, b) => health.of(a).retryAt - health.of(b).retryAt);
-  const [first = only, ...rest] = [...available, ...aside];
+  const ordered = byStrategy(targets, strategy, quote, breakers, now, random);
+  const available = ordered.filter((target) => breakers.of(target).isAvailable(now, account));
+  const ejected = ordered.filter((target) => !available.includes(target));
+  ejected.sort((a, b) => breakers.of(a).retryAt - breakers.of(b).retryAt);
+  const [first = only, ...rest] = [...available, ...ejected];
   return [first, ...rest];
 }
 
@@ -44,21 +42,21 @@ function byStrategy(
   targets: readonly Target[],
   strategy: RoutingStrategy,
   quote: Quote,
-  health: CircuitBreakers,
+  breakers: CircuitBreakers,
   now: number,
   random: () => number,
 ): Target[] {
   if (strategy === 'ordered') return [...targets];
-  // Efraimidis and Spirakis: of exponential times by weight, the soonest first, is a draw without replacement.
+  // Efraimidis and Spirakis: sorting by exponential times with rate `weight` is a weighted draw without replacement.
   if (strategy === 'weighted') return ascending(targets, ({ weight }) => -Math.log(1 - random()) / weight);
   if (strategy === 'cheapest') {
-    return ascending(targets, ({ cost, price, asked }) => {
+    return ascending(targets, ({ cost, price, priceVariant }) => {
       const own = cost ?? price;
-      const [first = own, ...others] = pricesOfTier(own, asked?.serviceTier);
+      const [first = own, ...others] = pricesOfTier(own, priceVariant?.serviceTier);
       return Math.max(...[first, ...others].map((each) => Number(worstCase(quote, each))));
     });
   }
-  const byLoad = ascending(targets, (target) => health.of(target).load(now));
+  const byLoad = ascending(targets, (target) => breakers.of(target).load(now));
   const two = ascending(targets, () => random()).slice(0, 2);
   const first = byLoad.filter((target) => two.includes(target)).slice(0, 1);
   return [...first, ...byLoad.filter((target) => !first.includes(target))];

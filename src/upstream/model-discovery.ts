@@ -9,26 +9,25 @@ import { listModels } from './list-models.ts';
 import { ProviderKeys } from './provider-keys.ts';
 
 export interface DiscoveryServices {
-  readonly surroundings: Omit<ResolveContext, 'providers'>;
-  /** Some provider's models are others than before. */
+  readonly context: Omit<ResolveContext, 'providers'>;
+  /** A provider's list of models has changed. */
   readonly onChange: () => void;
   readonly onError: (error: Error) => void;
 }
 
-/** Intervals differ by up to this share, so that processes don't all ask at once. */
+/** Jitter of intervals, as a share, so that processes don't all ask at once. */
 const JITTER = 0.1;
-/** After a failure a provider is asked again so soon, then after twice as long, up to its interval. */
+/** First backoff after a failure; it doubles up to the provider's refresh interval. */
 const RETRY_MS = 15_000;
 
-/**
- * The models that providers list themselves: asked for in the background, from the first use on.
+/** Discovers the models that providers list, in the background, from the first use on.
  *
- * The last good list is kept while a provider fails.
+ * While a provider fails, its last good list stays in use.
  */
 export class ModelDiscovery {
   readonly #services: DiscoveryServices;
   readonly #keys = new ProviderKeys();
-  readonly #sources = new Map<Provider, Source>();
+  readonly #sources = new Map<Provider, DiscoverySource>();
   readonly #closing = new AbortController();
   #started = false;
 
@@ -36,21 +35,23 @@ export class ModelDiscovery {
     this.#services = services;
   }
 
-  /** The same catalog with the models that were discovered at its providers; its own entries win. */
+  /** The catalog with the models discovered at its providers; configured models win. */
   extend(catalog: Catalog): Catalog {
     const { providers } = catalog;
-    const surroundings = { ...this.#services.surroundings, providers };
+    const context = { ...this.#services.context, providers };
     const models = [...providers.values()].flatMap((provider) => {
       const listed = this.#sources.get(provider)?.listed;
-      return listed ? discoveredModels(provider, listed, surroundings) : [];
+      return listed ? discoveredModels(provider, listed, context) : [];
     });
     return catalog.with(models);
   }
 
-  /** Asks those providers of a catalog that are to be asked, and no longer others. */
+  /** Polls the providers of this catalog that have discovery, and stops polling others. */
   watch({ providers }: Catalog): void {
     const wanted = new Set([...providers.values()].filter(({ discovery }) => discovery !== undefined));
-    const known = new Map([...this.#sources].map(([provider, { listed }]) => [listOf(provider), listed]));
+    const known = new Map(
+      [...this.#sources].map(([provider, { listed }]) => [listIdentity(provider), listed]),
+    );
     for (const [provider, source] of this.#sources) {
       if (wanted.has(provider)) continue;
       source.stop();
@@ -58,21 +59,24 @@ export class ModelDiscovery {
     }
     for (const provider of wanted) {
       if (this.#sources.has(provider)) continue;
-      const ask = (): Promise<readonly ListedModel[]> =>
+      const list = (): Promise<readonly ListedModel[]> =>
         listModels(provider, this.#keys, this.#closing.signal);
-      this.#sources.set(provider, new Source(provider, ask, this.#services, known.get(listOf(provider))));
+      this.#sources.set(
+        provider,
+        new DiscoverySource(provider, list, this.#services, known.get(listIdentity(provider))),
+      );
     }
     if (this.#started) this.#startSources();
   }
 
-  /** Called on every request. */
+  /** Starts polling. Can be called again. */
   start(): void {
     if (this.#started) return;
     this.#started = true;
     this.#startSources();
   }
 
-  /** Resolves once each provider has answered once, or failed; undefined where they all have, which they mostly have. */
+  /** Resolves once each provider has answered or failed once; undefined if all have, which is the usual case. */
   get pending(): Promise<unknown> | undefined {
     if (this.#sources.size === 0) return undefined;
     const first = [...this.#sources.values()].flatMap(({ first: each }) => each ?? []);
@@ -90,34 +94,34 @@ export class ModelDiscovery {
   }
 }
 
-/** Where a provider has its list: with another key it is still the same one, until it says otherwise. */
-function listOf({ name, origin, modelsPath }: Provider): string {
+/** Identity of a provider's list: after a change of its key, the old list is used until a new one arrives. */
+function listIdentity({ name, origin, modelsPath }: Provider): string {
   return JSON.stringify([name, origin.href, modelsPath]);
 }
 
-/** One provider's list. */
-class Source {
-  /** The last good one. */
+/** Polls one provider's list. */
+class DiscoverySource {
+  /** The last good list. */
   listed: readonly ListedModel[] | undefined;
-  /** While it is asked for the first time, and there is no list of before. */
+  /** Set during the first request, if there is no earlier list. */
   first: Promise<void> | undefined;
   readonly #provider: Provider;
-  readonly #ask: () => Promise<readonly ListedModel[]>;
+  readonly #list: () => Promise<readonly ListedModel[]>;
   readonly #services: DiscoveryServices;
   #timer: NodeJS.Timeout | undefined;
   #isStarted = false;
   #isStopped = false;
   #failures = 0;
-  #shown = '';
+  #lastJson = '';
 
   constructor(
     provider: Provider,
-    ask: () => Promise<readonly ListedModel[]>,
+    list: () => Promise<readonly ListedModel[]>,
     services: DiscoveryServices,
     listed: readonly ListedModel[] | undefined,
   ) {
     this.#provider = provider;
-    this.#ask = ask;
+    this.#list = list;
     this.#services = services;
     this.listed = listed;
   }
@@ -125,9 +129,9 @@ class Source {
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    const asked = this.#refresh();
+    const refreshed = this.#refresh();
     if (this.listed) return;
-    this.first = asked.then(() => {
+    this.first = refreshed.then(() => {
       this.first = undefined;
     });
   }
@@ -140,12 +144,12 @@ class Source {
   /** Never rejects. */
   async #refresh(): Promise<void> {
     try {
-      const listed = await this.#ask();
+      const listed = await this.#list();
       if (this.#isStopped) return;
       this.#failures = 0;
-      const shown = JSON.stringify(listed);
-      if (shown !== this.#shown) {
-        this.#shown = shown;
+      const json = JSON.stringify(listed);
+      if (json !== this.#lastJson) {
+        this.#lastJson = json;
         this.listed = listed;
         this.#services.onChange();
       }
@@ -155,7 +159,7 @@ class Source {
       const cause = asError(thrown);
       const { name } = this.#provider;
       this.#services.onError(
-        new Error(`The models of ${JSON.stringify(name)} can't be listed: ${cause.message}`, { cause }),
+        new Error(`Can't list the models of provider ${JSON.stringify(name)}: ${cause.message}`, { cause }),
       );
     }
     this.#timer = setTimeout(() => void this.#refresh(), this.#pauseMs());

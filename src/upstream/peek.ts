@@ -5,13 +5,13 @@ import { type ClientConnection, ClientDisconnectedError } from '../http/exchange
 import { concatChunks, ChunkCollector } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 
-/** What an answer's body begins with, 4 KiB of it at most, and the answer as if nobody had looked. */
+/** The first 4 KiB of an answer's body, and the answer with all its bytes. */
 export interface Peeked {
   readonly text: string;
   readonly answer: ProviderAnswer;
 }
 
-/** Errors are short; more than this is not looked at, nor kept back for longer. */
+/** Errors are short: neither more bytes are read, nor is the answer held back for longer. */
 const MAX_BYTES = 4096;
 const WAIT_MS = 2000;
 
@@ -58,7 +58,7 @@ export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<
       });
     }
 
-    /** Whoever relays it finds it destroyed. */
+    /** The relay finds the body destroyed. */
     function onBroken(): void {
       stop();
       body.on('error', () => {});
@@ -75,7 +75,7 @@ export function peek(answer: ProviderAnswer, client: ClientConnection): Promise<
       body.destroy();
       reject(new ClientDisconnectedError());
     });
-    // Whoever looked at it before has paused it.
+    // An earlier peek has paused it.
     body.resume();
     if (body.destroyed) onBroken();
   });

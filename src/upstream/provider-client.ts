@@ -17,33 +17,33 @@ import { exhaustedMs, limitedMs } from './rate-limits.ts';
 import { upstreamRequest } from './upstream-request.ts';
 import { IncludeUsageSupport } from './include-usage-support.ts';
 
-/** How a client's body is written for a target. */
+/** Writes a client's body for a target. */
 export interface OutgoingBody {
-  /** The bytes for this target, however often they are sent. */
+  /** Returns the bytes for this target; they may be sent several times. */
   for(target: Target): (includeUsage: boolean) => BodyChunks;
 }
 
-/** A client's request, as it goes to whichever target answers it. */
+/** A client's request, before a target is chosen. */
 export interface ProviderRequest {
-  /** Whose request it is: what is learned of it counts for others only once several have shown it. */
+  /** What is learned from the request counts for this account, and for all once several accounts have shown it. */
   readonly account: string;
   readonly clientHeaders: IncomingHttpHeaders;
   readonly body: OutgoingBody;
-  /** It streams, and the client did not ask for usage. */
+  /** A stream for which the client did not ask for usage. */
   readonly lacksUsage: boolean;
   /** The client wrote `include_usage: false`. */
   readonly deniesUsage: boolean;
   /** The client's own key for a provider; undefined where the operator's is used. */
   readonly byokKey: (provider: string) => string | undefined;
   readonly client: ClientConnection;
-  /** When the client's request came, by `performance.now()`, which is monotonic. */
+  /** Arrival time of the client's request, from `performance.now()`. */
   readonly startedAt: number;
-  /** Called with a key that was ejected, and with a field that a provider rejects. */
+  /** Called when a key is ejected, or a provider rejects a field. */
   readonly onError: (error: Error) => void;
   readonly trace: RequestTrace | undefined;
 }
 
-/** A request that goes to one target. */
+/** A request for one target. */
 interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
   readonly target: Target;
   readonly body: (includeUsage: boolean) => BodyChunks;
@@ -52,85 +52,83 @@ interface TargetRequest extends Omit<ProviderRequest, 'body' | 'byokKey'> {
   readonly detached: DetachedRead;
 }
 
-export interface Sent {
+export interface SendResult {
   readonly answer: ProviderAnswer;
-  /** The provider was asked for usage that the client did not ask for. */
+  /** The router asked the provider for usage that the client did not ask for. */
   readonly asksUsage: boolean;
 }
 
 const NO_KEYS: ProviderKey[] = [];
 
-/** A 429 of one key, while others are asked. */
-interface KeptAnswer {
+/** A 429 for one key, while other keys are tried. */
+interface RateLimitedAnswer {
   readonly answer: ProviderAnswer;
-  /** It is about the account's money. */
+  /** The 429 is about a spent quota, not a rate. */
   readonly isSpent: boolean;
 }
 
-/** Of two 429s the one that says how long to wait, the first of the same kind; the other one is let go. */
-function theBetter(kept: KeptAnswer | undefined, next: KeptAnswer): KeptAnswer {
+/** Of two 429s, keeps the one about a rate, else the first; destroys the other. */
+function preferred(kept: RateLimitedAnswer | undefined, next: RateLimitedAnswer): RateLimitedAnswer {
   const [better, other] = kept && (next.isSpent || !kept.isSpent) ? [kept, next] : [next, kept];
   other?.answer.body.destroy();
   return better;
 }
 
-/**
- * Sends requests to their providers, with a key that works and in a form that the provider takes.
+/** Sends requests to their providers, with a working key and without fields that the provider rejects.
  *
- * What the provider refuses for a reason of ours (of several keys one that is dead or limited, a field that we added)
- * is sent again without it, on the same target, and remembered; the client never hears of it.
+ * If the provider rejects a request because of the router (a dead or rate-limited key of several, a field that the router
+ * added), it is sent again without that, to the same target. The client never sees the rejection, and the router remembers it.
  */
 export class ProviderClient {
   readonly #agents: Agents;
   readonly #keys = new ProviderKeys();
-  readonly #usageOption = new IncludeUsageSupport();
+  readonly #includeUsage = new IncludeUsageSupport();
 
   constructor(agents: Agents) {
     this.#agents = agents;
   }
 
-  /** @throws as `attempt` does; an UpstreamError, too, if the provider's key can't be had */
+  /** @throws as `attempt`, and an UpstreamError if the provider's key can't be read */
   async send(
     target: Target,
     request: ProviderRequest,
     progress: AttemptProgress,
     detached: DetachedRead,
-  ): Promise<Sent> {
+  ): Promise<SendResult> {
     const { account, lacksUsage, deniesUsage } = request;
     const byokKey = request.byokKey(target.provider.name);
     const targeted = { ...request, target, body: request.body.for(target), byokKey, progress, detached };
-    // A provider that sends it unasked may still leave it out for a client that says so.
+    // A provider that sends usage by default may omit it for `include_usage: false`.
     const mustAsk = deniesUsage && target.provider.streamUsage === 'native';
-    const asksUsage = lacksUsage && (mustAsk || this.#usageOption.isSupported(target, account));
+    const asksUsage = lacksUsage && (mustAsk || this.#includeUsage.isSupported(target, account));
     return asksUsage ? this.#sendAskingUsage(targeted) : this.#sendWithKey(targeted, false);
   }
 
-  async #sendAskingUsage(request: TargetRequest): Promise<Sent> {
+  async #sendAskingUsage(request: TargetRequest): Promise<SendResult> {
     const { target, account, client, onError } = request;
     const first = await this.#sendWithKey(request, true);
-    if (isSuccess(first.answer)) this.#usageOption.markSupported(target);
+    if (isSuccess(first.answer)) this.#includeUsage.markSupported(target);
     if (first.answer.status !== 400 && first.answer.status !== 422) return first;
     const { text, answer } = await peek(first.answer, client);
     if (!saysUsageOptionUnknown(text)) return { answer, asksUsage: true };
 
     answer.body.destroy();
     const second = await this.#sendWithKey(request, false);
-    const news = isSuccess(second.answer) ? this.#usageOption.markUnsupported(target, account) : undefined;
+    const news = isSuccess(second.answer) ? this.#includeUsage.markUnsupported(target, account) : undefined;
     if (news) onError(news);
     return second;
   }
 
-  /**
-   * Tries one of the provider's keys after another, until one is neither refused nor limited.
+  /** Tries the provider's keys until one is neither rejected nor rate-limited.
    *
-   * Where none is, the answer is the same in whatever order they were asked: a 429 if one of them is limited, before that of a spent
-   * quota, before a refusal.
+   * If all fail, the answer doesn't depend on their order: a 429 about a rate goes before one about a spent quota, and
+   * that before a rejected key.
    */
-  async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<Sent> {
+  async #sendWithKey(request: TargetRequest, asksUsage: boolean): Promise<SendResult> {
     const { byokKey, target } = request;
     const { provider, model } = target;
-    const keys = byokKey === undefined ? [...this.#keys.turn(provider, model, request.account)] : NO_KEYS;
-    let kept: KeptAnswer | undefined;
+    const keys = byokKey === undefined ? [...this.#keys.keysFor(provider, model, request.account)] : NO_KEYS;
+    let kept: RateLimitedAnswer | undefined;
     try {
       for (let i = 0; ; i++) {
         const key = keys[i];
@@ -148,16 +146,16 @@ export class ProviderClient {
           }
           const peeked = await peek(answer, request.client);
           const isSpent = saysQuotaSpent(peeked.text);
-          if (isSpent) setAside(key, 'its quota is spent', request);
+          if (isSpent) ejectKey(key, 'its quota is spent', request);
           else key.limit(target.model, limitedMs(answer.received));
-          kept = theBetter(kept, { answer: peeked.answer, isSpent });
+          kept = preferred(kept, { answer: peeked.answer, isSpent });
         } catch (error) {
-          if (!key?.isOneOfSeveral || !isRefusal(error)) throw error;
-          setAside(key, error.message, request);
+          if (!key?.isOneOfSeveral || !isKeyRefused(error)) throw error;
+          ejectKey(key, error.message, request);
           refusal = error;
         }
         if (i < keys.length - 1) continue;
-        // One that was limited when this began may be free by now; or its 429 is the answer.
+        // A key that was rate-limited at first may be free by now; otherwise its 429 is the answer.
         keys.push(...this.#keys.untried(provider, model, request.account, keys, kept === undefined));
         if (i < keys.length - 1) continue;
         if (!kept) throw refusal ?? new Error('no key was asked');
@@ -170,7 +168,7 @@ export class ProviderClient {
     }
   }
 
-  /** A 429 of one key of several, as it is true of all: until the first is free again. */
+  /** The 429 of one key with a `retry-after` for all keys: until the first one is free. */
   #withShortestWait(answer: ProviderAnswer, { target, account }: TargetRequest): ProviderAnswer {
     const ms = Math.ceil(this.#keys.waitMs(target.provider, target.model, account));
     const headers = {
@@ -188,16 +186,16 @@ export class ProviderClient {
   ): Promise<ProviderAnswer> {
     const { target, clientHeaders, client, startedAt, byokKey, progress, detached } = request;
     client.throwIfDisconnected();
-    const observed = request.trace?.attempt(target);
+    const trace = request.trace?.attempt(target);
     const body = request.body(includeUsage);
-    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, observed);
+    const outgoing = upstreamRequest(target, clientHeaders, apiKey, body, this.#agents, trace);
     const terms = {
       timeouts: target.provider.timeouts,
       spentMs: performance.now() - startedAt,
       client,
       detached,
       usesByok: byokKey !== undefined,
-      observed,
+      trace,
       progress,
     };
     return attempt(outgoing, terms);
@@ -208,16 +206,16 @@ function isSuccess({ status }: ProviderAnswer): boolean {
   return status >= 200 && status < 300;
 }
 
-function isRefusal(error: unknown): error is UpstreamError {
+function isKeyRefused(error: unknown): error is UpstreamError {
   return error instanceof UpstreamError && error.code === 'upstream_refused_credentials';
 }
 
-function setAside(key: ProviderKey, why: string, { target, account, onError }: TargetRequest): void {
-  key.setAside(account);
+function ejectKey(key: ProviderKey, why: string, { target, account, onError }: TargetRequest): void {
+  key.eject(account);
   const { name } = target.provider;
   const error = new UpstreamError(
     'upstream_refused_credentials',
-    `Of the provider ${JSON.stringify(name)}, ${key.name} is set aside for a minute: ${why}`,
+    `Provider ${JSON.stringify(name)}: ${key.name} is not used for one minute: ${why}`,
   );
   onError(Object.assign(error, { provider: name }));
 }

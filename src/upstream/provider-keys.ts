@@ -6,59 +6,55 @@ import { Evidence } from '../metering/evidence.ts';
 import type { Provider } from '../catalog/provider.ts';
 import type { ApiKeySource } from '../options/provider-options.ts';
 
-/** A key that one request may be sent with. */
+/** A provider's API key, for one request. */
 export interface ProviderKey {
-  /**
-   * Asks for the key itself; what comes is never shown, not even to the host's log.
+  /** Reads the key from its source. The value is never logged.
    *
-   * @throws {UpstreamError} if it is missing, late or broken; where it has to be waited for, the promise rejects
+   * @throws {UpstreamError} if the key is missing, late or malformed; an asynchronous source rejects
    */
   read(): string | Promise<string>;
-  /** The provider refused it, or it can't be had: others are used for a minute, by all once several accounts met with that. */
-  setAside(account?: string): void;
-  /** The provider took it: whatever a request was refused for, it was not the key. */
+  /** The provider rejected the key, or it can't be read: it isn't used for one minute, by any account once several had failures. */
+  eject(account?: string): void;
+  /** The provider accepted the key: ends its ejection. */
   worked(): void;
-  /** The provider's limits leave it nothing for this model, for so many ms: others are used for it until then. */
+  /** The provider's rate limit for this model is used up for `forMs`: until then other keys are used for the model. */
   limit(model: string, forMs: number): void;
-  /** Which of the provider's keys it is, for those who operate it: `key 2 of 3`. */
+  /** For the operator: `key 2 of 3`. */
   readonly name: string;
-  /** Only then is setting it aside of use. */
+  /** Whether the provider has other keys. */
   readonly isOneOfSeveral: boolean;
 }
 
-/** The router's own requests, for lists of models. */
+/** Account name for the router's own requests, for lists of models. */
 const OPERATOR = '';
 
-/** How long a key that failed is not used while there are others. */
-const ASIDE_MS = 60_000;
-/** So many models have limits of their own at a key; of more, the one asked for longest ago is forgotten. */
+/** How long an ejected key is not used while there are others. */
+const EJECTION_MS = 60_000;
+/** Models per key whose rate limits are remembered (LRU). */
 const MAX_LIMITS = 256;
 
-/** The keys of all providers: whose turn it is, and which were refused or have reached a limit. */
+/** The keys of all providers, in rotation, with their ejections and rate limits. */
 export class ProviderKeys {
-  readonly #rings = new WeakMap<Provider, KeyPool>();
+  readonly #pools = new WeakMap<Provider, KeyPool>();
   readonly #now: () => number;
 
-  /** @param now - a clock that is never set, in ms */
+  /** @param now - monotonic clock, in ms */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /**
-   * The keys to try one request with, in this order: the one whose turn it is, then the others, without those that are
-   * set aside for its account, or limited; where all are, the one that is free again first. Empty for a provider that
-   * takes none.
+  /** The keys for one request, in the order of trying: the next in rotation first, without those that are ejected for this
+   * account or rate-limited; if all are, the one that is free first. Empty for a provider without keys.
    *
-   * @param model - the model's name at the provider, as most limit each by itself; default: none, as for their list
+   * @param model - the provider's name for the model, as most providers limit each model; default: none, for model lists
    */
-  turn(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
-    return this.#ringOf(provider).turn(model, account);
+  keysFor(provider: Provider, model = '', account: string = OPERATOR): readonly ProviderKey[] {
+    return this.#poolOf(provider).keysFor(model, account);
   }
 
-  /**
-   * Those to go on with that are not among these: all that are free by now.
+  /** The keys that were not tried yet and are free now.
    *
-   * @param orLimited - where there are none, of those that are limited the one that is free first
+   * @param orLimited - if there are none, return the rate-limited key that is free first
    */
   untried(
     provider: Provider,
@@ -67,18 +63,18 @@ export class ProviderKeys {
     tried: readonly ProviderKey[],
     orLimited: boolean,
   ): readonly ProviderKey[] {
-    return this.#ringOf(provider).untried(model, account, tried, orLimited);
+    return this.#poolOf(provider).untried(model, account, tried, orLimited);
   }
 
-  /** How long until one of its keys is free for this model, in ms; 0 if one is. */
+  /** Time until one of the provider's keys is free for this model, in ms; 0 if one is free. */
   waitMs(provider: Provider, model: string, account: string = OPERATOR): number {
-    return this.#ringOf(provider).waitMs(model, account);
+    return this.#poolOf(provider).waitMs(model, account);
   }
 
-  #ringOf(provider: Provider): KeyPool {
-    let ring = this.#rings.get(provider);
-    if (!ring) this.#rings.set(provider, (ring = new KeyPool(provider, this.#now)));
-    return ring;
+  #poolOf(provider: Provider): KeyPool {
+    let pool = this.#pools.get(provider);
+    if (!pool) this.#pools.set(provider, (pool = new KeyPool(provider, this.#now)));
+    return pool;
   }
 }
 
@@ -95,16 +91,16 @@ class KeyPool {
     );
   }
 
-  turn(model: string, account: string): readonly ProviderKey[] {
+  keysFor(model: string, account: string): readonly ProviderKey[] {
     const keys = this.#keys;
     if (keys.length < 2) return keys;
     const from = this.#next++ % keys.length;
-    const inTurn = [...keys.slice(from), ...keys.slice(0, from)];
+    const rotated = [...keys.slice(from), ...keys.slice(0, from)];
     const now = this.#now();
     const freeAt = (key: PooledKey): number => key.freeAt(model, account);
-    const free = inTurn.filter((key) => freeAt(key) <= now);
+    const free = rotated.filter((key) => freeAt(key) <= now);
     if (free.length > 0) return free;
-    return [inTurn.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
+    return [rotated.reduce((first, key) => (freeAt(key) < freeAt(first) ? key : first))];
   }
 
   untried(
@@ -117,7 +113,7 @@ class KeyPool {
     const others = this.#keys.filter((key) => !tried.includes(key));
     const free = others.filter((key) => key.freeAt(model, account) <= now);
     if (free.length > 0 || !orLimited) return free;
-    const limited = others.filter((key) => key.limitedUntil(model) > now && key.asideUntil(account) <= now);
+    const limited = others.filter((key) => key.limitedUntil(model) > now && key.ejectedUntil(account) <= now);
     return limited.toSorted((one, other) => one.limitedUntil(model) - other.limitedUntil(model)).slice(0, 1);
   }
 
@@ -133,9 +129,9 @@ class PooledKey implements ProviderKey {
   readonly #provider: Provider;
   readonly #source: ApiKeySource;
   readonly #now: () => number;
-  readonly #refused = new Evidence();
-  #asideUntil = -Infinity;
-  /** By model, until when its limits leave nothing. */
+  readonly #refusals = new Evidence();
+  #ejectedUntil = -Infinity;
+  /** By model: the end of its rate limit. */
   readonly #limitedUntil = new LRUCache<string, number>({ max: MAX_LIMITS });
 
   constructor(provider: Provider, source: ApiKeySource, name: string, now: () => number) {
@@ -153,7 +149,7 @@ class PooledKey implements ProviderKey {
     } catch (cause) {
       throw this.#missing(cause);
     }
-    return read instanceof Promise ? this.#waitFor(read) : this.#checked(read);
+    return read instanceof Promise ? this.#waitFor(read) : this.#assertUsable(read);
   }
 
   async #waitFor(reading: Promise<string | undefined>): Promise<string> {
@@ -166,10 +162,10 @@ class PooledKey implements ProviderKey {
     } catch (cause) {
       throw this.#missing(cause);
     }
-    return this.#checked(key);
+    return this.#assertUsable(key);
   }
 
-  #checked(key: string | undefined): string {
+  #assertUsable(key: string | undefined): string {
     if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) throw missingKey(this.#provider.name);
     return key;
   }
@@ -178,15 +174,15 @@ class PooledKey implements ProviderKey {
     return Object.assign(missingKey(this.#provider.name), { cause });
   }
 
-  setAside(account: string = OPERATOR): void {
-    this.#asideUntil = this.#now() + ASIDE_MS;
-    this.#refused.add(account);
+  eject(account: string = OPERATOR): void {
+    this.#ejectedUntil = this.#now() + EJECTION_MS;
+    this.#refusals.add(account);
   }
 
   worked(): void {
-    if (this.#asideUntil === -Infinity) return;
-    this.#asideUntil = -Infinity;
-    this.#refused.clear();
+    if (this.#ejectedUntil === -Infinity) return;
+    this.#ejectedUntil = -Infinity;
+    this.#refusals.clear();
   }
 
   limit(model: string, forMs: number): void {
@@ -194,11 +190,11 @@ class PooledKey implements ProviderKey {
   }
 
   freeAt(model: string, account: string): number {
-    return Math.max(this.asideUntil(account), this.limitedUntil(model));
+    return Math.max(this.ejectedUntil(account), this.limitedUntil(model));
   }
 
-  asideUntil(account: string): number {
-    return this.#refused.countsFor(account) ? this.#asideUntil : -Infinity;
+  ejectedUntil(account: string): number {
+    return this.#refusals.countsFor(account) ? this.#ejectedUntil : -Infinity;
   }
 
   limitedUntil(model: string): number {
@@ -206,11 +202,11 @@ class PooledKey implements ProviderKey {
   }
 }
 
-/** The host is told which provider it is; the client is not. */
+/** `provider` is for `onError`; the message, for the client, doesn't name it. */
 function missingKey(provider: string): UpstreamError {
   const error = new UpstreamError(
     'upstream_refused_credentials',
-    "The model's provider is not set up here: its API key is missing.",
+    "The model's provider is not configured: its API key is missing.",
   );
   return Object.assign(error, { provider });
 }

@@ -13,39 +13,37 @@ import type { BodyChunks } from '../http/body-chunks.ts';
 
 takeBackRequire();
 
-/** Everything of a request that goes to a provider, exactly as it goes. */
+/** The complete request to a provider. */
 export interface UpstreamRequest {
   /** Scheme, host and port. */
   readonly origin: URL;
   /** Path and query. */
   readonly path: string;
-  /** Complete, `host` and `content-length` included; names in lower case. */
+  /** All headers, including `host` and `content-length`; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: BodyChunks;
-  /** The provider's key, which stands in the headers: nothing of the answer may show it. */
+  /** The provider's key, which is also in the headers: the answer must not show it. */
   readonly apiKey: string | undefined;
   readonly agent: Agent;
 }
 
-/** A request on its way. */
+/** A request that was sent. */
 export interface Sending {
-  /** The provider's answer; rejects with the socket's error, or with what `abort` was given. */
+  /** The provider's answer; rejects with the socket's error, or the reason passed to `abort`. */
   readonly answer: Promise<IncomingMessage>;
-  /** Closes the connection at any time; an answer that already arrived is destroyed with `reason`. */
+  /** Closes the connection; an answer that has arrived is destroyed with `reason`. */
   abort(reason: Error): void;
-  /** It went out on a kept connection, on which not a byte has come back since. */
+  /** It was sent on a reused connection, and no byte has come back. */
   readonly diedUnanswered: boolean;
 }
 
 /**
  * Sends a POST through http-proxy-middleware.
- *
- * The middleware never sees a client: each call gets a private pair of request
- * and response. So nothing of a client's request can leak past the headers
- * built for it, a failed attempt touches nobody's response, and an abort is one
- * `close` of the private response.
- *
- * @param onConnect - called once the connection stands, reused or new
+ * The middleware never sees a client: each call gets a private request and
+ * response. So nothing of a client's request can leak past the headers built
+ * for the provider, a failed attempt touches no client's response, and an abort
+ * is one `close` of the private response.
+ * @param onConnect - called once the connection is established, reused or new
  */
 export function proxyRequest(request: UpstreamRequest, onConnect: () => void): Sending {
   const attempt = new ProxiedRequest(request, onConnect);
@@ -89,13 +87,13 @@ class ProxiedRequest implements Sending {
   }
 
   fail(error: Error): void {
-    // Before the middleware ends the request: then its answer would close without a reason.
+    // Before the middleware ends the request, which would close the answer without a reason.
     this.#message?.destroy(error);
     this.response.close();
     this.#reject(this.#aborted ?? error);
   }
 
-  /** The request got a socket: the first moment at which an abort that came too early can take effect. */
+  /** The request got a socket: an earlier abort takes effect now. */
   onSocket(outgoing: ClientRequest, encrypted: boolean): void {
     if (this.#aborted) {
       outgoing.destroy(this.#aborted);
@@ -124,7 +122,7 @@ class ProxiedRequest implements Sending {
       return;
     }
     this.#message = message;
-    // The middleware's promise ends with the private response, and that with the answer.
+    // The middleware's promise settles when the private response closes, which happens when the answer does.
     message.once('close', () => {
       this.response.close();
     });
@@ -132,31 +130,31 @@ class ProxiedRequest implements Sending {
   }
 }
 
-/** Answers such as `103 Early Hints` before the answer: a provider that sends them without end would be read without end. */
+/** Bounds interim answers such as `103 Early Hints`, which a provider could send without end. */
 const MAX_INTERIM_ANSWERS = 32;
 
 function tooManyInterim(): UpstreamError {
   return new UpstreamError(
     'upstream_invalid_response',
-    `The model's provider sent more than ${MAX_INTERIM_ANSWERS} interim answers and no answer.`,
+    `The model's provider sent more than ${MAX_INTERIM_ANSWERS} interim answers (1xx).`,
   );
 }
 
-/** What the middleware reads of a request: our headers, and a body that is there whole. */
+/** The request as the middleware sees it: our headers, and a complete body. */
 class PrivateRequest {
   readonly method = 'POST';
   readonly httpVersion = '1.1';
   readonly httpVersionMajor = 1;
-  /** httpxy takes a reset for the client's own, and tells nobody, unless this looks writable. */
+  /** Must look writable: otherwise httpxy takes a reset for the client's, and reports nothing. */
   readonly socket = { writable: true };
-  /** The path stands in the target: what is not here is not parsed again. */
+  /** Empty, because the path is in the target. */
   readonly url = '';
   readonly headers: Readonly<Record<string, string>>;
   readonly origin: URL;
   readonly path: string;
   readonly agent: Agent;
   readonly attempt: ProxiedRequest;
-  /** Until it is written: listeners keep this object for as long as the answer lasts. */
+  /** Released once written, as listeners keep this object for as long as the answer lasts. */
   #body: BodyChunks;
 
   constructor({ headers, origin, path, agent, body }: UpstreamRequest, attempt: ProxiedRequest) {
@@ -171,19 +169,19 @@ class PrivateRequest {
   pipe(outgoing: Duplex): Duplex {
     const body = this.#body;
     this.#body = [];
-    // All of it is written in this turn, and so leaves in one go with the head.
-    for (const piece of body.slice(0, -1)) outgoing.write(piece);
+    // Written in one turn of the event loop, so that it leaves together with the head.
+    for (const chunk of body.slice(0, -1)) outgoing.write(chunk);
     outgoing.end(body.at(-1));
     return outgoing;
   }
 
-  /** Its own errors are all that one can subscribe to, and it has none. */
+  /** Ignores listeners: this object emits nothing. */
   on(): this {
     return this;
   }
 }
 
-/** What the middleware does to a response when it doesn't write it: watch `close`, and destroy it. */
+/** The response as the middleware uses it when it doesn't write it: it listens for `close`, and destroys it. */
 class PrivateResponse extends EventEmitter {
   readonly headersSent = false;
   readonly finished = false;
@@ -202,12 +200,11 @@ class PrivateResponse extends EventEmitter {
   }
 }
 
-/**
- * The one middleware of the process.
+/** The only middleware of the process.
  *
- * It routes to the attempt's own target and agent, leaves the answer to us, and
- * reports by events: both `error` and `econnreset` must be heard, or a reset
- * would settle nothing.
+ * It routes to the attempt's own target and agent, doesn't handle the answer, and
+ * reports by events: without listeners for both `error` and `econnreset`, a reset
+ * would never settle the attempt.
  */
 const middleware = createProxyMiddleware({
   pathFilter: () => true,
@@ -246,7 +243,7 @@ interface Origin {
 
 const origins = new WeakMap<URL, Origin>();
 
-/** What a URL takes apart anew each time that it is asked; an IPv6 address without its brackets, as sockets want it. */
+/** Cached, as a URL splits itself on each read. Sockets need an IPv6 address without brackets. */
 function originOf(url: URL): Origin {
   let origin = origins.get(url);
   if (!origin) {
@@ -257,14 +254,14 @@ function originOf(url: URL): Origin {
   return origin;
 }
 
-/** The one cast: the pair is what the middleware uses of Node's, and no more. */
+/** The only cast: the private objects have just those members of Node's that the middleware uses. */
 function proxy(request: PrivateRequest, response: PrivateResponse): Promise<void> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return middleware(request as unknown as IncomingMessage, response as unknown as ServerResponse);
 }
 
-/** What the middleware hands to its listeners is the request that it was given. */
+/** The middleware passes the private request to its listeners. */
 function asPrivate(request: unknown): PrivateRequest {
   if (request instanceof PrivateRequest) return request;
-  throw new TypeError('The middleware reported a request that it was not given');
+  throw new TypeError('The middleware reported an unknown request');
 }

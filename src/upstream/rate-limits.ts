@@ -1,16 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** No provider is believed to want to be left alone for longer than this. */
+/** Longest wait that is accepted from a provider. */
 const MAX_WAIT_MS = 3_600_000;
-/** Where it is not said when a limit is over. */
-const UNTOLD_WAIT_MS = 1000;
-/** A time longer than this is none that a provider writes. */
+/** Wait if a provider doesn't say when its limit resets. */
+const DEFAULT_WAIT_MS = 1000;
+/** Longer header values are not parsed. */
 const MAX_LENGTH = 64;
-/** `2m59.56s`, `6m0s`, `120ms`: as Go writes a duration. */
+/** Go durations: `2m59.56s`, `6m0s`, `120ms`. */
 const DURATION =
   /^(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?$/;
 
-/** How long a provider asks to be left alone, in ms; undefined when it doesn't say, or not in a way that is known. */
+/** The provider's `retry-after`, in ms; undefined if it is missing or in an unknown form. */
 export function retryAfterMs(headers: IncomingHttpHeaders, now: number = Date.now()): number | undefined {
   const { 'retry-after-ms': ms, 'retry-after': seconds } = headers;
   if (typeof ms === 'string' && ms !== '' && Number(ms) >= 0) return Number(ms);
@@ -20,10 +20,9 @@ export function retryAfterMs(headers: IncomingHttpHeaders, now: number = Date.no
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/**
- * How long the key of an answer has nothing left of one of its limits, in ms; 0 while it has of all.
+/** Time until all rate limits of the key have requests or tokens left, in ms; 0 if they do now.
  *
- * Read are all pairs of headers whose names differ in `remaining` and `reset` alone: `x-ratelimit-remaining-tokens`
+ * Reads all pairs of headers whose names differ only in `remaining` and `reset`: `x-ratelimit-remaining-tokens`
  * (OpenAI, Azure, Groq, xAI, Together), `anthropic-ratelimit-requests-remaining`, `x-ratelimit-remaining-requests-day`
  * (Cerebras), `x-ratelimit-remaining` (OpenRouter), `ratelimit-remaining` (the IETF's draft).
  */
@@ -35,18 +34,18 @@ export function exhaustedMs(headers: IncomingHttpHeaders, now: number = Date.now
     if (typeof left !== 'string' || left === '' || !(Number(left) <= 0)) continue;
     const reset = headers[name.replace('remaining', 'reset')];
     const ms = typeof reset === 'string' ? untilReset(reset, now) : undefined;
-    longest = Math.max(longest, ms ?? UNTOLD_WAIT_MS);
+    longest = Math.max(longest, ms ?? DEFAULT_WAIT_MS);
   }
   return Math.min(longest, MAX_WAIT_MS);
 }
 
-/** How long a key that got a 429 is to be left alone, in ms. */
+/** How long not to use a key after a 429, in ms. */
 export function limitedMs(headers: IncomingHttpHeaders): number {
-  const ms = retryAfterMs(headers) ?? (exhaustedMs(headers) || UNTOLD_WAIT_MS);
+  const ms = retryAfterMs(headers) ?? (exhaustedMs(headers) || DEFAULT_WAIT_MS);
   return Math.min(Math.max(ms, 1), MAX_WAIT_MS);
 }
 
-/** A duration, seconds, a moment in seconds or milliseconds of Unix, or a date. */
+/** Parses a duration, seconds, a Unix time in seconds or milliseconds, or a date. */
 function untilReset(reset: string, now: number): number | undefined {
   if (reset === '' || reset.length > MAX_LENGTH) return undefined;
   const number = Number(reset);

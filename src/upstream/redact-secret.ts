@@ -1,12 +1,12 @@
 import { Transform, type TransformCallback } from 'node:stream';
 
-/** A shorter key, such as Ollama's `ollama`, is a word and no secret. */
-const SHORTEST = 16;
+/** A shorter key, such as Ollama's `ollama`, is a placeholder, not a secret. */
+const MIN_LENGTH = 16;
 
-/** Puts asterisks in place of a secret, as many as it has bytes, wherever chunks cut it. */
+/** Replaces each byte of a secret by an asterisk, also where chunks split the secret. */
 export class SecretRedactor extends Transform {
   readonly #secret: Buffer;
-  /** The end of what came, where it is how the secret begins. */
+  /** Last bytes received, if they may be the start of the secret. */
   #tail: Buffer = Buffer.alloc(0);
 
   constructor(secret: string) {
@@ -19,13 +19,13 @@ export class SecretRedactor extends Transform {
     for (let at = bytes.indexOf(this.#secret); at !== -1; at = bytes.indexOf(this.#secret, at)) {
       bytes.fill('*', at, at + this.#secret.length);
     }
-    const passed = bytes.length - this.#begun(bytes);
+    const passed = bytes.length - this.#partialMatchLength(bytes);
     this.#tail = bytes.subarray(passed);
     done(null, bytes.subarray(0, passed));
   }
 
-  /** How many of the last bytes are the secret's first ones: no others may wait, for nobody knows whether more will come. */
-  #begun(bytes: Buffer): number {
+  /** How many of the last bytes are a prefix of the secret. Only those are held back, as no more bytes may come. */
+  #partialMatchLength(bytes: Buffer): number {
     let length = Math.min(bytes.length, this.#secret.length - 1);
     while (length > 0 && !bytes.subarray(-length).equals(this.#secret.subarray(0, length))) length--;
     return length;
@@ -36,7 +36,7 @@ export class SecretRedactor extends Transform {
   }
 }
 
-/** Whether a provider's key is one that nobody else may see. */
+/** Whether a provider's key is secret. */
 export function isSecret(apiKey: string | undefined): apiKey is string {
-  return apiKey !== undefined && apiKey.length >= SHORTEST;
+  return apiKey !== undefined && apiKey.length >= MIN_LENGTH;
 }

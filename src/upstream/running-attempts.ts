@@ -1,28 +1,27 @@
 import { SlotList, type Slot } from '../async/slot-list.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
 
-/** What can be ended from outside. */
 export interface Abortable {
   abort(reason: Error): void;
 }
 
-/** The attempts that run now. */
+/** The running attempts of a router. */
 export class RunningAttempts {
   readonly #attempts = new SlotList<Abortable>();
   #closed = false;
 
-  add(attempted: Abortable): Slot<Abortable> {
-    if (this.#closed) attempted.abort(new RouterClosedError());
-    return this.#attempts.add(attempted);
+  add(attempt: Abortable): Slot<Abortable> {
+    if (this.#closed) attempt.abort(new RouterClosedError());
+    return this.#attempts.add(attempt);
   }
 
-  delete(place: Slot<Abortable>): void {
-    this.#attempts.delete(place);
+  delete(slot: Slot<Abortable>): void {
+    this.#attempts.delete(slot);
   }
 
-  /** Ends them all, and whatever is added from now on. */
+  /** Aborts all attempts, also those that are added later. */
   close(): void {
     this.#closed = true;
-    for (const attempted of this.#attempts.values()) attempted.abort(new RouterClosedError());
+    for (const attempt of this.#attempts.values()) attempt.abort(new RouterClosedError());
   }
 }

@@ -3,21 +3,21 @@ import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
 import { PerTarget } from '../catalog/per-target.ts';
 
-/** Which targets say at the end of each stream that it is over: as their provider's options have it, else as was seen. */
+/** Which targets mark the end of each stream: from the provider's options, else learned from traffic. */
 export class StreamTermination {
-  readonly #seen = new PerTarget(() => new Evidence());
+  readonly #evidence = new PerTarget(() => new Evidence());
 
   expectedOf(target: Target, account: string): boolean {
-    return target.provider.marksEnd ?? this.#seen.of(target).countsFor(account);
+    return target.provider.marksEnd ?? this.#evidence.of(target).countsFor(account);
   }
 
-  /** A stream of this target's is over. */
+  /** Learns from a stream that is over. */
   learn(
     target: Target,
     { format, finished }: Pick<UsageMeter, 'format' | 'finished'>,
     account: string,
   ): void {
     if (target.provider.marksEnd !== undefined || format !== 'event-stream' || !finished) return;
-    this.#seen.of(target).add(account);
+    this.#evidence.of(target).add(account);
   }
 }

@@ -6,25 +6,22 @@ import type { AttemptTrace } from '../observability/request-trace.ts';
 import type { Agents } from './agents.ts';
 import type { UpstreamRequest } from './proxy-request.ts';
 
-/**
- * The client's headers that a provider gets to see, all of them.
+/** Allow-list of the client's headers that are forwarded to providers.
  *
- * An allow-list: whatever else a client sends (its key under any name, cookies,
- * `expect`, forwarding headers) ends here, because the request to the provider
- * is written anew and not edited.
+ * All others (the key under any name, cookies, `expect`, forwarding headers) are
+ * dropped, because the request to the provider is built from scratch.
  */
 export const FORWARDED_REQUEST_HEADERS: readonly string[] = ['accept', 'openai-beta', 'anthropic-beta'];
 
-/** The headers that a message calls its connection's own, in lower case: they go no further. */
+/** Names of the hop-by-hop headers listed in `connection`, in lower case. */
 export function nominatedHeaders({ connection }: IncomingHttpHeaders): readonly string[] {
   return connection?.toLowerCase().split(/[\s,]+/) ?? [];
 }
 
-/**
- * Writes the request that goes to a target: our headers, the provider's key, the given bytes.
+/** Builds the request to a target: our headers, the provider's key, the given body.
  *
- * @param apiKey - undefined for a provider that takes none
- * @param observed - where hooks may add headers
+ * @param apiKey - undefined for a provider without keys
+ * @param trace - adds the headers of hooks
  */
 export function upstreamRequest(
   { provider, model }: Target,
@@ -32,7 +29,7 @@ export function upstreamRequest(
   apiKey: string | undefined,
   body: BodyChunks,
   agents: Agents,
-  observed: AttemptTrace | undefined,
+  trace: AttemptTrace | undefined,
 ): UpstreamRequest {
   const headers: Record<string, string> = {
     host: provider.origin.host,
@@ -48,7 +45,7 @@ export function upstreamRequest(
   }
   Object.assign(headers, provider.headers);
   if (apiKey !== undefined) headers[provider.authHeader] = provider.authPrefix + apiKey;
-  observed?.addHeaders(headers);
+  trace?.addHeaders(headers);
   return {
     origin: provider.origin,
     path: provider.chatPath(model),

@@ -184,7 +184,7 @@ describe('except', () => {
   it('is of wildcards only', async () => {
     await start(catalog());
     expect(() => create('any/one', ['x'])).toThrow(
-      'models["any/one"].except is for an entry whose ID ends in a star',
+      'models["any/one"].except needs a wildcard ID that ends in *',
     );
   });
 });

@@ -89,8 +89,10 @@ describe('a customer who makes a provider refuse stream_options', () => {
     gateway.provider.script = refuses(REFUSAL);
     for (const each of [gateway, ...others]) await ask(each);
     expect(gateway.errors.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/"loopback" refused stream_options for "upstream-model": streams of one account/),
-      expect.stringMatching(/"loopback" refused stream_options for "upstream-model": all streams there/),
+      expect.stringMatching(
+        /"loopback" rejected stream_options for "upstream-model": streams of one account/,
+      ),
+      expect.stringMatching(/"loopback" rejected stream_options for "upstream-model": all its streams/),
     ]);
     gateway.provider.received.length = 0;
     await ask(victim);

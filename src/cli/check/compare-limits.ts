@@ -29,7 +29,7 @@ export function mostOutput(
 
 /** What a request without a limit may cost beyond its hold: the model writes more than the config says. */
 export function outputWarning(target: Target, own: MostOutput | undefined): readonly string[] {
-  const { most, isLimited } = target.output;
+  const { maxTokens: most, insertsLimit: isLimited } = target.output;
   if (!own || most === undefined || isLimited || own.tokens <= most) return [];
   const place = `${target.modelId} at ${target.provider.name}/${target.model}`;
   return [

@@ -1,7 +1,7 @@
 import { type ListedModel, listedIds, readListedModels } from '../../catalog/provider-model-list.ts';
 import { parseJson } from '../../catalog/json-value.ts';
 import type { Provider } from '../../catalog/provider.ts';
-import { askForModels } from '../../upstream/list-models.ts';
+import { fetchModels } from '../../upstream/list-models.ts';
 
 /** What a provider said when it was asked for its models. */
 export type ListAnswer =
@@ -25,7 +25,7 @@ export async function probeModels(
   if (modelsPath === undefined) return { state: 'none' };
   const [shownPath] = modelsPath.split('?');
   try {
-    const { status, body } = await askForModels(provider, modelsPath, apiKey, { timeoutMs });
+    const { status, body } = await fetchModels(provider, modelsPath, apiKey, { timeoutMs });
     if (status === 404 || status === 405 || status === 501) return { state: 'none' };
     if (status === 401 || status === 403) {
       return { state: 'failed', problem: `it refuses the key (${status} to GET ${shownPath})` };

@@ -2,7 +2,7 @@ import { formatUsd, type NanoDollars } from '../../ledger/contract/money.ts';
 import { FREE, type Price } from '../../metering/price.ts';
 import type { Target } from '../../catalog/model.ts';
 import { PRESET_FEES } from '../../catalog/preset-fees.ts';
-import { searchesByName } from '../../catalog/priced-apart.ts';
+import { searchesByName } from '../../catalog/implied-prices.ts';
 import { unpricedTools } from '../../catalog/resolve-server-tools.ts';
 
 /** What a provider is known to sell at a price of its own, and a target has none of: requests for it are refused. */

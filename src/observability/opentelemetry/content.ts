@@ -1,11 +1,13 @@
 import type { RecordedContent } from '../hooks.ts';
 import { inputMessages, outputMessages } from './messages.ts';
 
-/** What was asked and answered, as JSON by the schemas of the GenAI conventions: what was kept whole, and could be read. */
+/** The input and output messages, as JSON in the schemas of the GenAI conventions; omitted if truncated or unreadable. */
 export function contentAttributes(content: RecordedContent): Record<string, string | boolean> {
   const { requestTruncated, responseTruncated } = content;
-  const input = requestTruncated ? undefined : written(() => inputMessages(content.request.toString()));
-  const output = responseTruncated ? undefined : written(() => outputMessages(content.response.toString()));
+  const input = requestTruncated ? undefined : serialized(() => inputMessages(content.request.toString()));
+  const output = responseTruncated
+    ? undefined
+    : serialized(() => outputMessages(content.response.toString()));
   return {
     ...(input !== undefined && { 'gen_ai.input.messages': input }),
     ...(output !== undefined && { 'gen_ai.output.messages': output }),
@@ -13,8 +15,8 @@ export function contentAttributes(content: RecordedContent): Record<string, stri
   };
 }
 
-/** Why a body can't be read is not told: `JSON.parse` quotes it. */
-function written(messages: () => readonly unknown[]): string | undefined {
+/** Drops the error of an unreadable body, because `JSON.parse` quotes the content. */
+function serialized(messages: () => readonly unknown[]): string | undefined {
   try {
     const found = messages();
     return found.length > 0 ? JSON.stringify(found) : undefined;

@@ -1,6 +1,6 @@
 import type { AttemptEnded, ResponseEnded } from '../hooks.ts';
 
-/** What the semantic conventions call providers whose presets have other names here. */
+/** Names of the semantic conventions for presets that have other names here. */
 const PROVIDER_NAMES: ReadonlyMap<string, string> = new Map([
   ['azure', 'azure.ai.openai'],
   ['azure-deployments', 'azure.ai.openai'],
@@ -12,12 +12,12 @@ const PROVIDER_NAMES: ReadonlyMap<string, string> = new Map([
   ['xai', 'x_ai'],
 ]);
 
-/** `gen_ai.provider.name` of a provider of ours. */
+/** `gen_ai.provider.name` of a configured provider. */
 export function providerName(name: string): string {
   return PROVIDER_NAMES.get(name) ?? name;
 }
 
-/** What spans and metrics of a request to a provider have in common. */
+/** Attributes that spans and metrics of a request to a provider have in common. */
 export function attemptAttributes({
   provider,
   model,
@@ -33,13 +33,13 @@ export function attemptAttributes({
   };
 }
 
-/** `error.type` of a request to a provider: our code, else the provider's status; none where all went well, or the client left. */
+/** `error.type` of a request to a provider: our code, else the provider's status; undefined on success, or if the client left. */
 export function attemptError({ errorCode, status }: AttemptEnded): string | undefined {
   if (errorCode === 'client_gone') return undefined;
   return errorCode ?? (status !== undefined && status >= 400 ? String(status) : undefined);
 }
 
-/** `error.type` of a request to us. */
+/** `error.type` of a request to the router. */
 export function responseError({ errorCode, status, ending }: ResponseEnded): string | undefined {
   if (ending === 'client_gone' || status === CLIENT_CLOSED_REQUEST) return undefined;
   return errorCode ?? (status >= 400 ? String(status) : undefined);

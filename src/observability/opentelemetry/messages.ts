@@ -1,4 +1,4 @@
-/** A part of a message, by the schema of the GenAI conventions; one that it has no name for keeps its own. */
+/** A part of a message in the schema of the GenAI conventions; a type without a name there keeps its own. */
 type Part = { readonly type: string } & Readonly<Record<string, unknown>>;
 
 interface InputMessage {
@@ -15,8 +15,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * The messages of a request.
- *
- * @throws where it is no JSON
+ * @throws if the body is not JSON
  */
 export function inputMessages(body: string): readonly InputMessage[] {
   return listOf(fieldsOf(JSON.parse(body))['messages']).map((message) => {
@@ -31,18 +30,17 @@ export function inputMessages(body: string): readonly InputMessage[] {
   });
 }
 
-/**
- * The choices of an answer, of a stream as far as it came; none of an error.
+/** The choices of an answer, or of a stream up to where it broke off; none for an error.
  *
- * @throws where something of it is no JSON
+ * @throws if a part is not JSON
  */
 export function outputMessages(body: string): readonly OutputMessage[] {
-  const choices = new Map<number, Choice>();
+  const choices = new Map<number, ChoiceBuilder>();
   for (const answer of body.trimStart().startsWith('{') ? [JSON.parse(body)] : eventsOf(body)) {
     for (const [position, found] of listOf(fieldsOf(answer)['choices']).entries()) {
       const { index, message, delta, finish_reason: finishReason } = fieldsOf(found);
       const at = typeof index === 'number' ? index : position;
-      const choice = choices.get(at) ?? new Choice();
+      const choice = choices.get(at) ?? new ChoiceBuilder();
       choices.set(at, choice);
       choice.add(fieldsOf(message ?? delta));
       if (typeof finishReason === 'string') choice.finishReason = finishReason;
@@ -51,8 +49,8 @@ export function outputMessages(body: string): readonly OutputMessage[] {
   return [...choices].sort(([one], [other]) => one - other).map(([, choice]) => choice.message());
 }
 
-/** A choice whose pieces are put together. */
-class Choice {
+/** Joins the chunks of a choice. */
+class ChoiceBuilder {
   finishReason: string | undefined;
   #role = 'assistant';
   readonly #parts: { type: string; content: string }[] = [];
@@ -84,11 +82,11 @@ class Choice {
     };
   }
 
-  #addText(type: string, piece: unknown): void {
-    if (typeof piece !== 'string' || piece === '') return;
+  #addText(type: string, chunk: unknown): void {
+    if (typeof chunk !== 'string' || chunk === '') return;
     const last = this.#parts.at(-1);
-    if (last?.type === type) last.content += piece;
-    else this.#parts.push({ type, content: piece });
+    if (last?.type === type) last.content += chunk;
+    else this.#parts.push({ type, content: chunk });
   }
 
   #addCall({ index, id, function: called }: Fields, position: number): void {
@@ -102,16 +100,16 @@ class Choice {
   }
 }
 
-/** Those that stream piece by piece. */
+/** Parts that stream in chunks. */
 const TEXTS: readonly string[] = ['text', 'reasoning', 'refusal'];
 
-/** As the conventions write it; they want one, also of an answer that did not come to its end. */
+/** The finish reason in the conventions; they require one, even for an answer that broke off. */
 function conventionalReason(reason: string | undefined): string {
   if (reason === 'tool_calls' || reason === 'function_call') return 'tool_call';
   return reason ?? 'error';
 }
 
-/** The data of the events of a stream, a line each; one that was cut is none. */
+/** The data of a stream's complete events, one line each. */
 function eventsOf(stream: string): unknown[] {
   const text = stream.replaceAll(/\r\n?/g, '\n');
   return text
@@ -126,9 +124,9 @@ function eventsOf(stream: string): unknown[] {
 function partsOf(message: Fields): Part[] {
   const { content, refusal } = message;
   return [
-    ...textOf('reasoning', message['reasoning_content'] ?? message['reasoning']),
-    ...(typeof content === 'string' ? textOf('text', content) : listOf(content).map(partOf)),
-    ...textOf('refusal', refusal),
+    ...textPart('reasoning', message['reasoning_content'] ?? message['reasoning']),
+    ...(typeof content === 'string' ? textPart('text', content) : listOf(content).map(partOf)),
+    ...textPart('refusal', refusal),
     ...callsOf(message).map((call) => {
       const { id, function: called } = fieldsOf(call);
       const { name, arguments: given } = fieldsOf(called);
@@ -137,11 +135,11 @@ function partsOf(message: Fields): Part[] {
   ];
 }
 
-function textOf(type: string, content: unknown): Part[] {
+function textPart(type: string, content: unknown): Part[] {
   return typeof content === 'string' && content !== '' ? [{ type, content }] : [];
 }
 
-/** `tool_calls`, or what was before them. */
+/** `tool_calls`, or the older `function_call`. */
 function callsOf({ tool_calls: calls, function_call: called }: Fields): readonly unknown[] {
   return called === undefined || called === null ? listOf(calls) : [{ function: called }];
 }
@@ -158,7 +156,7 @@ function toolResult({ tool_call_id: id, content }: Fields): Part {
   };
 }
 
-/** An entry of `content` by its name in the conventions. */
+/** An entry of `content` in the schema of the conventions. */
 function partOf(entry: unknown): Part {
   const fields = fieldsOf(entry);
   const type = stringOr(fields['type'], 'unknown');
@@ -188,7 +186,7 @@ function imagePart(url: unknown): Part {
   return { type: 'uri', modality: 'image', uri: url };
 }
 
-/** Arguments are JSON in a string, mostly. */
+/** Arguments are usually JSON in a string. */
 function parsed(given: unknown): unknown {
   if (typeof given !== 'string') return given;
   try {

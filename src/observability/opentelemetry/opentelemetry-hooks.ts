@@ -1,37 +1,33 @@
 import { type Meter, metrics, trace, type Tracer } from '@opentelemetry/api';
 
 import type { Hooks } from '../hooks.ts';
-import { instruments } from './instruments.ts';
-import { spans } from './spans.ts';
+import { metricHooks } from './instruments.ts';
+import { spanHooks } from './spans.ts';
 
 export interface OpenTelemetryOptions {
-  /** @default that of the global provider */
+  /** @default the global provider's */
   readonly tracer?: Tracer;
-  /** @default that of the provider that is global when this is called */
+  /** @default the global provider's at the time of the call */
   readonly meter?: Meter;
-  /**
-   * Whether providers are told the trace, in the headers of the global propagator (`traceparent`, `tracestate`). Baggage
-   * stays here.
+  /** Whether requests to providers carry the trace, in the headers of the global propagator (`traceparent`, `tracestate`).
+   * Baggage is not sent.
    *
    * @default false
    */
   readonly propagate?: boolean;
-  /**
-   * How long spans of a request that is over wait for its charge, in ms. Its time is the response's either way; what is
-   * posted later, as after an outage of the store, is on no span.
+  /** How long the spans of a finished request wait for its charge, in ms. Their end time is the response's in any case. A
+   * charge that is posted later, e.g. after an outage of the store, is on no span.
    *
    * @default 30000
    */
   readonly chargeWaitMs?: number;
-  /**
-   * Whether the span of a request has what was asked and answered, `gen_ai.input.messages` and `gen_ai.output.messages`:
-   * personal data, for everybody who reads your traces.
+  /** Whether the span of a request has its messages, `gen_ai.input.messages` and `gen_ai.output.messages`: personal data,
+   * for all readers of your traces.
    *
    * @default false
    */
   readonly recordContent?: boolean;
-  /**
-   * The longest body that is recorded, in bytes, 1 to 1,048,576; of a longer one the span says `ccr.content.truncated`.
+  /** The longest body that is recorded, in bytes, 1 to 1,048,576; for a longer one the span has `ccr.content.truncated`.
    *
    * @default 65536
    */
@@ -40,12 +36,11 @@ export interface OpenTelemetryOptions {
 
 const NAME = 'chat-completions-router';
 
-/**
- * Hooks that trace and measure by the GenAI semantic conventions.
+/** Makes hooks that trace and measure by the GenAI semantic conventions.
  *
- * Call it once the SDK is started. Prompts and answers are on no span without `recordContent`.
+ * Call it after the SDK is started. Spans contain no prompts and answers without `recordContent`.
  *
- * @throws {TypeError} naming the option that can't be right
+ * @throws {TypeError} naming the invalid option
  */
 export function openTelemetryHooks(options: OpenTelemetryOptions = {}): Hooks {
   const { tracer, meter, propagate = false, chargeWaitMs = 30_000 } = options;
@@ -56,10 +51,10 @@ export function openTelemetryHooks(options: OpenTelemetryOptions = {}): Hooks {
   if (typeof chargeWaitMs !== 'number' || !(chargeWaitMs > 0 && chargeWaitMs < 2 ** 31)) {
     throw new TypeError(`chargeWaitMs must be a number of milliseconds, got ${String(chargeWaitMs)}`);
   }
-  const traced = spans({ tracer: tracer ?? trace.getTracer(NAME), propagate, chargeWaitMs });
-  const measured = instruments(meter ?? metrics.getMeter(NAME));
+  const traced = spanHooks({ tracer: tracer ?? trace.getTracer(NAME), propagate, chargeWaitMs });
+  const measured = metricHooks(meter ?? metrics.getMeter(NAME));
   return {
-    measuresOnly: true,
+    keepsDefaultLog: true,
     ...measured,
     ...(traced.upstreamHeaders && { upstreamHeaders: traced.upstreamHeaders }),
     ...(recordContent && { onContent: traced.onContent }),

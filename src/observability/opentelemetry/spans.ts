@@ -28,11 +28,11 @@ export interface SpansOptions {
   readonly chargeWaitMs: number;
 }
 
-/** A request whose spans have not ended. */
-interface Traced {
+/** The open spans of a request. */
+interface TracedSpans {
   readonly span: Span;
   readonly context: Context;
-  /** Of its attempts, in their order, where they began before their ends were known. */
+  /** Spans of its attempts, in order; filled only with `propagate`, which starts them early. */
   readonly attempts: Span[];
   ended?: ResponseEnded;
   settled?: Settled;
@@ -49,22 +49,21 @@ const ROUTES: Readonly<Record<EndpointName, string>> = {
 
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/**
- * Hooks that trace: a span a request, with one below it for each request to a provider.
+/** Hooks that trace: one span per request, with a child span for each request to a provider.
  *
- * What is charged is known a little after the response: spans wait for it, and end at the time at which
- * the response did.
+ * The charge is known shortly after the response: spans wait for it, and then end with the time of the
+ * response.
  */
-export function spans({
+export function spanHooks({
   tracer,
   propagate,
   chargeWaitMs,
 }: SpansOptions): Pick<Hooks, 'upstreamHeaders'> &
   Required<Pick<Hooks, 'onRequest' | 'onContent' | 'onResponse' | 'onSettled'>> {
-  const running = new Map<string, Traced>();
+  const running = new Map<string, TracedSpans>();
 
-  /** Ends all spans of a request: nothing more is awaited. */
-  function end({ requestId, startedAt, durationMs }: ResponseEnded, traced: Traced): void {
+  /** Ends all spans of a request. */
+  function end({ requestId, startedAt, durationMs }: ResponseEnded, traced: TracedSpans): void {
     running.delete(requestId);
     clearTimeout(traced.timer);
     endAttempts(traced);
@@ -72,7 +71,7 @@ export function spans({
     traced.span.end(startedAt + durationMs);
   }
 
-  function endAttempts({ ended, settled, attempts, context: parent }: Traced): void {
+  function endAttempts({ ended, settled, attempts, context: parent }: TracedSpans): void {
     for (const [index, attempt] of ended?.attempts.entries() ?? []) {
       const span = attempts[index] ?? startAttempt(attempt, parent);
       describeAttempt(span, attempt);
@@ -134,7 +133,7 @@ export function spans({
         const span = startAttempt(attempt, traced.context);
         traced.attempts[attempt.index] = span;
         const headers: Record<string, string> = {};
-        // Baggage is the host's own: it may name customers.
+        // Baggage is the app's own, and may name customers.
         propagation.inject(trace.setSpan(propagation.deleteBaggage(traced.context), span), headers);
         return headers;
       },
@@ -142,7 +141,7 @@ export function spans({
   };
 }
 
-/** A host that traces its own requests is the parent, else whoever the client says. */
+/** The app's own span is the parent, otherwise the client's trace context. */
 function parentOf(started: RequestStarted): { readonly parent: Context; readonly kind: SpanKind } {
   const active = context.active();
   const local = trace.getSpanContext(active);
@@ -168,8 +167,8 @@ function requestAttributes({
   };
 }
 
-/** What is known of a request once it is over, and what it cost. */
-function endRequest({ span, ended, settled }: Traced): void {
+/** Sets the final attributes of a request's span, with its charge. */
+function endRequest({ span, ended, settled }: TracedSpans): void {
   if (!ended) return;
   const { status, account, key, model, provider, ending } = ended;
   const errorType = responseError(ended);
@@ -189,7 +188,7 @@ function endRequest({ span, ended, settled }: Traced): void {
       ...(settled.cost !== undefined && { 'ccr.cost_usd': Number(settled.cost) }),
     }),
   });
-  // A server's span is an error where the server is to blame: not for what a client did wrong.
+  // The conventions mark a server span as an error only for the server's faults, not the client's.
   if (errorType !== undefined && (status >= 500 || status < 400))
     span.setStatus({ code: SpanStatusCode.ERROR });
 }
@@ -205,7 +204,7 @@ function describeAttempt(span: Span, attempt: AttemptEnded): void {
   if (errorType !== undefined) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Of the last attempt: the answer that the client got. */
+/** Sets the attributes of the answer that the client got, on the last attempt. */
 function describeAnswer(span: Span, attempt: AttemptEnded, ended: ResponseEnded, settled?: Settled): void {
   const { stream, firstByteMs, finishReason } = ended;
   const usage = settled?.usageSource === 'upstream' ? settled.usage : undefined;

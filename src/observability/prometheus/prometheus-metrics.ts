@@ -7,57 +7,54 @@ import { type CustomerLabel, routerMetrics } from './router-metrics.ts';
 export type { CustomerLabel } from './router-metrics.ts';
 
 export interface PrometheusOptions {
-  /**
-   * Who may read the metrics: whatever is true lets a request in, else it is a 401.
+  /** Returns whether a request may read the metrics: any truthy value; otherwise the answer is a 401.
    *
-   * @default everybody: mount it where strangers don't come
+   * @default every request may: don't expose it publicly
    */
   readonly authorize?: (request: MetricsRequest) => unknown;
-  /**
-   * Labels of requests, tokens and money beside the model and the provider; each has as many values as you have customers.
+  /** More labels for requests, tokens and amounts, besides model and provider; each has one value per customer.
    *
    * @default none
    */
   readonly labels?: readonly CustomerLabel[];
-  /**
-   * Series that one metric may have, so that no client can fill memory; what is more is counted in one whose labels are all `other`.
+  /** Most series per metric, so that no client can fill memory; the rest is counted in a series whose labels are all `other`.
    *
    * @default 2000
    */
   readonly maxSeries?: number;
 }
 
-/** What there is to judge who asks for metrics. */
+/** A request for metrics, for `authorize`. */
 export interface MetricsRequest {
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The metrics of a process: those of each router that has these hooks. */
+/** The metrics of all routers that have these hooks. */
 export interface PrometheusMetrics {
-  /** For the `hooks` of the router. */
+  /** For the router's option `hooks`. */
   readonly hooks: Hooks;
   /** For Express, Connect and `http.createServer`. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** For hosts that give a `Request` and want a `Response`. */
+  /** For frameworks that pass a `Request` and expect a `Response`. */
   readonly fetch: (request: Request) => Promise<Response>;
+  /** The metrics in Prometheus's text format. */
   text(): string;
 }
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const CUSTOMER_LABELS: readonly string[] = ['account', 'key'] satisfies CustomerLabel[];
 
-/**
- * Counts what routers do, as Prometheus reads it. Each process counts for itself: scrape every one of them.
+/** Collects metrics of routers for Prometheus. Each process has its own: scrape all of them.
  *
- * @throws {TypeError} naming the option that can't be right
+ * @throws {TypeError} naming the invalid option
  */
 export function createPrometheusMetrics(options: PrometheusOptions = {}): PrometheusMetrics {
   const { authorize, labels = [], maxSeries = 2000 } = options;
   if (authorize !== undefined && typeof authorize !== 'function')
     throw new TypeError('authorize must be a function');
   if (!Array.isArray(labels) || labels.some((label) => !CUSTOMER_LABELS.includes(label))) {
-    throw new TypeError(`labels must be of 'account' and 'key', got ${JSON.stringify(labels)}`);
+    throw new TypeError(`labels must contain only 'account' and 'key', got ${JSON.stringify(labels)}`);
   }
   if (!Number.isSafeInteger(maxSeries) || maxSeries < 2) {
     throw new TypeError(`maxSeries must be an integer of at least 2, got ${maxSeries}`);
@@ -66,15 +63,15 @@ export function createPrometheusMetrics(options: PrometheusOptions = {}): Promet
   const hooks = routerMetrics(registry, [...new Set(labels)]);
   const text = (): string => registry.text();
 
-  async function answer(method: string, headers: IncomingHttpHeaders): Promise<Answer> {
+  async function answer(method: string, headers: IncomingHttpHeaders): Promise<MetricsResponse> {
     if (method !== 'GET' && method !== 'HEAD') {
-      return { status: 405, headers: { allow: 'GET, HEAD' }, body: 'Metrics are read by GET.\n' };
+      return { status: 405, headers: { allow: 'GET, HEAD' }, body: 'Use GET to read metrics.\n' };
     }
     try {
       if (authorize && !(await authorize({ headers })))
-        return refusal(401, 'These metrics are not for you.\n', { 'www-authenticate': 'Bearer' });
+        return textResponse(401, 'Unauthorized.\n', { 'www-authenticate': 'Bearer' });
     } catch {
-      return refusal(500, 'Who may read these metrics could not be found out.\n');
+      return textResponse(500, 'The authorize hook failed.\n');
     }
     return {
       status: 200,
@@ -98,12 +95,12 @@ export function createPrometheusMetrics(options: PrometheusOptions = {}): Promet
   };
 }
 
-interface Answer {
+interface MetricsResponse {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly body: string | null;
 }
 
-function refusal(status: number, body: string, headers: Record<string, string> = {}): Answer {
+function textResponse(status: number, body: string, headers: Record<string, string> = {}): MetricsResponse {
   return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body };
 }

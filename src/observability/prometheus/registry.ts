@@ -1,7 +1,7 @@
-/** Value of a label by its name. */
+/** Label values by name. */
 export type Labels<Name extends string> = Readonly<Record<Name, string>>;
 
-/** A metric as the text format writes it. */
+/** A metric in the text format. */
 interface Family {
   readonly name: string;
   readonly help: string;
@@ -9,7 +9,7 @@ interface Family {
   readonly lines: () => Iterable<string>;
 }
 
-/** What the value of each label becomes once a metric has as many series as it may have. */
+/** Value of each label once a metric has its maximum number of series. */
 const OTHER = 'other';
 
 /**
@@ -21,7 +21,7 @@ export class Registry {
   readonly #families: Family[] = [];
   readonly #maxSeries: number;
 
-  /** @param maxSeries - of each metric; what would be one more is counted in a series whose labels are all `other` */
+  /** @param maxSeries - per metric; the rest is counted in a series whose labels are all `other` */
   constructor(maxSeries: number) {
     this.#maxSeries = maxSeries;
   }
@@ -30,7 +30,7 @@ export class Registry {
     return this.#add('counter', name, help, new Counter(name, labels, this.#maxSeries));
   }
 
-  /** A gauge that is read when somebody asks. */
+  /** A gauge that is read on each scrape. */
   gauge<Name extends string>(
     name: string,
     help: string,
@@ -53,7 +53,7 @@ export class Registry {
     return this.#add('histogram', name, help, new Histogram(name, labels, this.#maxSeries, buckets));
   }
 
-  /** Name, type and labels of each metric. */
+  /** All metrics in the text format. */
   text(): string {
     let text = '';
     for (const { name, help, type, lines } of this.#families) {
@@ -85,7 +85,7 @@ class SeriesMap<Name extends string, S> {
     this.#names = names;
     this.#max = max;
     this.#create = create;
-    // A series that nobody has seen yet is 0 where there can be one only.
+    // Without labels there is only one series: it is 0 from the start.
     if (names.length === 0) this.#find([]);
   }
 
@@ -110,7 +110,7 @@ class SeriesMap<Name extends string, S> {
   }
 }
 
-/** Only grows. */
+/** A value that only grows. */
 export class Counter<Name extends string> {
   readonly #name: string;
   readonly #series: SeriesMap<Name, { value: number }>;
@@ -135,7 +135,7 @@ export class Histogram<Name extends string> {
   readonly #buckets: readonly number[];
   readonly #series: SeriesMap<Name, { readonly counts: number[]; count: number; sum: number }>;
 
-  /** @param buckets - their upper bounds, ascending; one without a bound follows */
+  /** @param buckets - upper bounds, ascending; an unbounded one follows */
   constructor(name: string, labels: readonly Name[], maxSeries: number, buckets: readonly number[]) {
     this.#name = name;
     this.#buckets = buckets;

@@ -305,7 +305,7 @@ describe('check', () => {
       '1',
     );
     expect(code).toBe(1);
-    expect(stdout).toContain('acme: it gave no list of models in 1000 ms\nacme m: 504: ');
+    expect(stdout).toContain('acme: no list of models within 1000 ms\nacme m: 504: ');
   });
 
   it('says which key is missing, and asks nobody for it', async () => {

@@ -284,7 +284,7 @@ describe.skipIf(LITELLM.missing !== undefined)("LiteLLM's proxy 1.83.0 as a prov
       const { choices } = await create({});
       expect(choices[0]?.message.content).toBe('Hello from the provider.');
       expect(gateway.errors.map(({ message }) => message)).toEqual([
-        expect.stringMatching(/^Of the provider "litellm", key 1 of 2 is set aside for a minute/),
+        expect.stringMatching(/^Provider "litellm": key 1 of 2 is not used for one minute/),
       ]);
       await expectExact(settled);
     });

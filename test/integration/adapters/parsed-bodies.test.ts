@@ -56,7 +56,7 @@ describe('a body that somebody read before the router', () => {
     expect(response.status).toBe(400);
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     expect(error.code).toBe('truncated_body');
-    expect(error.message).toContain('req.rawBody to its bytes or text, or req.body to its JSON');
+    expect(error.message).toContain('set req.rawBody to the bytes or text, or req.body to the parsed JSON');
     expect((await gateway.router.credits.balance('acct')).held).toBe('0.00');
     await gateway.close();
   });

@@ -187,7 +187,7 @@ describe("a file of the operator's account", () => {
     await start({}, 'openai');
     const { code, param, message } = await refusal({ ...fields });
     expect({ code, param }).toEqual({ code: 'unpriced_feature', param: 'messages[0]' });
-    expect(message).toMatch(/^Nothing was sent: files that are stored at a provider/);
+    expect(message).toMatch(/^Nothing was sent: this model can't use files that are stored at a provider/);
   });
 
   it.each(FILES)('is served with accountFiles: %s', async (_, fields) => {

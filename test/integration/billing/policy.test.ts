@@ -171,7 +171,7 @@ describe('a router that is closed', { timeout: 30_000 }, () => {
     await running.finish();
     await gateway.close();
     expect(gateway.errors.at(-1)?.message).toBe(
-      `1 charges could not be posted before the router was closed: they wait in ${outboxDir} for the next start`,
+      `Charges not posted when the router was closed: 1 (kept in ${outboxDir} for the next start)`,
     );
     expect(readdirSync(outboxDir)).toHaveLength(1);
     server.thaw();
@@ -187,7 +187,7 @@ describe('a router that is closed', { timeout: 30_000 }, () => {
     server.freeze();
     await running.finish();
     await gateway.close();
-    expect(gateway.errors.at(-1)?.message).toBe('1 charges could not be posted before the router was closed');
+    expect(gateway.errors.at(-1)?.message).toBe('Charges not posted when the router was closed: 1');
   });
 
   it('leaves nothing in the outbox when all was posted', async () => {

@@ -31,8 +31,8 @@ describe('serverTools', () => {
     [{ x: { fee: '-1', atMost: 5 } }, 'models["m"].serverTools["x"].fee must be'],
     [{ x: { fee: '0.01', cost: '-1', atMost: 5 } }, 'models["m"].serverTools["x"].cost must be'],
     [{ x: { fee: '0.01', most: 5 } }, 'models["m"].serverTools["x"] has an unknown key "most"'],
-    [{ 'openrouter:*': { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named by'],
-    [{ function: { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named by'],
+    [{ 'openrouter:*': { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named after'],
+    [{ function: { fee: '0.01', atMost: 5 } }, 'models["m"].serverTools must be named after'],
   ])('is checked when the router is made: %j', async (serverTools, message) => {
     await start();
     const make = (): unknown =>

@@ -54,7 +54,7 @@ describe('a request for a service tier', () => {
     await start();
     expect(await refusalOf({ service_tier: 'flex' })).toEqual({
       message:
-        'The service tier "flex" has no price here; those that have one are "auto", "default", "priority".',
+        'The service tier "flex" has no price for this model; supported tiers: "auto", "default", "priority".',
       type: 'invalid_request_error',
       param: 'service_tier',
       code: 'unsupported_service_tier',

@@ -293,7 +293,9 @@ describe('models that a provider lists', () => {
     await router.ready();
     const error = nextError();
     list = respond(500, 'sk-secret is broken');
-    expect((await error).message).toBe('The models of "up" can\'t be listed: it answered with status 500');
+    expect((await error).message).toBe(
+      'Can\'t list the models of provider "up": it answered with status 500',
+    );
     expect(await ids()).toEqual(['up/acme/fast', 'up/acme/smart']);
     expect((await ask('up/acme/fast')).status).toBe(200);
   });
@@ -308,7 +310,9 @@ describe('models that a provider lists', () => {
     const own = { targets: ['up/own'], pricing: PRICING, maxOutputTokens: 10 };
     await start('discover', { models: { own } });
     await router.ready();
-    expect(errors.map((error) => error.message)).toEqual([`The models of "up" can't be listed: ${message}`]);
+    expect(errors.map((error) => error.message)).toEqual([
+      `Can't list the models of provider "up": ${message}`,
+    ]);
     expect(await ids()).toEqual(['own']);
     expect((await ask('own')).status).toBe(200);
   });
@@ -323,7 +327,7 @@ describe('models that a provider lists', () => {
     expect(await ids()).toEqual([]);
     expect(provider.requests.map(({ url }) => url)).toEqual(['/v1/models']);
     expect(errors.map((error) => error.message)).toEqual([
-      'The models of "up" can\'t be listed: it answered with status 302',
+      'Can\'t list the models of provider "up": it answered with status 302',
     ]);
   });
 
@@ -402,8 +406,8 @@ describe('the options of discovery', () => {
   it.each<[string, unknown]>([
     ['models must be an object', 'all'],
     ['models has an unknown key "refresh"', { refresh: 1 }],
-    ['models.prefix must be what IDs begin with', { prefix: 'a b/' }],
-    ['models.prefix must be what IDs begin with', { prefix: '*/' }],
+    ['models.prefix must be a prefix for IDs', { prefix: 'a b/' }],
+    ['models.prefix must be a prefix for IDs', { prefix: '*/' }],
     ["models.only must be a list of the provider's model IDs", { only: 'gpt-*' }],
     ['models.pricing must be { input, output, … }', { pricing: 'cheap' }],
     ['models.markup.factor must be', { markup: { factor: 2 } }],

@@ -149,10 +149,10 @@ describe('a catalog', () => {
     createCatalog({ ...OPTIONS, models }, resolveSettings({ ...OPTIONS, ...(prices && { prices }) }));
 
   it.each<[string, Readonly<Record<string, ModelOptions>>]>([
-    ['models["a*b"]: a star stands for the rest of an ID, at its end', { 'a*b': STAR }],
-    ['models["a**"]: a star stands for the rest', { 'a**': STAR }],
-    ['models["a/*"].targets[0] has more than one star', { 'a/*': { ...STAR, targets: ['loopback/*-*'] } }],
-    ['models["a/*"].aliases: an alias is of one model', { 'a/*': { ...STAR, aliases: ['b'] } }],
+    ['models["a*b"]: a wildcard * is only allowed at the end of an ID', { 'a*b': STAR }],
+    ['models["a**"]: a wildcard * is only allowed', { 'a**': STAR }],
+    ['models["a/*"].targets[0] has more than one *', { 'a/*': { ...STAR, targets: ['loopback/*-*'] } }],
+    ['models["a/*"].aliases: a wildcard stands for many models', { 'a/*': { ...STAR, aliases: ['b'] } }],
     ['models["a/*"].pricing.input must be', { 'a/*': { ...STAR, pricing: { input: 'x', output: '1' } } }],
     ['models["a/*"].targets[0].provider must be one of', { 'a/*': { ...STAR, targets: ['nobody/*'] } }],
     ['models["a"].aliases must be a list', { a: { ...MODEL, aliases: 'b' as unknown as string[] } }],
@@ -165,9 +165,9 @@ describe('a catalog', () => {
       { a: { ...MODEL, supportedParameters: [7] as unknown as string[] } },
     ],
     ['models["a"].aliases has " ": a model ID has', { a: { ...MODEL, aliases: [' '] } }],
-    ['models["b"].aliases has "a", which is "a" already', { a: MODEL, b: { ...MODEL, aliases: ['a'] } }],
+    ['models["b"].aliases: "a" already names "a"', { a: MODEL, b: { ...MODEL, aliases: ['a'] } }],
     [
-      'models["b"].aliases has "c", which is "a" already',
+      'models["b"].aliases: "c" already names "a"',
       { a: { ...MODEL, aliases: ['c'] }, b: { ...MODEL, aliases: ['c'] } },
     ],
   ])('refuses what can’t be right: %s', (message, models) => {

@@ -329,7 +329,7 @@ describe('several hooks', () => {
   it('that only measure leave what nobody reads to stderr', async () => {
     const error = vi.spyOn(console, 'error').mockImplementation(() => {});
     const counted: Error[] = [];
-    const measuring: Hooks = { measuresOnly: true, onError: (failure) => counted.push(failure) };
+    const measuring: Hooks = { keepsDefaultLog: true, onError: (failure) => counted.push(failure) };
     const gateway = await startGateway({ hooks: { ...measuring } });
     gateway.provider.script = answerJson('{}', 401);
     await gateway.post(QUESTION);

@@ -316,7 +316,7 @@ describe('the handler of metrics', () => {
 
 describe('options of metrics', () => {
   it.each([
-    [{ labels: ['request'] as never }, "labels must be of 'account' and 'key', got [\"request\"]"],
+    [{ labels: ['request'] as never }, "labels must contain only 'account' and 'key', got [\"request\"]"],
     [{ maxSeries: 1 }, 'maxSeries must be an integer of at least 2, got 1'],
     [{ authorize: true as never }, 'authorize must be a function'],
   ])('that can not be right are refused: %j', (options, message) => {

@@ -7,7 +7,7 @@ import {
   type RecordedContent,
 } from '../../../src/index.ts';
 import { createHookRunner } from '../../../src/observability/hook-runner.ts';
-import { KeptBytes } from '../../../src/observability/content-capture.ts';
+import { BodyCapture } from '../../../src/observability/content-capture.ts';
 import { end, error as refuse, hang, stream } from '../../../src/testing.ts';
 import { startTwoTargets } from '../faults/two-targets.ts';
 import { type Gateway, mountOnNode, QUESTION, startGateway } from '../../helpers/gateway.ts';
@@ -274,7 +274,7 @@ describe('without onContent', () => {
 
 describe('KeptBytes', () => {
   it('pins no memory of what it was given, nor more than it may keep', () => {
-    const kept = new KeptBytes(10_000);
+    const kept = new BodyCapture(10_000);
     const given = Buffer.alloc(6000, 'a');
     for (let i = 0; i < 3; i++) kept.add(given);
     given.fill('b');
@@ -285,7 +285,7 @@ describe('KeptBytes', () => {
   });
 
   it('is not truncated by what just fits', () => {
-    const kept = new KeptBytes(4);
+    const kept = new BodyCapture(4);
     kept.add(Buffer.from('ab'));
     kept.add(Buffer.from('cd'));
     kept.add(Buffer.alloc(0));

@@ -38,12 +38,12 @@ describe('the keys of a provider', () => {
     keys = new ProviderKeys(() => now);
   });
 
-  const turn = (): Promise<string[]> => Promise.all(keys.turn(provider).map(async (key) => key.read()));
+  const turn = (): Promise<string[]> => Promise.all(keys.keysFor(provider).map(async (key) => key.read()));
   const setAside = (name: string): void =>
     keys
-      .turn(provider)
+      .keysFor(provider)
       .find((key) => key.name === name)!
-      .setAside();
+      .eject();
 
   it('are used in turn', async () => {
     expect(await turn()).toEqual(['sk-1', 'sk-2', 'sk-3']);
@@ -67,21 +67,21 @@ describe('the keys of a provider', () => {
       setAside(name);
     }
     expect(await turn()).toEqual(['sk-2']);
-    keys.turn(provider)[0]!.setAside();
+    keys.keysFor(provider)[0]!.eject();
     now += 1;
     expect(await turn()).toEqual(['sk-1']);
   });
 
   it('that are limited for a model are used for others, and for it when the limit is over', async () => {
-    const [first, second] = keys.turn(provider, 'm');
+    const [first, second] = keys.keysFor(provider, 'm');
     first!.limit('m', 5000);
     expect(keys.waitMs(provider, 'm')).toBe(0);
-    const namesFor = (model: string): string[] => keys.turn(provider, model).map(({ name }) => name);
+    const namesFor = (model: string): string[] => keys.keysFor(provider, model).map(({ name }) => name);
     expect(namesFor('m')).toEqual(['key 2 of 3', 'key 3 of 3']);
     expect(namesFor('other')).toHaveLength(3);
     second!.limit('m', 7000);
     keys
-      .turn(provider, 'm')
+      .keysFor(provider, 'm')
       .find(({ name }) => name === 'key 3 of 3')!
       .limit('m', 6000);
     now = 1000;
@@ -92,21 +92,21 @@ describe('the keys of a provider', () => {
   });
 
   it('have a bounded memory of limits', () => {
-    const [key] = keys.turn(provider);
+    const [key] = keys.keysFor(provider);
     for (let i = 0; i < 1000; i++) key!.limit(`m${i}`, 5000);
     const isFree = (model: string): boolean =>
-      keys.turn(provider, model).some(({ name }) => name === key!.name);
+      keys.keysFor(provider, model).some(({ name }) => name === key!.name);
     expect([isFree('m0'), isFree('m999')]).toEqual([true, false]);
   });
 
   it('have turns of their own at each provider', async () => {
     const other = resolveProvider('openai', { apiKeys: ['sk-a', 'sk-b'] }, timeouts);
     await turn();
-    expect(await keys.turn(other)[0]!.read()).toBe('sk-a');
+    expect(await keys.keysFor(other)[0]!.read()).toBe('sk-a');
   });
 
   it('are none where it takes none', () => {
-    expect(keys.turn(resolveProvider('ollama', {}, timeouts))).toEqual([]);
+    expect(keys.keysFor(resolveProvider('ollama', {}, timeouts))).toEqual([]);
   });
 });
 
@@ -180,7 +180,7 @@ describe('a provider with several keys', () => {
       expect(response.status).toBe(400);
       expect(await response.json()).toEqual({
         error: {
-          message: "The model's provider refused this request for what it says (403).",
+          message: "The model's provider refused this request because of its content (403).",
           type: 'invalid_request_error',
           param: null,
           code: 'content_policy_violation',
@@ -202,8 +202,8 @@ describe('a provider with several keys', () => {
     );
     await gateway.post(QUESTION);
     expect(gateway.errors.map(({ message }) => message)).toEqual([
-      'Of the provider "loopback", key 1 of 3 is set aside for a minute: ' +
-        "The model's provider refused this server's own account (401). Its operator has been told.",
+      'Provider "loopback": key 1 of 3 is not used for one minute: ' +
+        "The model's provider rejected this server's own credentials (401). The operator has been notified.",
     ]);
     expect(JSON.stringify(gateway.errors)).not.toContain('secret');
   });
@@ -226,7 +226,8 @@ describe('a provider with several keys', () => {
     expect(response.status).toBe(502);
     expect(await response.json()).toEqual({
       error: {
-        message: "The model's provider refused this server's own account (400). Its operator has been told.",
+        message:
+          "The model's provider rejected this server's own credentials (400). The operator has been notified.",
         type: 'upstream_error',
         param: null,
         code: 'upstream_refused_credentials',

@@ -302,7 +302,7 @@ describe('close()', () => {
     });
     expect((await gateway.post(QUESTION)).status).toBe(200);
     await gateway.router.close();
-    expect(errors.at(-1)?.message).toBe('1 charges could not be posted before the router was closed');
+    expect(errors.at(-1)?.message).toBe('Charges not posted when the router was closed: 1');
     expect(errors[0]).toBeInstanceOf(StoreUnavailableError);
     await gateway.close();
   });

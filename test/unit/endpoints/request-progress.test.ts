@@ -44,7 +44,7 @@ function setUp(isReadToEnd = false) {
   const detachedReads = new DetachedReads();
   const breakers = new CircuitBreakers({
     settings: { failures: 1, coolDownMs: 5000, maxCoolDownMs: 5000 },
-    tell: () => {},
+    emit: () => {},
   });
   const active = new ActiveRequest('req_1', undefined);
   const progress = new RequestProgress(
@@ -52,7 +52,7 @@ function setUp(isReadToEnd = false) {
     { running, detachedReads, isReadToEnd: () => isReadToEnd },
     active,
   );
-  return { progress, running, active, report: breakers.of(FIRST).asked(Date.now(), 'acct'), breakers };
+  return { progress, running, active, report: breakers.of(FIRST).startAttempt(Date.now(), 'acct'), breakers };
 }
 
 function end(ending: RelayEnd['ending'], error?: Error): RelayEnd {

@@ -50,12 +50,8 @@ describe('rules that can only be a mistake', () => {
     ['a longer cache', { rename: { mine: 'cache_control' } }, /must not name "cache_control"/],
     ['tools', { set: { tools: [] } }, /must not name "tools": what the request can cost depends on it$/],
     ['a refused field', { drop: ['provider'] }, /must not name "provider": clients may not send it/],
-    ['itself', { rename: { a: 'A' } }, /\.body\.rename\.a must be another name than the field has, got "A"$/],
-    [
-      'two rules',
-      { set: { a: 1 }, drop: ['a'] },
-      /\.body has two rules for "a", in set and in drop: give one$/,
-    ],
+    ['itself', { rename: { a: 'A' } }, /\.body\.rename\.a must be a different name, got "A"$/],
+    ['two rules', { set: { a: 1 }, drop: ['a'] }, /\.body has two rules for "a" \(set and drop\): use one$/],
     ['a rename onto a rule', { default: { b: 1 }, rename: { a: 'b' } }, /\.body has two rules for "b"/],
     ['two renames onto one', { rename: { a: 'c', b: 'c' } }, /\.body has two rules for "c"/],
   ])('are refused: %s', (_, body, message) => {
@@ -69,7 +65,7 @@ describe('rules that can only be a mistake', () => {
   it('are refused where a provider’s and a target’s don’t go together', () => {
     const both = (): unknown => make({ body: { rename: { a: 'b' } } }, { set: { b: 1 } });
     expect(both).toThrow(
-      /^models\["m"\]\.targets\[0\]\.body, with the provider's own, has two rules for "b"/,
+      /^models\["m"\]\.targets\[0\]\.body, combined with the provider's rules, has two rules for "b"/,
     );
   });
 

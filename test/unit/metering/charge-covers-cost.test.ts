@@ -7,7 +7,7 @@ import { EstimateCalibration } from '../../../src/metering/estimate-calibration.
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { quoteRequest } from '../../../src/billing/admission.ts';
 import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
-import { soldAsAsked } from '../../../src/catalog/asked-apart.ts';
+import { keepPricedTargets } from '../../../src/catalog/price-variants.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { ChatRequest } from '../../../src/http/chat-request.ts';
 import type { Model } from '../../../src/catalog/model.ts';
@@ -164,7 +164,7 @@ function modelOf({ cost, mode, preset, factor, fee, tools }: Config): Model | un
   try {
     return createCatalog(options, resolveSettings(options)).get('m');
   } catch (error) {
-    if (error instanceof TypeError && /reports no cost|prices above 0/.test(error.message)) return undefined;
+    if (error instanceof TypeError && /reports none|prices above 0/.test(error.message)) return undefined;
     throw error;
   }
 }
@@ -209,7 +209,7 @@ function consumed(
   const request = requestOf(fields);
   let asked: Model;
   try {
-    [asked] = soldAsAsked([model], request);
+    [asked] = keepPricedTargets([model], request);
     assertPriced(request.features, asked);
   } catch {
     return undefined;
@@ -234,7 +234,7 @@ function consumed(
       quote,
       held: quote.maximum,
       account: 'a',
-      correction: new EstimateCalibration(),
+      calibration: new EstimateCalibration(),
       policy: { disconnect: { beforeOutput: 'input' }, emptyAnswerIsFree: false },
     },
   );

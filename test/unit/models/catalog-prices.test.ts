@@ -157,17 +157,17 @@ describe("pricing: 'catalog'", () => {
 
   it('is refused for a model that the catalog doesn’t know: never free', () => {
     expect(() => model({ targets: ['openai/gpt-unheard-of'], pricing: 'catalog' })).toThrow(
-      `models["x"].pricing is 'catalog', which has no price of "gpt-unheard-of" at "openai"`,
+      `models["x"].pricing is 'catalog', which has no price for "gpt-unheard-of" at "openai"`,
     );
     const cost = { provider: 'local', model: 'm', cost: 'catalog' as const };
     expect(() => model({ targets: [cost], pricing: 'free' })).toThrow(
-      `models["x"].targets[0].cost is 'catalog', which has no price of "m" at "local"`,
+      `models["x"].targets[0].cost is 'catalog', which has no price for "m" at "local"`,
     );
   });
 
   it('is refused without a catalog, saying what to import', () => {
     expect(() => model({ targets: ['openai/gpt-4o-mini'], pricing: 'catalog' }, {})).toThrow(
-      `models["x"].pricing is 'catalog': give the option prices, as catalogPrices() of 'chat-completions-router/prices'`,
+      `models["x"].pricing is 'catalog': set the option prices, e.g. to catalogPrices() from 'chat-completions-router/prices'`,
     );
   });
 

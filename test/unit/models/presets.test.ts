@@ -155,8 +155,8 @@ describe('a base URL', () => {
       { baseURL: 'https://x.example/{a}', variables: { a: '' } },
       /variables\.a must be a name/,
     ],
-    ['the model in its host', { baseURL: 'https://{model}.example' }, /\{model\} in its path only/],
-    ['the model in its query', { baseURL: 'https://x.example/?m={model}' }, /\{model\} in its path only/],
+    ['the model in its host', { baseURL: 'https://{model}.example' }, /\{model\} only in its path/],
+    ['the model in its query', { baseURL: 'https://x.example/?m={model}' }, /\{model\} only in its path/],
   ])('is refused with %s', (_fault, options, message) => {
     expect(() => provider('mine', options)).toThrow(TypeError);
     expect(() => provider('mine', options)).toThrow(message);

@@ -126,7 +126,7 @@ describe('an option that can only be a mistake', () => {
       withProvider({ baseURL: 'api.groq.com' }),
       /^providers\["local"\]\.baseURL must be an absolute/,
     ],
-    ['credentials in it', withProvider({ baseURL: 'http://u:p@x' }), /must not hold credentials/],
+    ['credentials in it', withProvider({ baseURL: 'http://u:p@x' }), /must not contain credentials/],
     ['preset', withProvider({ preset: 'nobody' }), /^providers\["local"\]\.preset must be one of/],
     ['streamUsage', withProvider({ streamUsage: true }), /^providers\["local"\]\.streamUsage must be/],
     [
@@ -134,7 +134,7 @@ describe('an option that can only be a mistake', () => {
       withProvider({ onDisconnect: 'wait' }),
       /^providers\["local"\]\.onDisconnect must be 'abort' or 'drain'/,
     ],
-    ['a header of the transport', withProvider({ headers: { Host: 'x' } }), /must not hold host/],
+    ['a header of the transport', withProvider({ headers: { Host: 'x' } }), /must not contain host/],
     [
       'a header with a line break',
       withProvider({ headers: { 'x-a': 'b\r\nc: d' } }),

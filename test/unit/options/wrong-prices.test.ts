@@ -81,7 +81,7 @@ describe('prices that can’t be right', () => {
   it.each<[string, object]>([
     [`${M}.maxOutputTokens (1000) is above ${M}.contextWindow (999)`, { contextWindow: 999 }],
     [
-      `${M}.pricing.ceiling.output is below that of ${COSTS}: holds are made of it`,
+      `${M}.pricing.ceiling.output is below that of ${COSTS}: holds are calculated from the ceiling`,
       { ...ceiling(), ...target({ input: '1', output: '3.01' }) },
     ],
     [
@@ -161,10 +161,7 @@ describe('prices that can’t be right', () => {
       `${M}.pricing has an unknown key "input"`,
       { pricing: { reported: true, ceiling: PRICING, input: '1' } },
     ],
-    [
-      `${M}.targets[0].cost is what the provider reports, and "groq" (groq) reports no cost`,
-      { targets: groq },
-    ],
+    [`${M}.targets[0].cost is the reported cost, but "groq" (groq) reports none`, { targets: groq }],
   ])('name the option: %s', (message, fields) => {
     expect(refused(fields)).toThrow(message);
   });

@@ -1,0 +1,77 @@
+import type { SlotList } from '../async/slot-list.ts';
+import { withTimeout } from '../async/timeout.ts';
+import { fetchStoreTime } from '../ledger/contract/store-clock.ts';
+import type { ActiveRequest } from '../observability/active-request.ts';
+import type { RouterServices } from './services.ts';
+
+/** How long aborted requests may take to end. */
+const ABORT_MS = 1000;
+
+/** Starts the background work of a router, and closes the router in order. */
+export class RouterLifecycle {
+  readonly #services: RouterServices;
+  readonly #requests: SlotList<ActiveRequest>;
+  #isStarted = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(services: RouterServices, requests: SlotList<ActiveRequest>) {
+    this.#services = services;
+    this.#requests = requests;
+  }
+
+  get isClosing(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  /** Starts ledger maintenance and model discovery. Called by each request: a router that serves none stays idle. */
+  start(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    this.#services.maintenance.start();
+    this.#services.discovery.start();
+  }
+
+  /** @throws {Error} with the reason why the store can't be used */
+  async ready(requestId: string): Promise<void> {
+    const { store, clock, discovery } = this.#services;
+    await store.ready?.();
+    clock.sync(await fetchStoreTime(store, requestId));
+    this.start();
+    await discovery.pending;
+  }
+
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    const { settings, detachedReads, discovery, running, maintenance, billing, agents, store } =
+      this.#services;
+    const { closeTimeoutMs } = settings;
+    detachedReads.close();
+    discovery.close();
+    await this.#waitForRequests(closeTimeoutMs);
+    running.close();
+    // Aborted requests end at once; one that still hangs waits for the app's `authenticate` or `apiKey`.
+    await this.#waitForRequests(ABORT_MS);
+    await withTimeout(Promise.all([maintenance.close(), billing.drain()]), closeTimeoutMs, () => {});
+    const { waiting } = billing;
+    agents.close();
+    await store.close();
+    if (waiting > 0) this.#reportUnposted(waiting);
+  }
+
+  async #waitForRequests(ms: number): Promise<void> {
+    await withTimeout(
+      Promise.allSettled(this.#requests.values().map(({ handled }) => handled)),
+      ms,
+      () => {},
+    );
+  }
+
+  #reportUnposted(charges: number): void {
+    const { settings, hooks, store } = this.#services;
+    const kept = store.keepsWhatWaits ? ` (kept in ${settings.outboxDir} for the next start)` : '';
+    hooks.onError(new Error(`Charges not posted when the router was closed: ${charges}${kept}`));
+  }
+}

@@ -1,0 +1,105 @@
+import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
+import { AccountMarkups } from '../catalog/account-markup.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import { PerTarget } from '../catalog/per-target.ts';
+import { BufferedBytes } from '../http/buffered-bytes.ts';
+import { DetachedReads } from '../http/detached-reads.ts';
+import { Authenticator } from '../keys/authenticator.ts';
+import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
+import { Maintenance } from '../ledger/operations/maintenance.ts';
+import { OutboxFolder } from '../ledger/reliability/outbox-files.ts';
+import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
+import { openStore } from '../ledger/stores/open-store.ts';
+import { EstimateCalibration } from '../metering/estimate-calibration.ts';
+import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
+import { resolveSettings } from '../options/resolve-options.ts';
+import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
+import { Agents } from '../upstream/agents.ts';
+import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
+import { Failover } from '../upstream/failover.ts';
+import type { ModelDiscovery } from '../upstream/model-discovery.ts';
+import { ProviderClient } from '../upstream/provider-client.ts';
+import { RunningAttempts } from '../upstream/running-attempts.ts';
+import { StreamTermination } from '../upstream/stream-termination.ts';
+import { CurrentCatalog } from './current-catalog.ts';
+import type { RouteServices } from './routes.ts';
+
+export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'heartbeatMs'>;
+
+/** The parts of one router. */
+export interface RouterServices extends RouteServices {
+  readonly store: ReliableStore;
+  readonly hooks: HookRunner;
+  readonly clock: StoreClock;
+  readonly current: CurrentCatalog;
+  readonly discovery: ModelDiscovery;
+  readonly maintenance: Maintenance;
+  readonly agents: Agents;
+}
+
+/**
+ * Makes the parts of a router from its options. Starts nothing.
+ *
+ * @param closing - whether `close()` was called
+ * @throws {TypeError} naming the invalid option
+ */
+export function createServices(
+  options: ChatCompletionsRouterOptions,
+  timers: LeaseTimers,
+  closing: () => boolean,
+): RouterServices {
+  const settings = resolveSettings(options);
+  const hooks = createHookRunner(options.hooks);
+  const { onError, emit } = hooks;
+  const current = new CurrentCatalog(options, settings, onError);
+  const plainStore = openStore(options.store);
+  const clock = clockOf(plainStore);
+  const { outboxDir } = settings;
+  const store = new ReliableStore({
+    store: plainStore,
+    clock,
+    tell: emit,
+    onError,
+    ...(outboxDir !== undefined && { outbox: new OutboxFolder(outboxDir) }),
+  });
+  const { authenticate, cacheKey } = options;
+  const { keyCacheMs, journalRetentionDays, usageRetentionDays } = settings;
+  const calibrations = new PerTarget(() => new EstimateCalibration());
+  const breakers = new CircuitBreakers({ settings: settings.health, emit: hooks.onHealthChange });
+  const agents = new Agents();
+  return {
+    settings,
+    hooks,
+    onError,
+    closing,
+    clock,
+    store,
+    maintenance: new Maintenance({ store, tell: emit, onError, journalRetentionDays, usageRetentionDays }),
+    authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
+    billing: new BillingService({
+      store,
+      clock,
+      calibrations,
+      settings,
+      onSettled: hooks.onSettled,
+      onError,
+      tell: emit,
+      ...timers,
+    }),
+    markups: new AccountMarkups(options.resolveMarkup),
+    current,
+    /** A request reads it once and keeps it, so that a reload affects only later requests. */
+    get catalog(): Catalog {
+      return current.catalog;
+    },
+    discovery: current.discovery,
+    agents,
+    breakers,
+    failover: new Failover(new ProviderClient(agents), breakers, settings.retries),
+    termination: new StreamTermination(),
+    calibrations,
+    running: new RunningAttempts(),
+    detachedReads: new DetachedReads(),
+    buffered: new BufferedBytes(settings),
+  };
+}
