@@ -31,7 +31,12 @@ export type {
   Accounts,
   ListAccountsOptions,
 } from './ledger/operations/accounts.ts';
-export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/operations/verify.ts';
+export {
+  type AccountVerification as AccountAudit,
+  verifyLedger as audit,
+  type VerifyLedgerOptions as AuditOptions,
+  type Finding,
+} from './ledger/operations/verify.ts';
 export {
   type AdjustOptions,
   type Credits,

@@ -127,7 +127,13 @@ export function createRouterWithTimers(
     ...pace,
   });
   const { journalRetentionDays, usageRetentionDays } = settings;
-  const maintenance = new Maintenance({ store, tell, onError, journalRetentionDays, usageRetentionDays });
+  const maintenance = new Maintenance({
+    store,
+    emit: tell,
+    onError,
+    journalRetentionDays,
+    usageRetentionDays,
+  });
   const agents = new Agents();
   const breakers = new CircuitBreakers({ settings: settings.health, tell: onHealthChange });
   const running = new RunningAttempts();

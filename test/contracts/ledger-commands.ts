@@ -154,7 +154,7 @@ type Command =
         notAfterMs: number;
         externalKey: boolean;
         keyVersion: number | undefined;
-        reassert: boolean;
+        restore: boolean;
         idempotencyKey: IdempotencyKey | undefined;
         model: string | undefined;
       })
@@ -207,9 +207,9 @@ type Command =
   | { op: 'keyState'; account: string; key: string }
   | { op: 'revokeKey'; account: string; key: string }
   | { op: 'freeze'; account: string; frozen: boolean }
-  | { op: 'trim'; account: string; seq: bigint }
+  | { op: 'compact'; account: string; seq: bigint }
   | { op: 'usage'; account: string; days: readonly [number, number] }
-  | { op: 'foldUsage'; account: string; day: number }
+  | { op: 'compactUsage'; account: string; day: number }
   | { op: 'balance'; account: string }
   | { op: 'sweep' }
   | { op: 'tick'; ms: number };
@@ -280,7 +280,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       notAfterMs: fc.constantFrom(SECOND, SECOND, SECOND, SECOND, 0, -1),
       externalKey: mostly(false),
       keyVersion: fc.constantFrom(undefined, undefined, undefined, 1, 2),
-      reassert: mostly(false),
+      restore: mostly(false),
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
       model: fc.option(model, { nil: undefined }),
     }),
@@ -331,7 +331,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: fc.oneof(
       fc.record({ op: op('usage'), account, days: fc.tuple(fc.integer({ min: -2, max: 0 }), fc.nat(2)) }),
-      fc.record({ op: op('foldUsage'), account, day: fc.integer({ min: -3, max: 1 }) }),
+      fc.record({ op: op('compactUsage'), account, day: fc.integer({ min: -3, max: 1 }) }),
     ),
   },
   {
@@ -401,7 +401,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ op: op('verify'), account, witnesses: witnessSlots }) },
   { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
-  { weight: 1, arbitrary: fc.record({ op: op('trim'), account, seq: fc.bigInt(0n, 30n) }) },
+  { weight: 1, arbitrary: fc.record({ op: op('compact'), account, seq: fc.bigInt(0n, 30n) }) },
   { weight: 1, arbitrary: fc.record({ op: op('sweep') }) },
   {
     weight: 8,
@@ -427,7 +427,7 @@ async function apply(
 ): Promise<unknown> {
   switch (each.op) {
     case 'admit': {
-      const { want, less, notAfterMs, externalKey, keyVersion, reassert, idempotencyKey } = each;
+      const { want, less, notAfterMs, externalKey, keyVersion, restore, idempotencyKey } = each;
       const min = want > less ? want - less : 0n;
       return side.admit({
         account: each.account,
@@ -440,7 +440,7 @@ async function apply(
         notAfter: clock.now + notAfterMs,
         externalKey,
         ...(keyVersion !== undefined && { keyVersion }),
-        reassert,
+        restore,
         ...(idempotencyKey && { idempotencyKey }),
         ...(each.model !== undefined && { model: each.model }),
         witnesses,
@@ -539,14 +539,14 @@ async function apply(
       return side.revokeKey(each.account, each.key);
     case 'freeze':
       return side.freeze(each.account, each.frozen);
-    case 'trim':
-      return side.trim(each.account, each.seq);
+    case 'compact':
+      return side.compact(each.account, each.seq);
     case 'usage': {
       const [from, to] = each.days;
       return shown(await side.usage(each.account, dayAt(clock.now, from), dayAt(clock.now, to)));
     }
-    case 'foldUsage':
-      return side.foldUsage(each.account, dayAt(clock.now, each.day));
+    case 'compactUsage':
+      return side.compactUsage(each.account, dayAt(clock.now, each.day));
     case 'balance':
       return side.balance(each.account);
     case 'sweep':
@@ -629,7 +629,7 @@ function hasSoundBooks(state: AccountState, books: Books): void {
     const own = running.filter((record) => record.key === each.key);
     same([each.held, each.running], [sum(own), own.length], `what key ${each.key} holds`);
   }
-  const counted = state.usage.reduce((total, row) => total + row.charged, state.usageFolded);
+  const counted = state.usage.reduce((total, row) => total + row.charged, state.usageCompacted);
   same(counted, spent, 'what is counted comes to what was spent');
   const remaining = lots.reduce((total, lot) => total + lot.remaining, 0n);
   same(remaining <= available + held || state.floor < 0n, true, 'lots are covered');

@@ -13,7 +13,7 @@ export function describeEdges(ledger: LedgerFixture): void {
       expect(await ledger.store.balance('nobody')).toBeUndefined();
       expect(await ledger.store.snapshot('nobody')).toBeUndefined();
       expect(await ledger.store.freeze('nobody', true)).toBe(false);
-      await ledger.store.trim('nobody', 1n);
+      await ledger.store.compact('nobody', 1n);
     });
 
     it('about a balance have its numbers, and whether the account is frozen', async () => {

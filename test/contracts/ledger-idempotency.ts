@@ -194,7 +194,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
     });
 
     it('comes back with a hold that was lost', async () => {
-      await admit(1, 30n, { idempotencyKey: NAME, reassert: true });
+      await admit(1, 30n, { idempotencyKey: NAME, restore: true });
       expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({
         code: 'repeated',
         requestId: requestId(1),
@@ -203,7 +203,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
 
     it('stays with who took it while the hold was lost', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });
-      expect(await admit(2, 30n, { idempotencyKey: REUSED, reassert: true })).toMatchObject({ code: 'ok' });
+      expect(await admit(2, 30n, { idempotencyKey: REUSED, restore: true })).toMatchObject({ code: 'ok' });
       expect(await ledger.store.request('acme', requestId(2))).not.toHaveProperty('idempotencyKey');
       expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
         code: 'repeated',

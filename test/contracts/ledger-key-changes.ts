@@ -47,7 +47,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
     it('can be admitted by a host, and its lost holds made good', async () => {
       await update({ expiresAt: NOON });
       expect(await admit(1, 1n, { externalKey: true })).toMatchObject({ code: 'ok' });
-      expect(await admit(2, 1n, { reassert: true })).toMatchObject({ code: 'ok' });
+      expect(await admit(2, 1n, { restore: true })).toMatchObject({ code: 'ok' });
     });
 
     it('is revoked rather than expired, if it is both', async () => {
@@ -98,7 +98,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       await update({ name: 'other' });
       expect(await admit(1, 1n, { keyVersion: 1 })).toMatchObject({ code: 'exists' });
       expect(await admit(2, 1n, { keyVersion: 1, externalKey: true })).toMatchObject({ code: 'ok' });
-      expect(await admit(3, 1n, { keyVersion: 1, reassert: true })).toMatchObject({ code: 'ok' });
+      expect(await admit(3, 1n, { keyVersion: 1, restore: true })).toMatchObject({ code: 'ok' });
     });
 
     it('is asked before limits and idempotency keys', async () => {

@@ -60,8 +60,8 @@ export function describeKeys(ledger: LedgerFixture): void {
     });
 
     it('makes a key of the label that a hold has brought which was taken again, with what it holds', async () => {
-      await admit(1, 30n, { key: 'k2', reassert: true });
-      await admit(2, 20n, { key: 'k2', reassert: true });
+      await admit(1, 30n, { key: 'k2', restore: true });
+      await admit(2, 20n, { key: 'k2', restore: true });
       await settle(2, 20n);
       clock.now += MINUTE;
       await createKey('k2', { budget: { amount: 60n, per: 'lifetime' }, concurrentRequests: 2 });

@@ -74,14 +74,14 @@ export class LedgerModel {
     if (timeOf(requestId) > now + 5 * MINUTE) return reply({ code: 'ahead' });
     if (!account) return reply({ code: 'no_account' });
     if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
-    if (account.frozen && !command.reassert) return reply({ code: 'frozen' });
+    if (account.frozen && !command.restore) return reply({ code: 'frozen' });
 
     account.reap(8, now);
     account.expireCredit(now);
     let key = account.keys.find((each) => each.id === keyId);
     const { idempotencyKey } = command;
     const twin = idempotencyKey && account.twin(keyId, idempotencyKey.key);
-    if (command.reassert) {
+    if (command.restore) {
       key ??= newKey(keyId, undefined, { name: '' }, now);
       const available = account.available();
       const affordable = available < 0n ? 0n : available;
@@ -428,9 +428,9 @@ export class LedgerModel {
     return rows.filter(({ day }) => day >= fromDay && day <= toDay);
   }
 
-  foldUsage(name: string, beforeDay: string): void {
+  compactUsage(name: string, beforeDay: string): void {
     const account = this.#accounts.get(name);
-    account?.foldedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
+    account?.compactedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
   }
 
   freeze(name: string, frozen: boolean): boolean {
@@ -439,22 +439,22 @@ export class LedgerModel {
     return account !== undefined;
   }
 
-  trim(name: string, seq: bigint): void {
+  compact(name: string, seq: bigint): void {
     const account = this.#accounts.get(name);
     const last = account?.lines.findLast((line) => line.seq <= seq)?.seq;
-    if (account && last !== undefined && last > account.trimmedSeq) account.trimmedSeq = last;
+    if (account && last !== undefined && last > account.compactedSeq) account.compactedSeq = last;
   }
 
   journal(name: string): readonly JournalLine[] {
     const account = this.#accounts.get(name);
-    return account ? account.lines.filter((line) => line.seq > account.trimmedSeq) : [];
+    return account ? account.lines.filter((line) => line.seq > account.compactedSeq) : [];
   }
 
   /** Requests and keys are sorted by id. */
   snapshot(name: string): AccountState | undefined {
     const account = this.#accounts.get(name);
     if (!account) return undefined;
-    const trimmed = account.lines.filter((line) => line.seq <= account.trimmedSeq);
+    const compacted = account.lines.filter((line) => line.seq <= account.compactedSeq);
     return {
       granted: account.granted(),
       available: account.available(),
@@ -475,15 +475,15 @@ export class LedgerModel {
       keys: account.keys
         .map((key) => keyState(name, account, key))
         .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
-      trimmed: {
-        seq: account.trimmedSeq,
-        granted: total(amounts(trimmed, 'ga')),
-        spent: total(amounts(trimmed, 'sloe')),
-        expired: total(amounts(trimmed, 'x')),
-        writtenOff: total(trimmed.map((line) => line.writtenOff ?? 0n)),
+      compacted: {
+        seq: account.compactedSeq,
+        granted: total(amounts(compacted, 'ga')),
+        spent: total(amounts(compacted, 'sloe')),
+        expired: total(amounts(compacted, 'x')),
+        writtenOff: total(compacted.map((line) => line.writtenOff ?? 0n)),
       },
       usage: account.usage(),
-      usageFolded: total(account.foldedUsage.map(({ charged }) => charged)),
+      usageCompacted: total(account.compactedUsage.map(({ charged }) => charged)),
     };
   }
 
@@ -523,11 +523,11 @@ class Account {
   readonly lots: Lot[] = [];
   readonly lines: JournalLine[] = [];
   /** Rows of usage as they were folded. */
-  readonly foldedUsage: UsageRow[] = [];
+  readonly compactedUsage: UsageRow[] = [];
   /** Id of a grant or adjustment -> what it was. */
   readonly terms = new Map<string, string>();
   frozen = false;
-  trimmedSeq = 0n;
+  compactedSeq = 0n;
 
   granted = (): bigint => total(amounts(this.lines, 'ga'));
   spent = (): bigint => total(amounts(this.lines, 'sloe'));
@@ -554,7 +554,7 @@ class Account {
       rows.set(id, summed(before, row, sign));
     };
     for (const request of this.requests) if (request.ended) add(usageOf(request, request.ended), 1);
-    for (const row of this.foldedUsage) add(row, -1);
+    for (const row of this.compactedUsage) add(row, -1);
     return [...rows]
       .filter(([, row]) => countsSomething(row))
       .toSorted(byFirst)
@@ -679,7 +679,7 @@ class Account {
   }
 
   isPart({ charged, line = 0n }: Request, amount: bigint): boolean {
-    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    const first = line > this.compactedSeq ? this.lines[Number(line) - 1] : undefined;
     return charged < amount && !first?.writtenOff;
   }
 
@@ -698,7 +698,7 @@ class Account {
     if (witness.type === 'payment') return this.terms.has(witness.id);
     if (witness.type === 'line') {
       const line = this.lines[Number(witness.seq) - 1];
-      if (witness.seq <= this.trimmedSeq) return true;
+      if (witness.seq <= this.compactedSeq) return true;
       return line?.at === witness.at && (line.id === witness.id || line.type === 'x');
     }
     const request = this.find(witness.id);

@@ -47,7 +47,7 @@ export function describeOrphans(ledger: LedgerFixture): void {
 
     it('takes it, too, where its hold was taken again, from one that took it meanwhile', async () => {
       await admit(2, 30n, { idempotencyKey: NAME });
-      await admit(1, 30n, { idempotencyKey: NAME, reassert: true });
+      await admit(1, 30n, { idempotencyKey: NAME, restore: true });
       await orphan(1);
       await voidRequest(2);
       expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({

@@ -212,10 +212,10 @@ export function describeParts(ledger: LedgerFixture): void {
     it('is counted of a day that was folded, too', async () => {
       await leave(20n);
       await inParts(1, 50n);
-      await ledger.store.foldUsage('acme', '2026-03-05');
+      await ledger.store.compactUsage('acme', '2026-03-05');
       await grant('g2', 10n);
       await inParts(1, 50n);
-      expect(await state()).toMatchObject({ usageFolded: 20n, spent: 30n });
+      expect(await state()).toMatchObject({ usageCompacted: 20n, spent: 30n });
       expect(await usage()).toMatchObject([
         { day: '2026-03-04', requests: 0, promptTokens: 0, charged: 10n },
       ]);

@@ -104,7 +104,7 @@ export function describeRefusals(ledger: LedgerFixture): void {
       const copy = structuredClone(taken);
       await settle(1, 12n);
       await adjust('a1', -5n);
-      await ledger.store.trim('acme', 2n);
+      await ledger.store.compact('acme', 2n);
       expect(taken).toEqual(copy);
     });
   });

@@ -84,14 +84,14 @@ export function describeWitnesses(ledger: LedgerFixture): void {
 
     it('of a line that was folded is there, whatever it says', async () => {
       await story();
-      await ledger.store.trim('acme', 2n);
+      await ledger.store.compact('acme', 2n);
       expect(await isThere(line(1n, NOON, 'opening'))).toBe(true);
       expect(await isThere(line(1n, NOON, 'other'))).toBe(true);
       expect(await isThere(line(2n, NOON, requestId(1)))).toBe(true);
       expect(await isThere(line(2n, NOON, requestId(2)))).toBe(true);
       expect(await isThere(line(3n, NOON + MINUTE, requestId(4)))).toBe(true);
       expect(await isThere(line(3n, NOON + MINUTE, requestId(3)))).toBe(false);
-      await ledger.store.trim('acme', 4n);
+      await ledger.store.compact('acme', 4n);
       expect(await isThere(line(4n, NOON, 'other'))).toBe(true);
       expect(await isThere(line(5n, NOON, 'other'))).toBe(false);
     });
@@ -200,7 +200,7 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
     it.each<[string, Partial<Admit>]>([
       ['repeats one that was applied', { requestId: requestId(1) }],
       ['repeats one of a request that ended', { requestId: requestId(2) }],
-      ['repeats a hold that may be lost', { reassert: true }],
+      ['repeats a hold that may be lost', { restore: true }],
       ['comes too late', { notAfter: NOON - 1 }],
       ['has an id that is ahead', { requestId: requestId(3, NOON + HOUR) }],
       ['has an unknown key', { key: 'k9' }],

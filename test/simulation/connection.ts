@@ -151,16 +151,16 @@ export class Connection implements LedgerStore {
     return this.#send('journal', account, '', (store) => store.journal(account, afterSeq, limit));
   }
 
-  trim(account: string, seq: bigint): Promise<void> {
-    return this.#send('trim', account, '', (store) => store.trim(account, seq));
+  compact(account: string, seq: bigint): Promise<void> {
+    return this.#send('compact', account, '', (store) => store.compact(account, seq));
   }
 
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#send('usage', account, '', (store) => store.usage(account, fromDay, toDay));
   }
 
-  foldUsage(account: string, beforeDay: string): Promise<void> {
-    return this.#send('foldUsage', account, '', (store) => store.foldUsage(account, beforeDay));
+  compactUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#send('compactUsage', account, '', (store) => store.compactUsage(account, beforeDay));
   }
 
   freeze(account: string, frozen: boolean): Promise<boolean> {

@@ -42,10 +42,10 @@ export function wrongState(state: AccountState): string | undefined {
 
 /** What is wrong with an account's journal (I3, I5, I6, I8); undefined when nothing is. */
 export function wrongJournal(state: AccountState, lines: readonly JournalLine[]): string | undefined {
-  const { trimmed } = state;
-  const sums = { ...trimmed };
+  const { compacted } = state;
+  const sums = { ...compacted };
   const outcomes = new Map<string, string>();
-  let { seq } = trimmed;
+  let { seq } = compacted;
   for (const line of lines) {
     const { type, id, amount, available, hold = 0n, writtenOff = 0n } = line;
     if (line.seq !== seq + 1n) return `I6: line ${line.seq} follows line ${seq}`;
@@ -79,10 +79,10 @@ export function wrongAdmit(
   { hold, now }: Extract<AdmitResult, { code: 'ok' }>,
   state: AccountState | undefined,
 ): string | undefined {
-  const { requestId, want, min, notAfter, reassert = false, externalKey = false } = command;
+  const { requestId, want, min, notAfter, restore = false, externalKey = false } = command;
   if (now > notAfter) return `I10: ${requestId} was admitted at ${now}, its caller waited until ${notAfter}`;
   if (hold > want) return `${requestId} wanted ${want} and holds ${hold}`;
-  if (reassert) return undefined;
+  if (restore) return undefined;
   if (hold < min) return `${requestId} wanted at least ${min} and holds ${hold}`;
   if (!state) return `${requestId} was admitted to an account that isn't there`;
   const record = state.requests.find(({ id }) => id === requestId);

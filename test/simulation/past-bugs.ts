@@ -67,7 +67,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     wire: (store) =>
       changed(store, {
         admit: ({ idempotencyKey, ...command }) =>
-          store.admit({ ...command, ...(idempotencyKey && !command.reassert && { idempotencyKey }) }),
+          store.admit({ ...command, ...(idempotencyKey && !command.restore && { idempotencyKey }) }),
       }),
   },
   'a client of the store that has ended is not replaced': {

@@ -177,7 +177,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     wire: (store) =>
       changed(store, {
         admit: async (command) =>
-          command.reassert
+          command.restore
             ? { code: 'no_funds', available: 0n, ...(await stampOf(store, command)) }
             : store.admit(command),
       }),

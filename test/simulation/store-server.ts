@@ -231,8 +231,8 @@ const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'sweep',
   // It expires credits that are due.
   'balance',
-  'trim',
-  'foldUsage',
+  'compact',
+  'compactUsage',
   'freeze',
   'createKey',
   'updateKey',

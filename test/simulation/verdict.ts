@@ -1,5 +1,5 @@
 import { CreditStoreUnavailableError } from '../../src/errors/errors.ts';
-import { audit } from '../../src/ledger/operations/verify.ts';
+import { verifyLedger } from '../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/contract/ledger-store.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
 import { openingOf } from './operator.ts';
@@ -40,7 +40,7 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
     if ((state === 'asked' || state === 'running') && !gateway.died)
       return `I7: request ${id} is still ${state}`;
   }
-  for await (const { account, findings } of audit(server.inside)) {
+  for await (const { account, findings } of verifyLedger(server.inside)) {
     const [finding] = findings;
     if (finding) return `${account}: the audit finds ${finding.invariant}: ${finding.message}`;
   }

@@ -353,7 +353,7 @@ export class World {
     if (wrong !== undefined) this.fail(wrong);
     if (!request || !state) return;
     const ofKey = this.truth.ofKey(account, request.key);
-    if (admit.reassert) {
+    if (admit.restore) {
       if (request.idempotencyKey) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
       return;
     }

@@ -70,11 +70,11 @@ export interface LedgerStore {
   /** Lines after `afterSeq`, oldest first, at most `limit`, which may be Infinity. */
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
   /** Folds lines up to and including `seq` into the checkpoint of the books, which is in `snapshot`. */
-  trim(account: string, seq: bigint): Promise<void>;
+  compact(account: string, seq: bigint): Promise<void>;
   /** What was counted in these days, both inclusive, as `2026-11-21`; in no particular order. */
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
   /** Deletes the rows of earlier days; what they charged is in `snapshot`. */
-  foldUsage(account: string, beforeDay: string): Promise<void>;
+  compactUsage(account: string, beforeDay: string): Promise<void>;
   /** Refuses admits while frozen; settles and voids go on. Says whether there is such an account. */
   freeze(account: string, frozen: boolean): Promise<boolean>;
   /** Ids of all accounts, in no particular order. */
@@ -158,7 +158,7 @@ export interface Admit extends Witnessed {
    * Repeats a live hold that the store may have lost: takes what is available, 0 if nothing is, and is
    * refused neither for the key's state and limits, which it counts into, nor while the account is frozen.
    */
-  readonly reassert?: boolean;
+  readonly restore?: boolean;
   /** A request with the same key, of the same API key, is admitted once, until it is voided or forgotten. */
   readonly idempotencyKey?: IdempotencyKey;
 }
@@ -361,7 +361,7 @@ export interface AccountState extends Balance {
   /** In no particular order, with those that the host authenticates. */
   readonly keys: readonly KeyState[];
   /** The books' part that `trim` folded away. */
-  readonly trimmed: {
+  readonly compacted: {
     readonly seq: bigint;
     readonly granted: NanoDollars;
     readonly spent: NanoDollars;
@@ -371,7 +371,7 @@ export interface AccountState extends Balance {
   /** In no particular order. */
   readonly usage: readonly UsageRow[];
   /** The part of `spent` that no row of `usage` has: of days that were folded, or from before there were rows. */
-  readonly usageFolded: NanoDollars;
+  readonly usageCompacted: NanoDollars;
 }
 
 export interface RequestRecord {

@@ -6,7 +6,7 @@ import {
   enterWindow,
   MINUTE_MS,
   ratesOf,
-  refusal,
+  exceededLimit,
 } from './key-limits.ts';
 import { newKey } from './api-keys.ts';
 import type { KeyRates } from '../contract/key-records.ts';
@@ -47,13 +47,13 @@ const NO_WINDOW = -1;
 const REAPED_BY_ADMIT = 8;
 
 export const admit: Transition<Admit, AdmitResult> = witnessed((account, command, now, rolledBack) => {
-  const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
+  const { requestId, want, min, leaseMs, tokens, idempotencyKey, restore = false } = command;
   const known = account?.request(requestId);
   if (rolledBack) return { code: 'rolled_back', ...replyMeta(account, now) };
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...replyMeta(account, now) };
     const rates = ratesAt(account.key(known.key), now);
-    const { available } = account.books;
+    const { available } = account.totals;
     return { code: 'exists', hold: known.amount, available, ...rates, ...replyMeta(account, now) };
   }
 
@@ -61,15 +61,15 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (now > command.notAfter) return { code: 'stale', ...replyMeta(account, now) };
   if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...replyMeta(account, now) };
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const { books } = account;
-  if (time <= books.lowWater) return { code: 'old', ...replyMeta(account, now) };
-  if (books.frozen && !reassert) return { code: 'frozen', ...replyMeta(account, now) };
+  const { totals } = account;
+  if (time <= totals.lowWater) return { code: 'old', ...replyMeta(account, now) };
+  if (totals.frozen && !restore) return { code: 'frozen', ...replyMeta(account, now) };
 
   reap(account, REAPED_BY_ADMIT, now);
   expireLots(account, now);
 
   const registered = account.key(command.key);
-  if (!command.externalKey && !reassert) {
+  if (!command.externalKey && !restore) {
     if (!registered?.hash) return { code: 'no_key', ...replyMeta(account, now) };
     if (registered.revokedAt !== undefined) return { code: 'revoked', ...replyMeta(account, now) };
     if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
@@ -79,10 +79,10 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
       return { code: 'changed', ...replyMeta(account, now) };
     }
   }
-  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
-  if (twin && !reassert) {
-    const { id, state } = twin;
-    if (twin.idempotencyKey?.body !== idempotencyKey.body) {
+  const duplicate = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
+  if (duplicate && !restore) {
+    const { id, state } = duplicate;
+    if (duplicate.idempotencyKey?.body !== idempotencyKey.body) {
       return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...replyMeta(account, now) };
     }
     return {
@@ -95,18 +95,23 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   }
 
   const key = registered ?? newKey({ key: command.key, name: '' }, now);
-  const refused = reassert ? undefined : refusal(key, command, now);
+  const refused = restore ? undefined : exceededLimit(key, command, now);
   if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
 
-  const left = reassert ? undefined : budgetLeft(key, now);
-  const affordable = least(books.available, left ?? want);
+  const left = restore ? undefined : budgetLeft(key, now);
+  const affordable = least(totals.available, left ?? want);
   const hold = affordable > 0n ? least(want, affordable) : 0n;
-  if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
-    return { code: 'no_funds', available: books.available, ...ratesAt(key, now), ...replyMeta(account, now) };
+  if (!restore && (hold < min || (hold === 0n && want > 0n))) {
+    return {
+      code: 'no_funds',
+      available: totals.available,
+      ...ratesAt(key, now),
+      ...replyMeta(account, now),
+    };
   }
 
-  books.available -= hold;
-  books.held += hold;
+  totals.available -= hold;
+  totals.held += hold;
   enterWindow(key, now);
   countRequest(key, now);
   countTokens(key, tokens, now);
@@ -121,14 +126,14 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     amount: hold,
     checkpoint: 0n,
     tokens,
-    idempotencyKey: twin ? undefined : idempotencyKey,
+    idempotencyKey: duplicate ? undefined : idempotencyKey,
     due: now + leaseMs,
     model: command.model ?? '',
     line: undefined,
     ending: undefined,
     provider: undefined,
   });
-  return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...replyMeta(account, now) };
+  return { code: 'ok', hold, available: totals.available, ...ratesAt(key, now), ...replyMeta(account, now) };
 });
 
 /** For a reply; nothing for a key without limits per minute. */
@@ -142,10 +147,10 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   if (!account || !request) return { code: 'unknown', ...replyMeta(account, now) };
   if (request.state !== 'held') return { code: 'closed', state: request.state, ...replyMeta(account, now) };
 
-  const { books } = account;
+  const { totals } = account;
   expireLots(account, now);
   const more = command.hold - request.amount;
-  const covered = more <= 0n || grow(account, request, more, now);
+  const covered = more <= 0n || growHold(account, request, more, now);
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
   request.checkpoint = least(checkpoint, request.amount);
   request.due = Math.max(request.due, now + command.leaseMs);
@@ -153,7 +158,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   return {
     code: covered ? 'ok' : 'no_funds',
     hold: request.amount,
-    available: books.available,
+    available: totals.available,
     ...replyMeta(account, now),
   };
 });
@@ -171,15 +176,15 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
       const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
       return { code: 'duplicate', charged: known.amount, ...isPart, ...replyMeta(account, now) };
     }
-    const { available } = account.books;
+    const { available } = account.totals;
     return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...replyMeta(account, now) };
   }
   if (known?.state === 'voided') return { code: 'voided', ...replyMeta(account, now) };
-  if (!known && amount === 0n && mayBeForgottenFree(account.books, requestId)) {
+  if (!known && amount === 0n && mayBeForgottenFree(account.totals, requestId)) {
     return { code: 'duplicate', charged: 0n, ...replyMeta(account, now) };
   }
   if (!known && !command.force) return { code: 'unknown', ...replyMeta(account, now) };
-  if (!known && requestTime(requestId) <= account.books.lowWater) {
+  if (!known && requestTime(requestId) <= account.totals.lowWater) {
     return { code: 'old', ...replyMeta(account, now) };
   }
 
@@ -187,7 +192,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
   const tokens = usage.promptTokens + usage.completionTokens;
-  const { hold, charged, moved, writtenOff } = end(
+  const { hold, charged, moved, writtenOff } = endRequest(
     account,
     request,
     { state: 'settled', amount, tokens, model, ending: usage.ending, usage, inParts },
@@ -204,7 +209,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     usage,
   });
   expireLots(account, now);
-  return { code: 'ok', charged, writtenOff, available: account.books.available, ...replyMeta(account, now) };
+  return { code: 'ok', charged, writtenOff, available: account.totals.available, ...replyMeta(account, now) };
 });
 
 /** Whether a part of what a request costs was posted, and the rest was not written off. */
@@ -214,12 +219,12 @@ function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cos
 
 /** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
-  const { books } = account;
+  const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
-  const moved = least(amount - request.amount, books.available - books.floor);
+  const moved = least(amount - request.amount, totals.available - totals.floor);
   if (moved <= 0n) return false;
-  books.available -= moved;
-  books.spent += moved;
+  totals.available -= moved;
+  totals.spent += moved;
   burn(account, moved);
   const key = account.key(request.key);
   if (key && request.window === key.window) {
@@ -245,7 +250,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
     return { code: 'settled', charged: known.amount, ...replyMeta(account, now) };
   if (known?.state === 'voided') return { code: 'duplicate', ...replyMeta(account, now) };
   if (!known) {
-    if (mayBeForgottenFree(account.books, requestId)) return { code: 'old', ...replyMeta(account, now) };
+    if (mayBeForgottenFree(account.totals, requestId)) return { code: 'old', ...replyMeta(account, now) };
     insertTombstone(account, command, now);
     return { code: 'planted', ...replyMeta(account, now) };
   }
@@ -253,13 +258,18 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
   known.ending = ending;
   known.provider = provider;
   const ended = { model: model ?? known.model, ending };
-  const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0, ...ended }, now);
+  const { hold, moved } = endRequest(
+    account,
+    known,
+    { state: 'voided', amount: 0n, tokens: 0, ...ended },
+    now,
+  );
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
   expireLots(account, now);
   return {
     code: 'ok',
     released: hold - moved,
-    available: account.books.available,
+    available: account.totals.available,
     ...replyMeta(account, now),
   };
 });
@@ -294,11 +304,11 @@ export function reap(account: AccountRows, budget: number, now: number): number 
     if (request.state === 'held') {
       const { checkpoint: amount, tokens, model } = request;
       const expired = { state: 'expired', amount, tokens, model, ending: undefined } as const;
-      const { hold, moved } = end(account, request, expired, now);
+      const { hold, moved } = endRequest(account, request, expired, now);
       writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
     } else {
       account.forgetRequest(request);
-      noteForgotten(account.books, request);
+      noteForgotten(account.totals, request);
     }
   }
   return budget;
@@ -334,21 +344,21 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
 /** Gives a request that is charged its idempotency key, if it has none: its admission, or its hold, was lost. */
 function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempotencyKey }: Settle): void {
   if (!idempotencyKey || request.idempotencyKey) return;
-  const twin = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
-  if (twin?.state === 'settled') return;
+  const duplicate = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
+  if (duplicate?.state === 'settled') return;
   // It was admitted meanwhile, and may yet be voided.
-  if (twin) account.freeIdempotencyKey(twin);
+  if (duplicate) account.freeIdempotencyKey(duplicate);
   request.idempotencyKey = idempotencyKey;
 }
 
 /** Takes more for a hold, all of it or nothing. */
-function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
-  const { books } = account;
+function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
+  const { totals } = account;
   const key = account.key(request.key);
   const left = key && budgetLeft(key, now);
-  if (more > books.available || (left !== undefined && more > left)) return false;
-  books.available -= more;
-  books.held += more;
+  if (more > totals.available || (left !== undefined && more > left)) return false;
+  totals.available -= more;
+  totals.held += more;
   request.amount += more;
   if (key) {
     enterWindow(key, now);
@@ -365,7 +375,7 @@ function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now:
  * would take the account below its floor is written off. So is its usage counted
  * here, in place of what its expiry has counted.
  */
-function end(
+function endRequest(
   account: AccountRows,
   request: RequestRow,
   {
@@ -383,20 +393,20 @@ function end(
   },
   now: number,
 ): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
-  const { books } = account;
+  const { totals } = account;
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
-  const uncovered = books.floor - (books.available + hold + already - amount);
+  const uncovered = totals.floor - (totals.available + hold + already - amount);
   const rest = uncovered > 0n ? least(uncovered, amount) : 0n;
   const writtenOff = inParts ? 0n : rest;
   const charged = amount - rest;
   const moved = charged - already;
 
-  books.available += hold - moved;
-  books.held -= hold;
-  books.spent += moved;
-  books.writtenOff += writtenOff;
+  totals.available += hold - moved;
+  totals.held -= hold;
+  totals.spent += moved;
+  totals.writtenOff += writtenOff;
   burn(account, moved);
   const key = account.key(request.key);
   if (key) {
@@ -416,7 +426,7 @@ function end(
   request.due = forgetAt(request.id, now, isFree);
   request.model = ended.model;
   // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
-  request.line = state === 'voided' ? undefined : books.seq + 1n;
+  request.line = state === 'voided' ? undefined : totals.seq + 1n;
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);
   return { hold, charged, moved, writtenOff };

@@ -14,10 +14,10 @@ import type { NanoDollars } from '../contract/money.ts';
  * Where the rows of one account are kept: maps, or tables inside a transaction.
  *
  * The transitions in account.ts and lots.ts change rows in place and then save
- * them; `books` is changed in place, and the store saves it after each command.
+ * them; `totals` is changed in place, and the store saves it after each command.
  */
 export interface AccountRows {
-  readonly books: AccountTotals;
+  readonly totals: AccountTotals;
 
   request(id: string): RequestRow | undefined;
   /** The request, not voided, that was admitted for this API key with this idempotency key. */
@@ -170,25 +170,25 @@ export function writeLine(
   now: number,
   line: Omit<JournalLine, 'seq' | 'at' | 'available'>,
 ): void {
-  const { books } = account;
-  books.seq += 1n;
-  account.append({ ...line, seq: books.seq, at: now, available: books.available });
+  const { totals } = account;
+  totals.seq += 1n;
+  account.append({ ...line, seq: totals.seq, at: now, available: totals.available });
 }
 
 /**
  * The part that every reply has. No command replies without passing here, so
- * this is where the books are checked: if they don't add up, which only a bug
+ * this is where the totals are checked: if they don't add up, which only a bug
  * can cause, the account is frozen as it is and nothing is repaired.
  */
 export function replyMeta(account: AccountRows | undefined, now: number): { now: number; seq: bigint } {
   if (!account) return { now, seq: 0n };
-  const { books } = account;
-  if (books.granted !== books.available + books.held + books.spent + books.expired) books.frozen = true;
-  return { now, seq: books.seq };
+  const { totals } = account;
+  if (totals.granted !== totals.available + totals.held + totals.spent + totals.expired) totals.frozen = true;
+  return { now, seq: totals.seq };
 }
 
 /** What people ask of an account. */
-export function balanceOf({ books }: AccountRows): Balance {
-  const { available, held, spent, granted, expired, writtenOff, frozen } = books;
+export function balanceOf({ totals }: AccountRows): Balance {
+  const { available, held, spent, granted, expired, writtenOff, frozen } = totals;
   return { available, held, spent, granted, expired, writtenOff, frozen };
 }

@@ -53,7 +53,7 @@ export function newKey(
  * The key that a creation makes. One of which there is but a label gets its terms: a rollback took the key, and a hold that
  * was taken again has brought the label. What was counted goes on.
  */
-export function madeKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
+export function createdKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
   const made = newKey(command, now);
   if (!label) return made;
   const { held, running, createdAt } = label;

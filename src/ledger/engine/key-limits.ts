@@ -21,7 +21,7 @@ const MAX_DEBT_MINUTES = 60;
 export const MAX_PER_MINUTE = 1_000_000_000;
 
 /** Why a key's limits refuse a request now, if they do. Changes nothing. */
-export function refusal(
+export function exceededLimit(
   key: KeyRow,
   { want, min, tokens }: Pick<Admit, 'want' | 'min' | 'tokens'>,
   now: number,

@@ -16,11 +16,11 @@ export function forgetAt(requestId: string, now: number, isFree: boolean): numbe
 }
 
 /** Notes that a final record is forgotten: an unknown id may be one of these. */
-export function noteForgotten(books: AccountTotals, { id, due }: RequestRow): void {
+export function noteForgotten(totals: AccountTotals, { id, due }: RequestRow): void {
   const time = requestTime(id);
   // What is forgotten sooner cost nothing: others of its time are known.
-  if (due < time + RETENTION_MS) books.freeLowWater = Math.max(books.freeLowWater, time);
-  else books.lowWater = Math.max(books.lowWater, time);
+  if (due < time + RETENTION_MS) totals.freeLowWater = Math.max(totals.freeLowWater, time);
+  else totals.lowWater = Math.max(totals.lowWater, time);
 }
 
 /** Whether an unknown request may be one that was forgotten, and cost nothing. */

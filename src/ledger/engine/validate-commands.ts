@@ -60,7 +60,7 @@ export function checkUsage(account: string, fromDay: string, toDay: string): voi
   checkDay('toDay', toDay);
 }
 
-export function checkFoldUsage(account: string, beforeDay: string): void {
+export function checkCompactUsage(account: string, beforeDay: string): void {
   checkAccount(account);
   checkDay('beforeDay', beforeDay);
 }
@@ -145,7 +145,7 @@ export function checkJournal(account: string, afterSeq: bigint, limit: number): 
   if (limit !== Infinity) checkCount('limit', limit, 0);
 }
 
-export function checkTrim(account: string, seq: bigint): void {
+export function checkCompact(account: string, seq: bigint): void {
   checkAccount(account);
   checkSeq('seq', seq);
 }

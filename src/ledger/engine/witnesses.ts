@@ -24,7 +24,7 @@ export function witnessed<Command extends Witnessed, Reply extends ReplyMeta>(
 
 export const verify: Transition<Verify, VerifyResult> = witnessed((account, { witnesses }, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const missing = witnesses.flatMap((witness, place) => (has(account, witness) ? [] : [place]));
+  const missing = witnesses.flatMap((witness, place) => (isPresent(account, witness) ? [] : [place]));
   return { code: 'ok', ...(missing.length > 0 && { missing }), ...replyMeta(account, now) };
 });
 
@@ -37,15 +37,15 @@ export function withAdmission(account: AccountRows | undefined, command: Settle)
 }
 
 function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
-  return account !== undefined && witnesses.some((witness) => !has(account, witness));
+  return account !== undefined && witnesses.some((witness) => !isPresent(account, witness));
 }
 
 /** Whether it is there, or may have been folded or forgotten since. */
-function has(account: AccountRows, witness: Witness): boolean {
-  const { books } = account;
+function isPresent(account: AccountRows, witness: Witness): boolean {
+  const { totals } = account;
   switch (witness.type) {
     case 'line': {
-      if (witness.seq > books.seq) return false;
+      if (witness.seq > totals.seq) return false;
       const line = account.line(witness.seq);
       // Credits may have expired with what it is of, behind it.
       return !line || (line.at === witness.at && (line.id === witness.id || line.type === 'x'));
@@ -54,10 +54,10 @@ function has(account: AccountRows, witness: Witness): boolean {
       const row = account.request(witness.id);
       // Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
       const costNothing = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
-      if ((costNothing || (!row && witness.state === 'held')) && mayBeForgottenFree(books, witness.id)) {
+      if ((costNothing || (!row && witness.state === 'held')) && mayBeForgottenFree(totals, witness.id)) {
         return true;
       }
-      if (!row) return requestTime(witness.id) <= books.lowWater;
+      if (!row) return requestTime(witness.id) <= totals.lowWater;
       if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
       return row.state === witness.state;
     }

@@ -34,7 +34,7 @@ export interface Credits {
    */
   exportJournal(options?: ExportJournalOptions): AsyncGenerator<string, void, undefined>;
   /** Folds an account's entries up to a position into sums: call it with what was exported, to make room. */
-  trim(account: string, through: number): Promise<void>;
+  compact(account: string, through: number): Promise<void>;
   /** Ids of all accounts, in no particular order. */
   accounts(): AsyncIterable<string>;
 }
@@ -155,12 +155,12 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
         ...(priority !== undefined && { priority }),
         ...(recreate !== undefined && { recreate }),
       });
-      return change(result, account, id);
+      return creditsChange(result, account, id);
     },
 
     async adjust(account, delta, { id, reason }) {
       const result = await store.adjust({ account, id, delta: parseUsd(delta, 'delta'), reason });
-      return change(result, account, id);
+      return creditsChange(result, account, id);
     },
 
     async balance(account) {
@@ -193,9 +193,9 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       }
     },
 
-    async trim(account, through) {
+    async compact(account, through) {
       checkPosition('through', through);
-      await store.trim(account, BigInt(through));
+      await store.compact(account, BigInt(through));
     },
 
     accounts: () => store.accounts(),
@@ -218,7 +218,7 @@ function checkPosition(name: string, position: number): void {
   }
 }
 
-function change(result: GrantResult | AdjustResult, account: string, id: string): CreditsChange {
+function creditsChange(result: GrantResult | AdjustResult, account: string, id: string): CreditsChange {
   if (result.code !== 'ok' && result.code !== 'duplicate') {
     throw new CreditsConflictError(result.code, account, id);
   }

@@ -4,7 +4,7 @@ import { dayOf } from '../contract/usage.ts';
 
 export interface JournalCompactionOptions {
   readonly store: LedgerStore;
-  readonly tell: (event: LedgerEvent) => void;
+  readonly emit: (event: LedgerEvent) => void;
   /** Full days, UTC, of which the lines are kept, and today's; Infinity keeps them all. */
   readonly journalRetentionDays: number;
   /** As many of which the rows of usage are kept. */
@@ -55,7 +55,7 @@ export class JournalCompaction {
   }
 
   async #visit(account: string, budget: { pages: number }): Promise<boolean> {
-    const { store, tell, journalRetentionDays, now } = this.#options;
+    const { store, emit, journalRetentionDays, now } = this.#options;
     const keptFrom = (Math.floor(now() / DAY_MS) - journalRetentionDays) * DAY_MS;
     let [first] = await store.journal(account, 0n, 1);
     let folded: JournalLine | undefined;
@@ -65,26 +65,26 @@ export class JournalCompaction {
       const young = page.findIndex((line) => line.at >= keptFrom);
       const last = young === -1 ? page.at(-1) : page[young - 1];
       if (!last) break;
-      await store.trim(account, last.seq);
+      await store.compact(account, last.seq);
       folded = last;
       [first] = young === -1 ? await store.journal(account, 0n, 1) : [page[young]];
     }
-    if (folded) tell({ type: 'journal_compacted', account, through: String(folded.seq) });
+    if (folded) emit({ type: 'journal_compacted', account, through: String(folded.seq) });
     if (first && first.at < keptFrom) return false;
-    await this.#tellIfLong(account, first ? first.seq : 0n);
-    await this.#foldUsage(account);
+    await this.#emitIfLong(account, first ? first.seq : 0n);
+    await this.#compactUsage(account);
     return true;
   }
 
-  async #foldUsage(account: string): Promise<void> {
+  async #compactUsage(account: string): Promise<void> {
     const { store, usageRetentionDays, now } = this.#options;
     if (usageRetentionDays === Infinity) return;
-    await store.foldUsage(account, dayOf(now() - usageRetentionDays * DAY_MS));
+    await store.compactUsage(account, dayOf(now() - usageRetentionDays * DAY_MS));
   }
 
   /** @param first - position of the oldest line that is kept; 0 without any */
-  async #tellIfLong(account: string, first: bigint): Promise<void> {
-    const { store, tell } = this.#options;
+  async #emitIfLong(account: string, first: bigint): Promise<void> {
+    const { store, emit } = this.#options;
     let lines = 0;
     for (let next = LONG_JOURNAL; ; next *= 2) {
       const last = first + BigInt(next) - 1n;
@@ -92,7 +92,7 @@ export class JournalCompaction {
       if (!line) break;
       lines = next;
     }
-    if (lines > (this.#long.get(account) ?? 0)) tell({ type: 'journal_long', account, lines });
+    if (lines > (this.#long.get(account) ?? 0)) emit({ type: 'journal_long', account, lines });
     if (lines > 0) this.#long.set(account, lines);
     else this.#long.delete(account);
   }

@@ -82,10 +82,10 @@ export async function* exportAccount(
     const lines = await store.journal(account, position, PAGE);
     const [first] = lines;
     if (first ? first.seq > position + 1n : isFirst) {
-      const trimmed = (await store.snapshot(account))?.trimmed;
-      if (trimmed && trimmed.seq > position) {
-        yield foldedLine(account, trimmed);
-        position = trimmed.seq;
+      const compacted = (await store.snapshot(account))?.compacted;
+      if (compacted && compacted.seq > position) {
+        yield foldedLine(account, compacted);
+        position = compacted.seq;
         continue;
       }
       if (first) {
@@ -105,16 +105,16 @@ function entryLine(account: string, line: JournalLine): string {
   return jsonLine({ account, event: eventId(account, line), ...creditsEntry(line) });
 }
 
-function foldedLine(account: string, trimmed: AccountState['trimmed']): string {
+function foldedLine(account: string, compacted: AccountState['compacted']): string {
   return jsonLine({
     account,
-    event: `${account}:folded:${trimmed.seq}`,
-    position: Number(trimmed.seq),
+    event: `${account}:folded:${compacted.seq}`,
+    position: Number(compacted.seq),
     type: 'folded',
-    granted: formatUsd(trimmed.granted),
-    charged: formatUsd(trimmed.spent),
-    expired: formatUsd(trimmed.expired),
-    writtenOff: formatUsd(trimmed.writtenOff),
+    granted: formatUsd(compacted.granted),
+    charged: formatUsd(compacted.spent),
+    expired: formatUsd(compacted.expired),
+    writtenOff: formatUsd(compacted.writtenOff),
   });
 }
 

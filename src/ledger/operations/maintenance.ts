@@ -4,7 +4,7 @@ import type { LedgerStore } from '../contract/ledger-store.ts';
 
 export interface MaintenanceOptions {
   readonly store: LedgerStore;
-  readonly tell: (event: LedgerEvent) => void;
+  readonly emit: (event: LedgerEvent) => void;
   readonly onError: (error: Error) => void;
   /** Full days of which journal lines are kept; Infinity keeps them all. */
   readonly journalRetentionDays: number;
@@ -38,7 +38,7 @@ export class Maintenance {
   constructor(options: MaintenanceOptions) {
     const {
       store,
-      tell,
+      emit,
       onError,
       journalRetentionDays,
       usageRetentionDays,
@@ -49,7 +49,7 @@ export class Maintenance {
     this.#onError = onError;
     this.#now = now;
     this.#random = random;
-    this.#journals = new JournalCompaction({ store, tell, journalRetentionDays, usageRetentionDays, now });
+    this.#journals = new JournalCompaction({ store, emit, journalRetentionDays, usageRetentionDays, now });
   }
 
   /** Begins; called again, nothing happens. Keeps no process alive. */

@@ -1,4 +1,4 @@
-import { audit } from './verify.ts';
+import { verifyLedger } from './verify.ts';
 import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import type { KeyHashes, KeyState } from '../contract/key-records.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
@@ -46,23 +46,23 @@ export async function migrate(
   await from.ready?.();
   await to.ready?.();
   if (!from.keyHashes) throw new TypeError('from must be a store that has keyHashes');
-  await tidy(from);
+  await expireDue(from);
   for await (const account of from.accounts()) {
-    await prepare(from, to, account);
+    await planAccount(from, to, account);
     onAccount?.(account, 'checked');
   }
 
   const notDurable: string[] = [];
   for await (const account of from.accounts()) {
-    const plan = await prepare(from, to, account);
-    if (plan && !(await carryOut(plan, to))) notDurable.push(account);
+    const plan = await planAccount(from, to, account);
+    if (plan && !(await applyPlan(plan, to))) notDurable.push(account);
     onAccount?.(account, 'moved');
   }
-  return compare(from, to, notDurable, onAccount);
+  return compareStores(from, to, notDurable, onAccount);
 }
 
 /** Ends leases that ran out since the router stopped, and expires credits, as often as it takes to visit all accounts. */
-async function tidy(store: LedgerStore): Promise<void> {
+async function expireDue(store: LedgerStore): Promise<void> {
   let accounts = 0;
   for await (const _ of store.accounts()) accounts += 1;
   for (let visited = 0; visited <= accounts; visited += VISITED_BY_SWEEP)
@@ -73,7 +73,7 @@ async function tidy(store: LedgerStore): Promise<void> {
 const VISITED_BY_SWEEP = 100;
 
 /** The plan for an account, if both stores are such that it can be carried out; undefined if there is nothing of it. */
-async function prepare(
+async function planAccount(
   from: LedgerStore,
   to: LedgerStore,
   account: string,
@@ -126,7 +126,7 @@ async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore)
 }
 
 /** Says whether the store has it on a disk, or on as many replicas as it was asked for. */
-async function carryOut(
+async function applyPlan(
   { account, keys, changes, frozen }: MigrationPlan,
   to: LedgerStore,
 ): Promise<boolean> {
@@ -139,7 +139,7 @@ async function carryOut(
     isDurable &&= result.durable !== false;
   }
   for (const key of keys) {
-    isDurable = (await makeKey(key, to)) && isDurable;
+    isDurable = (await importKey(key, to)) && isDurable;
     if (key.isRevoked) await to.revokeKey(account, key.command.key);
   }
   if (frozen) await to.freeze(account, true);
@@ -147,7 +147,7 @@ async function carryOut(
 }
 
 /** Says whether the store has it durably. A key whose secret before still works is made with that, and rotated. */
-async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Promise<boolean> {
+async function importKey({ command, previous }: PlannedKey, to: LedgerStore): Promise<boolean> {
   const { account, key: id, hash, version } = command;
   const known = previous && (await to.keyHashes?.(account))?.get(id);
   if (previous && known?.current === hash) return true;
@@ -167,7 +167,7 @@ async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Prom
   return created.durable !== false && rotated.durable !== false;
 }
 
-async function compare(
+async function compareStores(
   from: LedgerStore,
   to: LedgerStore,
   notDurable: readonly string[],
@@ -186,7 +186,7 @@ async function compare(
     for (const message of after ? differences(before, after, hashes) : ['is not in the new store']) {
       problems.push({ account, message });
     }
-    for await (const { findings } of audit(to, { account })) {
+    for await (const { findings } of verifyLedger(to, { account })) {
       problems.push(...findings.map(({ message }) => ({ account, message })));
     }
     accounts += 1;

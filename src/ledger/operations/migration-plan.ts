@@ -7,7 +7,7 @@ import type { CreateKey, KeyHashes, KeyState } from '../contract/key-records.ts'
 export interface MigrationPlan {
   readonly account: string;
   readonly keys: readonly PlannedKey[];
-  readonly changes: readonly Change[];
+  readonly changes: readonly PlannedChange[];
   readonly frozen: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface PlannedKey {
   readonly isRevoked: boolean;
 }
 
-export type Change = ({ readonly type: 'g' } & Grant) | ({ readonly type: 'a' } & Adjust);
+export type PlannedChange = ({ readonly type: 'g' } & Grant) | ({ readonly type: 'a' } & Adjust);
 
 /**
  * Plans how an account that holds nothing moves.
@@ -33,10 +33,10 @@ export async function planMigration(
   state: AccountState,
 ): Promise<MigrationPlan> {
   const ids = await usedIds(from, account, state);
-  const used = ids.map((id): Change => {
+  const used = ids.map((id): PlannedChange => {
     return { type: 'a', account, id, delta: 1n, reason: 'id of a grant or adjustment before the migration' };
   });
-  const lots = state.lots.map(({ id, remaining, expiresAt, priority }): Change => {
+  const lots = state.lots.map(({ id, remaining, expiresAt, priority }): PlannedChange => {
     const terms = { priority, ...(expiresAt !== undefined && { expiresAt }) };
     return { type: 'g', account, id: lotId(id), amount: remaining, ...terms };
   });

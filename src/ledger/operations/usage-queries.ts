@@ -70,19 +70,19 @@ export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
 export function createUsageQueries(store: LedgerStore, now: () => number): UsageQueries {
   return {
     async query(query = {}) {
-      const { account, key, model, from, to, groupBy } = checked(query, now());
+      const { account, key, model, from, to, groupBy } = parseQuery(query, now());
       const groups = new Map<string, Group>();
       for await (const id of account === undefined ? store.accounts() : [account]) {
         for (const row of await store.usage(id, from, to)) {
           if ((key !== undefined && row.key !== key) || (model !== undefined && row.model !== model))
             continue;
-          add(groups, { ...row, account: id }, groupBy);
+          addToGroup(groups, { ...row, account: id }, groupBy);
         }
       }
       return [...groups.values()]
         .filter(({ counts }) => counts.requests > 0 || counts.charged !== 0n)
-        .toSorted((a, b) => compare(a.names, b.names))
-        .map(({ names, counts }) => summary(names, counts, groupBy));
+        .toSorted((a, b) => compareNames(a.names, b.names))
+        .map(({ names, counts }) => usageSummary(names, counts, groupBy));
     },
 
     generation: (account, id) => findGeneration(store, account, id),
@@ -93,7 +93,7 @@ const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
 
-interface Checked {
+interface ParsedQuery {
   readonly account: string | undefined;
   readonly key: string | undefined;
   readonly model: string | undefined;
@@ -102,7 +102,7 @@ interface Checked {
   readonly groupBy: readonly UsageGroup[];
 }
 
-function checked(query: UsageQuery, now: number): Checked {
+function parseQuery(query: UsageQuery, now: number): ParsedQuery {
   const { account, key, model, groupBy = ['day'] } = query;
   if (account !== undefined) checkAccount(account);
   if (key !== undefined) checkKey(key);
@@ -138,7 +138,7 @@ interface Group {
   counts: UsageCounts;
 }
 
-function add(
+function addToGroup(
   groups: Map<string, Group>,
   row: UsageRow & { readonly account: string },
   groupBy: readonly UsageGroup[],
@@ -150,7 +150,7 @@ function add(
   group.counts = addCounts(group.counts, row);
 }
 
-function summary(
+function usageSummary(
   names: readonly string[],
   { charged, cost, ...counts }: UsageCounts,
   groupBy: readonly UsageGroup[],
@@ -163,7 +163,7 @@ function summary(
   };
 }
 
-function compare(a: readonly string[], b: readonly string[]): number {
+function compareNames(a: readonly string[], b: readonly string[]): number {
   for (const [n, name] of a.entries()) {
     const other = b[n] ?? '';
     if (name !== other) return name < other ? -1 : 1;

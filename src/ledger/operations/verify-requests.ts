@@ -3,7 +3,7 @@ import { formatUsd, type NanoDollars } from '../contract/money.ts';
 import { isRequestId, requestTime } from '../contract/request-ids.ts';
 
 /** Checks that each request of an account was posted at most once, a charge in parts part by part, and as its record says. */
-export class RequestAudit {
+export class RequestVerifier {
   readonly #state: AccountState;
   readonly #isOurs: (id: string) => boolean;
   readonly #report: (problem: string) => void;
@@ -16,7 +16,7 @@ export class RequestAudit {
     this.#state = state;
     this.#isOurs = isOurs;
     this.#report = (problem) => report(`request ${problem}`);
-    this.#isWhole = state.trimmed.seq === 0n;
+    this.#isWhole = state.compacted.seq === 0n;
   }
 
   /** Takes the next line of the journal; of one that isn't ours, or no request's, nothing is kept. */
@@ -50,7 +50,7 @@ export class RequestAudit {
     for (const record of this.#state.requests) {
       if (!this.#isOurs(record.id)) continue;
       const posted = record.state === 'settled' ? this.#posted.get(record.id) : this.#postedOf(record.id);
-      const problem = this.#wrongRecord(record, posted);
+      const problem = this.#recordProblem(record, posted);
       if (problem !== undefined) this.#report(`${record.id} ${problem}`);
       this.#posted.delete(record.id);
     }
@@ -73,7 +73,7 @@ export class RequestAudit {
     return isForgotten ? undefined : posted;
   }
 
-  #wrongRecord({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
+  #recordProblem({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
     const isPosted = state === 'settled' || state === 'expired';
     if (!posted) return isPosted && this.#isWhole ? `is ${state}, but no line says so` : undefined;
     const { expiry, end, total } = posted;

@@ -1,5 +1,5 @@
 import { isAccount } from '../engine/validate-commands.ts';
-import { RequestAudit } from './verify-requests.ts';
+import { RequestVerifier } from './verify-requests.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
 
@@ -23,7 +23,7 @@ export interface Finding {
   readonly message: string;
 }
 
-export interface AccountAudit {
+export interface AccountVerification {
   readonly account: string;
   /** Lines of the journal that were read. */
   readonly lines: number;
@@ -31,7 +31,7 @@ export interface AccountAudit {
   readonly findings: readonly Finding[];
 }
 
-export interface AuditOptions {
+export interface VerifyLedgerOptions {
   /** @default all accounts */
   readonly account?: string;
 }
@@ -43,21 +43,21 @@ export interface AuditOptions {
  *
  * @throws StoreUnavailableError, and an Error when a journal is folded faster than it can be read
  */
-export async function* audit(
+export async function* verifyLedger(
   store: LedgerStore,
-  { account }: AuditOptions = {},
-): AsyncGenerator<AccountAudit, void, undefined> {
+  { account }: VerifyLedgerOptions = {},
+): AsyncGenerator<AccountVerification, void, undefined> {
   if (account !== undefined) {
-    yield await auditAccount(store, account);
+    yield await verifyAccount(store, account);
     return;
   }
   for await (const each of store.accounts()) {
     // One that was damaged in the store can't be asked for.
-    yield isAccount(each) ? await auditAccount(store, each) : misnamed(each);
+    yield isAccount(each) ? await verifyAccount(store, each) : misnamed(each);
   }
 }
 
-function misnamed(account: string): AccountAudit {
+function misnamed(account: string): AccountVerification {
   const message = `no account can have the name ${JSON.stringify(account)}`;
   return { account, lines: 0, findings: [{ account, invariant: 'I6', message }] };
 }
@@ -74,7 +74,7 @@ type Report = (invariant: Finding['invariant'], message: string) => void;
  * A snapshot is of one moment, and the lines up to its position never change: so what doesn't fit is wrong,
  * unless lines were folded, or a failover took some back, between the two reads.
  */
-async function auditAccount(store: LedgerStore, account: string): Promise<AccountAudit> {
+async function verifyAccount(store: LedgerStore, account: string): Promise<AccountVerification> {
   for (let tries = 0; tries < TRIES; tries++) {
     const findings: Finding[] = [];
     const report: Report = (invariant, message) => {
@@ -85,11 +85,11 @@ async function auditAccount(store: LedgerStore, account: string): Promise<Accoun
       report('I6', 'there are no books of this account');
       return { account, lines: 0, findings };
     }
-    auditState(state, report);
-    const lines = await auditJournal(store, account, state, report);
+    verifyState(state, report);
+    const lines = await verifyJournal(store, account, state, report);
     if (findings.length === 0) return { account, lines, findings };
     const after = await store.snapshot(account);
-    if (after && after.trimmed.seq === state.trimmed.seq && after.seq >= state.seq) {
+    if (after && after.compacted.seq === state.compacted.seq && after.seq >= state.seq) {
       return { account, lines, findings };
     }
   }
@@ -97,8 +97,9 @@ async function auditAccount(store: LedgerStore, account: string): Promise<Accoun
 }
 
 /** What one snapshot shows. */
-function auditState(state: AccountState, report: Report): void {
-  const { granted, available, held, spent, expired, floor, requests, keys, lots, usage, usageFolded } = state;
+function verifyState(state: AccountState, report: Report): void {
+  const { granted, available, held, spent, expired, floor, requests, keys, lots, usage, usageCompacted } =
+    state;
   const accounted = available + held + spent + expired;
   if (granted !== accounted) {
     report(
@@ -113,7 +114,7 @@ function auditState(state: AccountState, report: Report): void {
       `open lots have ${usd(remaining)}, but available and held are ${usd(available + held)} together`,
     );
   }
-  const counted = sum(usage.map(({ charged }) => charged)) + usageFolded;
+  const counted = sum(usage.map(({ charged }) => charged)) + usageCompacted;
   if (counted !== spent) {
     report('I7', `spent is ${usd(spent)}, but its days, keys and models come to ${usd(counted)}`);
   }
@@ -143,19 +144,19 @@ function auditState(state: AccountState, report: Report): void {
 }
 
 /** Reads the lines up to the snapshot's position, and says how many. */
-async function auditJournal(
+async function verifyJournal(
   store: LedgerStore,
   account: string,
   state: AccountState,
   report: Report,
 ): Promise<number> {
-  const { trimmed } = state;
-  const expected = state.seq - trimmed.seq;
+  const { compacted } = state;
+  const expected = state.seq - compacted.seq;
   const parts = Math.max(1, Math.ceil(Number(expected) / IDS_AT_ONCE));
   let read = 0;
   for (let part = 0; part < parts; part++) {
-    const books = part === 0 ? new BooksAudit(state, report) : undefined;
-    const requests = new RequestAudit(
+    const books = part === 0 ? new JournalVerifier(state, report) : undefined;
+    const requests = new RequestVerifier(
       state,
       (id) => parts === 1 || partOf(id, parts) === part,
       (problem) => report('I3', problem),
@@ -181,9 +182,9 @@ function partOf(id: string, parts: number): number {
 async function* linesUpTo(
   store: LedgerStore,
   account: string,
-  { seq, trimmed }: AccountState,
+  { seq, compacted }: AccountState,
 ): AsyncGenerator<JournalLine> {
-  for (let after = trimmed.seq; after < seq;) {
+  for (let after = compacted.seq; after < seq;) {
     const page = await store.journal(account, after, PAGE);
     for (const line of page) if (line.seq <= seq) yield line;
     const last = page.at(-1);
@@ -193,7 +194,7 @@ async function* linesUpTo(
 }
 
 /** Folds a journal, and compares what comes out with the books. */
-class BooksAudit {
+class JournalVerifier {
   readonly #state: AccountState;
   readonly #report: Report;
   #seq: bigint;
@@ -207,7 +208,7 @@ class BooksAudit {
   constructor(state: AccountState, report: Report) {
     this.#state = state;
     this.#report = report;
-    const { seq, granted, spent, expired, writtenOff } = state.trimmed;
+    const { seq, granted, spent, expired, writtenOff } = state.compacted;
     [this.#seq, this.#granted, this.#spent, this.#expired, this.#writtenOff] = [
       seq,
       granted,

@@ -18,7 +18,7 @@ export function openStore(
   store: string | LedgerStore | undefined,
   options: Pick<RedisStoreOptions, 'timeoutMs'> = {},
 ): LedgerStore {
-  if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: sayWhere });
+  if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: logPath });
   if (store === 'memory:') return process.env['NEXT_RUNTIME'] ? sharedMemoryStore() : new MemoryStore();
   if (typeof store === 'string') {
     if (/^sqlite:./.test(store)) return new SqliteStore(store.slice('sqlite:'.length));
@@ -41,6 +41,6 @@ function sharedMemoryStore(): MemoryStore {
 }
 
 /** Nobody said where: who looks for the credits later must find out. */
-function sayWhere(path: string): void {
+function logPath(path: string): void {
   console.info(`chat-completions-router: credits and keys are kept in ${path}`);
 }

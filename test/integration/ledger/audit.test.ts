@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { audit } from '../../../src/ledger/operations/verify.ts';
+import { verifyLedger } from '../../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
@@ -357,8 +357,8 @@ describe('an audit of a memory store', () => {
     await store.grant({ account: 'zeta', id: 'g2', amount: 1n });
     const acme = { account: 'acme', lines: 1, findings: [] };
     const zeta = { account: 'zeta', lines: 2, findings: [] };
-    expect(await collect(audit(store))).toEqual([acme, zeta]);
-    expect(await collect(audit(store, { account: 'zeta' }))).toEqual([zeta]);
+    expect(await collect(verifyLedger(store))).toEqual([acme, zeta]);
+    expect(await collect(verifyLedger(store, { account: 'zeta' }))).toEqual([zeta]);
   });
 
   it('says that an account it is asked for has no books', async () => {
@@ -379,7 +379,7 @@ describe('an audit of a memory store', () => {
     const store = new MemoryStore({ now: () => clock.now });
     await live(store, clock);
     for (const through of [1n, 2n, 3n, 4n]) {
-      await store.trim('acme', through);
+      await store.compact('acme', through);
       expect(await findingsOf(store)).toEqual([]);
     }
   });
@@ -429,7 +429,7 @@ describe('an audit of a memory store', () => {
     it('finds nothing, whatever was folded', async () => {
       expect(await findingsOf(store)).toEqual([]);
       for (let through = 1n; through <= 10n; through++) {
-        await store.trim('acme', through);
+        await store.compact('acme', through);
         expect(await findingsOf(store)).toEqual([]);
       }
     });
@@ -501,10 +501,10 @@ class LongJournal extends MemoryStore {
 
   override async snapshot(): Promise<AccountState> {
     const [books] = [{ granted: 0n, available: 0n, held: 0n, spent: 0n, expired: 0n, writtenOff: 0n }];
-    const trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
-    const registers = { requests: [], lots: [], keys: [], usage: [], usageFolded: 0n };
+    const compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+    const registers = { requests: [], lots: [], keys: [], usage: [], usageCompacted: 0n };
     const marks = { lowWater: NOON, freeLowWater: 0 };
-    return { ...books, ...registers, ...marks, trimmed, floor: 0n, frozen: false, seq: 250_000n };
+    return { ...books, ...registers, ...marks, compacted, floor: 0n, frozen: false, seq: 250_000n };
   }
 
   override async journal(_account: string, after: bigint, limit: number): Promise<readonly JournalLine[]> {
@@ -539,7 +539,7 @@ describe('an audit of a store in use', () => {
     let reads = 0;
     store.misreadState = (state) => {
       reads += 1;
-      if (reads === 1) void store.trim('acme', 3n);
+      if (reads === 1) void store.compact('acme', 3n);
       return state;
     };
     expect(await findingsOf(store)).toEqual([]);
@@ -552,7 +552,7 @@ describe('an audit of a store in use', () => {
     let n = 0;
     store.misreadState = (state) => {
       void store.settle(settlement((n += 1), 1n));
-      void store.trim('acme', state.seq);
+      void store.compact('acme', state.seq);
       return state;
     };
     await expect(findingsOf(store)).rejects.toThrow(/folded faster than it can be read/);

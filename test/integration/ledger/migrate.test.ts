@@ -226,7 +226,7 @@ describe('migrate', () => {
       'folded its journal',
       async (to) => {
         await to.grant({ account: 'acme', id: 'other', amount: 1n });
-        await to.trim('acme', 1n);
+        await to.compact('acme', 1n);
       },
     ],
   ])('refuses an account that in the new store %s', async (_what, prepare) => {

@@ -56,7 +56,7 @@ describe('an account in Redis', () => {
     await store.settle({ ...SETTLEMENT, requestId: requestId(2), amount: 100n });
     clock.now += 2 * DAY;
     await store.sweep(10);
-    await store.trim('acme', 99n);
+    await store.compact('acme', 99n);
     expect(await redis.keys('ccr:{acme}:*')).toHaveLength(9);
   });
 

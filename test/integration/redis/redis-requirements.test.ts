@@ -256,6 +256,6 @@ describe('what INFO says', () => {
     ['8.0.3', '1', true],
   ])('of Redis %s with appendonly %s: its disk can be waited for, %s', (version, aof, expected) => {
     const facts = readServerFacts(info({ redis_version: version, aof_enabled: aof }));
-    expect(facts.tellsOfDisk).toBe(expected);
+    expect(facts.canWaitForDisk).toBe(expected);
   });
 });

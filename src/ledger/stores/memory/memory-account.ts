@@ -18,7 +18,7 @@ const JOURNAL_LINES = 50_000;
 
 /** The rows of one account as maps and arrays. */
 export class MemoryAccount implements AccountRows {
-  readonly books: AccountTotals = emptyTotals();
+  readonly totals: AccountTotals = emptyTotals();
   readonly #requests = new Map<string, Queued>();
   // Two queues, because a final record's due is nearly always the latest of all:
   // it is added at the end of its queue in one step.
@@ -32,8 +32,8 @@ export class MemoryAccount implements AccountRows {
   #journal: JournalLine[] = [];
   /** By day, key and model. */
   readonly #usage = new Map<string, UsageRow>();
-  #usageFolded = 0n;
-  readonly #trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+  #usageCompacted = 0n;
+  readonly #compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
     return this.#requests.get(id)?.row;
@@ -114,11 +114,11 @@ export class MemoryAccount implements AccountRows {
 
   append(line: JournalLine): void {
     this.#journal.push(line);
-    if (this.#journal.length > 1.1 * JOURNAL_LINES) this.trim(line.seq - BigInt(JOURNAL_LINES));
+    if (this.#journal.length > 1.1 * JOURNAL_LINES) this.compact(line.seq - BigInt(JOURNAL_LINES));
   }
 
   line(seq: bigint): JournalLine | undefined {
-    return this.#journal[Number(seq - this.#trimmed.seq) - 1];
+    return this.#journal[Number(seq - this.#compacted.seq) - 1];
   }
 
   journal(afterSeq: bigint, limit: number): readonly JournalLine[] {
@@ -126,8 +126,8 @@ export class MemoryAccount implements AccountRows {
     return this.#journal.slice(from, from + limit);
   }
 
-  trim(seq: bigint): void {
-    const trimmed = this.#trimmed;
+  compact(seq: bigint): void {
+    const trimmed = this.#compacted;
     for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
       trimmed.seq = line.seq;
       if (line.type === 'g' || line.type === 'a') trimmed.granted += line.amount;
@@ -151,30 +151,30 @@ export class MemoryAccount implements AccountRows {
     return [...this.#usage.values()].filter(({ day }) => day >= fromDay && day <= toDay);
   }
 
-  foldUsage(beforeDay: string): void {
+  compactUsage(beforeDay: string): void {
     for (const [id, { day, charged }] of this.#usage) {
       if (day >= beforeDay) continue;
-      this.#usageFolded += charged;
+      this.#usageCompacted += charged;
       this.#usage.delete(id);
     }
   }
 
   state(account: string): AccountState {
-    const { nextExpiry: _, ...books } = this.books;
+    const { nextExpiry: _, ...totals } = this.totals;
     return {
-      ...books,
+      ...totals,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
       lots: this.#lots.map(lotState),
       keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
-      trimmed: { ...this.#trimmed },
+      compacted: { ...this.#compacted },
       usage: [...this.#usage.values()],
-      usageFolded: this.#usageFolded,
+      usageCompacted: this.#usageCompacted,
     };
   }
 
   /** How many lines are at or before `seq`: they have no gaps. */
   #linesUpTo(seq: bigint): number {
-    const count = Number(seq - this.#trimmed.seq);
+    const count = Number(seq - this.#compacted.seq);
     return Math.min(Math.max(0, count), this.#journal.length);
   }
 }

@@ -1,13 +1,13 @@
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
 import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
-import { type ClockSteps, clockSteps, type LastLook } from '../../engine/clock-steps.ts';
+import { type ClockSteps, clockSteps, type ClockReading } from '../../engine/clock-steps.ts';
 import {
   checkAccount,
   checkAdjust,
   checkAdmit,
   checkCreateKey,
   checkExtend,
-  checkFoldUsage,
+  checkCompactUsage,
   checkGrant,
   checkJournal,
   checkKeyOf,
@@ -15,7 +15,7 @@ import {
   checkRotateKey,
   checkSettle,
   checkSweep,
-  checkTrim,
+  checkCompact,
   checkUpdateKey,
   checkUsage,
   checkVoid,
@@ -27,7 +27,7 @@ import {
   keyRecord,
   keyState,
   keyStatus,
-  madeKey,
+  createdKey,
   revokeKey,
   rotateKey,
   updateKey,
@@ -89,7 +89,7 @@ export interface MemoryStoreOptions {
 export class MemoryStore implements LedgerStore {
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
-  #lastLook: LastLook | undefined;
+  #lastReading: ClockReading | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
   /** SHA-256 of an API key -> where it is recorded. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
@@ -101,13 +101,13 @@ export class MemoryStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    const now = this.#look();
+    const now = this.#leaseNow();
     return admit(this.#accounts.get(command.account), command, now);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
-    const now = this.#look();
+    const now = this.#leaseNow();
     return extend(this.#accounts.get(command.account), command, now);
   }
 
@@ -138,7 +138,7 @@ export class MemoryStore implements LedgerStore {
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = this.#look();
+    const now = this.#leaseNow();
     let left = budget;
     for (const account of this.#accounts.values()) {
       if (left > 0) left -= reap(account, left, now);
@@ -174,9 +174,9 @@ export class MemoryStore implements LedgerStore {
     return this.#accounts.get(account)?.journal(afterSeq, limit) ?? [];
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    checkTrim(account, seq);
-    this.#accounts.get(account)?.trim(seq);
+  async compact(account: string, seq: bigint): Promise<void> {
+    checkCompact(account, seq);
+    this.#accounts.get(account)?.compact(seq);
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -184,15 +184,15 @@ export class MemoryStore implements LedgerStore {
     return this.#accounts.get(account)?.usage(fromDay, toDay) ?? [];
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    checkFoldUsage(account, beforeDay);
-    this.#accounts.get(account)?.foldUsage(beforeDay);
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    checkCompactUsage(account, beforeDay);
+    this.#accounts.get(account)?.compactUsage(beforeDay);
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const rows = this.#accounts.get(account);
-    if (rows) rows.books.frozen = frozen;
+    if (rows) rows.totals.frozen = frozen;
     return rows !== undefined;
   }
 
@@ -211,7 +211,7 @@ export class MemoryStore implements LedgerStore {
     }
     const rows = this.#open(command);
     if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
-    rows.saveKeyTerms(madeKey(known, command, now));
+    rows.saveKeyTerms(createdKey(known, command, now));
     this.#pointers.set(hash, { account, key });
     return { code: 'ok', ...replyMeta(rows, now) };
   }
@@ -269,10 +269,10 @@ export class MemoryStore implements LedgerStore {
   }
 
   /** The store's clock, once all leases are moved by what it was set since the last look. */
-  #look(): number {
+  #leaseNow(): number {
     const now = this.#now();
-    const look = this.#clockSteps?.look(now, this.#lastLook);
-    this.#lastLook = look?.kept ?? this.#lastLook;
+    const look = this.#clockSteps?.observe(now, this.#lastReading);
+    this.#lastReading = look?.reading ?? this.#lastReading;
     if (look?.step) for (const account of this.#accounts.values()) account.moveLeases(look.step);
     return now;
   }

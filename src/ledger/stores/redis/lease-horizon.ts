@@ -1,7 +1,7 @@
 /** Redis's clock may seem ahead by so much: answers come late, and not all of a cluster have the same clock. */
 const SLACK_MS = 10_000;
 /** So long a clock must have been ahead before it is believed: in that time all gateways that run renew their leases. */
-const DOUBT_MS = 60_000;
+const CONFIRM_MS = 60_000;
 
 /**
  * Until when leases may be ended, by what this process has seen of Redis's clock.
@@ -13,7 +13,7 @@ const DOUBT_MS = 60_000;
 export class LeaseHorizon {
   readonly #elapsed: () => number;
   /** The same moment by two clocks. */
-  #believed: { readonly redis: number; readonly elapsed: number } | undefined;
+  #trusted: { readonly redis: number; readonly elapsed: number } | undefined;
   #aheadSince: number | undefined;
 
   /** @param elapsed - a clock that is never set, in ms */
@@ -23,20 +23,20 @@ export class LeaseHorizon {
 
   /** In ms of Redis's clock; undefined while nothing is known of it. */
   get time(): number | undefined {
-    const { redis, elapsed } = this.#believed ?? {};
+    const { redis, elapsed } = this.#trusted ?? {};
     if (redis === undefined || elapsed === undefined) return undefined;
     return Math.floor(redis + this.#elapsed() - elapsed + SLACK_MS);
   }
 
   /** @param now - Redis's clock, of a reply that has just come */
-  heard(now: number): void {
+  sync(now: number): void {
     const elapsed = this.#elapsed();
     const { time = now } = this;
     if (now > time) {
       this.#aheadSince ??= elapsed;
-      if (elapsed - this.#aheadSince < DOUBT_MS) return;
+      if (elapsed - this.#aheadSince < CONFIRM_MS) return;
     }
     this.#aheadSince = undefined;
-    this.#believed = { redis: now, elapsed };
+    this.#trusted = { redis: now, elapsed };
   }
 }

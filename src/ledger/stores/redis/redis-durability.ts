@@ -101,7 +101,7 @@ export class DurableWrites {
 
   #needOf({ facts }: Primary): Need | undefined {
     const replicas = this.#replicas ?? (facts && facts.replicas > 0 ? 1 : 0);
-    const disk = facts?.tellsOfDisk ?? false;
+    const disk = facts?.canWaitForDisk ?? false;
     return replicas > 0 || disk ? { replicas, disk } : undefined;
   }
 }

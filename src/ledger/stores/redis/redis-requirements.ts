@@ -6,7 +6,7 @@ export interface ServerFacts {
   readonly identity: string | undefined;
   readonly replicas: number;
   /** It can be waited for until its disk has a write. */
-  readonly tellsOfDisk: boolean;
+  readonly canWaitForDisk: boolean;
 }
 
 /** @param info - the reply to INFO, all sections that it has by default */
@@ -25,7 +25,7 @@ export function readServerFacts(info: string): ServerFacts {
     identity: run === undefined ? undefined : `${run} ${history ?? ''}`,
     fault: faultOf(version, fields),
     replicas: Number(fields.get('connected_slaves') ?? 0),
-    tellsOfDisk: version >= 7.02 && fields.get('aof_enabled') === '1',
+    canWaitForDisk: version >= 7.02 && fields.get('aof_enabled') === '1',
   };
 }
 

@@ -3,13 +3,13 @@ import {
   checkAdjust,
   checkAdmit,
   checkExtend,
-  checkFoldUsage,
+  checkCompactUsage,
   checkGrant,
   checkJournal,
   checkRequest,
   checkSettle,
   checkSweep,
-  checkTrim,
+  checkCompact,
   checkUsage,
   checkVoid,
 } from '../../engine/validate-commands.ts';
@@ -71,7 +71,7 @@ import { endedFields, idempotencyTerms, withoutBlanks } from './lua/request-fiel
 import { settle } from './lua/settle.ts';
 import { snapshot } from './lua/snapshot.ts';
 import { sweep } from './lua/sweep.ts';
-import { trim } from './lua/trim.ts';
+import { compact } from './lua/compact.ts';
 import { settledCounts, voidedCounts } from './lua/usage-fields.ts';
 import { verify } from './lua/verify.ts';
 import { release } from './lua/void.ts';
@@ -198,7 +198,7 @@ export class RedisStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
+    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, restore } = command;
     const { keyVersion } = command;
     const result = await this.#run(admit, account, [
       this.#leaseClock(),
@@ -210,14 +210,14 @@ export class RedisStore implements LedgerStore {
       String(tokens),
       String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
       externalKey ? '1' : '0',
-      reassert ? '1' : '0',
+      restore ? '1' : '0',
       ...idempotencyTerms(command),
       keyVersion === undefined ? '' : String(keyVersion),
       withoutBlanks(command.model ?? ''),
       ...witnessTerms(command),
     ]);
     if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
-    this.#horizon?.heard(result.now);
+    this.#horizon?.sync(result.now);
     return result;
   }
 
@@ -232,7 +232,7 @@ export class RedisStore implements LedgerStore {
       String(checkpoint),
       ...witnessTerms(command),
     ]);
-    this.#horizon?.heard(result.now);
+    this.#horizon?.sync(result.now);
     return result;
   }
 
@@ -332,9 +332,9 @@ export class RedisStore implements LedgerStore {
     return this.#run(journal, account, [String(afterSeq), String(most)]);
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    checkTrim(account, seq);
-    while ((await this.#run(trim, account, [String(seq)])) === 'more');
+  async compact(account: string, seq: bigint): Promise<void> {
+    checkCompact(account, seq);
+    while ((await this.#run(compact, account, [String(seq)])) === 'more');
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -342,9 +342,9 @@ export class RedisStore implements LedgerStore {
     return this.#usage.read(account, fromDay, toDay);
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    checkFoldUsage(account, beforeDay);
-    await this.#usage.fold(account, beforeDay);
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    checkCompactUsage(account, beforeDay);
+    await this.#usage.compact(account, beforeDay);
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
@@ -447,7 +447,7 @@ export class RedisStore implements LedgerStore {
 
   async #sweep(account: string, atMost: number): Promise<Swept> {
     const swept = await this.#run(sweep, account, [this.#leaseClock(), String(atMost)]);
-    if (swept.now !== undefined) this.#horizon?.heard(swept.now);
+    if (swept.now !== undefined) this.#horizon?.sync(swept.now);
     return swept;
   }
 

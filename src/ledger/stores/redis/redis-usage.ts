@@ -3,7 +3,7 @@ import type { RedisConnection } from './redis-connection.ts';
 import type { RedisKeys } from './redis-keys.ts';
 import { SENTINEL } from './lua/account-lua.ts';
 import { ReplyReader } from './lua/define-script.ts';
-import { foldUsage } from './lua/fold-usage.ts';
+import { compactUsage } from './lua/compact-usage.ts';
 import { usageDay, usageRow } from './lua/usage-fields.ts';
 
 /** Rows of usage, read page by page, so that an account with many of them keeps nobody waiting. */
@@ -30,14 +30,14 @@ export class UsageRows {
   }
 
   /** Folds those of earlier days. */
-  async fold(account: string, beforeDay: string): Promise<void> {
+  async compact(account: string, beforeDay: string): Promise<void> {
     const fields = new Set<string>();
     for await (const [field] of this.#scan(account)) if (usageDay(field) < beforeDay) fields.add(field);
     const old = [...fields];
-    for (let from = 0; from < old.length; from += FOLDED_BY_SCRIPT) {
-      const some = old.slice(from, from + FOLDED_BY_SCRIPT);
+    for (let from = 0; from < old.length; from += COMPACTED_BY_SCRIPT) {
+      const some = old.slice(from, from + COMPACTED_BY_SCRIPT);
       await this.#connection.within(this.#timeoutMs, (send) =>
-        foldUsage.run(send, this.#keys.ofAccount(account), some),
+        compactUsage.run(send, this.#keys.ofAccount(account), some),
       );
     }
   }
@@ -58,4 +58,4 @@ export class UsageRows {
 
 const PAGE = '500';
 /** Rows that one script folds. */
-const FOLDED_BY_SCRIPT = 500;
+const COMPACTED_BY_SCRIPT = 500;

@@ -8,7 +8,7 @@ import { chmodSync, existsSync, linkSync, rmSync, writeFileSync } from 'node:fs'
  * It is made under another name: to close the file itself would end the locks that other threads of this process have on
  * it. Where that can't be done, it is left to SQLite, which says what is wrong.
  */
-export function makePrivate(path: string, mode = 0o600): void {
+export function createPrivateFile(path: string, mode = 0o600): void {
   if (existsSync(path)) return;
   const made = `${path}-${randomUUID()}`;
   try {

@@ -11,22 +11,22 @@ import type { FoundKey } from '../../contract/key-records.ts';
 import { foundKey, keyState } from '../../engine/api-keys.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
-import { BOOKS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
+import { TOTALS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
 import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
 
 /**
  * The rows of one account as tables, for the length of one transaction.
  *
  * Nothing is read before it is asked for. Requests and journal lines are
- * written at once, because the index of what is due must know them; books, keys
+ * written at once, because the index of what is due must know them; totals, keys
  * and lots, which one command may change several times, by `save`.
  */
 export class SqliteAccount implements AccountRows {
-  readonly books: AccountTotals;
+  readonly totals: AccountTotals;
   readonly #sql: Sql;
   readonly #row: Row;
   /** As they are written. */
-  readonly #booksBefore: readonly SqlValue[];
+  readonly #totalsBefore: readonly SqlValue[];
   readonly #id: bigint;
   readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
   readonly #changedKeys = new Set<string>();
@@ -51,8 +51,8 @@ export class SqliteAccount implements AccountRows {
     this.#sql = sql;
     this.#row = row;
     this.#id = integer(row, 'id');
-    this.books = BOOKS.read(row);
-    this.#booksBefore = valuesOf(BOOKS, this.books);
+    this.totals = TOTALS.read(row);
+    this.#totalsBefore = valuesOf(TOTALS, this.totals);
   }
 
   request(id: string): RequestRow | undefined {
@@ -135,9 +135,9 @@ export class SqliteAccount implements AccountRows {
     return this.#sql(USAGE_ROWS).all(this.#id, fromDay, toDay).map(USAGE.read);
   }
 
-  foldUsage(beforeDay: string): void {
+  compactUsage(beforeDay: string): void {
     if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
-    this.#sql(ADD_FOLDED_USAGE).run(this.#id, beforeDay, this.#id);
+    this.#sql(ADD_COMPACTED_USAGE).run(this.#id, beforeDay, this.#id);
     this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
   }
 
@@ -156,9 +156,9 @@ export class SqliteAccount implements AccountRows {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
     }
-    const after = valuesOf(BOOKS, this.books);
-    if (after.some((value, n) => value !== this.#booksBefore[n]))
-      this.#sql(UPDATE_BOOKS).run(...after, this.#id);
+    const after = valuesOf(TOTALS, this.totals);
+    if (after.some((value, n) => value !== this.#totalsBefore[n]))
+      this.#sql(UPDATE_TOTALS).run(...after, this.#id);
   }
 
   /** Its keys, as saved. */
@@ -176,12 +176,12 @@ export class SqliteAccount implements AccountRows {
   }
 
   /** Folds the oldest lines, at most `most` of them and none after `seq`; says whether more are left of those. */
-  trim(seq: bigint, most: bigint): boolean {
+  compact(seq: bigint, most: bigint): boolean {
     const next = integer(this.#row, 'trimmed_seq') + most;
     const until = seq < next ? seq : next;
-    const sums = this.#sql(FOLDED_LINES).get(this.#id, until);
+    const sums = this.#sql(COMPACTED_LINES).get(this.#id, until);
     if (!sums || sums['seq'] === null) return false;
-    this.#sql(ADD_TRIMMED).run(
+    this.#sql(ADD_COMPACTED).run(
       integer(sums, 'seq'),
       integer(sums, 'granted'),
       integer(sums, 'spent'),
@@ -195,15 +195,15 @@ export class SqliteAccount implements AccountRows {
 
   /** All of it, as saved. */
   state(account: string): AccountState {
-    const { nextExpiry: _, ...books } = this.books;
+    const { nextExpiry: _, ...totals } = this.totals;
     return {
-      ...books,
+      ...totals,
       requests: this.#sql(REQUESTS)
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
       lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
-      trimmed: {
+      compacted: {
         seq: integer(this.#row, 'trimmed_seq'),
         granted: integer(this.#row, 'trimmed_granted'),
         spent: integer(this.#row, 'trimmed_spent'),
@@ -211,7 +211,7 @@ export class SqliteAccount implements AccountRows {
         writtenOff: integer(this.#row, 'trimmed_written_off'),
       },
       usage: this.usage('', '~'),
-      usageFolded: integer(this.#row, 'usage_folded'),
+      usageCompacted: integer(this.#row, 'usage_folded'),
     };
   }
 }
@@ -250,7 +250,7 @@ const OVERDUE_NAMES = `
 
 const ACCOUNT = 'SELECT * FROM accounts WHERE name = ?';
 const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
-const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
+const UPDATE_TOTALS = `${update('accounts', TOTALS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.names.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
@@ -282,7 +282,7 @@ const INSERT_FINGERPRINT = insert('fingerprints', { names: ['id', 'fingerprint']
 const LINES = `SELECT ${LINE.names.join(', ')} FROM journal WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?`;
 const INSERT_LINE = insert('journal', LINE);
 const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
-const FOLDED_LINES = `
+const COMPACTED_LINES = `
   SELECT
     max(seq) AS seq,
     sum(CASE WHEN type IN ('g', 'a') THEN amount ELSE 0 END) AS granted,
@@ -290,7 +290,7 @@ const FOLDED_LINES = `
     sum(CASE WHEN type = 'x' THEN amount ELSE 0 END) AS expired,
     sum(coalesce(written_off, 0)) AS written_off
   FROM journal WHERE account = ? AND seq <= ?`;
-const ADD_TRIMMED = `
+const ADD_COMPACTED = `
   UPDATE accounts SET
     trimmed_seq = ?, trimmed_granted = trimmed_granted + ?, trimmed_spent = trimmed_spent + ?,
     trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
@@ -300,7 +300,7 @@ const SUMS = USAGE_COUNTS.names.map((column) => `${column} = ${column} + exclude
 const COUNT_USAGE = `${insert('usage', USAGE)} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
 const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
 const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
-const ADD_FOLDED_USAGE = `
+const ADD_COMPACTED_USAGE = `
   UPDATE accounts SET usage_folded = usage_folded
     + coalesce((SELECT sum(charged) FROM usage WHERE account = ? AND day < ?), 0)
   WHERE id = ?`;

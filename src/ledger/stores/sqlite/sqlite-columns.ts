@@ -55,7 +55,7 @@ export function textIn(name: string): Columns<string> {
   return column(name, text, (value) => value);
 }
 
-export function flagIn(name: string): Columns<boolean> {
+export function booleanIn(name: string): Columns<boolean> {
   return column(
     name,
     (row) => integer(row, name) !== 0n,
@@ -63,7 +63,7 @@ export function flagIn(name: string): Columns<boolean> {
   );
 }
 
-export function wordIn<T extends string>(name: string, words: readonly T[]): Columns<T> {
+export function enumIn<T extends string>(name: string, words: readonly T[]): Columns<T> {
   return column(
     name,
     (row) => words.find((each) => each === row[name]) ?? columnError(name, `one of ${words.join(', ')}`),
@@ -72,7 +72,7 @@ export function wordIn<T extends string>(name: string, words: readonly T[]): Col
 }
 
 /** A time that may be never: Infinity. */
-export function endIn(name: string): Columns<number> {
+export function timeOrNeverIn(name: string): Columns<number> {
   return column(
     name,
     (row) => (row[name] === null ? Infinity : number(row, name)),
@@ -83,7 +83,7 @@ export function endIn(name: string): Columns<number> {
 /** What may be undefined: then all of its columns are unset. */
 export function optional<T>(
   columns: Columns<T>,
-  sign: string = columns.names[0] ?? '',
+  presenceColumn: string = columns.names[0] ?? '',
 ): Columns<T | undefined> {
   const { names } = columns;
   return {
@@ -92,7 +92,7 @@ export function optional<T>(
       if (value === undefined) to.push(...names.map(() => null));
       else columns.write(value, to);
     },
-    read: (row) => (row[sign] === null ? undefined : columns.read(row)),
+    read: (row) => (row[presenceColumn] === null ? undefined : columns.read(row)),
   };
 }
 

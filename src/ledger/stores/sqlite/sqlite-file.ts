@@ -1,6 +1,6 @@
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { makePrivate } from './private-file.ts';
+import { createPrivateFile } from './private-file.ts';
 import { integer, text } from './sqlite-columns.ts';
 import { SqliteLine } from './sqlite-line.ts';
 import { SqliteQueue } from './sqlite-queue.ts';
@@ -54,7 +54,7 @@ export function leaveFile(file: SqliteFile): void {
 
 function openFile(path: string, open: (path: string) => Database): SqliteFile {
   const size = settledSize(path);
-  makePrivate(path);
+  createPrivateFile(path);
   const database = open(path);
   try {
     // Waiting in SQLite would stop the event loop: who finds the file busy tries again later.

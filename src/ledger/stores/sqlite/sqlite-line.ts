@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { makePrivate } from './private-file.ts';
+import { createPrivateFile } from './private-file.ts';
 import type { Database } from './sqlite-schema.ts';
 import { isBusy } from './sqlite-transaction.ts';
 
@@ -15,7 +15,7 @@ export class SqliteLine {
   readonly #path: string;
   readonly #openDatabase: (path: string) => Database;
   #database: Database | undefined;
-  #isIn = false;
+  #isWaiting = false;
 
   /** @param path - of the ledger */
   constructor(path: string, openDatabase: (path: string) => Database) {
@@ -25,12 +25,12 @@ export class SqliteLine {
   }
 
   /** This process stands in line. */
-  get isIn(): boolean {
-    return this.#isIn;
+  get isWaiting(): boolean {
+    return this.#isWaiting;
   }
 
   /** Whether any process stands in line. To be asked by one that doesn't. */
-  get isThere(): boolean {
+  get hasWaiters(): boolean {
     if (!this.#database && !existsSync(this.#path)) return false;
     try {
       this.#open().exec('BEGIN EXCLUSIVE; ROLLBACK');
@@ -42,11 +42,11 @@ export class SqliteLine {
 
   /** Without a place, because another process is asking just now, one waits all the same. */
   enter(): void {
-    if (this.#isIn) return;
+    if (this.#isWaiting) return;
     try {
       const database = this.#open();
       database.exec('BEGIN');
-      this.#isIn = true;
+      this.#isWaiting = true;
       // A transaction has its lock from its first reading on.
       database.exec('PRAGMA schema_version');
     } catch {
@@ -55,20 +55,20 @@ export class SqliteLine {
   }
 
   leave(): void {
-    if (this.#isIn) this.#database?.exec('ROLLBACK');
-    this.#isIn = false;
+    if (this.#isWaiting) this.#database?.exec('ROLLBACK');
+    this.#isWaiting = false;
   }
 
   close(): void {
     this.#database?.close();
     this.#database = undefined;
-    this.#isIn = false;
+    this.#isWaiting = false;
   }
 
   #open(): Database {
     if (this.#database) return this.#database;
     // Who may use the ledger stands in its line.
-    makePrivate(this.#path, statSync(this.#ledger).mode & 0o777);
+    createPrivateFile(this.#path, statSync(this.#ledger).mode & 0o777);
     const database = this.#openDatabase(this.#path);
     this.#database = database;
     // Without a journal in memory, each look would make one on the disk.

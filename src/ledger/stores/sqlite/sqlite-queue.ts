@@ -2,26 +2,26 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { SqliteLine } from './sqlite-line.ts';
 import type { Sql } from './sqlite-schema.ts';
 import {
-  attempt,
+  runInSavepoint,
   type Failure,
   isBusy,
   type Mode,
   type SqliteHandle,
   transact,
-  TransactionLost,
+  TransactionLostError,
 } from './sqlite-transaction.ts';
 
 /** So long a process uses the file at a time: on busy cores, one that uses it for longer is often stopped while it has it. */
 const TURN_MS = 1;
 const PAUSE_MS = 1;
 /** A longer pause counts as one of this length: in the rest of it this process was busy itself. */
-const COUNTED_MS = 20;
+const MAX_COUNTED_PAUSE_MS = 20;
 /** So long a process tries before it stands in line. */
-const TRIES_MS = 100;
+const MAX_BUSY_MS = 100;
 /** A line that doesn't end may be of a process that is stopped. After so long it is ignored until it has ended. */
-const RESPECT_MS = 250;
+const MAX_YIELD_MS = 250;
 
-interface Waiting {
+interface QueuedWork {
   readonly mode: Mode;
   readonly work: (sql: Sql) => void;
   /** Told once what came of it: that nothing went wrong, or what did. */
@@ -40,14 +40,14 @@ interface Waiting {
 export class SqliteQueue {
   readonly #handle: SqliteHandle;
   readonly #line: SqliteLine;
-  #waiting: Waiting[] = [];
+  #waiting: QueuedWork[] = [];
   #isDraining = false;
   /** How long this turn of the event loop has used the file, in ms; undefined where it has not begun to. */
   #usedMs: number | undefined;
   /** Of all pauses together. */
   #pausedMs = 0;
   /** What that was when the file was had last, or nothing waited. */
-  #triesSince = 0;
+  #busySince = 0;
   /** What that was when there was first a line, of those that don't end. */
   #lineSince: number | undefined;
 
@@ -63,7 +63,7 @@ export class SqliteQueue {
    * @throws what `transact` throws, or an Error when the file wasn't had in time
    */
   async run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number): Promise<T> {
-    const mayGo = !this.#isTurnOver() && !this.#othersFirst();
+    const mayGo = !this.#isTurnOver() && !this.#mustYield();
     if (mayGo && this.#waiting.length === 0) {
       try {
         return this.#use(() => transact(this.#handle, mode, work));
@@ -100,10 +100,10 @@ export class SqliteQueue {
   /** Commits what waits, until nothing does. */
   async #drain(isTaken: boolean): Promise<void> {
     this.#isDraining = true;
-    this.#triesSince = this.#pausedMs;
+    this.#busySince = this.#pausedMs;
     while (this.#waiting.length > 0) {
       await (isTaken ? this.#pause() : nextTurn());
-      isTaken = !this.#isTurnOver() && (this.#othersFirst() || !this.#commit());
+      isTaken = !this.#isTurnOver() && (this.#mustYield() || !this.#commit());
       if (isTaken) this.#giveUp();
     }
     this.#line.leave();
@@ -113,18 +113,18 @@ export class SqliteQueue {
   async #pause(): Promise<void> {
     const startedAt = performance.now();
     await pause(PAUSE_MS);
-    this.#pausedMs += Math.min(performance.now() - startedAt, COUNTED_MS);
+    this.#pausedMs += Math.min(performance.now() - startedAt, MAX_COUNTED_PAUSE_MS);
   }
 
   /** Whether other processes stand in line, asked once in a turn of the event loop. */
-  #othersFirst(): boolean {
-    if (this.#usedMs !== undefined || this.#line.isIn) return false;
-    if (!this.#line.isThere) {
+  #mustYield(): boolean {
+    if (this.#usedMs !== undefined || this.#line.isWaiting) return false;
+    if (!this.#line.hasWaiters) {
       this.#lineSince = undefined;
       return false;
     }
     this.#lineSince ??= this.#pausedMs;
-    return this.#pausedMs - this.#lineSince < RESPECT_MS;
+    return this.#pausedMs - this.#lineSince < MAX_YIELD_MS;
   }
 
   #isTurnOver(): boolean {
@@ -149,13 +149,13 @@ export class SqliteQueue {
     try {
       const failures = this.#use(() => this.#commitFirst());
       this.#line.leave();
-      this.#triesSince = this.#pausedMs;
+      this.#busySince = this.#pausedMs;
       const done = this.#waiting.splice(0, failures.length);
       for (const [n, { settle }] of done.entries()) settle(failures[n]);
       return true;
     } catch (error) {
       if (!isBusy(error)) throw error;
-      if (this.#pausedMs - this.#triesSince >= TRIES_MS) this.#line.enter();
+      if (this.#pausedMs - this.#busySince >= MAX_BUSY_MS) this.#line.enter();
       return false;
     }
   }
@@ -177,7 +177,7 @@ export class SqliteQueue {
       transact(this.#handle, isDurable ? 'durable' : 'write', (sql) => {
         for (const { mode, work } of this.#waiting) {
           if ((mode === 'durable') !== isDurable) return;
-          failures.push(attempt(sql, mode, work));
+          failures.push(runInSavepoint(sql, mode, work));
           if (performance.now() >= endsAt) return;
         }
       });
@@ -185,12 +185,12 @@ export class SqliteQueue {
     } catch (error) {
       if (isBusy(error)) throw error;
       // One after another then, so that only those are refused for which there is no room.
-      if (error instanceof TransactionLost) return [this.#commitAlone(first)];
+      if (error instanceof TransactionLostError) return [this.#commitAlone(first)];
       return this.#waiting.slice(0, Math.max(1, failures.length)).map(() => ({ error }));
     }
   }
 
-  #commitAlone({ mode, work }: Waiting): Failure | undefined {
+  #commitAlone({ mode, work }: QueuedWork): Failure | undefined {
     try {
       transact(this.#handle, mode, work);
       return undefined;

@@ -90,8 +90,8 @@ export function rehearse(sql: Sql, now: number): void {
     reap(rows, 10, later);
     expireLots(rows, later);
   });
-  command((rows) => rows.foldUsage('~'));
-  command((rows) => rows.trim(1n, 1n));
+  command((rows) => rows.compactUsage('~'));
+  command((rows) => rows.compact(1n, 1n));
   command((rows) => {
     rows.request(left);
     rows.lines(0n, 10);

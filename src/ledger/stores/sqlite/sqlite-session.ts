@@ -60,11 +60,11 @@ export class SqliteSession {
   }
 
   async #run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number): Promise<T> {
-    const joined = this.#file ?? untilFree(() => (this.#file ??= this.#join()), patienceMs);
+    const joined = this.#file ?? retryWhileBusy(() => (this.#file ??= this.#join()), patienceMs);
     // What needs not wait goes on in this turn, before what comes after it.
     const file = joined instanceof Promise ? await joined : joined;
     if (mode !== 'read') return file.queue.run(mode, work, patienceMs);
-    return untilFree(() => transact(file, mode, work), patienceMs);
+    return retryWhileBusy(() => transact(file, mode, work), patienceMs);
   }
 
   #join(): SqliteFile {
@@ -103,16 +103,16 @@ export class SqliteSession {
 }
 
 /** Tries at once, and then after pauses that are ever longer, and never as long as another process's. */
-function untilFree<T>(work: () => T, patienceMs: number): T | Promise<T> {
+function retryWhileBusy<T>(work: () => T, patienceMs: number): T | Promise<T> {
   try {
     return work();
   } catch (error) {
     if (!isBusy(error)) throw error;
-    return tryAgain(work, patienceMs);
+    return retryWithBackoff(work, patienceMs);
   }
 }
 
-async function tryAgain<T>(work: () => T, patienceMs: number): Promise<T> {
+async function retryWithBackoff<T>(work: () => T, patienceMs: number): Promise<T> {
   let left = patienceMs;
   for (let longest = 1; ; longest = Math.min(2 * longest, MAX_PAUSE_MS)) {
     const pause = longest * (0.5 + Math.random());

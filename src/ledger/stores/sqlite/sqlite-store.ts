@@ -9,7 +9,7 @@ import {
   checkAdmit,
   checkCreateKey,
   checkExtend,
-  checkFoldUsage,
+  checkCompactUsage,
   checkGrant,
   checkJournal,
   checkKeyOf,
@@ -17,7 +17,7 @@ import {
   checkRotateKey,
   checkSettle,
   checkSweep,
-  checkTrim,
+  checkCompact,
   checkUpdateKey,
   checkUsage,
   checkVoid,
@@ -28,7 +28,7 @@ import {
   keyRecord,
   keyState,
   keyStatus,
-  madeKey,
+  createdKey,
   revokeKey,
   rotateKey,
   updateKey,
@@ -81,7 +81,7 @@ import type { Mode } from './sqlite-transaction.ts';
 
 /** Requests that one transaction of a sweep ends, lines that one of a trim folds: few ms each. */
 const SWEEP_STEP = 100;
-const TRIM_STEP = 1000n;
+const COMPACT_STEP = 1000n;
 
 const MAX_INT64 = 2n ** 63n - 1n;
 
@@ -190,7 +190,7 @@ export class SqliteStore implements LedgerStore {
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = await this.#session.run('write', (sql) => this.#look(sql));
+    const now = await this.#session.run('write', (sql) => this.#leaseNow(sql));
     let left = budget;
     let names: string[] = [];
     let last = '';
@@ -244,10 +244,10 @@ export class SqliteStore implements LedgerStore {
     return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    checkTrim(account, seq);
+  async compact(account: string, seq: bigint): Promise<void> {
+    checkCompact(account, seq);
     const until = within64Bits(seq);
-    await this.#steps(() => this.#command(account, (rows) => rows?.trim(until, TRIM_STEP) ?? false));
+    await this.#steps(() => this.#command(account, (rows) => rows?.compact(until, COMPACT_STEP) ?? false));
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -255,9 +255,9 @@ export class SqliteStore implements LedgerStore {
     return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    checkFoldUsage(account, beforeDay);
-    return this.#command(account, (rows) => rows?.foldUsage(beforeDay));
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    checkCompactUsage(account, beforeDay);
+    return this.#command(account, (rows) => rows?.compactUsage(beforeDay));
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
@@ -265,7 +265,7 @@ export class SqliteStore implements LedgerStore {
     return this.#command(
       account,
       (rows) => {
-        if (rows) rows.books.frozen = frozen;
+        if (rows) rows.totals.frozen = frozen;
         return rows !== undefined;
       },
       'durable',
@@ -296,7 +296,7 @@ export class SqliteStore implements LedgerStore {
       }
       const rows = found ?? accountFor(sql, command);
       if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
-      rows.saveKeyTerms(madeKey(known, command, now));
+      rows.saveKeyTerms(createdKey(known, command, now));
       const reply = replyMeta(rows, now);
       rows.save();
       return durable({ code: 'ok', ...reply });
@@ -375,11 +375,15 @@ export class SqliteStore implements LedgerStore {
     work: (rows: SqliteAccount | undefined, now: number) => T,
     patienceMs?: number,
   ): Promise<T> {
-    return this.#session.run('write', (sql) => onAccount(sql, account, this.#look(sql), work), patienceMs);
+    return this.#session.run(
+      'write',
+      (sql) => onAccount(sql, account, this.#leaseNow(sql), work),
+      patienceMs,
+    );
   }
 
   /** The store's clock, once all leases are moved by what it was set since the last look. */
-  #look(sql: Sql): number {
+  #leaseNow(sql: Sql): number {
     const now = this.#now();
     followClock(sql, this.#clockSteps, now);
     return now;

@@ -50,9 +50,9 @@ export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (
  * Runs `work` as a part of a transaction: if it fails, what it changed is taken back, and nothing else.
  *
  * @returns why it failed, if it did
- * @throws {TransactionLost} if SQLite has given up all of the transaction, as it may when the disk is full
+ * @throws {TransactionLostError} if SQLite has given up all of the transaction, as it may when the disk is full
  */
-export function attempt(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure | undefined {
+export function runInSavepoint(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure | undefined {
   sql('SAVEPOINT command').run();
   let failure: Failure | undefined;
   try {
@@ -64,7 +64,7 @@ export function attempt(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure
     if (failure || mode === 'rehearsal') sql('ROLLBACK TO command').run();
     sql('RELEASE command').run();
   } catch (cause) {
-    throw new TransactionLost('the transaction was given up', { cause });
+    throw new TransactionLostError('the transaction was given up', { cause });
   }
   return failure;
 }
@@ -73,7 +73,7 @@ export interface Failure {
   readonly error: unknown;
 }
 
-export class TransactionLost extends Error {
+export class TransactionLostError extends Error {
   override readonly name = 'TransactionLost';
 }
 

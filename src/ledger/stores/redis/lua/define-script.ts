@@ -79,13 +79,13 @@ export class ReplyReader {
   }
 
   /** What every reply to a command has after its code. */
-  at(): ReplyMeta {
-    const at = { now: this.count(), seq: this.amount() };
-    return this.text() === '1' ? { ...at, rolledBack: true } : at;
+  meta(): ReplyMeta {
+    const meta = { now: this.count(), seq: this.amount() };
+    return this.text() === '1' ? { ...meta, rolledBack: true } : meta;
   }
 }
 
 /** A script replied a code that it doesn't have. */
-export function unexpected(code: string): TypeError {
+export function unknownCode(code: string): TypeError {
   return new TypeError(`a script replied the code ${JSON.stringify(code)}`);
 }

@@ -7,8 +7,8 @@ export const freeze: Script<[state: 'frozen' | 'open'], boolean> = defineScript(
 -- ARGV[1] state        frozen or open
 -- returns {code}
 ${READ_LUA}
-if redis.call('EXISTS', BOOKS) == 0 then return {'no_account'} end
-redis.call('HSET', BOOKS, 'st', ARGV[1])
+if redis.call('EXISTS', TOTALS) == 0 then return {'no_account'} end
+redis.call('HSET', TOTALS, 'st', ARGV[1])
 return {'ok'}
 `,
   (reply) => reply.text() === 'ok',

@@ -9,7 +9,7 @@ export const journal: Script<[afterSeq: string, limit: string], JournalLine[]> =
 -- ARGV[2] limit        at most so many
 -- returns lines
 ${READ_LUA}
-local trimmed = redis.call('HGET', BOOKS, 'jq')
+local trimmed = redis.call('HGET', TOTALS, 'jq')
 if not trimmed then return {} end
 local first = math.max(0, tonumber(ARGV[1]) - tonumber(trimmed)) + 1
 local last = first + tonumber(ARGV[2]) - 1

@@ -28,21 +28,21 @@ end
 
 -- Expires lots whose time has come, as far as their credit isn't held.
 local function expire_lots(now)
-  if books.nx > now then return end
+  if totals.nx > now then return end
   local nearest, n = NEVER, 1
   while lot(n) do
     local each = lot(n)
-    local amount = math.min(each.remaining, size(books.av))
+    local amount = math.min(each.remaining, size(totals.av))
     if each.expiry <= now and amount > 0 then
       each.remaining = each.remaining - amount
-      books.av = plus(books.av, 0 - amount)
-      books.x = plus(books.x, amount)
+      totals.av = plus(totals.av, 0 - amount)
+      totals.x = plus(totals.x, amount)
       write_line(now, 'x', string.match(each.member, '^%d+ %d+ (%S+)'), amount, {})
     end
     if each.remaining > 0 then nearest = math.min(nearest, each.expiry) end
     n = n + 1
   end
-  books.nx = nearest
+  totals.nx = nearest
 end
 
 -- How many lots have something remaining.

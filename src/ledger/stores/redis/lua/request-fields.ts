@@ -22,7 +22,7 @@ export function requestRecord(id: string, row: string): RequestRecord {
     ...(key !== undefined && body !== undefined && { idempotencyKey: { key, body } }),
     ...(model !== '=' && { model: withBlanks(model.slice(1)) }),
     ...(line !== NONE && { line: BigInt(line) }),
-    ...endingOf(ending),
+    ...endingField(ending),
     ...(provider !== NONE && { provider: withBlanks(provider) }),
   };
 }
@@ -43,7 +43,7 @@ export function withBlanks(field: string): string {
 
 const NONE = '-';
 
-function endingOf(word: string): { ending?: Ending } {
+function endingField(word: string): { ending?: Ending } {
   const ending = ENDINGS.find((each) => each === word);
   return ending ? { ending } : {};
 }

@@ -1,4 +1,4 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 import { USAGE_LUA } from './usage-lua.ts';
@@ -36,27 +36,27 @@ local function save_request(request)
 end
 
 -- Where it stands which request has an idempotency key.
-local function twin_field(key, idempotency_key)
+local function idempotency_field(key, idempotency_key)
   return key .. ':' .. idempotency_key
 end
 
 -- The request, not voided, that was admitted for this API key with this idempotency key; and the hash of its body.
-local function load_twin(key, idempotency_key)
-  local id = redis.call('HGET', REQUESTS, twin_field(key, idempotency_key))
+local function load_duplicate(key, idempotency_key)
+  local id = redis.call('HGET', REQUESTS, idempotency_field(key, idempotency_key))
   if not id then return nil end
-  local twin = changed_requests[id]
-  if twin == nil then twin = load_request(id) end
-  if twin and twin.state ~= 'V' then return twin, string.sub(twin.hashes, 67) end
+  local duplicate = changed_requests[id]
+  if duplicate == nil then duplicate = load_request(id) end
+  if duplicate and duplicate.state ~= 'V' then return duplicate, string.sub(duplicate.hashes, 67) end
 end
 
-local function save_twin(request, idempotency_key)
-  saves.requests[#saves.requests + 1] = twin_field(request.key, idempotency_key)
+local function save_idempotency_key(request, idempotency_key)
+  saves.requests[#saves.requests + 1] = idempotency_field(request.key, idempotency_key)
   saves.requests[#saves.requests + 1] = request.id
 end
 
 local function free_idempotency_key(request)
   if request.hashes == '' then return end
-  local field = twin_field(request.key, string.sub(request.hashes, 2, 65))
+  local field = idempotency_field(request.key, string.sub(request.hashes, 2, 65))
   if redis.call('HGET', REQUESTS, field) == request.id then saves.freed[#saves.freed + 1] = field end
   request.hashes = ''
 end
@@ -77,16 +77,16 @@ end
 local function finish(request, state, amount, tokens, now, model, usage, in_parts)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
-  local covered = size(books.av) + hold + already - books.fl
+  local covered = size(totals.av) + hold + already - totals.fl
   local rest = math.max(0, math.min(amount - covered, amount))
   local written_off = in_parts and 0 or rest
   local charged = amount - rest
   local moved = charged - already
 
-  books.av = plus(books.av, hold - moved)
-  books.h = plus(books.h, 0 - hold)
-  books.s = plus(books.s, moved)
-  books.wo = plus(books.wo, written_off)
+  totals.av = plus(totals.av, hold - moved)
+  totals.h = plus(totals.h, 0 - hold)
+  totals.s = plus(totals.s, moved)
+  totals.wo = plus(totals.wo, written_off)
   burn(moved)
   local key = load_key(request.key)
   if key then
@@ -104,7 +104,7 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   local is_free = amount == 0 and (state == 'V' or state == 'S' and request.hashes == '')
   request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now, is_free), model
   -- Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
-  request.line = state == 'V' and '-' or text(plus(books.q, 1))
+  request.line = state == 'V' and '-' or text(plus(totals.q, 1))
   if state == 'V' then free_idempotency_key(request) end
   save_request(request)
   return hold, charged, moved, written_off
@@ -120,10 +120,10 @@ end
 -- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
 local function charge_more(request, amount, now)
   if not is_charged_in_part(request, amount) then return false end
-  local moved = math.min(amount - request.amount, size(books.av) - books.fl)
+  local moved = math.min(amount - request.amount, size(totals.av) - totals.fl)
   if moved <= 0 then return false end
-  books.av = plus(books.av, 0 - moved)
-  books.s = plus(books.s, moved)
+  totals.av = plus(totals.av, 0 - moved)
+  totals.s = plus(totals.s, moved)
   burn(moved)
   local key = load_key(request.key)
   if key and request.window == key.window then
@@ -151,7 +151,7 @@ local function reap(budget, now)
     local request = load_request(id)
     if not request then
       -- Its record is lost, which only another hand can cause: for an operator to see.
-      books.st = 'frozen'
+      totals.st = 'frozen'
       return count
     end
     if request.state ~= 'H' then
@@ -159,7 +159,7 @@ local function reap(budget, now)
       local time = request_time(id)
       -- What is forgotten sooner cost nothing: others of its time are known.
       local mark = request.due < time + RETENTION and 'fw' or 'lw'
-      books[mark] = math.max(books[mark], time)
+      totals[mark] = math.max(totals[mark], time)
       count = count + 1
     elseif request.due <= lease_horizon then
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model,
@@ -173,4 +173,4 @@ end
 `;
 
 /** All that a script needs which ends requests. */
-export const ENDS_LUA: string = BOOKS_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;
+export const ENDS_LUA: string = ACCOUNT_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;

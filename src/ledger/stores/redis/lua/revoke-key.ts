@@ -1,4 +1,4 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
@@ -8,7 +8,7 @@ export const revokeKey: Script<[clock: string, key: string], boolean> = defineSc
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- returns {code}
-${BOOKS_LUA}${API_KEYS_LUA}
+${ACCOUNT_LUA}${API_KEYS_LUA}
 local row = redis.call('HGET', API_KEYS, ARGV[2])
 local terms, revoked = string.match(row or '- -', '^(%S.*) (%S+)$')
 if string.sub(terms, 1, 1) == '-' then return {'no_key'} end

@@ -1,5 +1,5 @@
 import type { SettleResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Posts a charge, as `settle` in account.ts. */
@@ -43,22 +43,22 @@ ${ENDS_LUA}
 local NO_WINDOW = -1
 
 local now, id = clock(ARGV[1]), ARGV[2]
-if not load_books() then return reply(now, 'no_account') end
+if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)
 local amount = tonumber(ARGV[3])
 local is_forgotten = not request and amount == 0 and may_be_forgotten_free(id)
-if not request and ARGV[13] == '1' and not is_forgotten and request_time(id) > books.lw then rolled_back = true end
-local in_parts = look_for_witnesses(14) or ARGV[12] == '1'
+if not request and ARGV[13] == '1' and not is_forgotten and request_time(id) > totals.lw then rolled_back = true end
+local in_parts = check_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
     return reply(now, 'duplicate', text(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
-  return reply(now, 'ok', text(request.amount), '0', text(books.av))
+  return reply(now, 'ok', text(request.amount), '0', text(totals.av))
 end
 if request and request.state == 'V' then return reply(now, 'voided') end
 if is_forgotten then return reply(now, 'duplicate', '0', '0') end
 if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
-if not request and request_time(id) <= books.lw then return reply(now, 'old') end
+if not request and request_time(id) <= totals.lw then return reply(now, 'old') end
 
 local kind = 'o'
 if request then
@@ -75,15 +75,15 @@ else
 end
 -- Its admission, or its hold, was lost.
 if ARGV[10] ~= '' and request.hashes == '' then
-  local twin = load_twin(request.key, ARGV[10])
-  if not (twin and twin.state == 'S') then
+  local duplicate = load_duplicate(request.key, ARGV[10])
+  if not (duplicate and duplicate.state == 'S') then
     request.hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
     -- It was admitted meanwhile, and may yet be voided.
-    if twin then
-      twin.hashes = ''
-      save_request(twin)
+    if duplicate then
+      duplicate.hashes = ''
+      save_request(duplicate)
     end
-    save_twin(request, ARGV[10])
+    save_idempotency_key(request, ARGV[10])
   end
 end
 local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],
@@ -95,11 +95,11 @@ write_line(now, kind, id, moved, {
   rest = ARGV[7],
 })
 expire_lots(now)
-return reply(now, 'ok', text(charged), text(written_off), text(books.av))
+return reply(now, 'ok', text(charged), text(written_off), text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
         return {
@@ -107,17 +107,17 @@ return reply(now, 'ok', text(charged), text(written_off), text(books.av))
           charged: reply.amount(),
           writtenOff: reply.amount(),
           available: reply.amount(),
-          ...at,
+          ...meta,
         };
       case 'duplicate':
-        return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...at };
+        return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...meta };
       case 'voided':
       case 'unknown':
       case 'old':
       case 'no_account':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

@@ -18,20 +18,20 @@ export const sweep: Script<
 -- returns {code, now, seq, count, when to look again or empty} for ok
 ${ENDS_LUA}
 local now = clock(ARGV[1])
-if not load_books() then return reply(now, 'no_account') end
+if not load_totals() then return reply(now, 'no_account') end
 local count = reap(tonumber(ARGV[2]), now)
 expire_lots(now)
 local result = reply(now, 'ok', text(count))
 local first = redis.call('ZRANGE', DUE, '-inf', '(+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local last = redis.call('ZRANGE', DUE, '(+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES')[2]
-local again = math.min(tonumber(first or NEVER), size(books.nx))
+local again = math.min(tonumber(first or NEVER), size(totals.nx))
 if last and tonumber(last) > now + RETENTION - 120000 then again = math.min(again, now + 120000) end
 result[6] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
 return result
 `,
   (reply) => {
     if (reply.text() !== 'ok') return { count: 0, lookAgainAt: undefined, now: undefined };
-    const { now } = reply.at();
+    const { now } = reply.meta();
     const count = reply.count();
     const again = reply.text();
     return { count, lookAgainAt: again === '' ? undefined : Number(again), now };

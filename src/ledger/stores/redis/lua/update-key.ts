@@ -1,9 +1,9 @@
 import type { UpdateKeyResult } from '../../../contract/key-records.ts';
-import { BOOKS_LUA } from './account-lua.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Replaces the terms of a recorded key, as `updateKey` in books/keys.ts. */
+/** Replaces the terms of a recorded key, as `updateKey` in totals/keys.ts. */
 export const updateKey: Script<
   [
     clock: string,
@@ -25,9 +25,9 @@ export const updateKey: Script<
 -- ARGV[6] expires      ms, or -
 -- ARGV[7] policy       or empty
 -- returns {code, now, seq, ...}: {version} for ok
-${BOOKS_LUA}${API_KEYS_LUA}
+${ACCOUNT_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
-local key = load_books() and load_key(id)
+local key = load_totals() and load_key(id)
 if not key or not key.recorded then return reply(now, 'no_key') end
 local values = redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
 local hash, limits, dates = string.match(values[1], '^(%S+) (%S+ %S+ %S+ %S+ %S+) (%S+ %S+)$')
@@ -52,15 +52,15 @@ return reply(now, 'ok', version)
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
-        return { code, version: reply.count(), ...at };
+        return { code, version: reply.count(), ...meta };
       case 'changed':
       case 'no_key':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

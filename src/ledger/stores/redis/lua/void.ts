@@ -1,5 +1,5 @@
 import type { VoidResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Gives back a hold, or what expiry charged, as `release` in account.ts. */
@@ -26,8 +26,8 @@ export const release: Script<
 -- returns {code, now, seq, ...}: {released, available} for ok, {charged} for settled
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
-if not load_books() then return reply(now, 'no_account') end
-look_for_witnesses(7)
+if not load_totals() then return reply(now, 'no_account') end
+check_witnesses(7)
 local request = load_request(id)
 if not request then
   if may_be_forgotten_free(id) then return reply(now, 'old') end
@@ -47,23 +47,23 @@ local model = ARGV[4] ~= '-' and ARGV[4] or request.model
 local hold, _, moved = finish(request, 'V', 0, 0, now, model, usage_of(ARGV[6]))
 if moved ~= 0 then write_line(now, 'l', id, moved, {key = request.key}) end
 expire_lots(now)
-return reply(now, 'ok', text(hold - moved), text(books.av))
+return reply(now, 'ok', text(hold - moved), text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
-        return { code, released: reply.amount(), available: reply.amount(), ...at };
+        return { code, released: reply.amount(), available: reply.amount(), ...meta };
       case 'settled':
-        return { code, charged: reply.amount(), ...at };
+        return { code, charged: reply.amount(), ...meta };
       case 'duplicate':
       case 'planted':
       case 'old':
       case 'no_account':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

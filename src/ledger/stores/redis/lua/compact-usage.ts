@@ -1,12 +1,12 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
 /** Deletes rows of usage, and adds what they charged to what no row has. */
-export const foldUsage: Script<readonly string[], void> = defineScript(
+export const compactUsage: Script<readonly string[], void> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV        the rows' fields
 -- returns {}
-${BOOKS_LUA}
+${ACCOUNT_LUA}
 local folded = integer(redis.call('HGET', USAGE, SENTINEL) or '0')
 for _, field in ipairs(ARGV) do
   local row = redis.call('HGET', USAGE, field)
