@@ -32,9 +32,9 @@ export type {
   ListAccountsOptions,
 } from './ledger/operations/accounts.ts';
 export {
-  type AccountVerification as AccountAudit,
-  verifyLedger as audit,
-  type VerifyLedgerOptions as AuditOptions,
+  type AccountVerification,
+  verifyLedger,
+  type VerifyLedgerOptions,
   type Finding,
 } from './ledger/operations/verify.ts';
 export {

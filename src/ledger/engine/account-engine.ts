@@ -32,19 +32,19 @@ import { type Transition, withAdmission, witnessed } from './witnesses.ts';
  * The state machine of an account's requests: none → held → settled, voided or
  * expired; expired → settled or voided. Settled and voided are final.
  *
- * Each function is one command: it runs to its end at `now`, makes every check
- * before its first write, and changes nothing when it refuses, save that `admit`
- * may have ended leases and expired credits, which are due whatever it answers.
+ * Each function is one command, executed synchronously at time `now`. It makes
+ * every check before its first write, and a refused command changes nothing,
+ * except that `admit` may have ended leases and expired credits that were due.
  */
 
 /** How far a request id may be ahead of the store's clock. */
 const MAX_AHEAD_MS = 5 * 60 * 1000;
 
-/** Of a request whose key isn't known: what it is charged counts into no budget, not even of a key that is made later. */
+/** Budget window of a request with an unknown key: its charge counts in no budget, not even of a key created later. */
 const NO_WINDOW = -1;
 
-/** Due records that one admit ends or forgets. */
-const REAPED_BY_ADMIT = 8;
+/** Due records that one admit ends or deletes. */
+const MAX_REAPED_BY_ADMIT = 8;
 
 export const admit: Transition<Admit, AdmitResult> = witnessed((account, command, now, rolledBack) => {
   const { requestId, want, min, leaseMs, tokens, idempotencyKey, restore = false } = command;
@@ -65,7 +65,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (time <= totals.lowWater) return { code: 'old', ...replyMeta(account, now) };
   if (totals.frozen && !restore) return { code: 'frozen', ...replyMeta(account, now) };
 
-  reap(account, REAPED_BY_ADMIT, now);
+  reap(account, MAX_REAPED_BY_ADMIT, now);
   expireLots(account, now);
 
   const registered = account.key(command.key);
@@ -136,7 +136,7 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   return { code: 'ok', hold, available: totals.available, ...ratesAt(key, now), ...replyMeta(account, now) };
 });
 
-/** For a reply; nothing for a key without limits per minute. */
+/** The rates member of a reply; undefined for a key without limits per minute. */
 function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
   const rates = key && ratesOf(key, now);
   return rates && { rates };
@@ -212,12 +212,12 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   return { code: 'ok', charged, writtenOff, available: account.totals.available, ...replyMeta(account, now) };
 });
 
-/** Whether a part of what a request costs was posted, and the rest was not written off. */
+/** Whether only a part of the cost was posted, and the rest was not written off. */
 function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cost: NanoDollars): boolean {
   return amount < cost && line !== undefined && account.line(line)?.writtenOff === undefined;
 }
 
-/** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
+/** Charges a further part of a request, as far as the balance covers it now; returns whether anything was charged. */
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
   const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
@@ -232,7 +232,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
     account.saveKey(key);
   }
   countMore(account, request, moved);
-  // One that had cost nothing until now is kept as others are.
+  // It cost nothing until now; from now on its record is kept as long as any other.
   if (request.amount === 0n) request.due = Math.max(request.due, forgetAt(request.id, now, false));
   request.amount += moved;
   account.saveRequest(request);
@@ -241,7 +241,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   return true;
 }
 
-/** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
+/** The command `void`, a reserved word: releases the hold, or refunds the charge of an expiry. */
 export const release: Transition<Void, VoidResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { requestId, model, ending, provider } = command;
@@ -274,7 +274,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
   };
 });
 
-/** A tombstone, that an admit still on its way will find. Of whom it is said whose it was, there was a hold. */
+/** Refuses an admit that arrives later. If the key and model are given, there was a hold: the request is counted. */
 function insertTombstone(account: AccountRows, command: Void, now: number): void {
   const { requestId: id, key, model, ending, provider } = command;
   const row: RequestRow = {
@@ -296,7 +296,7 @@ function insertTombstone(account: AccountRows, command: Void, now: number): void
   if (key !== undefined && model !== undefined) countEnd(account, row, { model, ending }, 0n);
 }
 
-/** Ends leases that ran out and forgets final records whose time has come, oldest first; says how many. */
+/** Ends leases that ran out and deletes final records that are due, oldest first; returns how many. */
 export function reap(account: AccountRows, budget: number, now: number): number {
   for (let count = 0; count < budget; count++) {
     const request = account.firstDue(now);
@@ -314,7 +314,7 @@ export function reap(account: AccountRows, budget: number, now: number): number 
   return budget;
 }
 
-/** A request that a settle has to post though nobody admitted it: as if expired, with nothing charged. */
+/** A request that a settle posts without an admission: as if expired, with nothing charged. */
 function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
   const { requestId } = command;
   const key = account.key(command.key);
@@ -341,17 +341,17 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
   return request;
 }
 
-/** Gives a request that is charged its idempotency key, if it has none: its admission, or its hold, was lost. */
+/** Sets the idempotency key of a charged request that has none, because its admission or hold was lost. */
 function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempotencyKey }: Settle): void {
   if (!idempotencyKey || request.idempotencyKey) return;
   const duplicate = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
   if (duplicate?.state === 'settled') return;
-  // It was admitted meanwhile, and may yet be voided.
+  // The other request was admitted since, and may still be voided.
   if (duplicate) account.freeIdempotencyKey(duplicate);
   request.idempotencyKey = idempotencyKey;
 }
 
-/** Takes more for a hold, all of it or nothing. */
+/** Increases a hold by the whole amount, or not at all. */
 function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
   const { totals } = account;
   const key = account.key(request.key);
@@ -369,11 +369,11 @@ function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, 
 }
 
 /**
- * Brings a request to its end: the only place that charges, and that gives back.
+ * Ends a request: the only function that charges and releases.
  *
- * Charges `amount` in all, counting what its expiry has charged already; what
- * would take the account below its floor is written off. So is its usage counted
- * here, in place of what its expiry has counted.
+ * Charges `amount` in total, including what its expiry has charged already; what
+ * would take the account below its floor is written off. The usage is counted
+ * here too, replacing what the expiry has counted.
  */
 function endRequest(
   account: AccountRows,
@@ -388,7 +388,7 @@ function endRequest(
     readonly state: FinalState;
     readonly amount: NanoDollars;
     readonly tokens: number;
-    /** What isn't covered is not written off. */
+    /** Don't write off what isn't covered. */
     readonly inParts?: boolean;
   },
   now: number,
@@ -416,7 +416,7 @@ function endRequest(
     countTokens(key, tokens - request.tokens, now);
     account.saveKey(key);
   }
-  // One that nobody admitted has no line yet, and nothing of it was counted.
+  // An orphan has no line yet, and was not counted.
   const isCounted = request.state === 'expired' && request.line !== undefined;
   if (isCounted) uncountExpiry(account, request, already);
   countEnd(account, request, ended, isCounted ? charged : moved);
@@ -425,7 +425,7 @@ function endRequest(
   const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
   request.due = forgetAt(request.id, now, isFree);
   request.model = ended.model;
-  // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
+  // The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
   request.line = state === 'voided' ? undefined : totals.seq + 1n;
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);

@@ -4,16 +4,16 @@ import { MAX_AMOUNT, type NanoDollars } from '../contract/money.ts';
 import { type Transition, witnessed } from './witnesses.ts';
 
 /**
- * Credits come in as lots and burn in order: priority, then the soonest expiry,
- * then id.
+ * Credits are granted as lots, which burn in order: priority, then the soonest
+ * expiry, then id.
  *
- * Lots say only what burns and expires first; what can be spent is
+ * Lots only determine what burns and expires first; what can be spent is
  * `totals.available`. Credit that belongs to no lot (an adjustment up, a refund)
- * burns last and never expires, so that open lots together are never more than
- * what is available and held.
+ * burns last and never expires, so the sum of open lots never exceeds
+ * available + held.
  */
 
-/** Open lots an account may have, so that walking them is bounded. */
+/** Maximum of open lots per account, to bound the loops over them. */
 const MAX_OPEN_LOTS = 100;
 
 const DEFAULT_PRIORITY = 50;
@@ -71,7 +71,7 @@ export const adjust: Transition<Adjust, AdjustResult> = witnessed((account, comm
   return { code: 'ok', available: totals.available, ...replyMeta(account, now) };
 });
 
-/** Takes what left the account from its lots. A negative amount, a refund, belongs to no lot. */
+/** Deducts a spent amount from the lots. A negative amount, a refund, belongs to no lot. */
 export function burn(account: AccountRows, amount: NanoDollars): void {
   if (amount <= 0n) return;
   let left = amount;
@@ -85,8 +85,8 @@ export function burn(account: AccountRows, amount: NanoDollars): void {
 }
 
 /**
- * Expires lots whose time has come, as far as their credit isn't held. The rest
- * stays due, for when the hold resolves.
+ * Expires due lots, as far as their credit isn't held. The rest stays due until
+ * the hold ends.
  */
 export function expireLots(account: AccountRows, now: number): void {
   const { totals } = account;

@@ -206,7 +206,7 @@ describe('RedisStore', () => {
     await store.grant({ account: 'acme', id: 'g1', amount: 2000n });
     await Promise.all(Array.from({ length: 1200 }, (_, n) => store.settle(settlement(n, 1n))));
     await store.compact('acme', 1101n);
-    expect(await store.snapshot('acme')).toMatchObject({ trimmed: { seq: 1101n, spent: 1100n } });
+    expect(await store.snapshot('acme')).toMatchObject({ compacted: { seq: 1101n, spent: 1100n } });
     expect((await store.journal('acme', 0n, 5)).map(({ seq }) => seq)).toEqual([
       1102n,
       1103n,

@@ -111,7 +111,7 @@ describe('a ledger file', () => {
     const lines = await after.journal('acme', 6n, 1);
     expect(lines[0]?.usage?.cost).toBe(2n ** 62n + 1n);
     await after.compact('acme', 99n);
-    expect(await after.snapshot('acme')).toMatchObject({ trimmed: { granted: 3n * MAX, spent: 3n * MAX } });
+    expect(await after.snapshot('acme')).toMatchObject({ compacted: { granted: 3n * MAX, spent: 3n * MAX } });
     await after.close();
   });
 
@@ -131,7 +131,7 @@ describe('a ledger file', () => {
     for (let n = 0; n < 2500; n++) await store.settle(orphan(n, 1n));
     await store.compact('acme', 2400n);
     expect(await store.snapshot('acme')).toMatchObject({
-      trimmed: { seq: 2400n, granted: 5000n, spent: 2399n },
+      compacted: { seq: 2400n, granted: 5000n, spent: 2399n },
     });
     expect(await store.journal('acme', 0n, Infinity)).toHaveLength(101);
     await store.close();

@@ -13,24 +13,24 @@ import { keyState } from '../../engine/api-keys.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts } from '../../engine/usage-counters.ts';
 
-/** Journal lines kept in memory, at least; a tenth more, and the oldest are folded. */
-const JOURNAL_LINES = 50_000;
+/** Minimum of journal lines in memory. At a tenth more, the oldest are compacted. */
+const MIN_JOURNAL_LINES = 50_000;
 
 /** The rows of one account as maps and arrays. */
 export class MemoryAccount implements AccountRows {
   readonly totals: AccountTotals = emptyTotals();
   readonly #requests = new Map<string, Queued>();
-  // Two queues, because a final record's due is nearly always the latest of all:
+  // Two queues, because a final record's `due` is nearly always the latest of all:
   // it is added at the end of its queue in one step.
   readonly #leases = new DueQueue();
   readonly #finals = new DueQueue();
-  /** API key and idempotency key -> the last request that was admitted with both. */
+  /** "API key, idempotency key" -> the last request that was admitted with both. */
   readonly #idempotencyKeys = new Map<string, RequestRow>();
   readonly #keys = new Map<string, KeyRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #journal: JournalLine[] = [];
-  /** By day, key and model. */
+  /** "day key model" -> row. */
   readonly #usage = new Map<string, UsageRow>();
   #usageCompacted = 0n;
   readonly #compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
@@ -71,7 +71,7 @@ export class MemoryAccount implements AccountRows {
     (row.state === 'held' ? this.#leases : this.#finals).add(entry);
   }
 
-  /** Moves the ends of all leases: earlier, if `ms` is negative. */
+  /** Adds `ms`, which may be negative, to the end of all leases. */
   moveLeases(ms: number): void {
     this.#leases.move(ms);
   }
@@ -114,7 +114,7 @@ export class MemoryAccount implements AccountRows {
 
   append(line: JournalLine): void {
     this.#journal.push(line);
-    if (this.#journal.length > 1.1 * JOURNAL_LINES) this.compact(line.seq - BigInt(JOURNAL_LINES));
+    if (this.#journal.length > 1.1 * MIN_JOURNAL_LINES) this.compact(line.seq - BigInt(MIN_JOURNAL_LINES));
   }
 
   line(seq: bigint): JournalLine | undefined {
@@ -172,7 +172,7 @@ export class MemoryAccount implements AccountRows {
     };
   }
 
-  /** How many lines are at or before `seq`: they have no gaps. */
+  /** Number of lines at or before `seq`; positions have no gaps. */
   #linesUpTo(seq: bigint): number {
     const count = Number(seq - this.#compacted.seq);
     return Math.min(Math.max(0, count), this.#journal.length);

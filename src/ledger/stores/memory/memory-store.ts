@@ -72,26 +72,25 @@ import type { MakesAccount } from '../../contract/reply.ts';
 import { MemoryAccount } from './memory-account.ts';
 
 export interface MemoryStoreOptions {
-  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
   readonly now?: () => number;
-  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  /** Monotonic clock, in ms, that detects steps of `now`. @default `performance.now`, if `now` isn't given */
   readonly elapsed?: () => number;
 }
 
 /**
- * A ledger in this process's memory, for tests and for trying things out: when
- * the process ends, so does the money.
+ * A ledger in this process's memory, for tests and experiments: when the process
+ * ends, the money is gone.
  *
- * Every command runs to its end in one turn, so concurrent ones are atomic.
- * Memory grows with the requests of the last 24 hours (10 minutes where they cost nothing) and with the journal, of
- * which the newest 50,000 lines of an account are kept and older ones folded.
+ * Every command is synchronous, hence atomic. Memory grows with the requests of the last 24 hours (10 minutes for those
+ * that cost nothing) and with the journals: the newest 50,000 lines of each account are kept, older ones are compacted.
  */
 export class MemoryStore implements LedgerStore {
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
   #lastReading: ClockReading | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
-  /** SHA-256 of an API key -> where it is recorded. */
+  /** SHA-256 of an API key -> its account and key id. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
 
   constructor({ now, elapsed }: MemoryStoreOptions = {}) {
@@ -268,12 +267,12 @@ export class MemoryStore implements LedgerStore {
     // Nothing is open.
   }
 
-  /** The store's clock, once all leases are moved by what it was set since the last look. */
+  /** The store's time, for commands that use leases: moves all leases first if the clock was set. */
   #leaseNow(): number {
     const now = this.#now();
-    const look = this.#clockSteps?.observe(now, this.#lastReading);
-    this.#lastReading = look?.reading ?? this.#lastReading;
-    if (look?.step) for (const account of this.#accounts.values()) account.moveLeases(look.step);
+    const observed = this.#clockSteps?.observe(now, this.#lastReading);
+    this.#lastReading = observed?.reading ?? this.#lastReading;
+    if (observed?.step) for (const account of this.#accounts.values()) account.moveLeases(observed.step);
     return now;
   }
 

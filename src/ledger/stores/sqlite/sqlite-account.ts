@@ -15,17 +15,17 @@ import { TOTALS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COU
 import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
 
 /**
- * The rows of one account as tables, for the length of one transaction.
+ * The rows of one account in tables, during one transaction.
  *
- * Nothing is read before it is asked for. Requests and journal lines are
- * written at once, because the index of what is due must know them; totals, keys
- * and lots, which one command may change several times, by `save`.
+ * Rows are read lazily. Requests and journal lines are written at once, because
+ * `firstDue` reads the index; totals, keys and lots, which one command may change
+ * several times, are written by `save`.
  */
 export class SqliteAccount implements AccountRows {
   readonly totals: AccountTotals;
   readonly #sql: Sql;
   readonly #row: Row;
-  /** As they are written. */
+  /** The column values at the beginning of the transaction. */
   readonly #totalsBefore: readonly SqlValue[];
   readonly #id: bigint;
   readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
@@ -34,16 +34,15 @@ export class SqliteAccount implements AccountRows {
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
 
-  /** Finds an account; there may be none. */
   static find(sql: Sql, name: string): SqliteAccount | undefined {
     const row = sql(ACCOUNT).get(name);
     return row && new SqliteAccount(sql, row);
   }
 
-  /** Finds an account, or makes it. */
+  /** Finds or creates an account. */
   static open(sql: Sql, name: string): SqliteAccount {
     const row = sql(ACCOUNT).get(name) ?? sql(INSERT_ACCOUNT).get(name);
-    if (!row) throw new Error(`The ledger file took no account ${name}`);
+    if (!row) throw new Error(`The ledger file did not insert account ${name}`);
     return new SqliteAccount(sql, row);
   }
 
@@ -141,7 +140,7 @@ export class SqliteAccount implements AccountRows {
     this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
   }
 
-  /** Writes what the command changed and left to be written. */
+  /** Writes the changed totals, keys and lots. */
   save(): void {
     for (const id of this.#changedKeys) {
       const known = this.#keys.get(id);
@@ -161,7 +160,7 @@ export class SqliteAccount implements AccountRows {
       this.#sql(UPDATE_TOTALS).run(...after, this.#id);
   }
 
-  /** Its keys, as saved. */
+  /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
   }
@@ -175,7 +174,7 @@ export class SqliteAccount implements AccountRows {
     return this.#sql(LINES).all(this.#id, afterSeq, limit).map(LINE.read);
   }
 
-  /** Folds the oldest lines, at most `most` of them and none after `seq`; says whether more are left of those. */
+  /** Compacts the oldest lines, at most `most` of them and none after `seq`; returns whether lines up to `seq` remain. */
   compact(seq: bigint, most: bigint): boolean {
     const next = integer(this.#row, 'trimmed_seq') + most;
     const until = seq < next ? seq : next;
@@ -193,7 +192,7 @@ export class SqliteAccount implements AccountRows {
     return until < seq;
   }
 
-  /** All of it, as saved. */
+  /** The whole account, as saved. */
   state(account: string): AccountState {
     const { nextExpiry: _, ...totals } = this.totals;
     return {
@@ -216,14 +215,14 @@ export class SqliteAccount implements AccountRows {
   }
 }
 
-/** The next few names after the given one, in order; none after the last. */
+/** A page of account names after the given one, in order; empty after the last. */
 export function accountNames(sql: Sql, after: string): string[] {
   return sql(NAMES)
     .all(after)
     .map((row) => text(row, 'name'));
 }
 
-/** As `accountNames`, of those that a sweep would change. */
+/** Like `accountNames`, only accounts that a sweep would change. */
 export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
   return sql(OVERDUE_NAMES)
     .all(after, now, now)
@@ -235,7 +234,7 @@ export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefin
   return row && foundKey(text(row, 'account_name'), KEY.read(row), hash, now);
 }
 
-/** Whether a secret has the hash, or had it last. */
+/** Whether the hash is, or was last, that of a secret. */
 export function isHashTaken(sql: Sql, hash: string): boolean {
   return sql(KEY_BY_HASH).get(hash, hash) !== undefined;
 }

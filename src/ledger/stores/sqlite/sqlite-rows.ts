@@ -15,7 +15,7 @@ import {
   enumIn,
 } from './sqlite-columns.ts';
 
-/** Each kind of row as columns: a member once, with its column and how that is written and read. */
+/** The mapping of each kind of row to columns: each member is named once, with its column and type. */
 
 export const TOTALS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   granted: integerIn('granted'),
@@ -51,9 +51,9 @@ export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
 const bucketIn = (name: string): Columns<BucketRow> =>
   columnsOf({ level: numberIn(name), at: numberIn(`${name}_at`) });
 
-/** What requests change of a key. */
+/** Members of a key that requests change. */
 type KeyState = Pick<KeyRow, 'held' | 'running' | 'spent' | 'window' | 'requestBucket' | 'tokenBucket'>;
-/** What operators change of it. */
+/** Members of a key that operators change. */
 type KeyTerms = Omit<KeyRow, 'key' | 'createdAt' | keyof KeyState>;
 
 const STATE: Members<KeyState> = {
