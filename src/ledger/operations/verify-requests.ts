@@ -2,16 +2,16 @@ import type { AccountState, JournalLine, RequestRecord } from '../contract/ledge
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
 import { isRequestId, requestTime } from '../contract/request-ids.ts';
 
-/** Checks that each request of an account was posted at most once, a charge in parts part by part, and as its record says. */
+/** Checks that each request of an account was posted at most once, possibly in parts, and agrees with its record. */
 export class RequestVerifier {
   readonly #state: AccountState;
   readonly #isOurs: (id: string) => boolean;
   readonly #report: (problem: string) => void;
-  /** No line was folded away, so that what isn't in the journal never was. */
+  /** No line was compacted, so the journal is complete. */
   readonly #isWhole: boolean;
   readonly #posted = new Map<string, Posted>();
 
-  /** @param isOurs - of which request ids `add` is given all lines that the journal has */
+  /** @param isOurs - selects the request ids to check; `add` must be called with all of their lines */
   constructor(state: AccountState, isOurs: (id: string) => boolean, report: (problem: string) => void) {
     this.#state = state;
     this.#isOurs = isOurs;
@@ -19,7 +19,7 @@ export class RequestVerifier {
     this.#isWhole = state.compacted.seq === 0n;
   }
 
-  /** Takes the next line of the journal; of one that isn't ours, or no request's, nothing is kept. */
+  /** Adds the next line of the journal; ignores lines of other ids, and those that belong to no request. */
   add({ type, id, seq, amount, usage }: JournalLine): void {
     if (type === 'g' || type === 'a' || type === 'x' || !this.#isOurs(id)) return;
     const known = type === 'l' ? this.#posted.get(id) : this.#postedOf(id);
@@ -55,8 +55,9 @@ export class RequestVerifier {
       this.#posted.delete(record.id);
     }
     for (const [id, { total }] of this.#posted) {
-      if (!isRequestId(id)) this.#report(`${id} was charged ${formatUsd(total)}, and has no id that is one`);
-      // What cost nothing is forgotten before.
+      if (!isRequestId(id))
+        this.#report(`${id} was charged ${formatUsd(total)}, but its id is not a valid request id`);
+      // Records of requests that cost nothing are deleted sooner.
       else if (total > 0n && requestTime(id) > this.#state.lowWater) {
         this.#report(
           `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
@@ -65,7 +66,7 @@ export class RequestVerifier {
     }
   }
 
-  /** Without what cost nothing and may be forgotten: then the id can be used again. */
+  /** Excludes requests that cost nothing and may be deleted: their ids can be used again. */
   #postedOf(id: string): Posted | undefined {
     const posted = this.#posted.get(id);
     const isForgotten =
@@ -75,23 +76,23 @@ export class RequestVerifier {
 
   #recordProblem({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
     const isPosted = state === 'settled' || state === 'expired';
-    if (!posted) return isPosted && this.#isWhole ? `is ${state}, but no line says so` : undefined;
+    if (!posted) return isPosted && this.#isWhole ? `is ${state}, but has no line in the journal` : undefined;
     const { expiry, end, total } = posted;
     if (state === 'held') return `is held, but was charged ${formatUsd(total)}`;
     if (state === 'expired' && end) return `is expired, but was posted by line ${end.seq}`;
     if (state === 'settled' && !end) return 'is settled, but only its expiry is in the journal';
-    // Of a corrected one, the line of its expiry may have been folded away.
+    // The line of a corrected expiry may have been compacted.
     const isComplete = this.#isWhole || expiry !== undefined || end?.isLate === false;
     const charged = isPosted ? amount : 0n;
     if (!isComplete || total === charged) return undefined;
-    return `is ${state} with ${formatUsd(charged)} charged, but its lines come to ${formatUsd(total)}`;
+    return `is ${state} with ${formatUsd(charged)} charged, but its lines total ${formatUsd(total)}`;
   }
 }
 
 interface Posted {
-  /** The line by which its lease ended. */
+  /** Position of the line of its lease expiry. */
   readonly expiry: bigint | undefined;
-  /** The line that settled it, or voided it after its expiry; of a charge in parts the first that the journal has. */
+  /** The line that settled it, or voided it after its expiry; of a charge in parts, the first one in the journal. */
   readonly end: { readonly seq: bigint; readonly isLate: boolean; readonly isCharge: boolean } | undefined;
   readonly total: NanoDollars;
 }

@@ -3,17 +3,17 @@ import { type RedisKeys, shardOf, SHARDS } from './redis-keys.ts';
 import { claimDue } from './lua/claim-due.ts';
 
 /**
- * Which accounts have something that comes due, so that a sweep needn't visit
- * all: sorted sets in Redis, written at most once a minute for an account.
+ * An index of accounts by when something in them is due, so that a sweep needn't
+ * visit all: sorted sets in Redis, written at most once a minute per account.
  *
- * Only a hint: one that is lost, by a failover or with its process, is found
- * by the sweep's slow round over all accounts.
+ * Entries are only hints: the sweep's slow round over all accounts covers those
+ * that are lost, by a failover or a crash.
  */
 export class DueAccounts {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #timeoutMs: number;
-  /** Accounts that this process has hinted at in this minute of the store's clock. */
+  /** Accounts that this process has indexed in this minute of the store's clock. */
   readonly #hinted = new Set<string>();
   #minute = 0;
 
@@ -23,7 +23,7 @@ export class DueAccounts {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Hints at an account unless it was done this minute; nobody waits for it. */
+  /** Indexes an account, at most once a minute, in the background. */
   hint(account: string, now: number, due: number): void {
     const minute = Math.floor(now / MINUTE_MS);
     if (minute !== this.#minute) this.#hinted.clear();
@@ -33,13 +33,13 @@ export class DueAccounts {
     this.put(account, due).catch(() => this.#hinted.delete(account));
   }
 
-  /** Puts an account where it is found at that time, or earlier if it is there already. */
+  /** Indexes an account at `due`, in ms; an earlier entry stays. */
   async put(account: string, due: number): Promise<void> {
     const key = this.#keys.due(shardOf(account));
     await this.#connection.within(this.#timeoutMs, (send) => send('zadd', key, 'LT', String(due), account));
   }
 
-  /** Takes accounts that are due, a few at a time; whoever stops, or throws, leaves the rest where they were. */
+  /** Claims due accounts, a few at a time. If the consumer stops or throws, the unprocessed ones are put back. */
   async *claim(clock: () => string): AsyncGenerator<string> {
     for (let shard = 0; shard < SHARDS; shard++) {
       const keys = [this.#keys.due(shard)];

@@ -79,14 +79,14 @@ import { witnessTerms } from './lua/witness-terms.ts';
 
 export interface RedisStoreOptions {
   /**
-   * A client, which stays its owner's: nothing of it is changed, and it is not closed. Or a URL, by
-   * which one is made that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
+   * A client, which is neither changed nor closed. Or a URL, for which a client is created
+   * that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
    * `redis+cluster://HOST:PORT,HOST:PORT`, `redis+sentinel://HOST,HOST/PRIMARY/DB`, with `rediss` for TLS
    * and `?prefix=` for the key prefix.
    */
   readonly client: RedisClient | string;
   /**
-   * Put before every key, as by the client's own `keyPrefix`, which is also kept. Without braces.
+   * Prefix of every key, after the client's own `keyPrefix`. Without braces.
    *
    * @default ''
    */
@@ -94,13 +94,13 @@ export interface RedisStoreOptions {
   /**
    * The store's clock, in ms.
    *
-   * @default Redis's own, which all machines share, and of which steps are found
+   * @default Redis's own, which all machines share, with detection of steps
    */
   readonly now?: () => number;
   /**
-   * A clock that is never set, in ms, by which steps of the store's clock are found.
+   * Monotonic clock, in ms, that detects steps of the store's clock.
    *
-   * @default `performance.now`; nothing where `now` is given, which is then believed whatever it shows
+   * @default `performance.now`; none if `now` is given, which is then trusted as it is
    */
   readonly elapsed?: () => number;
   /**
@@ -109,17 +109,17 @@ export interface RedisStoreOptions {
    * @default 2000
    */
   readonly timeoutMs?: number;
-  /** What an operator's changes wait for: grants, adjustments, those of keys, and freezes. */
+  /** Durability of an operator's changes: grants, adjustments, changes of keys, and freezes. */
   readonly durability?: Durability;
 }
 
 /**
  * A ledger in Redis 7.0 or later, or Valkey, that many machines share.
  *
- * An account lives in one slot, and each command is one script there: the
- * transitions of account.ts and lots.ts in Lua, exact to the nano-dollar.
- * Waits are bounded by timers of the store's own, whatever the client's options
- * are. A command that was given up may still be applied, once: repeat it.
+ * An account is stored in one slot, and each command is one script there: the
+ * transitions of account-engine.ts and lots.ts in Lua, exact to the nano-dollar.
+ * The store has its own timeouts, independent of the client's options. A command
+ * that timed out may still be applied, once: repeat it.
  */
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
@@ -174,17 +174,18 @@ export class RedisStore implements LedgerStore {
   }
 
   /**
-   * Resolves once Redis may keep money (7.0 or later, `maxmemory-policy` noeviction) and takes the commands of a request.
+   * Resolves once Redis is fit to store money (7.0 or later, `maxmemory-policy` noeviction) and accepts all commands of a
+   * request.
    *
-   * Those are sent for an account that doesn't exist, so they change nothing: a server that is out of memory, read-only
-   * or denies scripts refuses them like any other.
+   * Sends those commands for an account that doesn't exist, so they change nothing: a server that is out of memory,
+   * read-only or denies scripts refuses them like any others.
    *
    * @throws an Error that says what to change, or StoreUnavailableError
    */
   async ready(): Promise<void> {
     await this.#connection.ready(this.#timeoutMs);
     const requestId = new RequestIds().next();
-    // A name that no account has.
+    // An account that doesn't exist.
     const [account, key, leaseMs] = [`missing-${requestId}`, 'missing', 1];
     await this.admit({ account, requestId, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
     await this.extend({ account, requestId, hold: 0n, leaseMs, checkpoint: 0n });
@@ -358,7 +359,7 @@ export class RedisStore implements LedgerStore {
 
   async *accounts(): AsyncGenerator<string> {
     for (let shard = 0; shard < SHARDS; shard++) {
-      // A scan may tell a member twice.
+      // A scan may return a member twice.
       const told = new Set<string>();
       let cursor = '0';
       do {
@@ -404,13 +405,13 @@ export class RedisStore implements LedgerStore {
     return this.#apiKeys.revokeKey(account, key);
   }
 
-  /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
+  /** Fails commands that wait for a connection, awaits those that were sent, and closes a client created for a URL. */
   async close(): Promise<void> {
     await this.#durable.close();
     await this.#connection.close();
   }
 
-  /** The clock, for commands that end leases. */
+  /** The clock, with the lease horizon, for commands that end leases. */
   #leaseClock(): string {
     return `${this.#clock()}<${this.#horizon?.time ?? ''}`;
   }
@@ -463,7 +464,7 @@ export class RedisStore implements LedgerStore {
 
 const DEFAULT_PRIORITY = 50;
 
-/** A scan's next cursor and what it found. */
+/** A scan's next cursor and its members. */
 function scanned(reply: unknown): [string, string[]] {
   const fields = new ReplyReader(reply);
   return [fields.text(), fields.nested().texts()];

@@ -6,7 +6,7 @@ import { ReplyReader } from './lua/define-script.ts';
 import { compactUsage } from './lua/compact-usage.ts';
 import { usageDay, usageRow } from './lua/usage-fields.ts';
 
-/** Rows of usage, read page by page, so that an account with many of them keeps nobody waiting. */
+/** Usage rows, read page by page, so that an account with many rows doesn't block Redis. */
 export class UsageRows {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
@@ -18,9 +18,9 @@ export class UsageRows {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Those of some days, both inclusive. */
+  /** The rows of a range of days, both inclusive. */
   async read(account: string, fromDay: string, toDay: string): Promise<UsageRow[]> {
-    // A scan may tell a field twice.
+    // A scan may return a field twice.
     const rows = new Map<string, UsageRow>();
     for await (const row of this.#scan(account)) {
       const day = usageDay(row[0]);
@@ -29,7 +29,7 @@ export class UsageRows {
     return [...rows.values()];
   }
 
-  /** Folds those of earlier days. */
+  /** Compacts the rows of earlier days. */
   async compact(account: string, beforeDay: string): Promise<void> {
     const fields = new Set<string>();
     for await (const [field] of this.#scan(account)) if (usageDay(field) < beforeDay) fields.add(field);
@@ -57,5 +57,5 @@ export class UsageRows {
 }
 
 const PAGE = '500';
-/** Rows that one script folds. */
+/** Rows that one script compacts. */
 const COMPACTED_BY_SCRIPT = 500;

@@ -3,16 +3,16 @@ import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
-/** Corrects a balance, as `adjust` in lots.ts. */
+/** Adjusts a balance, as `adjust` in lots.ts. */
 export const adjust: Script<
   [clock: string, id: string, delta: string, reason: string, ...witnesses: string[]],
   AdjustResult
 > = defineScript(
   /* lua */ `#!lua
 -- ARGV[1] clock        ms, or empty for Redis's own
--- ARGV[2] id           of the adjustment; a grant's is none
+-- ARGV[2] id           of the adjustment; grants and adjustments share ids
 -- ARGV[3] delta        nano-dollars, not 0
--- ARGV[4] reason       kept in the journal as it is
+-- ARGV[4] reason       recorded in the journal as it is
 -- ARGV[5] and on       witnesses
 -- returns {code, now, seq, ...}: {available} for ok, duplicate and below_floor
 ${ACCOUNT_LUA}${LOTS_LUA}
@@ -22,7 +22,7 @@ check_witnesses(5)
 local terms = string.format('adjust %s %s', ARGV[3], ARGV[4])
 local known = redis.call('HGET', PAID, id)
 if known == terms then
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', PAID, id, terms)
   return reply(now, 'duplicate', text(totals.av))
 end

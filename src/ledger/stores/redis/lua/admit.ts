@@ -4,7 +4,7 @@ import { defineScript, type ReplyReader, type Script, unknownCode } from './defi
 import { finalState, requestState } from './request-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Takes a hold, as `admit` in account.ts. */
+/** Takes a hold, as `admit` in account-engine.ts. */
 export const admit: Script<
   [
     clock: string,
@@ -34,17 +34,17 @@ export const admit: Script<
 -- ARGV[6] lease        ms
 -- ARGV[7] tokens       counted against the key's tokens per minute
 -- ARGV[8] not after    ms
--- ARGV[9] external     1 if the host authenticated the key
--- ARGV[10] restore    1 to repeat a hold that may be lost
+-- ARGV[9] external     1 if the app authenticated the key
+-- ARGV[10] restore     1 to re-create a hold that may be lost
 -- ARGV[11] idempotency key, as a hash, or empty
--- ARGV[12] body        hash of what was asked under that key, or empty
--- ARGV[13] key version that the caller was judged by, or empty
+-- ARGV[12] body        hash of the body for that key, or empty
+-- ARGV[13] key version that the caller was authenticated with, or empty
 -- ARGV[14] model       without blanks, or empty
 -- ARGV[15] and on      witnesses
 -- returns {code, now, seq, ...}: {hold, available} for ok and exists, {state} for done, {available} for no_funds,
 --   {request id, state} for repeated, {request id} for key_reused,
---   {left} for budget, {ms to wait} for requests_per_minute and tokens_per_minute; and, last, of a key with limits
---   per minute what is left of them: with ok and exists, and where nothing but its account refused it
+--   {left} for budget, {ms to wait} for requests_per_minute and tokens_per_minute. Last, for a key with limits per
+--   minute, their rates: for ok, exists, and every refusal after the checks of account and key
 ${ENDS_LUA}
 local now, id, key_id = clock(ARGV[1]), ARGV[2], ARGV[3]
 local want, min, tokens = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
@@ -161,7 +161,7 @@ return reply(now, 'ok', text(hold), text(totals.av), rates(key, now))
   },
 );
 
-/** What is left of the key's limits per minute, where the reply goes on with it. */
+/** The state of the key's limits per minute, if the reply has it. */
 function ratesIn(reply: ReplyReader): { readonly rates?: KeyRates } | undefined {
   const [text] = reply.texts();
   if (text === undefined) return undefined;

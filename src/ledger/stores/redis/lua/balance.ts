@@ -3,7 +3,7 @@ import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
-/** What an account has, once due credits are expired. */
+/** The balance of an account, after expiring due credits. */
 export const balance: Script<[clock: string], Balance | undefined> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own

@@ -1,7 +1,7 @@
 import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/** Deletes rows of usage, and adds what they charged to what no row has. */
+/** Deletes usage rows, and adds their charges to the sum of compacted rows. */
 export const compactUsage: Script<readonly string[], void> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV        the rows' fields

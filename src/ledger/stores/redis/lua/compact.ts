@@ -1,13 +1,11 @@
 import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/**
- * Folds the journal's oldest lines into the checkpoint of the totals, at most 500.
- */
+/** Compacts the journal's oldest lines, at most 500, into the account's checkpoint. */
 export const compact: Script<[seq: string], 'more' | 'done'> = defineScript(
   /* lua */ `#!lua flags=allow-oom
--- ARGV[1] seq          the last line to fold
--- returns {'more'} if there are still such lines, else {'done'}
+-- ARGV[1] seq          the last line to compact
+-- returns {'more'} if such lines remain, else {'done'}
 ${ACCOUNT_LUA}
 local values = redis.call('HMGET', TOTALS, 'jq', 'jg', 'js', 'jx', 'jw')
 if not values[1] then return {'done'} end

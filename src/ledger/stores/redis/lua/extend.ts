@@ -3,7 +3,7 @@ import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { finalState } from './request-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Renews a lease, as `extend` in account.ts. */
+/** Renews a lease, as `extend` in account-engine.ts. */
 export const extend: Script<
   [
     clock: string,
@@ -18,7 +18,7 @@ export const extend: Script<
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] request id
--- ARGV[3] hold         nano-dollars that it shall be at least
+-- ARGV[3] hold         minimum, in nano-dollars
 -- ARGV[4] lease        ms
 -- ARGV[5] checkpoint   nano-dollars consumed so far
 -- ARGV[6] and on       witnesses

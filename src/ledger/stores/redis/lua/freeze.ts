@@ -1,7 +1,7 @@
 import { READ_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/** Freezes an account, or thaws it; says whether there is one. */
+/** Freezes or unfreezes an account; returns whether there is one. */
 export const freeze: Script<[state: 'frozen' | 'open'], boolean> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] state        frozen or open

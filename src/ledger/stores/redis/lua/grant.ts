@@ -3,7 +3,7 @@ import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
-/** Adds credits, as `grant` in lots.ts; makes the account if there is none. */
+/** Adds credits, as `grant` in lots.ts; creates the account if there is none. */
 export const grant: Script<
   [
     clock: string,
@@ -22,7 +22,7 @@ export const grant: Script<
 -- ARGV[3] amount       nano-dollars
 -- ARGV[4] expires at   ms, or empty for never
 -- ARGV[5] priority     0 to 100
--- ARGV[6] must exist   1 to make no account
+-- ARGV[6] must exist   1 to refuse if there is no account
 -- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {available} for ok and duplicate
 ${ACCOUNT_LUA}${LOTS_LUA}
@@ -34,7 +34,7 @@ check_witnesses(7)
 local terms = string.format('grant %s %d %s', ARGV[3], expiry, ARGV[5])
 local known = redis.call('HGET', PAID, id)
 if known == terms then
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', PAID, id, terms)
   return reply(now, 'duplicate', text(totals.av))
 end

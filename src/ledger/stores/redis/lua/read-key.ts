@@ -1,7 +1,7 @@
 import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/** The store's clock and the fields of one key; no fields if there is no such key. */
+/** The store's time, and the fields of one key; none if there is no such key. */
 export const readKey: Script<
   [clock: string, key: string],
   { readonly now: number; readonly fields: Map<string, string> }

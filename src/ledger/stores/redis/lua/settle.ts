@@ -2,7 +2,7 @@ import type { SettleResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Posts a charge, as `settle` in account.ts. */
+/** Posts a charge, as `settle` in account-engine.ts. */
 export const settle: Script<
   [
     clock: string,
@@ -26,20 +26,20 @@ export const settle: Script<
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] request id
 -- ARGV[3] amount       nano-dollars
--- ARGV[4] key id       whose request it is, if the account doesn't know
--- ARGV[5] tokens       that were used, prompt and completion
--- ARGV[6] force        1 to post also what the account doesn't know
--- ARGV[7] details      kept in the journal as they are
+-- ARGV[4] key id       used if the request is unknown
+-- ARGV[5] tokens       prompt and completion
+-- ARGV[6] force        1 to post an unknown request
+-- ARGV[7] details      recorded in the journal as they are
 -- ARGV[8] model        without blanks
--- ARGV[9] usage        "errors aborted prompt cached completion reasoning cost", to be counted
+-- ARGV[9] usage        counts: "errors aborted prompt cached completion reasoning cost"
 -- ARGV[10] idempotency key, as a hash, or empty
--- ARGV[11] body        hash of what was asked under that key, or empty
--- ARGV[12] in parts    1 to write nothing off
--- ARGV[13] admitted    1 if not to know the request, nor to have forgotten it, is to have lost it
+-- ARGV[11] body        hash of the body for that key, or empty
+-- ARGV[12] in parts    1 to write off nothing
+-- ARGV[13] admitted    1 if a request that is unknown, and was not deleted, was lost in a rollback
 -- ARGV[14] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
--- Of a request whose key isn't known: what it is charged counts into no budget.
+-- Budget window of a request with an unknown key: its charge counts in no budget.
 local NO_WINDOW = -1
 
 local now, id = clock(ARGV[1]), ARGV[2]
@@ -73,12 +73,12 @@ else
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
     tokens = 0, key = ARGV[4], hashes = '', model = ARGV[8], line = '-', ended = ''}
 end
--- Its admission, or its hold, was lost.
+-- Its admission or hold was lost.
 if ARGV[10] ~= '' and request.hashes == '' then
   local duplicate = load_duplicate(request.key, ARGV[10])
   if not (duplicate and duplicate.state == 'S') then
     request.hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
-    -- It was admitted meanwhile, and may yet be voided.
+    -- The other request was admitted since, and may still be voided.
     if duplicate then
       duplicate.hashes = ''
       save_request(duplicate)

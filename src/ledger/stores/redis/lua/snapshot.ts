@@ -5,7 +5,7 @@ import { keyIds, keyState } from './key-fields.ts';
 import { requestRecord } from './request-fields.ts';
 import { usageRow } from './usage-fields.ts';
 
-/** Everything of an account at one moment, save its journal; undefined when there is no account. */
+/** The whole account at one moment, without its journal; undefined when there is no account. */
 export const snapshot: Script<[], ((account: string) => AccountState) | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- returns {totals, requests, lots, keys, usage}, each {field, value, ...}
@@ -49,12 +49,12 @@ return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.ca
   },
 );
 
-/** What is charged in no row of usage. */
+/** The charges of compacted usage rows. */
 function compactedCharges(usage: readonly [string, string][]): bigint {
   return BigInt(usage.find(([field]) => field === SENTINEL)?.[1] ?? '0');
 }
 
-/** Neither the sentinel nor what finds a request by its idempotency key. */
+/** Not the sentinel, and not the field of an idempotency key. */
 function isRequest([field]: [string, string]): boolean {
   return field !== SENTINEL && !field.includes(':');
 }

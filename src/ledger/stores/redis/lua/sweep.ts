@@ -2,11 +2,11 @@ import { defineScript, type Script } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /**
- * Ends and forgets what is due in one account and says how many, as `reap` in
- * account.ts; expires credits. Says when to look again, if ever.
+ * Ends and deletes due requests of one account, as `reap` in account-engine.ts,
+ * and expires credits. Returns the count, and when to sweep again, if ever.
  *
- * What has just been final makes that soon: its account is busy, and who admits
- * there has hinted at it once, not again for this request.
+ * A request that became final in the last two minutes makes that soon: its account
+ * is busy, and its hint was written at most once a minute.
  */
 export const sweep: Script<
   [clock: string, budget: string],
@@ -14,7 +14,7 @@ export const sweep: Script<
 > = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own; then <, and the horizon of leases in ms, or nothing
--- ARGV[2] budget       at most so many
+-- ARGV[2] budget       maximum number of requests
 -- returns {code, now, seq, count, when to look again or empty} for ok
 ${ENDS_LUA}
 local now = clock(ARGV[1])

@@ -2,12 +2,12 @@ import type { VerifyResult } from '../../../contract/ledger-store.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script, unknownCode } from './define-script.ts';
 
-/** Looks for witnesses, as `verify` in witnesses.ts. */
+/** Checks witnesses, as `verify` in witnesses.ts. */
 export const verify: Script<[clock: string, ...witnesses: string[]], VerifyResult> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] and on       witnesses
--- returns {code, now, seq, ...}: for ok the places of those that are missing, from 0
+-- returns {code, now, seq, ...}: for ok the indexes of the missing witnesses, from 0
 ${ACCOUNT_LUA}
 local now = clock(ARGV[1])
 if not load_totals() then return reply(now, 'no_account') end
