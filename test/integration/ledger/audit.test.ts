@@ -62,7 +62,7 @@ describe('an audit of a file', () => {
       ['UPDATE accounts SET granted = granted + 7'],
       [
         'I1 granted is 0.000100007, but available 0.000069 + held 0.00001 + spent 0.000021 + expired 0.00 is 0.0001',
-        'I6 granted is 0.000100007, but its journal comes to 0.0001',
+        'I6 granted is 0.000100007, but its journal totals 0.0001',
       ],
     ],
     [
@@ -70,7 +70,7 @@ describe('an audit of a file', () => {
       ['UPDATE accounts SET available = available - 7'],
       [
         'I1 granted is 0.0001, but available 0.000068993 + held 0.00001 + spent 0.000021 + expired 0.00 is 0.000099993',
-        'I1 open lots have 0.000079, but available and held are 0.000078993 together',
+        'I1 open lots total 0.000079, but available + held is 0.000078993',
       ],
     ],
     [
@@ -89,12 +89,12 @@ describe('an audit of a file', () => {
     [
       'a key that is gone',
       ["DELETE FROM keys WHERE id = 'label'"],
-      ['I2 1 requests hold 0.00001 for key label, which there is not'],
+      ["I2 1 requests hold 0.00001 for key label, which doesn't exist"],
     ],
     [
       'a record that says another charge',
       [`UPDATE requests SET amount = 11 WHERE id = '${requestId(1)}'`],
-      [`I3 request ${requestId(1)} is settled with 0.000000011 charged, but its lines come to 0.000012`],
+      [`I3 request ${requestId(1)} is settled with 0.000000011 charged, but its lines total 0.000012`],
     ],
     [
       'a charge that is held again',
@@ -112,7 +112,7 @@ describe('an audit of a file', () => {
     [
       'a voided request that is settled',
       [`UPDATE requests SET state = 'settled' WHERE id = '${requestId(4)}'`],
-      [`I3 request ${requestId(4)} is settled, but no line says so`],
+      [`I3 request ${requestId(4)} is settled, but has no line in the journal`],
     ],
     [
       'a request that was charged twice',
@@ -120,8 +120,8 @@ describe('an audit of a file', () => {
       [
         `I3 request ${requestId(1)} was posted by line 2, and again by line 3`,
         `I3 request ${requestId(3)} is corrected by line 4, but never expired`,
-        `I3 request ${requestId(1)} is settled with 0.000012 charged, but its lines come to 0.000017`,
-        `I3 request ${requestId(3)} is settled with 0.000009 charged, but its lines come to 0.000004`,
+        `I3 request ${requestId(1)} is settled with 0.000012 charged, but its lines total 0.000017`,
+        `I3 request ${requestId(3)} is settled with 0.000009 charged, but its lines total 0.000004`,
       ],
     ],
     [
@@ -136,12 +136,12 @@ describe('an audit of a file', () => {
         'DELETE FROM lots',
       ],
       [
-        'I7 spent is 0.000090001, but its days, keys and models come to 0.000021',
+        'I7 spent is 0.000090001, but its usage rows total 0.000021',
         'I4 available is -0.000000001, below the floor of 0.00',
-        'I6 line 1 left 0.0001 available of 0.000030999 there was',
-        'I6 line 2 left 0.000088 available of 0.000018999 there was',
-        'I6 line 3 left 0.000073 available of 0.000013999 there was',
-        'I6 line 4 left 0.000069 available of 0.000009999 there was',
+        'I6 line 1 left 0.0001 available, but only 0.000030999 was granted and not used',
+        'I6 line 2 left 0.000088 available, but only 0.000018999 was granted and not used',
+        'I6 line 3 left 0.000073 available, but only 0.000013999 was granted and not used',
+        'I6 line 4 left 0.000069 available, but only 0.000009999 was granted and not used',
       ],
     ],
     [
@@ -152,7 +152,7 @@ describe('an audit of a file', () => {
     [
       'holds that took what was not there',
       ['UPDATE accounts SET floor = -100000', 'UPDATE journal SET available = -30000 WHERE seq = 4'],
-      ['I5 before line 4, holds took what was available to -0.000026'],
+      ['I5 before line 4, holds reduced available to -0.000026'],
     ],
     [
       'an expiry that charged more than was held',
@@ -172,7 +172,7 @@ describe('an audit of a file', () => {
         'UPDATE accounts SET spent = spent - 4000, available = available + 4000',
       ],
       [
-        'I7 spent is 0.000017, but its days, keys and models come to 0.000021',
+        'I7 spent is 0.000017, but its usage rows total 0.000021',
         'I6 the journal ends with line 3, but the last one written is 4',
       ],
     ],
@@ -180,24 +180,24 @@ describe('an audit of a file', () => {
       'charges that no line tells of',
       ['UPDATE accounts SET spent = spent + 7, available = available - 7', 'DELETE FROM lots'],
       [
-        'I7 spent is 0.000021007, but its days, keys and models come to 0.000021',
-        'I6 spent is 0.000021007, but its journal comes to 0.000021',
+        'I7 spent is 0.000021007, but its usage rows total 0.000021',
+        'I6 spent is 0.000021007, but its journal totals 0.000021',
       ],
     ],
     [
       'a day whose charges were changed',
       ['UPDATE usage SET charged = charged - 1'],
-      ['I7 spent is 0.000021, but its days, keys and models come to 0.000020998'],
+      ['I7 spent is 0.000021, but its usage rows total 0.000020998'],
     ],
     [
       'folded days of which too much is said',
       ['UPDATE accounts SET usage_folded = 5'],
-      ['I7 spent is 0.000021, but its days, keys and models come to 0.000021005'],
+      ['I7 spent is 0.000021, but its usage rows total 0.000021005'],
     ],
     [
       'write-offs that no line tells of',
       ['UPDATE accounts SET written_off = 3'],
-      ['I6 written off is 0.000000003, but its journal comes to 0.00'],
+      ['I6 written off is 0.000000003, but its journal totals 0.00'],
     ],
   ])('finds %s', async (_what, damage, findings) => {
     const file = newFile();
@@ -220,7 +220,7 @@ describe('an audit of Redis', () => {
       [['hset', 'a', 'x', '5']],
       [
         'I1 granted is 0.0001, but available 0.000069 + held 0.00001 + spent 0.000021 + expired 0.000000005 is 0.000100005',
-        'I6 expired is 0.000000005, but its journal comes to 0.00',
+        'I6 expired is 0.000000005, but its journal totals 0.00',
       ],
     ],
     [
@@ -234,7 +234,7 @@ describe('an audit of Redis', () => {
     [
       'a charge that was voided',
       [['hset', 'r', requestId(1), `V 0 0 0 0 0 label`]],
-      [`I3 request ${requestId(1)} is voided with 0.00 charged, but its lines come to 0.000012`],
+      [`I3 request ${requestId(1)} is voided with 0.00 charged, but its lines total 0.000012`],
     ],
     [
       'an overspent account',
@@ -254,7 +254,7 @@ describe('an audit of Redis', () => {
     [
       'a day whose counters are gone',
       [['del', 'u']],
-      ['I7 spent is 0.000021, but its days, keys and models come to 0.00'],
+      ['I7 spent is 0.000021, but its usage rows total 0.00'],
     ],
     [
       'a position that no line has',
@@ -278,7 +278,7 @@ describe('an audit of Redis', () => {
     const store = new RedisStore({ client: redis, keyPrefix });
     await store.grant({ account: 'acme', id: 'g1', amount: 1n });
     await redis.del(`${keyPrefix}ccr:{acme}:a`);
-    expect(shown(await findingsOf(store))).toEqual(['I6 there are no books of this account']);
+    expect(shown(await findingsOf(store))).toEqual(['I6 this account has no totals']);
     await store.close();
   });
 });
@@ -310,18 +310,18 @@ describe('an audit of a memory store', () => {
           lots: state.lots.map((lot) => ({ ...lot, remaining: 80_000n })),
         }),
       },
-      ['I1 open lots have 0.00008, but available and held are 0.000079 together'],
+      ['I1 open lots total 0.00008, but available + held is 0.000079'],
     ],
     [
       'I2',
       { misreadState: (state) => ({ ...state, keys: [] }) },
-      ['I2 1 requests hold 0.00001 for key label, which there is not'],
+      ["I2 1 requests hold 0.00001 for key label, which doesn't exist"],
     ],
     [
       'I3',
       { misreadLine: (line) => (line.type === 's' ? { ...line, id: requestId(9) } : line) },
       [
-        `I3 request ${requestId(1)} is settled, but no line says so`,
+        `I3 request ${requestId(1)} is settled, but has no line in the journal`,
         `I3 request ${requestId(9)} was charged 0.000012, but has no record, and is too new to be forgotten`,
       ],
     ],
@@ -342,7 +342,7 @@ describe('an audit of a memory store', () => {
     [
       'I6',
       { misreadLine: (line) => (line.type === 's' ? { ...line, writtenOff: 5n } : line) },
-      ['I6 written off is 0.00, but its journal comes to 0.000000005'],
+      ['I6 written off is 0.00, but its journal totals 0.000000005'],
     ],
   ])('finds %s', async (_what, misreading, findings) => {
     const clock = { now: NOON };
@@ -363,7 +363,7 @@ describe('an audit of a memory store', () => {
 
   it('says that an account it is asked for has no books', async () => {
     expect(shown(await findingsOf(new MemoryStore(), { account: 'acme' }))).toEqual([
-      'I6 there are no books of this account',
+      'I6 this account has no totals',
     ]);
   });
 
@@ -440,7 +440,7 @@ describe('an audit of a memory store', () => {
         requests: state.requests.map((each) => (each.id === requestId(3) ? { ...each, amount: 7n } : each)),
       });
       expect(shown(await findingsOf(store))).toEqual([
-        `I3 request ${requestId(3)} is settled with 0.000000007 charged, but its lines come to 0.00003`,
+        `I3 request ${requestId(3)} is settled with 0.000000007 charged, but its lines total 0.00003`,
       ]);
     });
 
@@ -455,8 +455,8 @@ describe('an audit of a memory store', () => {
       misreadPart({ id: requestId(1) });
       expect(shown(await findingsOf(store))).toEqual([
         `I3 request ${requestId(1)} was posted by line 4, and again by line 8`,
-        `I3 request ${requestId(1)} is voided with 0.00 charged, but its lines come to 0.00001`,
-        `I3 request ${requestId(3)} is settled with 0.00003 charged, but its lines come to 0.00002`,
+        `I3 request ${requestId(1)} is voided with 0.00 charged, but its lines total 0.00001`,
+        `I3 request ${requestId(3)} is settled with 0.00003 charged, but its lines total 0.00002`,
       ]);
     });
 
@@ -555,7 +555,7 @@ describe('an audit of a store in use', () => {
       void store.compact('acme', state.seq);
       return state;
     };
-    await expect(findingsOf(store)).rejects.toThrow(/folded faster than it can be read/);
+    await expect(findingsOf(store)).rejects.toThrow(/compacted faster than it can be read/);
   });
 });
 

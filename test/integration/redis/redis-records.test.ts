@@ -65,7 +65,7 @@ describe('an account in Redis', () => {
     const before = await redis.hgetall('ccr:{acme}:a');
     const refused = store.grant({ account: 'acme', id: 'g2', amount: 1n });
     await expect(refused).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('version 2, and this release only knows version 1') },
+      cause: { message: expect.stringContaining('version 2; this release supports only version 1') },
     });
     expect(await redis.hgetall('ccr:{acme}:a')).toEqual(before);
   });

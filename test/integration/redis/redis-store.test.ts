@@ -246,7 +246,7 @@ describe('RedisStore', () => {
     ['its own', () => ({ client: redis, keyPrefix: '{app}' })],
     ["the client's", () => ({ client: new Redis({ lazyConnect: true, keyPrefix: '{app}:' }) })],
   ])('refuses braces in %s key prefix', (_, options) => {
-    expect(() => new RedisStore(options())).toThrow(/^keyPrefix must have no braces/);
+    expect(() => new RedisStore(options())).toThrow(/^keyPrefix must not contain braces/);
   });
 
   it('finds no key by a hash that is not its own, whatever points at it', async () => {

@@ -193,7 +193,7 @@ describe('a file that can not be used', () => {
     database.exec(`PRAGMA user_version = ${version}`);
     database.close();
     const before = readFileSync(file);
-    await refuses(file, new RegExp(`version ${version}, and this release only knows version 1$`));
+    await refuses(file, new RegExp(`version ${version}; this release supports only version 1$`));
     expect(readFileSync(file)).toEqual(before);
   });
 
