@@ -4,7 +4,7 @@ import { hashOf, MAX, NOON, requestId, USAGE, type LedgerFixture } from './ledge
 
 type Calls = readonly (readonly [argument: string, call: () => Promise<unknown>])[];
 
-/** What any ledger store must say of arguments that no caller should have. Part of the suite in ledger-store.ts. */
+/** How every ledger store rejects invalid arguments. Part of the suite in ledger-store.ts. */
 export function describeArguments(ledger: LedgerFixture): void {
   const { admit, extend, settle, grant, adjust, state } = ledger;
   const account = '{acme}';

@@ -3,8 +3,7 @@ import type { Grant } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MAX, NOON, type LedgerFixture } from './ledger-fixture.ts';
 
 /**
- * What any ledger store must do with credits that come and go otherwise than
- * by requests. Part of the suite in ledger-store.ts.
+ * Grants, adjustments, expiry and compaction in every ledger store. Part of the suite in ledger-store.ts.
  */
 export function describeCredits(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;

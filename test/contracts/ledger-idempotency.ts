@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with what clients call their requests. Part of the suite in ledger-store.ts. */
+/** Idempotency keys in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeIdempotency(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, createKey, state, keyState } = ledger;
 
@@ -280,5 +280,5 @@ export function describeIdempotency(ledger: LedgerFixture): void {
 }
 
 const NAME: IdempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
-/** The same name for something else. */
+/** The same key with a different body. */
 const REUSED: IdempotencyKey = { ...NAME, body: 'c'.repeat(64) };

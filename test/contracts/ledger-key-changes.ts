@@ -9,7 +9,7 @@ import type {
 } from '../../src/ledger/contract/key-records.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do when a key is changed, and say of one. Part of the suite in ledger-store.ts. */
+/** Changes and states of keys in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeKeyChanges(ledger: LedgerFixture): void {
   const { clock, admit, settle, createKey, state, keyState } = ledger;
   const update = (more: Partial<UpdateKey> = {}): Promise<UpdateKeyResult> =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, type LedgerFixture, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
-/** What any ledger store must do with charges of requests that it doesn't know. Part of the suite in ledger-store.ts. */
+/** Charges of unknown requests in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeOrphans(ledger: LedgerFixture): void {
   const { clock, admit, settle, voidRequest, createKey } = ledger;
   const record = (n: number) => ledger.store.request('acme', requestId(n));

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Admit } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** Which refusal any ledger store must answer with, and what goes on meanwhile. Part of the suite in ledger-store.ts. */
+/** Refusals by every ledger store, and their side effects. Part of the suite in ledger-store.ts. */
 export function describeRefusals(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with the money of a request. Part of the suite in ledger-store.ts. */
+/** The money of a request in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeRequests(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, createKey, state, keyState, lines } = ledger;
 

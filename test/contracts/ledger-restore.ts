@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with a hold that is repeated because it may be lost. Part of the suite in ledger-store.ts. */
+/** Restoring a hold that may be lost, in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeRestore(ledger: LedgerFixture): void {
   const { clock, admit, settle, voidRequest, createKey, state, keyState } = ledger;
   const restore: typeof admit = (n, want, more) => admit(n, want, { min: 0n, restore: true, ...more });

@@ -18,11 +18,11 @@ import { describeUsage } from './ledger-usage.ts';
 import { describeMissingWitnesses, describeWitnesses } from './ledger-witnesses.ts';
 
 /**
- * What any ledger store must do. Called once for each implementation.
+ * The contract of `LedgerStore`. Called once per implementation.
  *
- * @param create - makes an empty store whose clock is `clock.now`, which the tests move
+ * @param create - creates an empty store whose clock is `clock.now`, which the tests set
  * @param options.sequences - how many random sequences of commands to compare with the model
- * @param options.isReliable - it is a ReliableStore: what was acknowledged it says itself, and never asks callers
+ * @param options.isReliable - whether it is a ReliableStore, which tracks acknowledged changes itself
  */
 export function describeLedgerStore(
   name: string,

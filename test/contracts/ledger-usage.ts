@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { DAY, HOUR, type LedgerFixture, MINUTE, NOON, requestId, USAGE } from './ledger-fixture.ts';
 
-/** Requests are counted by day, key and model: once each, as they ended. */
+/** Requests are counted by day, key and model: each once, by its ending. */
 export function describeUsage(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, usage, state, createKey } = ledger;
   const model = 'some/model';

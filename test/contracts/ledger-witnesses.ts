@@ -3,7 +3,7 @@ import type { Admit, Verify, Witness } from '../../src/ledger/contract/ledger-st
 import type { ReplyMeta } from '../../src/ledger/contract/reply.ts';
 import { DAY, hashOf, HOUR, type LedgerFixture, MAX, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
-/** What any ledger store must say of changes that its caller knows of. Part of the suite in ledger-store.ts. */
+/** Witnesses in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeWitnesses(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;
   const verify = (witnesses: Verify['witnesses']) => ledger.store.verify({ account: 'acme', witnesses });
@@ -179,7 +179,7 @@ export function describeWitnesses(ledger: LedgerFixture): void {
   });
 }
 
-/** What any store but a ReliableStore must do where they are missing. */
+/** Missing witnesses, in every store but a ReliableStore. */
 export function describeMissingWitnesses(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 
@@ -355,7 +355,7 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
   }
 }
 
-/** What a pattern, a format and a line of the journal could stumble over. */
+/** Characters that are special in patterns, formats and journal lines. */
 const ODD_ID = '%d*[(.-"{$^}\\|~';
 const NAME = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
 const MISSING: Witness = { type: 'payment', id: 'lost' };

@@ -5,7 +5,7 @@ import type {
   JournalLine,
 } from '../../src/ledger/contract/ledger-store.ts';
 
-/** What is wrong with an account as it is (I1, I2, I4, I8, I11, the floor); undefined when nothing is. */
+/** The violated invariant of an account (I1, I2, I4, I8, I11, the floor); undefined if none. */
 export function wrongState(state: AccountState): string | undefined {
   const { granted, available, held, spent, expired, floor } = state;
   if (granted !== available + held + spent + expired) {
@@ -40,7 +40,7 @@ export function wrongState(state: AccountState): string | undefined {
   return undefined;
 }
 
-/** What is wrong with an account's journal (I3, I5, I6, I8); undefined when nothing is. */
+/** The violated invariant of an account's journal (I3, I5, I6, I8); undefined if none. */
 export function wrongJournal(state: AccountState, lines: readonly JournalLine[]): string | undefined {
   const { compacted } = state;
   const sums = { ...compacted };
@@ -70,10 +70,10 @@ export function wrongJournal(state: AccountState, lines: readonly JournalLine[])
   return undefined;
 }
 
-/** Of one id: a grant; an adjustment; expiries of a grant; an expiry of a lease, then at most one late end; a settle. */
+/** The valid lines of one id: a grant; an adjustment; expiries of a grant; a lease expiry, then at most one late end; a settle. */
 const OUTCOMES = /^(gx*|a|sl*|ol*|el*)$/;
 
-/** What is wrong with a request being admitted now (I9, I10). */
+/** The violated invariant of an admission (I9, I10); undefined if none. */
 export function wrongAdmit(
   command: Admit,
   { hold, now }: Extract<AdmitResult, { code: 'ok' }>,
