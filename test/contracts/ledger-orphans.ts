@@ -7,7 +7,7 @@ export function describeOrphans(ledger: LedgerFixture): void {
   const { clock, admit, settle, voidRequest, createKey } = ledger;
   const record = (n: number) => ledger.store.request('acme', requestId(n));
 
-  describe('a charge of a request that nobody admitted', () => {
+  describe('a charge of a request that was never admitted', () => {
     const orphan = (n: number, more?: Partial<Settle>): Promise<SettleResult> =>
       settle(n, 12n, { force: true, idempotencyKey: NAME, ...more });
 

@@ -200,7 +200,7 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
     it.each<[string, Partial<Admit>]>([
       ['repeats one that was applied', { requestId: requestId(1) }],
       ['repeats one of a request that ended', { requestId: requestId(2) }],
-      ['repeats a hold that may be lost', { restore: true }],
+      ['restores a hold that may be lost', { restore: true }],
       ['comes too late', { notAfter: NOON - 1 }],
       ['has an id that is ahead', { requestId: requestId(3, NOON + HOUR) }],
       ['has an unknown key', { key: 'k9' }],

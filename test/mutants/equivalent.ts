@@ -452,9 +452,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/void.ts',
     original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 1, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 1, tokens = 0,",
     because: 'nothing is charged to a voided request any more',
   },
   {
@@ -534,9 +534,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/void.ts',
     original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 1,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 1,",
     because: 'nothing is charged to a voided request any more',
   },
   {

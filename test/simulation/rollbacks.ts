@@ -315,7 +315,7 @@ export class Rollbacks {
           event.account === account &&
           at >= since,
       );
-      if (!told) return `I13: ${who.name} knew that ${account} went back in time, and told nobody`;
+      if (!told) return `I13: ${who.name} knew that ${account} was rolled back, and did not report it`;
     }
     return undefined;
   }

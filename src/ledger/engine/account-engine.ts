@@ -25,7 +25,7 @@ import { burn, expireLots } from './lots.ts';
 import type { NanoDollars } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
-import { forgetAt, mayBeForgottenFree, noteForgotten } from './retention.ts';
+import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
 import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 
 /**
@@ -180,7 +180,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...replyMeta(account, now) };
   }
   if (known?.state === 'voided') return { code: 'voided', ...replyMeta(account, now) };
-  if (!known && amount === 0n && mayBeForgottenFree(account.totals, requestId)) {
+  if (!known && amount === 0n && mayBeDeletedFree(account.totals, requestId)) {
     return { code: 'duplicate', charged: 0n, ...replyMeta(account, now) };
   }
   if (!known && !command.force) return { code: 'unknown', ...replyMeta(account, now) };
@@ -233,7 +233,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   }
   countMore(account, request, moved);
   // It cost nothing until now; from now on its record is kept as long as any other.
-  if (request.amount === 0n) request.due = Math.max(request.due, forgetAt(request.id, now, false));
+  if (request.amount === 0n) request.due = Math.max(request.due, deleteAt(request.id, now, false));
   request.amount += moved;
   account.saveRequest(request);
   writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
@@ -250,7 +250,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
     return { code: 'settled', charged: known.amount, ...replyMeta(account, now) };
   if (known?.state === 'voided') return { code: 'duplicate', ...replyMeta(account, now) };
   if (!known) {
-    if (mayBeForgottenFree(account.totals, requestId)) return { code: 'old', ...replyMeta(account, now) };
+    if (mayBeDeletedFree(account.totals, requestId)) return { code: 'old', ...replyMeta(account, now) };
     insertTombstone(account, command, now);
     return { code: 'planted', ...replyMeta(account, now) };
   }
@@ -286,7 +286,7 @@ function insertTombstone(account: AccountRows, command: Void, now: number): void
     checkpoint: 0n,
     tokens: 0,
     idempotencyKey: undefined,
-    due: forgetAt(id, now, true),
+    due: deleteAt(id, now, true),
     model: model ?? '',
     line: undefined,
     ending,
@@ -307,8 +307,8 @@ export function reap(account: AccountRows, budget: number, now: number): number 
       const { hold, moved } = endRequest(account, request, expired, now);
       writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
     } else {
-      account.forgetRequest(request);
-      noteForgotten(account.totals, request);
+      account.deleteRequest(request);
+      raiseLowWater(account.totals, request);
     }
   }
   return budget;
@@ -423,7 +423,7 @@ function endRequest(
   request.state = state;
   request.amount = charged;
   const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
-  request.due = forgetAt(request.id, now, isFree);
+  request.due = deleteAt(request.id, now, isFree);
   request.model = ended.model;
   // The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
   request.line = state === 'voided' ? undefined : totals.seq + 1n;

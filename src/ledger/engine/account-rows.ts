@@ -27,7 +27,7 @@ export interface AccountRows {
   /** The row with the earliest `due`, if that is at or before `now`; ties are ordered by id. */
   firstDue(now: number): RequestRow | undefined;
   saveRequest(row: RequestRow): void;
-  forgetRequest(row: RequestRow): void;
+  deleteRequest(row: RequestRow): void;
 
   key(id: string): KeyRow | undefined;
   /** Saves the counters of a key; all members of a new key. */

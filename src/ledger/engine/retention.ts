@@ -11,12 +11,12 @@ const FREE_RETENTION_MS = 10 * 60 * 1000;
  * When a final record may be deleted, in ms. Counted from the id's own time if
  * that is later, because deleting an id refuses all unknown ones before it.
  */
-export function forgetAt(requestId: string, now: number, isFree: boolean): number {
+export function deleteAt(requestId: string, now: number, isFree: boolean): number {
   return Math.max(now, requestTime(requestId)) + (isFree ? FREE_RETENTION_MS : RETENTION_MS);
 }
 
 /** Raises the low-water mark for a record that is deleted: an unknown id at or below it may be this one. */
-export function noteForgotten(totals: AccountTotals, { id, due }: RequestRow): void {
+export function raiseLowWater(totals: AccountTotals, { id, due }: RequestRow): void {
   const time = requestTime(id);
   // Deleted early, so it cost nothing: records of that age that cost something still exist.
   if (due < time + RETENTION_MS) totals.freeLowWater = Math.max(totals.freeLowWater, time);
@@ -24,6 +24,6 @@ export function noteForgotten(totals: AccountTotals, { id, due }: RequestRow): v
 }
 
 /** Whether an unknown request may be one that cost nothing and was deleted. */
-export function mayBeForgottenFree({ lowWater, freeLowWater }: AccountTotals, requestId: string): boolean {
+export function mayBeDeletedFree({ lowWater, freeLowWater }: AccountTotals, requestId: string): boolean {
   return requestTime(requestId) <= Math.max(lowWater, freeLowWater);
 }

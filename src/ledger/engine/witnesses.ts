@@ -2,7 +2,7 @@ import { type AccountRows, replyMeta } from './account-rows.ts';
 import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../contract/ledger-store.ts';
 import type { ReplyMeta } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { mayBeForgottenFree } from './retention.ts';
+import { mayBeDeletedFree } from './retention.ts';
 
 /** One command on an account, executed at `now`. */
 export type Transition<Command, Reply> = (
@@ -54,7 +54,7 @@ function isPresent(account: AccountRows, witness: Witness): boolean {
       const row = account.request(witness.id);
       // Once deleted, its id may be in use again. What was held may have been voided without its holder's knowledge.
       const costNothing = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
-      if ((costNothing || (!row && witness.state === 'held')) && mayBeForgottenFree(totals, witness.id)) {
+      if ((costNothing || (!row && witness.state === 'held')) && mayBeDeletedFree(totals, witness.id)) {
         return true;
       }
       if (!row) return requestTime(witness.id) <= totals.lowWater;

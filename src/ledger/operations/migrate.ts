@@ -65,12 +65,12 @@ export async function migrate(
 async function expireDue(store: LedgerStore): Promise<void> {
   let accounts = 0;
   for await (const _ of store.accounts()) accounts += 1;
-  for (let visited = 0; visited <= accounts; visited += VISITED_BY_SWEEP)
+  for (let visited = 0; visited <= accounts; visited += MIN_VISITED_BY_SWEEP)
     await store.sweep(Number.MAX_SAFE_INTEGER);
 }
 
 /** Minimum of accounts that one sweep of any store visits. */
-const VISITED_BY_SWEEP = 100;
+const MIN_VISITED_BY_SWEEP = 100;
 
 /** Plans the migration of an account and checks that the new store can take it; undefined if the account is gone. */
 async function planAccount(

@@ -5,23 +5,23 @@ import { isRequestId, requestTime } from '../contract/request-ids.ts';
 /** Checks that each request of an account was posted at most once, possibly in parts, and agrees with its record. */
 export class RequestVerifier {
   readonly #state: AccountState;
-  readonly #isOurs: (id: string) => boolean;
+  readonly #isSelected: (id: string) => boolean;
   readonly #report: (problem: string) => void;
   /** No line was compacted, so the journal is complete. */
   readonly #isWhole: boolean;
   readonly #posted = new Map<string, Posted>();
 
-  /** @param isOurs - selects the request ids to check; `add` must be called with all of their lines */
-  constructor(state: AccountState, isOurs: (id: string) => boolean, report: (problem: string) => void) {
+  /** @param isSelected - selects the request ids to check; `add` must be called with all of their lines */
+  constructor(state: AccountState, isSelected: (id: string) => boolean, report: (problem: string) => void) {
     this.#state = state;
-    this.#isOurs = isOurs;
+    this.#isSelected = isSelected;
     this.#report = (problem) => report(`request ${problem}`);
     this.#isWhole = state.compacted.seq === 0n;
   }
 
   /** Adds the next line of the journal; ignores lines of other ids, and those that belong to no request. */
   add({ type, id, seq, amount, usage }: JournalLine): void {
-    if (type === 'g' || type === 'a' || type === 'x' || !this.#isOurs(id)) return;
+    if (type === 'g' || type === 'a' || type === 'x' || !this.#isSelected(id)) return;
     const known = type === 'l' ? this.#posted.get(id) : this.#postedOf(id);
     const before = known ?? { expiry: undefined, end: undefined, total: 0n };
     const { expiry, end } = before;
@@ -48,7 +48,7 @@ export class RequestVerifier {
   /** Compares what was posted with the records. */
   close(): void {
     for (const record of this.#state.requests) {
-      if (!this.#isOurs(record.id)) continue;
+      if (!this.#isSelected(record.id)) continue;
       const posted = record.state === 'settled' ? this.#posted.get(record.id) : this.#postedOf(record.id);
       const problem = this.#recordProblem(record, posted);
       if (problem !== undefined) this.#report(`${record.id} ${problem}`);
@@ -60,7 +60,7 @@ export class RequestVerifier {
       // Records of requests that cost nothing are deleted sooner.
       else if (total > 0n && requestTime(id) > this.#state.lowWater) {
         this.#report(
-          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
+          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be deleted`,
         );
       }
     }

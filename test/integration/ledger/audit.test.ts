@@ -107,7 +107,7 @@ describe('an audit of a file', () => {
     [
       'a charge whose record is gone',
       [`DELETE FROM requests WHERE id = '${requestId(1)}'`],
-      [`I3 request ${requestId(1)} was charged 0.000012, but has no record, and is too new to be forgotten`],
+      [`I3 request ${requestId(1)} was charged 0.000012, but has no record, and is too new to be deleted`],
     ],
     [
       'a voided request that is settled',
@@ -322,7 +322,7 @@ describe('an audit of a memory store', () => {
       { misreadLine: (line) => (line.type === 's' ? { ...line, id: requestId(9) } : line) },
       [
         `I3 request ${requestId(1)} is settled, but has no line in the journal`,
-        `I3 request ${requestId(9)} was charged 0.000012, but has no record, and is too new to be forgotten`,
+        `I3 request ${requestId(9)} was charged 0.000012, but has no record, and is too new to be deleted`,
       ],
     ],
     [

@@ -76,7 +76,7 @@ export class MemoryAccount implements AccountRows {
     this.#leases.move(ms);
   }
 
-  forgetRequest(row: RequestRow): void {
+  deleteRequest(row: RequestRow): void {
     const entry = this.#requests.get(row.id);
     entry?.queue?.remove(entry);
     this.#requests.delete(row.id);
@@ -127,13 +127,13 @@ export class MemoryAccount implements AccountRows {
   }
 
   compact(seq: bigint): void {
-    const trimmed = this.#compacted;
+    const sums = this.#compacted;
     for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
-      trimmed.seq = line.seq;
-      if (line.type === 'g' || line.type === 'a') trimmed.granted += line.amount;
-      else if (line.type === 'x') trimmed.expired += line.amount;
-      else trimmed.spent += line.amount;
-      trimmed.writtenOff += line.writtenOff ?? 0n;
+      sums.seq = line.seq;
+      if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
+      else if (line.type === 'x') sums.expired += line.amount;
+      else sums.spent += line.amount;
+      sums.writtenOff += line.writtenOff ?? 0n;
     }
   }
 

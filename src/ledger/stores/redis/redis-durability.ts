@@ -68,7 +68,7 @@ export class DurableWrites {
     const deadline = performance.now() + this.#timeoutMs;
     let primary = primaries.some((each) => this.#needOf(each)) ? primaries[0] : undefined;
     const waits = primary !== undefined;
-    // The first of a cluster may tell where the account is, and that one that it has moved meanwhile.
+    // In a cluster, the first primary may redirect to that of the account, and this one too if the slot has moved.
     for (let hops = 0; primary && hops < 3; hops++) {
       try {
         const need = this.#needOf(primary) ?? { replicas: 0, disk: false };

@@ -360,14 +360,14 @@ export class RedisStore implements LedgerStore {
   async *accounts(): AsyncGenerator<string> {
     for (let shard = 0; shard < SHARDS; shard++) {
       // A scan may return a member twice.
-      const told = new Set<string>();
+      const seen = new Set<string>();
       let cursor = '0';
       do {
         const [next, members] = scanned(await this.#send('sscan', this.#keys.accounts(shard), cursor));
         cursor = next;
         for (const account of members) {
-          if (!told.has(account)) yield account;
-          told.add(account);
+          if (!seen.has(account)) yield account;
+          seen.add(account);
         }
       } while (cursor !== '0');
     }

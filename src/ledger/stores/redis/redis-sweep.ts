@@ -15,10 +15,10 @@ export interface SweepRoundsOptions {
 }
 
 /** Maximum of requests that one script ends or deletes, to bound how long it blocks Redis. */
-const SWEPT_BY_SCRIPT = 100;
+const MAX_SWEPT_BY_SCRIPT = 100;
 
 /** Accounts of the round over all that one sweep visits; determines how soon an account with a lost hint is swept. */
-const VISITED_BY_SWEEP = 100;
+const MAX_VISITED_BY_SWEEP = 100;
 
 /** Selects the accounts that a sweep visits: those known to have something due, and the next hundred of all accounts. */
 export class SweepRounds {
@@ -37,7 +37,7 @@ export class SweepRounds {
       left -= await this.#visit(account, left);
       if (left <= 0) break;
     }
-    for (let visited = 0; visited < VISITED_BY_SWEEP; visited++) {
+    for (let visited = 0; visited < MAX_VISITED_BY_SWEEP; visited++) {
       const account = await this.#next();
       if (account === undefined) break;
       left -= await this.#visit(account, left);
@@ -49,7 +49,7 @@ export class SweepRounds {
     const { sweep, lookAgain } = this.#options;
     let left = most;
     for (;;) {
-      const atMost = Math.min(left, SWEPT_BY_SCRIPT);
+      const atMost = Math.min(left, MAX_SWEPT_BY_SCRIPT);
       const { count, lookAgainAt } = await sweep(account, atMost);
       left -= count;
       if (count > 0 && count === atMost && left > 0) continue;

@@ -77,7 +77,7 @@ export class SqliteAccount implements AccountRows {
     this.#sql(SAVE_REQUEST).run(this.#id, ...valuesOf(REQUEST, row));
   }
 
-  forgetRequest(row: RequestRow): void {
+  deleteRequest(row: RequestRow): void {
     this.#sql(DELETE_REQUEST).run(this.#id, row.id);
   }
 

@@ -100,7 +100,7 @@ local totals, before
 local save_lots, save_keys, save_usage
 -- Whether a witness of this command is missing.
 local rolled_back = false
-local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
+local saves = {requests = {}, due = {}, lines = {}, deleted = {}, freed = {}}
 
 -- Loads the account's totals; nil if there is no account.
 local function load_totals()
@@ -167,9 +167,9 @@ local function reply(now, code, ...)
   if not totals then return {code, text(now), '0', '0'} end
   if plus(plus(plus(totals.av, totals.h), totals.s), totals.x) ~= totals.g then totals.st = 'frozen' end
   save_totals()
-  if #saves.forgotten > 0 then
-    redis.call('HDEL', REQUESTS, unpack(saves.forgotten))
-    redis.call('ZREM', DUE, unpack(saves.forgotten))
+  if #saves.deleted > 0 then
+    redis.call('HDEL', REQUESTS, unpack(saves.deleted))
+    redis.call('ZREM', DUE, unpack(saves.deleted))
   end
   -- Before requests are saved: one of them may take over a freed idempotency key.
   if #saves.freed > 0 then redis.call('HDEL', REQUESTS, unpack(saves.freed)) end
@@ -194,7 +194,7 @@ local function line_at(seq)
 end
 
 -- Whether an unknown request may be one that cost nothing and was deleted.
-local function may_be_forgotten_free(id)
+local function may_be_deleted_free(id)
   return request_time(id) <= math.max(totals.lw, totals.fw)
 end
 
@@ -214,7 +214,7 @@ local function is_present(witness)
   local id = string.sub(rest, -19)
   local row = redis.call('HGET', REQUESTS, id)
   -- Once deleted, its id may be in use again. What was held may have been voided without its holder's knowledge.
-  if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_forgotten_free(id) then return true end
+  if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_deleted_free(id) then return true end
   if not row then return request_time(id) <= totals.lw end
   local state, amount = string.match(row, '^(%S) (%S+)')
   if kind ~= 'H' then return state == (kind == 'V' and 'V' or 'S') end

@@ -7,12 +7,12 @@ export const compactUsage: Script<readonly string[], void> = defineScript(
 -- ARGV        the rows' fields
 -- returns {}
 ${ACCOUNT_LUA}
-local folded = integer(redis.call('HGET', USAGE, SENTINEL) or '0')
+local sum = integer(redis.call('HGET', USAGE, SENTINEL) or '0')
 for _, field in ipairs(ARGV) do
   local row = redis.call('HGET', USAGE, field)
-  if row then folded = plus(folded, integer(string.match(row, '(%S+) %S+$'))) end
+  if row then sum = plus(sum, integer(string.match(row, '(%S+) %S+$'))) end
 end
-redis.call('HSET', USAGE, SENTINEL, text(folded))
+redis.call('HSET', USAGE, SENTINEL, text(sum))
 redis.call('HDEL', USAGE, unpack(ARGV))
 return {}
 `,

@@ -9,9 +9,9 @@ export const journal: Script<[afterSeq: string, limit: string], JournalLine[]> =
 -- ARGV[2] limit        maximum number of lines
 -- returns lines
 ${READ_LUA}
-local trimmed = redis.call('HGET', TOTALS, 'jq')
-if not trimmed then return {} end
-local first = math.max(0, tonumber(ARGV[1]) - tonumber(trimmed)) + 1
+local compacted = redis.call('HGET', TOTALS, 'jq')
+if not compacted then return {} end
+local first = math.max(0, tonumber(ARGV[1]) - tonumber(compacted)) + 1
 local last = first + tonumber(ARGV[2]) - 1
 return redis.call('LRANGE', JOURNAL, string.format('%d', first), string.format('%d', last))
 `,

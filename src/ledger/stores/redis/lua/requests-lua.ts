@@ -61,13 +61,13 @@ local function free_idempotency_key(request)
   request.hashes = ''
 end
 
-local function forget_request(request)
-  saves.forgotten[#saves.forgotten + 1] = request.id
+local function delete_request(request)
+  saves.deleted[#saves.deleted + 1] = request.id
   changed_requests[request.id] = false
   free_idempotency_key(request)
 end
 
-local function forget_at(id, now, is_free)
+local function delete_at(id, now, is_free)
   return math.max(now, request_time(id)) + (is_free and FREE_RETENTION or RETENTION)
 end
 
@@ -102,7 +102,7 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   usage[1], usage[8] = 1, is_counted and charged or moved
   count_usage(request, model, usage)
   local is_free = amount == 0 and (state == 'V' or state == 'S' and request.hashes == '')
-  request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now, is_free), model
+  request.state, request.amount, request.due, request.model = state, charged, delete_at(request.id, now, is_free), model
   -- The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
   request.line = state == 'V' and '-' or text(plus(totals.q, 1))
   if state == 'V' then free_idempotency_key(request) end
@@ -132,7 +132,7 @@ local function charge_more(request, amount, now)
   end
   count_usage(request, request.model, {0, 0, 0, 0, 0, 0, 0, moved, 0})
   -- It cost nothing until now; from now on its record is kept as long as any other.
-  if request.amount == 0 then request.due = math.max(request.due, forget_at(request.id, now, false)) end
+  if request.amount == 0 then request.due = math.max(request.due, delete_at(request.id, now, false)) end
   request.amount = request.amount + moved
   save_request(request)
   write_line(now, 'l', request.id, moved, {key = request.key})
@@ -154,7 +154,7 @@ local function reap(budget, now)
       return count
     end
     if request.state ~= 'H' then
-      forget_request(request)
+      delete_request(request)
       local time = request_time(id)
       -- Deleted early, so it cost nothing: records of that age that cost something still exist.
       local mark = request.due < time + RETENTION and 'fw' or 'lw'

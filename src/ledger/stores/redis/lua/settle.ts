@@ -46,8 +46,8 @@ local now, id = clock(ARGV[1]), ARGV[2]
 if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)
 local amount = tonumber(ARGV[3])
-local is_forgotten = not request and amount == 0 and may_be_forgotten_free(id)
-if not request and ARGV[13] == '1' and not is_forgotten and request_time(id) > totals.lw then rolled_back = true end
+local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
+if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
 local in_parts = check_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
@@ -56,7 +56,7 @@ if request and request.state == 'S' then
   return reply(now, 'ok', text(request.amount), '0', text(totals.av))
 end
 if request and request.state == 'V' then return reply(now, 'voided') end
-if is_forgotten then return reply(now, 'duplicate', '0', '0') end
+if is_deleted then return reply(now, 'duplicate', '0', '0') end
 if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
 if not request and request_time(id) <= totals.lw then return reply(now, 'old') end
 

@@ -30,9 +30,9 @@ if not load_totals() then return reply(now, 'no_account') end
 check_witnesses(7)
 local request = load_request(id)
 if not request then
-  if may_be_forgotten_free(id) then return reply(now, 'old') end
+  if may_be_deleted_free(id) then return reply(now, 'old') end
   local has_model = ARGV[4] ~= '-'
-  request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,
+  request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,
     key = ARGV[3], hashes = '', model = has_model and ARGV[4] or '', line = '-', ended = ' ' .. ARGV[5]}
   save_request(request)
   -- If the key and model are given, there was a hold.
