@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { audit } from '../src/ledger/operations/verify.ts';
+import { verifyLedger } from '../src/ledger/operations/verify.ts';
 import { openStore } from '../src/ledger/stores/open-store.ts';
 import { type Child, startChild } from './child.ts';
 import { type Bench, doorOf, type Figure, median } from './figures.ts';
@@ -57,7 +57,8 @@ async function measure(bench: Bench, store: string, url: string, count: number):
     }
     const uncharged = (after?.spent ?? 0n) - (before?.spent ?? 0n) - COST * BigInt(answered);
     let findings = 0;
-    for await (const account of audit(ledger, { account: 'bench' })) findings += account.findings.length;
+    for await (const account of verifyLedger(ledger, { account: 'bench' }))
+      findings += account.findings.length;
     const proxy = `router, ${store}`;
     const what = count === 1 ? 'one process' : 'two processes';
     return [

@@ -36,7 +36,12 @@ export type {
   Accounts,
   ListAccountsOptions,
 } from './ledger/operations/accounts.ts';
-export { type AccountAudit, audit, type AuditOptions, type Finding } from './ledger/operations/verify.ts';
+export {
+  type AccountVerification,
+  verifyLedger,
+  type VerifyLedgerOptions,
+  type Finding,
+} from './ledger/operations/verify.ts';
 export {
   type AdjustOptions,
   type Credits,

@@ -74,7 +74,7 @@ export function createServices(
     closing,
     clock,
     store,
-    maintenance: new Maintenance({ store, tell: emit, onError, journalRetentionDays, usageRetentionDays }),
+    maintenance: new Maintenance({ store, emit, onError, journalRetentionDays, usageRetentionDays }),
     authenticator: new Authenticator({ store, authenticate, cacheKey, keyCacheMs, now: () => clock.now() }),
     billing: new BillingService({
       store,

@@ -65,7 +65,7 @@ describe('another user of the machine', () => {
     writeFileSync(path, '', { mode: Number.parseInt(mode, 8) });
     const line = new SqliteLine(path, (file) => new DatabaseSync(file));
     line.enter();
-    expect(line.isIn).toBe(true);
+    expect(line.isWaiting).toBe(true);
     expect(modes()).toEqual({ 'credits.db': mode, 'credits.db-line': mode });
     line.close();
   });

@@ -80,24 +80,24 @@ describe('the line for a file that is taken', () => {
     for (let round = 0; round < 8; round++) {
       other.exec('BEGIN IMMEDIATE');
       writer.child.stdin.write(`first-${round}\n`);
-      await vi.waitFor(() => expect(line.isThere).toBe(true), { timeout: 20_000, interval: 5 });
+      await vi.waitFor(() => expect(line.hasWaiters).toBe(true), { timeout: 20_000, interval: 5 });
       const second = store.grant({ account: 'acme', id: `second-${round}`, amount: 1n });
       other.exec('COMMIT');
       await Promise.all([second, writer.heard(`granted first-${round}`)]);
       const ids = (await linesOf(store)).slice(-2).map(({ id }) => id);
       expect(ids).toEqual([`first-${round}`, `second-${round}`]);
     }
-    expect(line.isThere).toBe(false);
+    expect(line.hasWaiters).toBe(false);
   });
 
   it('ends with a process that dies in it', async () => {
     const { store, other, line, writer } = await taken();
     other.exec('BEGIN IMMEDIATE');
     writer.child.stdin.write('first\n');
-    await vi.waitFor(() => expect(line.isThere).toBe(true), { timeout: 20_000, interval: 5 });
+    await vi.waitFor(() => expect(line.hasWaiters).toBe(true), { timeout: 20_000, interval: 5 });
     writer.child.kill('SIGKILL');
     await once(writer.child, 'close');
-    expect(line.isThere).toBe(false);
+    expect(line.hasWaiters).toBe(false);
     other.exec('COMMIT');
     expect(await store.grant({ account: 'acme', id: 'second', amount: 1n })).toMatchObject({ code: 'ok' });
     expect((await linesOf(store)).map(({ id }) => id)).toEqual(['g1', 'second']);
@@ -109,7 +109,7 @@ describe('the line for a file that is taken', () => {
       const { store, other, line, writer } = await taken();
       other.exec('BEGIN IMMEDIATE');
       writer.child.stdin.write('first\n');
-      await vi.waitFor(() => expect(line.isThere).toBe(true), { timeout: 20_000, interval: 5 });
+      await vi.waitFor(() => expect(line.hasWaiters).toBe(true), { timeout: 20_000, interval: 5 });
       writer.child.kill('SIGSTOP');
       other.exec('COMMIT');
       for (const id of ['second', 'third']) {

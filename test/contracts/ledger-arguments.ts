@@ -4,7 +4,7 @@ import { hashOf, MAX, NOON, requestId, USAGE, type LedgerFixture } from './ledge
 
 type Calls = readonly (readonly [argument: string, call: () => Promise<unknown>])[];
 
-/** What any ledger store must say of arguments that no caller should have. Part of the suite in ledger-store.ts. */
+/** How every ledger store rejects invalid arguments. Part of the suite in ledger-store.ts. */
 export function describeArguments(ledger: LedgerFixture): void {
   const { admit, extend, settle, grant, adjust, state } = ledger;
   const account = '{acme}';
@@ -90,9 +90,9 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['fromDay', () => ledger.store.usage('acme', '2026-3-4', '2026-03-04')],
       ['toDay', () => ledger.store.usage('acme', '2026-03-04', '2026-02-30')],
     ],
-    foldUsage: [
-      ['account', () => ledger.store.foldUsage(account, '2026-03-04')],
-      ['beforeDay', () => ledger.store.foldUsage('acme', 'yesterday')],
+    compactUsage: [
+      ['account', () => ledger.store.compactUsage(account, '2026-03-04')],
+      ['beforeDay', () => ledger.store.compactUsage('acme', 'yesterday')],
     ],
     request: [
       ['account', () => ledger.store.request(account, requestId(1))],
@@ -179,9 +179,9 @@ export function describeArguments(ledger: LedgerFixture): void {
       ['limit', () => ledger.store.journal('acme', 0n, NaN)],
       ['budget', () => ledger.store.sweep(-1)],
       ['budget', () => ledger.store.sweep(0.5)],
-      ['account', () => ledger.store.trim(account, 1n)],
-      ['seq', () => ledger.store.trim('acme', -1n)],
-      ['seq', () => ledger.store.trim('acme', 1 as never)],
+      ['account', () => ledger.store.compact(account, 1n)],
+      ['seq', () => ledger.store.compact('acme', -1n)],
+      ['seq', () => ledger.store.compact('acme', 1 as never)],
     ],
   };
 

@@ -15,11 +15,11 @@ import { countsSomething, LedgerModel } from './ledger-model.ts';
 import { type WitnessSlot, witnessesOf, witnessSlots } from './ledger-witness-commands.ts';
 
 /**
- * Random commands for a store and for the model, few ids among them so that
- * they meet, and a clock that steps both ways.
+ * Random commands for a store and for the model, with few ids so that they
+ * collide, and a clock that steps in both directions.
  *
  * After every command the replies, the whole states and the journals must be
- * the same, and the invariants must hold. Says how many sequences were compared.
+ * equal, and the invariants must hold. Returns the number of compared sequences.
  */
 export async function behavesLikeTheModel(
   create: (clock: { now: number }) => Promise<LedgerStore>,
@@ -75,11 +75,11 @@ export async function behavesLikeTheModel(
 interface Options {
   readonly sequences: number;
   readonly endOnFailure?: boolean;
-  /** The store is a ReliableStore, which says itself what others are told in `OWN`. */
+  /** The store is a ReliableStore, which sets the members in `OWN` itself. */
   readonly isReliable?: boolean;
   /** Called after each sequence. @default closes the store */
   readonly close?: (store: LedgerStore) => Promise<void>;
-  /** What each account's floor shall be, and how it is set as soon as there is the account. */
+  /** The floor of each account, and how to set it once the account exists. */
   readonly floor?: {
     readonly amount: bigint;
     readonly set: (store: LedgerStore, account: string) => Promise<void>;
@@ -88,7 +88,7 @@ interface Options {
 
 const OWN = { witnesses: [], wasAdmitted: false, inParts: false, mustExist: false };
 
-/** A Wednesday, a minute before midnight and before the month ends, UTC: every window is near its end. */
+/** A Wednesday, one minute before midnight and the end of the month, UTC: every budget window is about to end. */
 const START = Date.UTC(2026, 8, 30, 23, 59);
 const ACCOUNTS = ['acme', 'zeta'];
 const SECOND = 1000;
@@ -110,7 +110,7 @@ const LIMITS: Record<string, KeyLimits> = {
 };
 const KEYS = [...Object.keys(LIMITS), 'unrecorded'];
 
-/** What happens before the random part, so that most of it meets money and keys. */
+/** Executed before the random commands, so that most of them find money and keys. */
 const OPENING: readonly Command[] = [
   ...['daily', 'weekly', 'lifetime', 'free'].map((key): Command => ({
     op: 'createKey',
@@ -130,7 +130,7 @@ const GRANTS: readonly Command[] = [
   { op: 'grant', account: 'zeta', id: 'a', amount: 30n, expires: undefined, priority: undefined },
 ];
 
-/** Two names that clients give to requests, the first of them for two different ones. */
+/** Two idempotency keys; the first one is used with two different bodies. */
 const NAMED: readonly IdempotencyKey[] = [
   { key: 'a'.repeat(64), body: 'b'.repeat(64) },
   { key: 'a'.repeat(64), body: 'c'.repeat(64) },
@@ -138,8 +138,8 @@ const NAMED: readonly IdempotencyKey[] = [
 ];
 
 /**
- * Which request: the `settled`-th of those that are settled, or the `held`-th of
- * those that are held, if there are such; else the one made `slot` ms into these two hours, some hours before that, or ahead of the clock.
+ * Selects a request: the `settled`-th settled one, or the `held`-th held one, if there is any; else the one made `slot` ms
+ * into these two hours, some hours earlier, or ahead of the clock.
  */
 interface RequestSlot extends Witnessing {
   readonly held?: number | undefined;
@@ -160,7 +160,7 @@ type Command =
         notAfterMs: number;
         externalKey: boolean;
         keyVersion: number | undefined;
-        reassert: boolean;
+        restore: boolean;
         idempotencyKey: IdempotencyKey | undefined;
         model: string | undefined;
       })
@@ -213,9 +213,9 @@ type Command =
   | { op: 'keyState'; account: string; key: string }
   | { op: 'revokeKey'; account: string; key: string }
   | { op: 'freeze'; account: string; frozen: boolean }
-  | { op: 'trim'; account: string; seq: bigint }
+  | { op: 'compact'; account: string; seq: bigint }
   | { op: 'usage'; account: string; days: readonly [number, number] }
-  | { op: 'foldUsage'; account: string; day: number }
+  | { op: 'compactUsage'; account: string; day: number }
   | { op: 'balance'; account: string }
   | { op: 'sweep' }
   | { op: 'tick'; ms: number };
@@ -228,9 +228,9 @@ const key = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('daily', 'free') },
   { weight: 2, arbitrary: fc.constantFrom(...KEYS) },
 );
-/** Those that keys are made with are their ids. */
+/** Keys are created with their id as hash. */
 const secret = fc.constantFrom('daily', 'free', 'weekly', 'second', 'third');
-/** By how much the version is behind that a change was made from. */
+/** By how much the version that a change is based on is outdated. */
 const stale = fc.constantFrom(0, 0, 0, 1);
 const money = fc.oneof(
   { weight: 4, arbitrary: fc.bigInt(0n, 12n) },
@@ -286,7 +286,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       notAfterMs: fc.constantFrom(SECOND, SECOND, SECOND, SECOND, 0, -1),
       externalKey: mostly(false),
       keyVersion: fc.constantFrom(undefined, undefined, undefined, 1, 2),
-      reassert: mostly(false),
+      restore: mostly(false),
       idempotencyKey: fc.constantFrom(undefined, undefined, ...NAMED),
       model: fc.option(model, { nil: undefined }),
     }),
@@ -337,7 +337,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     weight: 1,
     arbitrary: fc.oneof(
       fc.record({ op: op('usage'), account, days: fc.tuple(fc.integer({ min: -2, max: 0 }), fc.nat(2)) }),
-      fc.record({ op: op('foldUsage'), account, day: fc.integer({ min: -3, max: 1 }) }),
+      fc.record({ op: op('compactUsage'), account, day: fc.integer({ min: -3, max: 1 }) }),
     ),
   },
   {
@@ -407,7 +407,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ op: op('verify'), account, witnesses: witnessSlots }) },
   { weight: 1, arbitrary: fc.record({ op: op('freeze'), account, frozen: mostly(false) }) },
-  { weight: 1, arbitrary: fc.record({ op: op('trim'), account, seq: fc.bigInt(0n, 30n) }) },
+  { weight: 1, arbitrary: fc.record({ op: op('compact'), account, seq: fc.bigInt(0n, 30n) }) },
   { weight: 1, arbitrary: fc.record({ op: op('sweep') }) },
   {
     weight: 8,
@@ -422,7 +422,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
 );
 
-/** Both sides, by the methods that they share. */
+/** The store or the model, by their common methods. */
 type Side = LedgerModel | LedgerStore;
 
 async function apply(
@@ -433,7 +433,7 @@ async function apply(
 ): Promise<unknown> {
   switch (each.op) {
     case 'admit': {
-      const { want, less, notAfterMs, externalKey, keyVersion, reassert, idempotencyKey } = each;
+      const { want, less, notAfterMs, externalKey, keyVersion, restore, idempotencyKey } = each;
       const min = want > less ? want - less : 0n;
       return side.admit({
         account: each.account,
@@ -446,7 +446,7 @@ async function apply(
         notAfter: clock.now + notAfterMs,
         externalKey,
         ...(keyVersion !== undefined && { keyVersion }),
-        reassert,
+        restore,
         ...(idempotencyKey && { idempotencyKey }),
         ...(each.model !== undefined && { model: each.model }),
         witnesses,
@@ -545,14 +545,14 @@ async function apply(
       return side.revokeKey(each.account, each.key);
     case 'freeze':
       return side.freeze(each.account, each.frozen);
-    case 'trim':
-      return side.trim(each.account, each.seq);
+    case 'compact':
+      return side.compact(each.account, each.seq);
     case 'usage': {
       const [from, to] = each.days;
       return shown(await side.usage(each.account, dayAt(clock.now, from), dayAt(clock.now, to)));
     }
-    case 'foldUsage':
-      return side.foldUsage(each.account, dayAt(clock.now, each.day));
+    case 'compactUsage':
+      return side.compactUsage(each.account, dayAt(clock.now, each.day));
     case 'balance':
       return side.balance(each.account);
     case 'sweep':
@@ -564,7 +564,7 @@ async function apply(
   return clock.now;
 }
 
-/** The version that a change is made from: the key's own, or one that is behind. */
+/** The version that a change is based on: the current one, or an outdated one. */
 async function versionOf(
   side: Side,
   { account, key, stale }: { readonly account: string; readonly key: string; readonly stale: number },
@@ -573,12 +573,12 @@ async function versionOf(
   return Math.max(1, (state?.version ?? 1) - stale);
 }
 
-/** The day so many days after that of a time. */
+/** The day that is `days` days after that of a time. */
 function dayAt(now: number, days: number): string {
   return new Date(now + days * DAY).toISOString().slice(0, 10);
 }
 
-/** Rows that count something, in order. */
+/** Rows with a count other than 0, sorted. */
 function shown(rows: readonly UsageRow[]): UsageRow[] {
   const id = ({ day, key: apiKey, model: name }: UsageRow): string => `${day} ${apiKey} ${name}`;
   return rows.filter(countsSomething).toSorted((a, b) => (id(a) < id(b) ? -1 : 1));
@@ -610,7 +610,7 @@ interface Books {
   writtenOff: bigint;
 }
 
-/** Folds the lines that are new since the last time. */
+/** Adds up the lines that are new since the last call. */
 async function fold(store: LedgerStore, name: string, books: Books): Promise<Books> {
   for (const line of await store.journal(name, books.seq, 1000)) {
     same(line.seq, books.seq + 1n, 'journal positions have no gaps');
@@ -635,7 +635,7 @@ function hasSoundBooks(state: AccountState, books: Books): void {
     const own = running.filter((record) => record.key === each.key);
     same([each.held, each.running], [sum(own), own.length], `what key ${each.key} holds`);
   }
-  const counted = state.usage.reduce((total, row) => total + row.charged, state.usageFolded);
+  const counted = state.usage.reduce((total, row) => total + row.charged, state.usageCompacted);
   same(counted, spent, 'what is counted comes to what was spent');
   const remaining = lots.reduce((total, lot) => total + lot.remaining, 0n);
   same(remaining <= available + held || state.floor < 0n, true, 'lots are covered');
@@ -656,12 +656,12 @@ function sorted(state: AccountState | undefined): AccountState | undefined {
   );
 }
 
-/** `toStrictEqual`, which is slow, only where the two differ. */
+/** `toStrictEqual`, which is slow, only if the two differ. */
 function same(actual: unknown, expected: unknown, what: string): void {
   if (!isDeepStrictEqual(actual, expected)) expect({ [what]: actual }).toStrictEqual({ [what]: expected });
 }
 
-/** How safe a change is depends on where it is kept, which the model does not. */
+/** Removes `durable`, which depends on the storage and is not part of the model. */
 function withoutDurability(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null || !('durable' in reply)) return reply;
   const { durable, ...rest } = reply;

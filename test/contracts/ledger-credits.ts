@@ -3,8 +3,7 @@ import type { Grant } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MAX, NOON, type LedgerFixture } from './ledger-fixture.ts';
 
 /**
- * What any ledger store must do with credits that come and go otherwise than
- * by requests. Part of the suite in ledger-store.ts.
+ * Grants, adjustments, expiry and compaction in every ledger store. Part of the suite in ledger-store.ts.
  */
 export function describeCredits(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;
@@ -325,36 +324,36 @@ export function describeCredits(ledger: LedgerFixture): void {
       expect(await ledger.store.journal('acme', 0n, Infinity)).toHaveLength(3);
     });
 
-    it('folds the lines that are trimmed away', async () => {
+    it('folds the lines that are compacted away', async () => {
       await admit(1, 10n);
       await settle(1, 150n);
       await grant('g4', 4n);
-      await ledger.store.trim('acme', 4n);
+      await ledger.store.compact('acme', 4n);
       expect((await lines()).map((line) => line.id)).toEqual(['g4']);
       expect(await state()).toMatchObject({
         seq: 5n,
-        trimmed: { seq: 4n, granted: 123n, spent: 123n, expired: 0n, writtenOff: 27n },
+        compacted: { seq: 4n, granted: 123n, spent: 123n, expired: 0n, writtenOff: 27n },
       });
     });
 
     it('is read after a position though lines before it are folded', async () => {
       await grant('g4', 4n);
-      await ledger.store.trim('acme', 1n);
+      await ledger.store.compact('acme', 1n);
       expect((await ledger.store.journal('acme', 0n, 2)).map((line) => line.id)).toEqual(['g2', 'g3']);
       expect((await ledger.store.journal('acme', 2n, 1)).map((line) => line.id)).toEqual(['g3']);
       expect((await ledger.store.journal('acme', 3n, 10)).map((line) => line.id)).toEqual(['g4']);
     });
 
     it('folds no line twice', async () => {
-      await ledger.store.trim('acme', 2n);
-      await ledger.store.trim('acme', 2n);
-      await ledger.store.trim('acme', 1n);
-      expect(await state()).toMatchObject({ trimmed: { seq: 2n, granted: 120n } });
+      await ledger.store.compact('acme', 2n);
+      await ledger.store.compact('acme', 2n);
+      await ledger.store.compact('acme', 1n);
+      expect(await state()).toMatchObject({ compacted: { seq: 2n, granted: 120n } });
     });
 
     it('folds no further than its last line', async () => {
-      await ledger.store.trim('acme', 99n);
-      expect(await state()).toMatchObject({ seq: 3n, trimmed: { seq: 3n, granted: 123n } });
+      await ledger.store.compact('acme', 99n);
+      expect(await state()).toMatchObject({ seq: 3n, compacted: { seq: 3n, granted: 123n } });
       await grant('g4', 4n);
       expect((await lines()).map((line) => line.seq)).toEqual([4n]);
     });

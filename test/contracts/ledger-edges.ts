@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, type LedgerFixture } from './ledger-fixture.ts';
 
 /**
- * What any ledger store must do at its edges: questions, and
- * what went wrong elsewhere. Part of the suite in ledger-store.ts.
+ * Edge cases of every ledger store: queries, and faults from outside. Part of the suite in ledger-store.ts.
  */
 export function describeEdges(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
@@ -13,7 +12,7 @@ export function describeEdges(ledger: LedgerFixture): void {
       expect(await ledger.store.balance('nobody')).toBeUndefined();
       expect(await ledger.store.snapshot('nobody')).toBeUndefined();
       expect(await ledger.store.freeze('nobody', true)).toBe(false);
-      await ledger.store.trim('nobody', 1n);
+      await ledger.store.compact('nobody', 1n);
     });
 
     it('about a balance have its numbers, and whether the account is frozen', async () => {

@@ -19,7 +19,7 @@ import type {
 } from '../../src/ledger/contract/ledger-store.ts';
 import type { CreateKeyResult, KeyLimits, KeyState } from '../../src/ledger/contract/key-records.ts';
 
-/** A store made anew for every test, and its commands with all that a test doesn't say filled in. */
+/** A new store per test, and its commands with defaults for the arguments that a test doesn't give. */
 export interface LedgerFixture {
   readonly clock: { now: number };
   readonly store: LedgerStore;
@@ -32,13 +32,13 @@ export interface LedgerFixture {
   readonly createKey: (key: string, limits?: KeyLimits) => Promise<CreateKeyResult>;
   readonly state: () => Promise<AccountState>;
   readonly keyState: (key: string) => Promise<KeyState>;
-  /** All rows of usage, in order of their days, keys and models. */
+  /** All usage rows, sorted by day, key and model. */
   readonly usage: () => Promise<readonly UsageRow[]>;
   /** All lines of the journal. */
   readonly lines: () => Promise<readonly JournalLine[]>;
 }
 
-/** Every test begins at NOON, with 100 available to account `acme` and its unlimited key `k1`. */
+/** Every test starts at NOON, with 100 available in account `acme`, which has the unlimited key `k1`. */
 export function useLedger(
   create: (clock: { now: number }) => Promise<LedgerStore>,
   close: (store: LedgerStore) => Promise<void>,

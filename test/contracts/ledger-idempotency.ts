@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with what clients call their requests. Part of the suite in ledger-store.ts. */
+/** Idempotency keys in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeIdempotency(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, createKey, state, keyState } = ledger;
 
@@ -194,7 +194,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
     });
 
     it('comes back with a hold that was lost', async () => {
-      await admit(1, 30n, { idempotencyKey: NAME, reassert: true });
+      await admit(1, 30n, { idempotencyKey: NAME, restore: true });
       expect(await admit(2, 30n, { idempotencyKey: NAME })).toMatchObject({
         code: 'repeated',
         requestId: requestId(1),
@@ -203,7 +203,7 @@ export function describeIdempotency(ledger: LedgerFixture): void {
 
     it('stays with who took it while the hold was lost', async () => {
       await admit(1, 30n, { idempotencyKey: NAME });
-      expect(await admit(2, 30n, { idempotencyKey: REUSED, reassert: true })).toMatchObject({ code: 'ok' });
+      expect(await admit(2, 30n, { idempotencyKey: REUSED, restore: true })).toMatchObject({ code: 'ok' });
       expect(await ledger.store.request('acme', requestId(2))).not.toHaveProperty('idempotencyKey');
       expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({
         code: 'repeated',
@@ -280,5 +280,5 @@ export function describeIdempotency(ledger: LedgerFixture): void {
 }
 
 const NAME: IdempotencyKey = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
-/** The same name for something else. */
+/** The same key with a different body. */
 const REUSED: IdempotencyKey = { ...NAME, body: 'c'.repeat(64) };

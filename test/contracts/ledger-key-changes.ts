@@ -9,7 +9,7 @@ import type {
 } from '../../src/ledger/contract/key-records.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do when a key is changed, and say of one. Part of the suite in ledger-store.ts. */
+/** Changes and states of keys in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeKeyChanges(ledger: LedgerFixture): void {
   const { clock, admit, settle, createKey, state, keyState } = ledger;
   const update = (more: Partial<UpdateKey> = {}): Promise<UpdateKeyResult> =>
@@ -44,10 +44,10 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await admit(1, 1n)).toMatchObject({ code: 'ok' });
     });
 
-    it('can be admitted by a host, and its lost holds made good', async () => {
+    it('can be admitted with externalKey, and its lost holds restored', async () => {
       await update({ expiresAt: NOON });
       expect(await admit(1, 1n, { externalKey: true })).toMatchObject({ code: 'ok' });
-      expect(await admit(2, 1n, { reassert: true })).toMatchObject({ code: 'ok' });
+      expect(await admit(2, 1n, { restore: true })).toMatchObject({ code: 'ok' });
     });
 
     it('is revoked rather than expired, if it is both', async () => {
@@ -93,12 +93,12 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await admit(1, 1n, { keyVersion: 2 })).toMatchObject({ code: 'ok' });
     });
 
-    it('does not matter to a repeated call, to a host, or to who repeats a lost hold', async () => {
+    it('does not matter to a repeated call, an external key, or a restored hold', async () => {
       await admit(1, 1n, { keyVersion: 1 });
       await update({ name: 'other' });
       expect(await admit(1, 1n, { keyVersion: 1 })).toMatchObject({ code: 'exists' });
       expect(await admit(2, 1n, { keyVersion: 1, externalKey: true })).toMatchObject({ code: 'ok' });
-      expect(await admit(3, 1n, { keyVersion: 1, reassert: true })).toMatchObject({ code: 'ok' });
+      expect(await admit(3, 1n, { keyVersion: 1, restore: true })).toMatchObject({ code: 'ok' });
     });
 
     it('is asked before limits and idempotency keys', async () => {
@@ -149,7 +149,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       { name: 'prod', limits: { concurrentRequests: 1 } },
       { name: 'prod', expiresAt: NOON + 1 },
       { name: 'prod', policy: '{}' },
-    ])('is refused when somebody else was faster, unless he made the same: %j', async (terms) => {
+    ])('is refused after a concurrent change, unless that was the same: %j', async (terms) => {
       await update({ name: 'prod' });
       expect(await update(terms)).toMatchObject({ code: 'changed' });
       expect(await found('k1')).toMatchObject({ name: 'prod', version: 2 });
@@ -166,7 +166,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await admit(3, 6n, { key: 'k2' })).toMatchObject({ code: 'budget', left: 5n });
     });
 
-    it('begins a limit per minute anew, full, and leaves the other as it is', async () => {
+    it('restarts a changed limit per minute with a full bucket, and keeps the other', async () => {
       await createKey('k2', { requestsPerMinute: 1, tokensPerMinute: 60 });
       await admit(1, 1n, { key: 'k2', tokens: 60 });
       await update({ key: 'k2', limits: { requestsPerMinute: 2, tokensPerMinute: 60 } });
@@ -249,7 +249,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       ).toBe('ok');
     });
 
-    it('is refused when somebody else has changed the key', async () => {
+    it('is refused after a concurrent change of the key', async () => {
       await update({ name: 'other' });
       expect(await rotate('new')).toMatchObject({ code: 'changed' });
       expect(await found('new')).toBeUndefined();
@@ -263,7 +263,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await rotate('k1', { version: 2 })).toMatchObject({ code: 'conflict' });
     });
 
-    it('leaves the secret that it ended to whoever wants it', async () => {
+    it('allows the hash of an ended secret to be used again', async () => {
       await rotate('new');
       const other = { account: 'zeta', key: 'k3', hash: hashOf('k1'), name: '' };
       expect(await ledger.store.createKey(other)).toMatchObject({ code: 'ok' });
@@ -308,7 +308,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
   describe('how a key stands', () => {
     const status = async (key: string): Promise<KeyStatus | undefined> => ledger.store.keyState('acme', key);
 
-    it('is told with its counters, budget and rates of now', async () => {
+    it('is returned with its current counters, budget and rates', async () => {
       const limits: KeyLimits = {
         budget: { amount: 30n, per: 'day' },
         requestsPerMinute: 3,
@@ -396,7 +396,7 @@ export function describeKeyChanges(ledger: LedgerFixture): void {
       expect(await status('k2')).not.toHaveProperty('budgetResetsAt');
     });
 
-    it('is told of recorded keys alone', async () => {
+    it('is returned for recorded keys only', async () => {
       await admit(1, 1n, { key: 'label', externalKey: true });
       for (const key of ['k9', 'label']) expect(await status(key)).toBeUndefined();
       expect(await ledger.store.keyState('nobody', 'k1')).toBeUndefined();

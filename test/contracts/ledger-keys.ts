@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import { DAY, hashOf, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with API keys and their limits. Part of the suite in ledger-store.ts. */
+/** API keys and their limits in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeKeys(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, createKey, state, keyState } = ledger;
 
@@ -60,8 +60,8 @@ export function describeKeys(ledger: LedgerFixture): void {
     });
 
     it('makes a key of the label that a hold has brought which was taken again, with what it holds', async () => {
-      await admit(1, 30n, { key: 'k2', reassert: true });
-      await admit(2, 20n, { key: 'k2', reassert: true });
+      await admit(1, 30n, { key: 'k2', restore: true });
+      await admit(2, 20n, { key: 'k2', restore: true });
       await settle(2, 20n);
       clock.now += MINUTE;
       await createKey('k2', { budget: { amount: 60n, per: 'lifetime' }, concurrentRequests: 2 });
@@ -414,7 +414,7 @@ export function describeKeys(ledger: LedgerFixture): void {
   });
 }
 
-/** Around the ends of months, of leap years, of centuries and of the calendar's 400 years. */
+/** Around the ends of months, leap years, centuries, and the 400-year cycle of the calendar. */
 const DATES: readonly number[] = [
   1972, 1999, 2000, 2001, 2004, 2023, 2024, 2099, 2100, 2104, 2399, 2400, 2401,
 ].flatMap((year) => [

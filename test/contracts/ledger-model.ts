@@ -42,17 +42,17 @@ import type {
 } from '../../src/ledger/contract/key-records.ts';
 
 /**
- * What a ledger does, as plainly as it can be said, to compare stores with.
+ * The simplest possible model of a ledger, to compare stores with.
  *
- * It forgets nothing and keeps no totals: whatever can be derived from the
- * requests and the journal is derived anew each time, and slowly.
+ * It deletes nothing and stores no totals: everything that follows from the
+ * requests and the journal is recomputed each time, slowly.
  */
 export class LedgerModel {
   readonly #clock: { readonly now: number };
   readonly #floor: bigint;
   readonly #accounts = new Map<string, Account>();
 
-  /** @param floor - the least that may be available in each account, 0 or less */
+  /** @param floor - minimum of `available` in each account, 0 or less */
   constructor(clock: { readonly now: number }, floor = 0n) {
     this.#clock = clock;
     this.#floor = floor;
@@ -74,14 +74,14 @@ export class LedgerModel {
     if (timeOf(requestId) > now + 5 * MINUTE) return reply({ code: 'ahead' });
     if (!account) return reply({ code: 'no_account' });
     if (timeOf(requestId) <= account.lowWater()) return reply({ code: 'old' });
-    if (account.frozen && !command.reassert) return reply({ code: 'frozen' });
+    if (account.frozen && !command.restore) return reply({ code: 'frozen' });
 
     account.reap(8, now);
     account.expireCredit(now);
     let key = account.keys.find((each) => each.id === keyId);
     const { idempotencyKey } = command;
     const twin = idempotencyKey && account.twin(keyId, idempotencyKey.key);
-    if (command.reassert) {
+    if (command.restore) {
       key ??= newKey(keyId, undefined, { name: '' }, now);
       const available = account.available();
       const affordable = available < 0n ? 0n : available;
@@ -200,7 +200,7 @@ export class LedgerModel {
       if (!twin?.idempotencyKey) request.idempotencyKey = command.idempotencyKey;
     }
     request.ended = { model, ending: usage.ending, usage };
-    // What can be charged in all: what is there, what is held for it, and what it was charged already.
+    // The maximum total charge: what is available, its hold, and what it was charged already.
     const before = request.charged;
     const own = (request.state === 'held' ? request.hold : 0n) + before;
     const spendable = account.available() + own - this.#floor;
@@ -308,7 +308,7 @@ export class LedgerModel {
     return reply({ code: account ? 'ok' : 'no_account', ...(missing.length > 0 && { missing }) });
   }
 
-  /** Ends and forgets everything that is due; the choice that a small budget leaves is the store's. */
+  /** Ends and deletes everything that is due. With a small budget, the store chooses which. */
   sweep(): number {
     const { now } = this.#clock;
     let count = 0;
@@ -367,7 +367,7 @@ export class LedgerModel {
     const room = account.room(key, now);
     const window = laterWindow(key, now);
     const { budget } = key.limits;
-    // Windows are at most 31 days long: the first moment that is in another one.
+    // Windows are at most 31 days long: find the first moment of the next one.
     const days = Array.from({ length: 32 }, (_, day) => Math.floor(window / DAY) * DAY + day * DAY);
     const next = days.find((day) => windowOf(key.limits, day) > windowOf(key.limits, window));
     return {
@@ -422,15 +422,15 @@ export class LedgerModel {
     return key !== undefined;
   }
 
-  /** Those that count something. */
+  /** Rows with a count other than 0. */
   usage(name: string, fromDay: string, toDay: string): UsageRow[] {
     const rows = this.#accounts.get(name)?.usage() ?? [];
     return rows.filter(({ day }) => day >= fromDay && day <= toDay);
   }
 
-  foldUsage(name: string, beforeDay: string): void {
+  compactUsage(name: string, beforeDay: string): void {
     const account = this.#accounts.get(name);
-    account?.foldedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
+    account?.compactedUsage.push(...account.usage().filter(({ day }) => day < beforeDay));
   }
 
   freeze(name: string, frozen: boolean): boolean {
@@ -439,22 +439,22 @@ export class LedgerModel {
     return account !== undefined;
   }
 
-  trim(name: string, seq: bigint): void {
+  compact(name: string, seq: bigint): void {
     const account = this.#accounts.get(name);
     const last = account?.lines.findLast((line) => line.seq <= seq)?.seq;
-    if (account && last !== undefined && last > account.trimmedSeq) account.trimmedSeq = last;
+    if (account && last !== undefined && last > account.compactedSeq) account.compactedSeq = last;
   }
 
   journal(name: string): readonly JournalLine[] {
     const account = this.#accounts.get(name);
-    return account ? account.lines.filter((line) => line.seq > account.trimmedSeq) : [];
+    return account ? account.lines.filter((line) => line.seq > account.compactedSeq) : [];
   }
 
   /** Requests and keys are sorted by id. */
   snapshot(name: string): AccountState | undefined {
     const account = this.#accounts.get(name);
     if (!account) return undefined;
-    const trimmed = account.lines.filter((line) => line.seq <= account.trimmedSeq);
+    const compacted = account.lines.filter((line) => line.seq <= account.compactedSeq);
     return {
       granted: account.granted(),
       available: account.available(),
@@ -475,15 +475,15 @@ export class LedgerModel {
       keys: account.keys
         .map((key) => keyState(name, account, key))
         .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
-      trimmed: {
-        seq: account.trimmedSeq,
-        granted: total(amounts(trimmed, 'ga')),
-        spent: total(amounts(trimmed, 'sloe')),
-        expired: total(amounts(trimmed, 'x')),
-        writtenOff: total(trimmed.map((line) => line.writtenOff ?? 0n)),
+      compacted: {
+        seq: account.compactedSeq,
+        granted: total(amounts(compacted, 'ga')),
+        spent: total(amounts(compacted, 'sloe')),
+        expired: total(amounts(compacted, 'x')),
+        writtenOff: total(compacted.map((line) => line.writtenOff ?? 0n)),
       },
       usage: account.usage(),
-      usageFolded: total(account.foldedUsage.map(({ charged }) => charged)),
+      usageCompacted: total(account.compactedUsage.map(({ charged }) => charged)),
     };
   }
 
@@ -492,7 +492,7 @@ export class LedgerModel {
     return request && recordOf(request);
   }
 
-  /** Whose hash it is, or was until it got its newest one. */
+  /** The key whose current or previous hash it is. */
   #holderOf(hash: string): { readonly owner: string; readonly key: Key } | undefined {
     for (const [owner, { keys }] of this.#accounts) {
       const key = keys.find((each) => each.hash === hash || each.previous?.hash === hash);
@@ -522,12 +522,12 @@ class Account {
   readonly keys: Key[] = [];
   readonly lots: Lot[] = [];
   readonly lines: JournalLine[] = [];
-  /** Rows of usage as they were folded. */
-  readonly foldedUsage: UsageRow[] = [];
-  /** Id of a grant or adjustment -> what it was. */
+  /** Usage rows, as they were compacted. */
+  readonly compactedUsage: UsageRow[] = [];
+  /** Id of a grant or adjustment -> its parameters. */
   readonly terms = new Map<string, string>();
   frozen = false;
-  trimmedSeq = 0n;
+  compactedSeq = 0n;
 
   granted = (): bigint => total(amounts(this.lines, 'ga'));
   spent = (): bigint => total(amounts(this.lines, 'sloe'));
@@ -536,7 +536,7 @@ class Account {
   writtenOff = (): bigint => total(this.lines.map((line) => line.writtenOff ?? 0n));
   available = (): bigint => this.granted() - this.spent() - this.expired() - this.held();
   lowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'late');
-  /** Of what cost nothing, which is forgotten sooner. */
+  /** For requests that cost nothing, whose records are deleted sooner. */
   freeLowWater = (): number => this.#newestForgotten(({ forgotten }) => forgotten === 'soon');
   mayHaveForgottenFree = (id: string): boolean =>
     timeOf(id) <= Math.max(this.lowWater(), this.freeLowWater());
@@ -545,7 +545,7 @@ class Account {
     return Math.max(0, ...this.requests.filter(isOne).map(({ id }) => timeOf(id)));
   }
 
-  /** What requests that are over have used, by day, key and model, without what was folded; sorted. */
+  /** Usage of ended requests, by day, key and model, without compacted rows; sorted. */
   usage(): UsageRow[] {
     const rows = new Map<string, UsageRow>();
     const add = (row: UsageRow, sign: 1 | -1): void => {
@@ -554,7 +554,7 @@ class Account {
       rows.set(id, summed(before, row, sign));
     };
     for (const request of this.requests) if (request.ended) add(usageOf(request, request.ended), 1);
-    for (const row of this.foldedUsage) add(row, -1);
+    for (const row of this.compactedUsage) add(row, -1);
     return [...rows]
       .filter(([, row]) => countsSomething(row))
       .toSorted(byFirst)
@@ -571,13 +571,13 @@ class Account {
     );
   }
 
-  /** What the key was charged for requests admitted in the window. */
+  /** Total charge of the requests that were admitted in the window. */
   charged(key: string, window: number): bigint {
     const counted = this.requests.filter((request) => request.key === key && request.window === window);
     return total(counted.map((request) => request.charged));
   }
 
-  /** What is left of the key's budget; undefined without one. */
+  /** The rest of the key's budget; undefined without one. */
   room(key: Key, now: number): bigint | undefined {
     if (!key.limits.budget) return undefined;
     const holds = total(this.running(key.id).map((request) => request.hold));
@@ -624,7 +624,7 @@ class Account {
     return this.lots.filter((lot) => lot.remaining > 0n).toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1));
   }
 
-  /** One nano-dollar at a time, from whichever lot is first then. */
+  /** One nano-dollar at a time, each from the lot that is first then. */
   burn(amount: bigint): void {
     for (let left = amount; left > 0n; left--) {
       const [first] = this.openLots();
@@ -663,7 +663,7 @@ class Account {
     return due.length;
   }
 
-  /** A charge in parts goes on, unless its rest was written off, as far as that is known; says whether anything moved. */
+  /** Charges a further part, unless the rest is known to be written off; returns whether anything moved. */
   chargeMore(request: Request, amount: bigint, floor: bigint, now: number): boolean {
     const { id, key } = request;
     const missing = amount - request.charged;
@@ -679,11 +679,11 @@ class Account {
   }
 
   isPart({ charged, line = 0n }: Request, amount: bigint): boolean {
-    const first = line > this.trimmedSeq ? this.lines[Number(line) - 1] : undefined;
+    const first = line > this.compactedSeq ? this.lines[Number(line) - 1] : undefined;
     return charged < amount && !first?.writtenOff;
   }
 
-  /** Which of the witnesses are missing, by their places. */
+  /** Indexes of the missing witnesses. */
   missing({ witnesses = [] }: Witnessed): number[] {
     return witnesses.flatMap((witness, place) => (this.#has(witness) ? [] : [place]));
   }
@@ -693,12 +693,12 @@ class Account {
     return this.missing(command).length > 0;
   }
 
-  /** What was folded or forgotten counts as there. */
+  /** Compacted or deleted ones count as present. */
   #has(witness: Witness): boolean {
     if (witness.type === 'payment') return this.terms.has(witness.id);
     if (witness.type === 'line') {
       const line = this.lines[Number(witness.seq) - 1];
-      if (witness.seq <= this.trimmedSeq) return true;
+      if (witness.seq <= this.compactedSeq) return true;
       return line?.at === witness.at && (line.id === witness.id || line.type === 'x');
     }
     const request = this.find(witness.id);
@@ -712,7 +712,7 @@ class Account {
     return request.state === witness.state;
   }
 
-  /** The request has used so many tokens after all. */
+  /** Corrects the tokens of the request to the final number. */
   giveTokens(request: Request, used: number, now: number): void {
     const key = this.keys.find((each) => each.id === request.key);
     if (used !== request.tokens) key?.tokens.takes.push({ at: now, count: used - request.tokens });
@@ -752,10 +752,10 @@ interface Request {
   checkpoint: bigint;
   tokens: number;
   due: number;
-  /** Late: a day after its id's time or later. */
+  /** A day after the id's time, or later. */
   forgotten: false | 'soon' | 'late';
   readonly model: string;
-  /** As it was counted, in the end. */
+  /** As finally counted. */
   ended: Ended | undefined;
   line: bigint | undefined;
   saidAtVoid: { readonly ending?: Ending | undefined; readonly provider?: string | undefined };
@@ -791,7 +791,7 @@ interface Key {
   tokens: Takes;
 }
 
-/** All that was taken from a bucket since it was full. */
+/** Everything taken from a bucket since it was full. */
 interface Takes {
   readonly since: number;
   readonly takes: Take[];
@@ -804,7 +804,7 @@ interface Take {
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** How long a request is remembered that cost nothing. */
+/** How long the record of a request that cost nothing is kept. */
 const FREE = 10 * MINUTE;
 
 function timeOf(requestId: string): number {
@@ -874,7 +874,7 @@ function laterWindow(key: Key, now: number): number {
   return Math.max(key.window, windowOf(key.limits, now));
 }
 
-/** The bucket after all that was taken from it, from the day it was full. */
+/** The level of the bucket, replayed from when it was full. */
 function bucket(limit: number, { since, takes }: Takes): { level: number; at: number } {
   const full = BigInt(limit) * 60_000n;
   let [level, at] = [full, since];
@@ -915,7 +915,7 @@ function ratesIn({ limits, requests, tokens }: Key, now: number): { rates?: KeyR
 function rateOf(limit: number, takes: Takes, now: number): KeyRate {
   const { level, at } = bucket(limit, takes);
   const units = Number(refilled(BigInt(level), at, limit, now)) / MINUTE;
-  // A limit of n a minute refills one in the n-th part of a minute.
+  // A limit of n per minute refills one unit per n-th of a minute.
   return {
     limit,
     remaining: units > 0 ? Math.floor(units) : 0,
@@ -1032,7 +1032,7 @@ function summed(row: UsageRow, more: UsageRow, sign: 1 | -1): UsageRow {
   };
 }
 
-/** A request that expired under one model, and was settled under another, leaves a row of nothing. */
+/** A request that expired under one model and was settled under another leaves a row of zeros. */
 export function countsSomething(row: UsageRow): boolean {
   return Object.values(row).some((value) => typeof value !== 'string' && Number(value) !== 0);
 }

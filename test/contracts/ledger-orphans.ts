@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, type LedgerFixture, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
-/** What any ledger store must do with charges of requests that it doesn't know. Part of the suite in ledger-store.ts. */
+/** Charges of unknown requests in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeOrphans(ledger: LedgerFixture): void {
   const { clock, admit, settle, voidRequest, createKey } = ledger;
   const record = (n: number) => ledger.store.request('acme', requestId(n));
 
-  describe('a charge of a request that nobody admitted', () => {
+  describe('a charge of a request that was never admitted', () => {
     const orphan = (n: number, more?: Partial<Settle>): Promise<SettleResult> =>
       settle(n, 12n, { force: true, idempotencyKey: NAME, ...more });
 
@@ -47,7 +47,7 @@ export function describeOrphans(ledger: LedgerFixture): void {
 
     it('takes it, too, where its hold was taken again, from one that took it meanwhile', async () => {
       await admit(2, 30n, { idempotencyKey: NAME });
-      await admit(1, 30n, { idempotencyKey: NAME, reassert: true });
+      await admit(1, 30n, { idempotencyKey: NAME, restore: true });
       await orphan(1);
       await voidRequest(2);
       expect(await admit(3, 30n, { idempotencyKey: NAME })).toMatchObject({

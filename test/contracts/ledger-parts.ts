@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { IdempotencyKey, Settle, SettleResult } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, type LedgerFixture, MINUTE, NOON, requestId, USAGE } from './ledger-fixture.ts';
 
-/** What any store but a ReliableStore must do with charges after it may have gone back in time. Part of the suite in ledger-store.ts. */
+/** Charges in parts, after a rollback, in every store but a ReliableStore. Part of the suite in ledger-store.ts. */
 export function describeParts(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey } = ledger;
   const { state, keyState, usage, lines } = ledger;
   const inParts = (n: number, amount: bigint, more?: Partial<Settle>): Promise<SettleResult> =>
     settle(n, amount, { force: true, inParts: true, ...more });
   const record = (n: number) => ledger.store.request('acme', requestId(n));
-  /** Of 100, this leaves so much available. */
+  /** Spends of the initial 100, until this much is available. */
   const leave = (amount: bigint) => admit(99, 100n - amount, { leaseMs: 2 * DAY });
 
   describe('a charge in parts', () => {
@@ -212,10 +212,10 @@ export function describeParts(ledger: LedgerFixture): void {
     it('is counted of a day that was folded, too', async () => {
       await leave(20n);
       await inParts(1, 50n);
-      await ledger.store.foldUsage('acme', '2026-03-05');
+      await ledger.store.compactUsage('acme', '2026-03-05');
       await grant('g2', 10n);
       await inParts(1, 50n);
-      expect(await state()).toMatchObject({ usageFolded: 20n, spent: 30n });
+      expect(await state()).toMatchObject({ usageCompacted: 20n, spent: 30n });
       expect(await usage()).toMatchObject([
         { day: '2026-03-04', requests: 0, promptTokens: 0, charged: 10n },
       ]);

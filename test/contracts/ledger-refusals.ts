@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Admit } from '../../src/ledger/contract/ledger-store.ts';
 import { DAY, HOUR, MINUTE, NOON, requestId, type LedgerFixture } from './ledger-fixture.ts';
 
-/** Which refusal any ledger store must answer with, and what goes on meanwhile. Part of the suite in ledger-store.ts. */
+/** Refusals by every ledger store, and their side effects. Part of the suite in ledger-store.ts. */
 export function describeRefusals(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 
@@ -104,7 +104,7 @@ export function describeRefusals(ledger: LedgerFixture): void {
       const copy = structuredClone(taken);
       await settle(1, 12n);
       await adjust('a1', -5n);
-      await ledger.store.trim('acme', 2n);
+      await ledger.store.compact('acme', 2n);
       expect(taken).toEqual(copy);
     });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE, NOON, requestId, USAGE, type LedgerFixture } from './ledger-fixture.ts';
 
-/** What any ledger store must do with the money of a request. Part of the suite in ledger-store.ts. */
+/** The money of a request in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeRequests(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, createKey, state, keyState, lines } = ledger;
 
@@ -194,7 +194,7 @@ export function describeRequests(ledger: LedgerFixture): void {
       expect((await state()).requests).toMatchObject([{ checkpoint: 30n }]);
     });
 
-    it('renews a lease that ran out, if nobody ended it yet', async () => {
+    it('renews a lease that ran out, if it was not ended yet', async () => {
       await admit(1, 30n);
       clock.now += HOUR;
       expect(await extend(1, 30n)).toMatchObject({ code: 'ok' });
@@ -216,7 +216,7 @@ export function describeRequests(ledger: LedgerFixture): void {
       expect(await extend(1, 30n)).toMatchObject({ code: 'closed', state: 'expired' });
     });
 
-    it('does not know an id or account that nobody admitted', async () => {
+    it('does not know an id or account that was never admitted', async () => {
       expect(await extend(1, 30n)).toMatchObject({ code: 'unknown' });
       expect(await extend(1, 30n, { account: 'nobody' })).toMatchObject({ code: 'unknown' });
     });
@@ -575,7 +575,7 @@ export function describeRequests(ledger: LedgerFixture): void {
       ['was voided before it was admitted', () => voidRequest(1)],
       ['was voided after it expired', () => expire(1).then(() => voidRequest(1))],
       ['was charged 0', () => admit(1, 30n).then(() => settle(1, 0n))],
-      ['was charged 0, though nobody knew it', () => settle(1, 0n, { force: true })],
+      ['was charged 0, though it was unknown', () => settle(1, 0n, { force: true })],
     ])('lasts 10 minutes for one that cost nothing, and refuses no other id: %s', async (_how, end) => {
       await end();
       clock.now += 10 * MINUTE - 1;

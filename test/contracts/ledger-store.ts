@@ -9,7 +9,7 @@ import { useLedger } from './ledger-fixture.ts';
 import { describeIdempotency } from './ledger-idempotency.ts';
 import { describeKeyChanges } from './ledger-key-changes.ts';
 import { describeKeys } from './ledger-keys.ts';
-import { describeReassert } from './ledger-reassert.ts';
+import { describeRestore } from './ledger-restore.ts';
 import { describeRefusals } from './ledger-refusals.ts';
 import { describeRequests } from './ledger-requests.ts';
 import { describeOrphans } from './ledger-orphans.ts';
@@ -56,7 +56,7 @@ export function describeLedgerStore<Store extends LedgerStore>(
   describe(`${name} as a ledger store`, { timeout: 30_000 }, () => {
     const ledger = useLedger(createAt, close);
     describeRequests(ledger);
-    describeReassert(ledger);
+    describeRestore(ledger);
     describeIdempotency(ledger);
     describeKeys(ledger);
     describeKeyChanges(ledger);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { DAY, HOUR, type LedgerFixture, MINUTE, NOON, requestId, USAGE } from './ledger-fixture.ts';
 
-/** Requests are counted by day, key and model: once each, as they ended. */
+/** Requests are counted by day, key and model: each once, by its ending. */
 export function describeUsage(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, usage, state, createKey } = ledger;
   const model = 'some/model';
@@ -213,11 +213,11 @@ export function describeUsage(ledger: LedgerFixture): void {
       for (let n = 0; n < 4; n++) {
         await settle(n, 2n, { force: true, requestId: requestId(n, NOON + n * DAY) });
       }
-      await ledger.store.foldUsage('acme', '2026-03-06');
-      await ledger.store.foldUsage('acme', '2026-03-06');
-      await ledger.store.foldUsage('nobody', '2026-03-06');
+      await ledger.store.compactUsage('acme', '2026-03-06');
+      await ledger.store.compactUsage('acme', '2026-03-06');
+      await ledger.store.compactUsage('nobody', '2026-03-06');
       expect((await usage()).map(({ day }) => day)).toEqual(['2026-03-06', '2026-03-07']);
-      expect(await state()).toMatchObject({ spent: 8n, usageFolded: 4n });
+      expect(await state()).toMatchObject({ spent: 8n, usageCompacted: 4n });
     });
 
     it('keeps how a request was answered in the journal, as far as it is known', async () => {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import type { AccountState, JournalLine, Witness } from '../../src/ledger/contract/ledger-store.ts';
 
-/** What a random command says was acknowledged, of what there is when the command comes. */
+/** Witnesses of a random command, chosen from the state at the time of the command. */
 export type WitnessSlot =
   | { readonly type: 'line'; readonly back: number; readonly wrong: 'at' | 'id' | undefined }
   | {
@@ -44,13 +44,13 @@ const slot: fc.Arbitrary<WitnessSlot> = fc.oneof(
   },
 );
 
-/** Mostly none: an admit with one that is missing does nothing. */
+/** Mostly none: an admit with a missing witness does nothing. */
 export const witnessSlots: fc.Arbitrary<readonly WitnessSlot[]> = fc.oneof(
   { weight: 4, arbitrary: fc.constant([]) },
   { weight: 1, arbitrary: fc.array(slot, { minLength: 1, maxLength: 3 }) },
 );
 
-/** @param lines - that are kept */
+/** @param lines - the lines that were not compacted */
 export function witnessesOf(
   slots: readonly WitnessSlot[],
   state: AccountState | undefined,

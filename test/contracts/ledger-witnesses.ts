@@ -3,7 +3,7 @@ import type { Admit, Verify, Witness } from '../../src/ledger/contract/ledger-st
 import type { ReplyMeta } from '../../src/ledger/contract/reply.ts';
 import { DAY, hashOf, HOUR, type LedgerFixture, MAX, MINUTE, NOON, requestId } from './ledger-fixture.ts';
 
-/** What any ledger store must say of changes that its caller knows of. Part of the suite in ledger-store.ts. */
+/** Witnesses in every ledger store. Part of the suite in ledger-store.ts. */
 export function describeWitnesses(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, state, lines } = ledger;
   const verify = (witnesses: Verify['witnesses']) => ledger.store.verify({ account: 'acme', witnesses });
@@ -84,14 +84,14 @@ export function describeWitnesses(ledger: LedgerFixture): void {
 
     it('of a line that was folded is there, whatever it says', async () => {
       await story();
-      await ledger.store.trim('acme', 2n);
+      await ledger.store.compact('acme', 2n);
       expect(await isThere(line(1n, NOON, 'opening'))).toBe(true);
       expect(await isThere(line(1n, NOON, 'other'))).toBe(true);
       expect(await isThere(line(2n, NOON, requestId(1)))).toBe(true);
       expect(await isThere(line(2n, NOON, requestId(2)))).toBe(true);
       expect(await isThere(line(3n, NOON + MINUTE, requestId(4)))).toBe(true);
       expect(await isThere(line(3n, NOON + MINUTE, requestId(3)))).toBe(false);
-      await ledger.store.trim('acme', 4n);
+      await ledger.store.compact('acme', 4n);
       expect(await isThere(line(4n, NOON, 'other'))).toBe(true);
       expect(await isThere(line(5n, NOON, 'other'))).toBe(false);
     });
@@ -179,7 +179,7 @@ export function describeWitnesses(ledger: LedgerFixture): void {
   });
 }
 
-/** What any store but a ReliableStore must do where they are missing. */
+/** Missing witnesses, in every store but a ReliableStore. */
 export function describeMissingWitnesses(ledger: LedgerFixture): void {
   const { clock, admit, extend, settle, voidRequest, grant, adjust, createKey, state } = ledger;
 
@@ -200,7 +200,7 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
     it.each<[string, Partial<Admit>]>([
       ['repeats one that was applied', { requestId: requestId(1) }],
       ['repeats one of a request that ended', { requestId: requestId(2) }],
-      ['repeats a hold that may be lost', { reassert: true }],
+      ['restores a hold that may be lost', { restore: true }],
       ['comes too late', { notAfter: NOON - 1 }],
       ['has an id that is ahead', { requestId: requestId(3, NOON + HOUR) }],
       ['has an unknown key', { key: 'k9' }],
@@ -355,7 +355,7 @@ export function describeMissingWitnesses(ledger: LedgerFixture): void {
   }
 }
 
-/** What a pattern, a format and a line of the journal could stumble over. */
+/** Characters that are special in patterns, formats and journal lines. */
 const ODD_ID = '%d*[(.-"{$^}\\|~';
 const NAME = { key: 'a'.repeat(64), body: 'b'.repeat(64) };
 const MISSING: Witness = { type: 'payment', id: 'lost' };

@@ -54,7 +54,7 @@ export async function story(store: LedgerStore): Promise<unknown> {
     await store.keys(account),
     await store.sweep(10),
     await store.journal(account, 1n, 10),
-    await store.trim(account, 1n),
+    await store.compact(account, 1n),
     await everything(store),
   ];
   for await (const each of store.accounts()) replies.push(each);

@@ -79,9 +79,10 @@ export function rollbackStore(clock: { now: number }): RollbackStore {
     snapshot: (account) => command('snapshot', (to) => to.snapshot(account)),
     balance: (account) => command('balance', (to) => to.balance(account)),
     journal: (account, afterSeq, limit) => command('journal', (to) => to.journal(account, afterSeq, limit)),
-    trim: (account, seq) => command('trim', (to) => to.trim(account, seq)),
+    compact: (account, seq) => command('compact', (to) => to.compact(account, seq)),
     usage: (account, fromDay, toDay) => command('usage', (to) => to.usage(account, fromDay, toDay)),
-    foldUsage: (account, beforeDay) => command('foldUsage', (to) => to.foldUsage(account, beforeDay)),
+    compactUsage: (account, beforeDay) =>
+      command('compactUsage', (to) => to.compactUsage(account, beforeDay)),
     freeze: (account, frozen) => command('freeze', (to) => to.freeze(account, frozen)),
     accounts: () => current.accounts(),
     createKey: (key) => command('createKey', (to) => to.createKey(key)),

@@ -24,14 +24,14 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/account-lua.ts',
-    original: 'if books.st ~= before[#FIELDS + 1] then',
-    mutant: 'if books.st ~= before[#FIELDS + 2] then',
+    original: 'if totals.st ~= before[#FIELDS + 1] then',
+    mutant: 'if totals.st ~= before[#FIELDS + 2] then',
     because: 'the state is only written once more than needed',
   },
   {
     file: 'stores/redis/lua/account-lua.ts',
-    original: 'if books.st ~= before[#FIELDS + 1] then',
-    mutant: 'if books.st ~= before[#FIELDS - 1] then',
+    original: 'if totals.st ~= before[#FIELDS + 1] then',
+    mutant: 'if totals.st ~= before[#FIELDS - 1] then',
     because: 'the state is only written once more than needed',
   },
   {
@@ -54,8 +54,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/account-lua.ts',
-    original: "if #changed > 0 then redis.call('HSET', BOOKS, unpack(changed)) end",
-    mutant: "if #changed > 1 then redis.call('HSET', BOOKS, unpack(changed)) end",
+    original: "if #changed > 0 then redis.call('HSET', TOTALS, unpack(changed)) end",
+    mutant: "if #changed > 1 then redis.call('HSET', TOTALS, unpack(changed)) end",
     because: 'a field and its value are two',
   },
   {
@@ -73,25 +73,25 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta > 0 and size(books.av) + size(books.h) + delta >= WIDE then return reply(now, 'too_big') end",
+      "if delta > 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end",
     mutant:
-      "if delta >= 0 and size(books.av) + size(books.h) + delta >= WIDE then return reply(now, 'too_big') end",
+      "if delta >= 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end",
     because: 'a delta is never 0',
   },
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta < 0 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end",
+      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
     mutant:
-      "if delta <= 0 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end",
+      "if delta <= 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
     because: 'a delta is never 0',
   },
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta < 0 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end",
+      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
     mutant:
-      "if delta < 1 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end",
+      "if delta < 1 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
     because: 'a delta is never 0',
   },
   {
@@ -212,7 +212,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/lots-lua.ts',
-    original: 'if books.nx > now then return end',
+    original: 'if totals.nx > now then return end',
     mutant: '',
     because: 'no lot is due then: the loop finds nothing, later',
   },
@@ -238,8 +238,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'engine/lots.ts',
-    original: 'if (delta > 0n && books.available + books.held + delta > MAX_AMOUNT) {',
-    mutant: 'if (delta >= 0n && books.available + books.held + delta > MAX_AMOUNT) {',
+    original: 'if (delta > 0n && totals.available + totals.held + delta > MAX_AMOUNT) {',
+    mutant: 'if (delta >= 0n && totals.available + totals.held + delta > MAX_AMOUNT) {',
     because: 'a delta is never 0',
   },
   {
@@ -312,14 +312,14 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'engine/lots.ts',
-    original: 'if (books.nextExpiry > now) return;',
+    original: 'if (totals.nextExpiry > now) return;',
     mutant: '',
     because: 'no lot is due then: the loop finds nothing, later',
   },
   {
     file: 'engine/lots.ts',
-    original: 'const amount = lot.remaining < books.available ? lot.remaining : books.available;',
-    mutant: 'const amount = lot.remaining <= books.available ? lot.remaining : books.available;',
+    original: 'const amount = lot.remaining < totals.available ? lot.remaining : totals.available;',
+    mutant: 'const amount = lot.remaining <= totals.available ? lot.remaining : totals.available;',
     because: 'they are the same then',
   },
   {
@@ -348,20 +348,20 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'engine/lots.ts',
-    original: 'if (delta < 0n && books.available + delta < books.floor) {',
-    mutant: 'if (delta <= 0n && books.available + delta < books.floor) {',
+    original: 'if (delta < 0n && totals.available + delta < totals.floor) {',
+    mutant: 'if (delta <= 0n && totals.available + delta < totals.floor) {',
     because: 'an adjustment of 0 is refused before',
   },
   {
     file: 'engine/lots.ts',
-    original: 'if (delta < 0n && books.available + delta < books.floor) {',
-    mutant: 'if (delta < 1n && books.available + delta < books.floor) {',
+    original: 'if (delta < 0n && totals.available + delta < totals.floor) {',
+    mutant: 'if (delta < 1n && totals.available + delta < totals.floor) {',
     because: 'an adjustment of 0 is refused before',
   },
   {
     file: 'engine/lots.ts',
     original:
-      'books.nextExpiry = Math.min(Infinity, ...account.openLots().map((lot) => lot.expiresAt ?? Infinity));',
+      'totals.nextExpiry = Math.min(Infinity, ...account.openLots().map((lot) => lot.expiresAt ?? Infinity));',
     mutant: '',
     because: 'then the lots are looked at each time, and those that are not due stay',
   },
@@ -452,9 +452,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/void.ts',
     original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 1, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 1, tokens = 0,",
     because: 'nothing is charged to a voided request any more',
   },
   {
@@ -508,25 +508,25 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'with nothing held and nothing charged the state makes no difference',
   },
   {
-    file: 'stores/redis/lua/trim.ts',
+    file: 'stores/redis/lua/compact.ts',
     original: "if not values[1] then return {'done'} end",
     mutant: "if not values[2] then return {'done'} end",
     because: 'both fields are written at birth',
   },
   {
-    file: 'stores/redis/lua/trim.ts',
+    file: 'stores/redis/lua/compact.ts',
     original: "if wanted <= 0 then return {'done'} end",
     mutant: "if wanted < 0 then return {'done'} end",
     because: 'to fold no line changes nothing',
   },
   {
-    file: 'stores/redis/lua/trim.ts',
+    file: 'stores/redis/lua/compact.ts',
     original: 'local count = math.min(wanted, 500)',
     mutant: 'local count = math.min(wanted, 501)',
     because: 'how many are folded at a time is not seen from outside',
   },
   {
-    file: 'stores/redis/lua/trim.ts',
+    file: 'stores/redis/lua/compact.ts',
     original: "return {count < wanted and 'more' or 'done'}",
     mutant: "return {count <= wanted and 'more' or 'done'}",
     because: 'one call more, which folds nothing',
@@ -534,9 +534,9 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/void.ts',
     original:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,",
     mutant:
-      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 1,",
+      "request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 1,",
     because: 'nothing is charged to a voided request any more',
   },
   {

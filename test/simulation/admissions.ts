@@ -4,10 +4,10 @@ import type { Admission, RequestTruth } from './truth.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** A bucket is in debt by what fills in so many minutes at most. */
+/** Maximum debt of a bucket, in minutes of refill. */
 const MAX_DEBT_MINUTES = 60;
 
-/** What is known at the moment at which a store admits a request. */
+/** The state when a store admits a request. */
 export interface Judged {
   readonly request: RequestTruth;
   /** The gateway that sent the admit, and when. */
@@ -15,15 +15,15 @@ export interface Judged {
   readonly sentAt: number;
   /** By the store's clock. */
   readonly at: number;
-  /** Of its account, with the request in it. */
+  /** The account, including the request. */
   readonly state: AccountState;
   /** All requests of its API key. */
   readonly ofKey: readonly RequestTruth[];
-  /** Of what was lost by then and after the other, the gateway can't know yet. */
+  /** The gateway can't know yet of what was lost between these two times. */
   readonly hidden: { readonly from: number; readonly to: number };
 }
 
-/** A request that counts; what a rollback took has no record. */
+/** A request that counts. It has no record if a rollback lost it. */
 interface Use {
   readonly request: RequestTruth;
   readonly record: RequestRecord | undefined;
@@ -32,15 +32,14 @@ interface Use {
 /**
  * Judges an admission by its idempotency key, and by the limits of its API key.
  *
- * What counts against it is each request that the store has, and each that a rollback took if the gateway that sent the
- * admit had been told of it before. What a rollback took and only other gateways know does not count until one of
- * them has applied it again. That is the unavoidable window: in it, and only in it, a limit can be passed and a used
- * idempotency key be admitted.
+ * Counted are the requests that the store has, and those lost in a rollback that were acknowledged to the gateway that sent
+ * the admit. Lost requests that only other gateways know don't count until one of them has replayed them. This is the
+ * unavoidable window: only in it can a limit be exceeded, or a used idempotency key be admitted.
  *
- * Nor, for a moment, does what was lost while another command of the same gateway was on its way: that is acknowledged
- * last, and is there. See `Rollbacks.hiddenFrom`.
+ * What was lost while another command of the same gateway was in flight doesn't count for a moment either: that command
+ * is the last acknowledged one, and is present. See `Rollbacks.hiddenFrom`.
  *
- * Each sum is the least that can have been used, so that what is found here is certain.
+ * Each sum is a lower bound of the real usage, so every reported violation is certain.
  */
 export function judge(judged: Judged): Admission {
   const { request, by, sentAt, at, state, ofKey, hidden } = judged;
@@ -76,12 +75,12 @@ function repeatedKey(
       isExcused: false,
     };
   }
-  // The store that was asked has lost it, or is a former primary that never had it.
+  // This store has lost it, or is a former primary that never had it.
   const isExcused = twins.some(({ state, intent }) => state !== 'refused' && intent !== 'void');
   return { wrong: undefined, isExcused };
 }
 
-/** Whether the store has another request with this one's idempotency key: applied again then, it doesn't get the key. */
+/** Whether the store has another request with the same idempotency key: a replay then doesn't get the key. */
 export function hasSuccessor(
   { id, idempotencyKey }: RequestTruth,
   { requests }: AccountState,
@@ -99,7 +98,7 @@ export function hasSuccessor(
   });
 }
 
-/** It stands for its idempotency key: a request that was voided doesn't. */
+/** Whether it occupies its idempotency key: a voided request does not. */
 function isInForce(request: RequestTruth, record: RequestRecord | undefined): boolean {
   if (record) return record.state !== 'voided';
   return request.wasAdmitted && request.intent !== 'void' && !request.isDeadLetter;
@@ -142,7 +141,7 @@ function passedLimit(
   return undefined;
 }
 
-/** What a request uses of a budget. */
+/** The part of a budget that a request uses. */
 function spentOf({ request, record }: Use): bigint {
   if (record) return record.state === 'voided' ? 0n : record.amount;
   const { state, held, intent, charged } = request;
@@ -152,10 +151,10 @@ function spentOf({ request, record }: Use): bigint {
 }
 
 /**
- * It counts against limits per minute.
+ * Whether it counts against limits per minute.
  *
- * What a rollback took is counted when it is applied again, unless that is more than a minute later, or it was voided,
- * and got nothing; a process that died applies nothing again.
+ * A request lost in a rollback counts once it is replayed, unless that is more than a minute later, or it was voided
+ * without any usage; a process that died replays nothing.
  */
 function isCounted({ request }: Use, at: number): boolean {
   const { admission, wasAdmitted, lostBy, gateway, intent } = request;
@@ -164,24 +163,24 @@ function isCounted({ request }: Use, at: number): boolean {
   return !gateway.died && intent !== 'void' && admission.at > at - MINUTE_MS;
 }
 
-/** What is given back is negative. */
+/** Returned amounts are negative. */
 interface Take {
   readonly at: number;
   readonly count: number;
 }
 
-/** What a request takes of a bucket of tokens: the estimate when it begins, and what was wrong with that when it ends. */
+/** What a request takes from a token bucket: the estimate at its start, and the correction at its end. */
 function tokensOf(use: Use, now: number): readonly Take[] {
   const { admission, tokens, tokensUsed = 0, finishedAt } = use.request;
   const last = finishedAt === undefined ? [] : [{ at: finishedAt, count: tokensUsed - tokens }];
-  // What is given back is there, whether what was taken counts or not.
+  // Returned tokens are available, whether the taken ones count or not.
   if (!isCounted(use, now)) return last.filter(({ count }) => count < 0);
   return [{ at: admission?.at ?? 0, count: tokens }, ...last];
 }
 
-/** Whether a bucket that was full before all of these has no room for `count` more, or for all that it can have. */
+/** Whether a bucket that was full before all of these has no room for `count` more, or for its maximum. */
 function isEmpty(takes: readonly Take[], limit: number, count: number, now: number): boolean {
-  // In thousandths of a sixtieth, so that a limit of n a minute fills n a millisecond.
+  // In units times 60,000, so that a limit of n per minute refills n per ms.
   const full = limit * MINUTE_MS;
   let level = full;
   let since = -Infinity;
@@ -198,7 +197,7 @@ function isEmpty(takes: readonly Take[], limit: number, count: number, now: numb
   return level < Math.min(count, limit) * MINUTE_MS;
 }
 
-/** Start of a budget's window, in UTC. */
+/** Start of a budget window, UTC. */
 function windowStart(limits: KeyLimits | undefined, at: number): number {
   const date = new Date(at);
   const day = Math.floor(at / DAY_MS) * DAY_MS;

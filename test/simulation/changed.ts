@@ -1,4 +1,4 @@
-/** Something that does some things differently: what isn't given is the original's own. */
+/** A copy of an object with some methods replaced. */
 export function changed<T extends object>(original: T, changes: Partial<T>): T {
   return new Proxy(original, {
     get(target, name) {

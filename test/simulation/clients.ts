@@ -8,24 +8,24 @@ import type { Account } from './swarm.ts';
 import { Actor } from './virtual-time.ts';
 import { SERVES_WITHIN_MS, type Slot, TROUBLE_MS, type World } from './world.ts';
 
-/** What a client wants to have once: it gives that a name, and asks again where it can't be sure. */
+/** What a client wants exactly once: it sends an idempotency key, and retries when the outcome is uncertain. */
 interface Order {
   readonly caller: Caller;
   readonly body: Body;
-  /** Undefined where it is asked for once only. */
+  /** Undefined for a request that is never repeated. */
   readonly name: string | undefined;
   repetitions: number;
 }
 
-/** What is asked for later would still run when the world is judged. */
+/** Later requests would still run when the world is judged. */
 const ASKS_UNTIL_MS = TROUBLE_MS + SERVES_WITHIN_MS;
-/** The longest that a client waits for an answer before it asks again. */
+/** Maximum time that a client waits before it retries. */
 const PATIENCE_MS = 30_000;
 
-/** Those who send requests, and send some of them again: after a failure, or while the first still runs. */
+/** Clients that send requests and repeat some of them, after a failure or while the first one still runs. */
 export class Clients {
   readonly actor = new Actor('clients');
-  /** Accounts that were asked for, at a gateway that has not answered yet, or with a 503. */
+  /** Accounts with a request at a gateway that has not answered yet, or answered 503. */
   readonly closed = new Set<string>();
   readonly #world: World;
   #names = 0;
@@ -35,7 +35,7 @@ export class Clients {
     this.#world = world;
   }
 
-  /** A client comes, to some gateway. */
+  /** A client sends a request to some gateway. */
   ask(
     { account, key: { id: key, limits } } = this.#world.someKey(),
     isNamed = this.#world.random.chance(this.#world.swarm.habits.clientsNameRequests),
@@ -51,7 +51,7 @@ export class Clients {
     this.#send(order, order.body, slots[random.below(slots.length)]!);
   }
 
-  /** Some clients with the same key come within a time; or one of them comes twice. */
+  /** Several clients with the same key send requests within a time, or one client repeats its request. */
   rush(ms: number): void {
     const { random, slots, time } = this.#world;
     const key = this.#world.someKey();
@@ -64,7 +64,7 @@ export class Clients {
     }
   }
 
-  /** Asks each gateway for something of each account, which its provider refuses. */
+  /** Sends a request of each account to each gateway; the provider rejects all of them. */
   knock(): void {
     const { swarm, slots, time } = this.#world;
     for (const { gateway } of slots) {
@@ -123,7 +123,7 @@ export class Clients {
   }
 }
 
-/** It was told to come again, or heard nothing. */
+/** The client was told to retry, or got no answer. */
 function isRefused(request: RequestTruth | undefined): boolean {
   return request === undefined || request.refusal instanceof CreditStoreUnavailableError;
 }

@@ -36,14 +36,14 @@ import type { Random } from './random.ts';
 import type { Command, Sent, StoreServer } from './store-server.ts';
 import type { Actor, VirtualTime } from './virtual-time.ts';
 
-/** What goes wrong between a gateway and its store, as probabilities a command. */
+/** Faults between a gateway and its store, as probabilities per command. */
 export interface NetworkFaults {
   dropRequest: number;
   dropReply: number;
   duplicate: number;
-  /** Comes up to 10 s late, when nobody waits for it any more. */
+  /** Arrives up to 10 s late, after its timeout. */
   delay: number;
-  /** Is refused by a server that misses its replicas, or is out of memory. */
+  /** Is refused by a server that lacks replicas or memory. */
   refuse: number;
   latencyMs: number;
 }
@@ -55,11 +55,11 @@ export interface ConnectionOptions {
   /** Of the gateway. */
   readonly actor: Actor;
   readonly faults: NetworkFaults;
-  /** How long a change is on its way to the replicas, for commands that wait for that; undefined: none does. */
+  /** Replication delay, for commands that wait for replicas; undefined: none waits. */
   readonly durableAfterMs: number | undefined;
-  /** The server says which it is. */
+  /** The server reports its identity. */
   readonly tellsIdentity: boolean;
-  /** Called with every reply that says where the account's journal is. */
+  /** Called with every reply that has the account's journal position. */
   readonly onReply: (reply: StampedReply) => void;
 }
 
@@ -79,14 +79,14 @@ const JUDGED_FOR_MS = 1000;
 const ADMIT_TIMEOUT_MS = 250;
 const TIMEOUT_MS = 2000;
 
-/** A gateway's way to its store, which says what RedisStore would say: it did not happen, or nobody knows. */
+/** A gateway's connection to its store, with the errors of RedisStore: not applied, or unknown. */
 export class Connection implements LedgerStore {
   readonly mayRollBack = true;
   #onLost: (() => void) | undefined;
   /** No packet gets through. */
   isCut = false;
   readonly #options: ConnectionOptions;
-  /** The server as it was found last, and when. */
+  /** The server at the last check, and when that was. */
   #identity: number | undefined;
   #judgedAt = -Infinity;
   readonly #pending = new Set<(error: StoreUnavailableError) => void>();
@@ -155,16 +155,16 @@ export class Connection implements LedgerStore {
     return this.#send('journal', account, '', (store) => store.journal(account, afterSeq, limit));
   }
 
-  trim(account: string, seq: bigint): Promise<void> {
-    return this.#send('trim', account, '', (store) => store.trim(account, seq));
+  compact(account: string, seq: bigint): Promise<void> {
+    return this.#send('compact', account, '', (store) => store.compact(account, seq));
   }
 
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#send('usage', account, '', (store) => store.usage(account, fromDay, toDay));
   }
 
-  foldUsage(account: string, beforeDay: string): Promise<void> {
-    return this.#send('foldUsage', account, '', (store) => store.foldUsage(account, beforeDay));
+  compactUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#send('compactUsage', account, '', (store) => store.compactUsage(account, beforeDay));
   }
 
   freeze(account: string, frozen: boolean): Promise<boolean> {
@@ -219,7 +219,7 @@ export class Connection implements LedgerStore {
     return new Promise<T>((resolve, reject) => {
       const timeoutMs = name === 'admit' ? ADMIT_TIMEOUT_MS : TIMEOUT_MS;
       if (this.isCut || !server.isUp) {
-        // There is no connection, and there is none in time.
+        // There is no connection, and none is made in time.
         time.after(actor, timeoutMs, () => reject(new StoreUnavailableError('no')));
         return;
       }
@@ -278,7 +278,7 @@ export class Connection implements LedgerStore {
     );
   }
 
-  /** Looks once a second, while it is used, whether the server is the one that it was. */
+  /** Checks once a second, while in use, whether the server is still the same. */
   #judge(): void {
     const { time, server, actor, tellsIdentity } = this.#options;
     if (!tellsIdentity || time.now - this.#judgedAt < JUDGED_FOR_MS) return;
@@ -288,7 +288,7 @@ export class Connection implements LedgerStore {
     this.#identity = identity;
   }
 
-  /** Waits until a replica has it, where that was asked for: as a WAIT on a connection of its own does. */
+  /** Waits until a replica has the write, if requested, like a WAIT on a separate connection. */
   #onceDurable(name: Command, length: number, outcome: unknown, then: (outcome: unknown) => void): void {
     const { time, server, actor, durableAfterMs } = this.#options;
     if (durableAfterMs === undefined || !WAIT.has(name) || typeof outcome !== 'object') {
@@ -297,9 +297,9 @@ export class Connection implements LedgerStore {
     }
     const epoch = server.epochFor(actor.name);
     time.after(server.actor, Math.min(durableAfterMs, DURABLE_TIMEOUT_MS), () => {
-      // The connection that waited went with the server.
+      // The waiting connection was lost with the server.
       if (!server.isUp || server.epochFor(actor.name) !== epoch) return;
-      // What a former primary takes is on no replica.
+      // A former primary's writes reach no replica.
       const isDurable = durableAfterMs <= DURABLE_TIMEOUT_MS && !server.isFormerFor(actor.name);
       if (isDurable) server.makeSafe(length);
       then({ ...outcome, durable: isDurable });
@@ -312,7 +312,7 @@ export class Connection implements LedgerStore {
   }
 }
 
-/** Ends a command, by an answer of this server. */
+/** Completes a command with an answer of this server. */
 type Settled = (succeeded: boolean, outcome: unknown, epoch: number) => void;
 
 const WAIT: ReadonlySet<Command> = new Set<Command>([
@@ -324,7 +324,7 @@ const WAIT: ReadonlySet<Command> = new Set<Command>([
 ]);
 const DURABLE_TIMEOUT_MS = 1000;
 
-/** Of a command: what merely reads tells nothing of when it was. */
+/** Of a writing command. The reply to a read does not show when it was executed. */
 function isStamped(reply: unknown): reply is { readonly code: string; readonly seq: bigint } {
   return typeof reply === 'object' && reply !== null && 'code' in reply && 'seq' in reply;
 }

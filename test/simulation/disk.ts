@@ -4,13 +4,13 @@ import type { Random } from './random.ts';
 interface Content {
   readonly bytes: Buffer[];
   size: number;
-  /** So many bytes survive a power cut, and the file's name does. */
+  /** Number of bytes that survive a power failure; whether the file's name does. */
   synced: number;
   isSynced: boolean;
   modifiedAt: number;
 }
 
-/** One machine's folder of outboxes: a process that dies leaves all it wrote, a power cut only what was synced. */
+/** One machine's directory of outboxes: a crash of a process keeps all writes, a power failure only the synced ones. */
 export class Disk {
   readonly #random: Random;
   readonly #now: () => number;
@@ -31,7 +31,7 @@ export class Disk {
     this.#sleep = options.sleep;
   }
 
-  /** Takes what was not synced: a file as a whole, or all from some byte on. */
+  /** Discards unsynced data: a whole file, or everything from some byte on. */
   losePower(): void {
     for (const [name, content] of this.#files) {
       if (!content.isSynced && this.#random.chance(0.5)) {

@@ -1,4 +1,4 @@
-/** What happened, as a hash of all of it and the text of the last lines. */
+/** A log of all events: a hash of all lines, and the text of the last ones. */
 export class EventLog {
   readonly #last: string[] = [];
   readonly #most: number;

@@ -6,16 +6,16 @@ import { MOMENTS, SERVES_WITHIN_MS, type Slot, TROUBLE_MS, type World } from './
 
 const HOUR = 3_600_000;
 const STEPS = [-24 * HOUR, -HOUR, HOUR, 24 * HOUR] as const;
-/** How long around a rollback more is asked for. */
+/** Time around a rollback in which more requests are sent. */
 const RUSH_MS = 3000;
 
-/** Makes what happens to the others happen. */
+/** Schedules everything that happens to the other parts. */
 export class Fate {
   readonly #world: World;
   readonly #operator: Operator;
   readonly #clients: Clients;
   #isOver = false;
-  /** Those whose connections are lost once a takeover is over. */
+  /** Gateways that lose their connections when a takeover ends. */
   #takeoverCloses: ReadonlySet<Gateway> = new Set();
 
   constructor(world: World, operator: Operator, clients: Clients) {
@@ -24,11 +24,11 @@ export class Fate {
     this.#clients = clients;
   }
 
-  /** Plans all that goes wrong, and all that is asked for, in the time of troubles. */
+  /** Schedules all faults and requests of the fault phase. */
   plan(): void {
     const { swarm, random, slots } = this.#world;
     for (const slot of slots) this.#world.start(slot);
-    // Requests come in bursts as often as one by one.
+    // Requests arrive in bursts as often as one by one.
     for (let left = swarm.requests; left > 0;) {
       const burst = Math.min(left, random.chance(0.3) ? random.between(2, 20) : 1);
       left -= burst;
@@ -43,7 +43,7 @@ export class Fate {
     }
   }
 
-  /** A fault comes by chance, or where it hurts: a moment after something was asked for or done. */
+  /** A fault happens at random, or where it hurts: shortly after something was requested or done. */
   #prepare(fault: Fault): void {
     const { random, swarm } = this.#world;
     const moment = random.pick([undefined, ...MOMENTS]);
@@ -67,7 +67,7 @@ export class Fate {
     if (random.chance(0.5)) this.#after(random.below(RUSH_MS), () => this.#operate());
   }
 
-  /** Ends all troubles: whatever was broken works, whoever was dead lives. */
+  /** Ends the fault phase: repairs everything, and restarts all dead gateways. */
   heal(): void {
     const world = this.#world;
     const { swarm, server, slots, machines } = world;
@@ -127,7 +127,7 @@ export class Fate {
         this.#outage(() => rollbacks.lose(server.rollBack(lag)));
         break;
       case 'silent failover':
-        // No connection is lost: what others write after it hides it.
+        // No connection is lost: later writes of other gateways hide the rollback.
         this.#endTakeover();
         rollbacks.lose(server.rollBack(lag), 'silently');
         break;
@@ -191,7 +191,7 @@ export class Fate {
     });
   }
 
-  /** The server is away for a while, and then another takes its place, perhaps. */
+  /** The server is unavailable for a while, and possibly another takes its place afterwards. */
   #outage(atItsEnd: () => void): void {
     const { server, random } = this.#world;
     if (!server.isUp) return;
@@ -199,13 +199,13 @@ export class Fate {
     server.isUp = false;
     this.#world.loseConnections();
     atItsEnd();
-    // Some are short, and some outlast what is remembered in any case.
+    // Some are short, and some exceed the retention of the redo log.
     this.#later(random.pick([2000, 30_000, 300_000]), () => {
       server.isUp = true;
     });
   }
 
-  /** A replica that lags takes over, and for a while some gateways don't hear of it. */
+  /** A lagging replica takes over, and some gateways don't notice for a while. */
   #takeOver(lag: number): void {
     const world = this.#world;
     const { server, rollbacks, slots, random } = world;

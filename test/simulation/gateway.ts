@@ -19,43 +19,43 @@ import type { StoreServer } from './store-server.ts';
 import { type Asked, type Ending, type Incarnation, RequestTruth } from './truth.ts';
 import { Actor, type VirtualTime } from './virtual-time.ts';
 
-/** How the gateways of a world are set up. */
+/** Configuration of the gateways of a world. */
 export interface GatewayTerms {
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly holdMode: 'clamp' | 'strict' | 'adaptive';
-  /** The store may roll back, and there is something that repairs it. */
+  /** The store may roll back, and is repaired. */
   readonly isReliable: boolean;
   readonly hasOutbox: boolean;
   readonly durableAfterMs: number | undefined;
-  /** The store says which server it is. */
+  /** The store reports the identity of its server. */
   readonly tellsIdentity: boolean;
-  /** How long a provider may say nothing. */
+  /** Timeout for a silent provider. */
   readonly idleMs: number;
 }
 
-/** Changes a part of a gateway, to plant a bug in it. */
+/** Replaces a part of a gateway, to plant a bug. */
 export interface GatewayPlants {
   /** Between the gateway and its store. */
   readonly wire?: ((store: LedgerStore) => LedgerStore) | undefined;
-  /** Between what makes the store reliable, and the settlements and operators. */
+  /** Between the reliable store and its users: billing and operators. */
   readonly store?: ((store: LedgerStore) => LedgerStore) | undefined;
-  /** What its request ids are made by. */
+  /** Its generator of request ids. */
   readonly idClock?: (() => number) | undefined;
   readonly disk?: ((files: Disk['files']) => Disk['files']) | undefined;
-  /** What became of a request, as it is told to the settlements. */
+  /** The outcome of a request, as reported to billing. */
   readonly outcome?: ((outcome: Outcome) => Outcome) | undefined;
   readonly meter?: ((meter: UsageMeter) => UsageMeter) | undefined;
-  /** What a request can cost. */
+  /** The maximum cost of a request. */
   readonly quote?: ((quote: Quote) => Quote) | undefined;
-  /** What a provider is told that it may write at most. */
+  /** The output limit that is sent to a provider. */
   readonly outputLimit?: ((hold: Hold) => number | undefined) | undefined;
 }
 
-/** What a gateway wants to be posted: a charge, with the tokens that it counts, or that the hold is given back. */
+/** What a gateway wants to post: a charge with its tokens, or the release of the hold. */
 export type Intent = { readonly amount: bigint; readonly tokens: number } | 'void';
 
-/** What a gateway tells the world. */
+/** What a gateway reports to the world. */
 export interface GatewayWitness {
   readonly onRequest: (truth: RequestTruth) => void;
   readonly onAdmitted: (truth: RequestTruth) => void;
@@ -79,20 +79,20 @@ export interface GatewayOptions {
   readonly witness: GatewayWitness;
 }
 
-/** A process of a gateway, with the real parts that money goes through; it is born running. */
+/** A gateway process, with the real code that handles money; it runs from its creation. */
 export class Gateway {
   readonly actor: Actor;
   readonly incarnation: Incarnation;
   readonly connection: Connection;
-  /** What the operator's API would call. */
+  /** The functions behind the operator's API. */
   readonly store: LedgerStore;
   readonly #options: GatewayOptions;
   readonly #settlements: BillingService;
   readonly #ids: RequestIds;
   readonly #clock: StoreClock;
-  /** When it first heard from its store what time it is, in its own life. */
+  /** When it first learned its store's time, since its start. */
   heardAt = Infinity;
-  /** Requests that the store has admitted, as far as it was heard. */
+  /** Requests whose admission was acknowledged. */
   #closing = false;
   #running = 0;
 
@@ -132,7 +132,7 @@ export class Gateway {
     this.#ids = new RequestIds(plants.idClock ?? (() => this.#clock.now()), (below) => random.below(below));
   }
 
-  /** As the router makes it. */
+  /** Created as by the router. */
   #makeStore(): LedgerStore {
     const { terms, plants, disk, witness } = this.#options;
     const wire = this.#listening(plants.wire?.(this.connection) ?? this.connection);
@@ -157,7 +157,7 @@ export class Gateway {
     });
   }
 
-  /** The way to the store, with the time of its first answer remembered. */
+  /** The connection to the store; records the time of its first answer. */
   #listening(wire: LedgerStore): LedgerStore {
     return changed(wire, {
       admit: async (command) => {
@@ -168,7 +168,7 @@ export class Gateway {
     });
   }
 
-  /** The store, with what is asked of it in the end made known before. */
+  /** The store; reports the posting of each request before sending it. */
   #watched(store: LedgerStore): LedgerStore {
     const { witness } = this.#options;
     return changed(store, {
@@ -185,7 +185,7 @@ export class Gateway {
     });
   }
 
-  /** Called in the gateway's own time: `ready` posts what an earlier process left. */
+  /** Called in the gateway's own time: `ready` posts the outbox of an earlier process. */
   start(sweepMs: number): void {
     this.store.ready?.().catch(() => {});
     setInterval(() => {
@@ -204,7 +204,7 @@ export class Gateway {
     this.connection.close().catch(() => {});
   }
 
-  /** As `router.close()` does. */
+  /** Like `router.close()`. */
   async stop(closeTimeoutMs: number): Promise<void> {
     this.#closing = true;
     const until = Date.now() + closeTimeoutMs;
@@ -214,7 +214,7 @@ export class Gateway {
     this.kill('stopped');
   }
 
-  /** A client's request, from its arrival to its end; undefined where it gets no answer at all. */
+  /** A client's request, from arrival to end; undefined if it gets no answer at all. */
   async serve(asked: Asked): Promise<RequestTruth | undefined> {
     if (this.#closing) return undefined;
     this.#running += 1;
@@ -273,7 +273,7 @@ export class Gateway {
     return hold;
   }
 
-  /** What completion.ts does between an admit and its settlement. */
+  /** The part of chat-completions.ts between admission and settlement. */
   async #run(plan: Plan, truth: RequestTruth, hold: Hold, leaves: Leaving): Promise<Outcome> {
     const target = TARGET;
     if (leaves.left || (await leaves.during('connect', plan.connectMs))) {
@@ -297,7 +297,7 @@ export class Gateway {
     return { ending, target, dispatched: true, answer: { status, meter, delivered } };
   }
 
-  /** Hands the answer on, as relay.ts does. */
+  /** Relays the answer, as relay-answer.ts does. */
   async #relay(
     plan: Plan,
     truth: RequestTruth,
@@ -331,7 +331,7 @@ export class Gateway {
   }
 }
 
-/** What an answer passes. */
+/** The parts that an answer passes through. */
 interface Relayed {
   readonly hold: Hold;
   readonly meter: UsageMeter;

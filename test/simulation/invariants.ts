@@ -5,7 +5,7 @@ import type {
   JournalLine,
 } from '../../src/ledger/contract/ledger-store.ts';
 
-/** What is wrong with an account as it is (I1, I2, I4, I8, I11, the floor); undefined when nothing is. */
+/** The violated invariant of an account (I1, I2, I4, I8, I11, the floor); undefined if none. */
 export function wrongState(state: AccountState): string | undefined {
   const { granted, available, held, spent, expired, floor } = state;
   if (granted !== available + held + spent + expired) {
@@ -40,12 +40,12 @@ export function wrongState(state: AccountState): string | undefined {
   return undefined;
 }
 
-/** What is wrong with an account's journal (I3, I5, I6, I8); undefined when nothing is. */
+/** The violated invariant of an account's journal (I3, I5, I6, I8); undefined if none. */
 export function wrongJournal(state: AccountState, lines: readonly JournalLine[]): string | undefined {
-  const { trimmed } = state;
-  const sums = { ...trimmed };
+  const { compacted } = state;
+  const sums = { ...compacted };
   const outcomes = new Map<string, string>();
-  let { seq } = trimmed;
+  let { seq } = compacted;
   for (const line of lines) {
     const { type, id, amount, available, hold = 0n, writtenOff = 0n } = line;
     if (line.seq !== seq + 1n) return `I6: line ${line.seq} follows line ${seq}`;
@@ -70,19 +70,19 @@ export function wrongJournal(state: AccountState, lines: readonly JournalLine[])
   return undefined;
 }
 
-/** Of one id: a grant; an adjustment; expiries of a grant; an expiry of a lease, then at most one late end; a settle. */
+/** The valid lines of one id: a grant; an adjustment; expiries of a grant; a lease expiry, then at most one late end; a settle. */
 const OUTCOMES = /^(gx*|a|sl*|ol*|el*)$/;
 
-/** What is wrong with a request being admitted now (I9, I10). */
+/** The violated invariant of an admission (I9, I10); undefined if none. */
 export function wrongAdmit(
   command: Admit,
   { hold, now }: Extract<AdmitResult, { code: 'ok' }>,
   state: AccountState | undefined,
 ): string | undefined {
-  const { requestId, want, min, notAfter, reassert = false, externalKey = false } = command;
+  const { requestId, want, min, notAfter, restore = false, externalKey = false } = command;
   if (now > notAfter) return `I10: ${requestId} was admitted at ${now}, its caller waited until ${notAfter}`;
   if (hold > want) return `${requestId} wanted ${want} and holds ${hold}`;
-  if (reassert) return undefined;
+  if (restore) return undefined;
   if (hold < min) return `${requestId} wanted at least ${min} and holds ${hold}`;
   if (!state) return `${requestId} was admitted to an account that isn't there`;
   const record = state.requests.find(({ id }) => id === requestId);

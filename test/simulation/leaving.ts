@@ -1,6 +1,6 @@
 import type { Leave, Step } from './provider.ts';
 
-/** A client's patience: it hangs up in the step of its request in which it means to. */
+/** A client that disconnects in a planned step of its request. */
 export class Leaving {
   readonly leaving: Promise<'left'>;
   readonly #leave: Leave | undefined;
@@ -17,7 +17,7 @@ export class Leaving {
     this.#begin('admit');
   }
 
-  /** Waits in a step of the request; says whether the client left meanwhile. */
+  /** Waits in a step of the request; returns whether the client disconnected meanwhile. */
   during(step: Step, ms: number): Promise<boolean> {
     this.#begin(step);
     if (this.left || ms <= 0) return Promise.resolve(this.left);

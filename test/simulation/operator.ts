@@ -10,10 +10,10 @@ import type { OperationTruth } from './truth.ts';
 import { Actor } from './virtual-time.ts';
 import { MAX_ON_ITS_WAY_MS, type World } from './world.ts';
 
-/** A disk or a replica that is slow is waited for as often. */
+/** Maximum of repetitions for a slow disk or replica. */
 const DURABLE_TRIES = 5;
 
-/** Those who grant credits, correct balances, freeze accounts and revoke keys, through whatever gateway is there. */
+/** Operators that grant credits, adjust balances, freeze accounts and revoke keys, through any running gateway. */
 export class Operator {
   readonly actor = new Actor('operator');
   readonly #world: World;
@@ -24,7 +24,7 @@ export class Operator {
     this.#world = world;
   }
 
-  /** Opens the accounts, before anything can go wrong. */
+  /** Creates the accounts, before the fault phase. */
   open(): void {
     const { server, swarm } = this.#world;
     for (const { id, opening, keys, externalKeys } of swarm.accounts) {
@@ -49,7 +49,7 @@ export class Operator {
     void server.apply({ from: 'nobody', sentAt: time.now, name, account, about, run });
   }
 
-  /** Adds or takes credits, and repeats that until it is acknowledged, and durable where that can be told. */
+  /** Grants or adjusts credits, and repeats that until it is acknowledged, and durable where known. */
   change(): void {
     const { random, swarm, time } = this.#world;
     const account = random.pick(swarm.accounts as [(typeof swarm.accounts)[0]]).id;
@@ -72,7 +72,7 @@ export class Operator {
     );
   }
 
-  /** Makes an API key, and repeats that like a grant. */
+  /** Creates an API key, repeated like a grant. */
   createKey(): void {
     const { random } = this.#world;
     const { account, key } = this.#world.someKey();
@@ -121,7 +121,7 @@ export class Operator {
     });
   }
 
-  /** Freezes an account, and releases it after a while, perhaps; or revokes a key. */
+  /** Freezes an account, and possibly unfreezes it later; or revokes a key. */
   sanction(): void {
     const { random, time } = this.#world;
     const { account, key } = this.#world.someKey();
@@ -137,7 +137,7 @@ export class Operator {
     });
   }
 
-  /** One at a time of an account: of two that cross each other it isn't known which is the last. */
+  /** One at a time per account: the order of two concurrent ones would be unknown. */
   #sanction({ id }: Account, key: string | undefined, frozen: boolean, then = (): void => {}): void {
     const { time, truth, rollbacks } = this.#world;
     if (this.#sanctioning.has(id)) return;
@@ -170,7 +170,7 @@ export class Operator {
       again();
       return;
     }
-    // Whoever asks a process that dies hears nothing, and asks again.
+    // A call to a process that dies gets no answer, and is repeated.
     let answered = false;
     time.after(this.actor, 10_000, () => {
       if (answered) return;
@@ -203,7 +203,7 @@ export function openingOf(account: string): string {
   return `opening-${account}`;
 }
 
-/** SHA-256, as the store knows a key. */
+/** SHA-256 of a key, as recorded in the store. */
 function hashOf(key: string): string {
   return hash('sha256', key, 'hex');
 }

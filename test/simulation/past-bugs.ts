@@ -67,7 +67,7 @@ export const PAST_BUGS: Readonly<Record<string, Plant>> = {
     wire: (store) =>
       changed(store, {
         admit: ({ idempotencyKey, ...command }) =>
-          store.admit({ ...command, ...(idempotencyKey && !command.reassert && { idempotencyKey }) }),
+          store.admit({ ...command, ...(idempotencyKey && !command.restore && { idempotencyKey }) }),
       }),
   },
   'a client of the store that has ended is not replaced': {
@@ -152,13 +152,13 @@ function without<T extends object, Name extends keyof T>(
   return rest;
 }
 
-/** Nothing goes wrong in it. */
+/** A world without faults. */
 function withoutFaults(swarm: Swarm): Swarm {
   const network = { dropRequest: 0, dropReply: 0, duplicate: 0, delay: 0, refuse: 0, latencyMs: 50 };
   return { ...swarm, faults: new Map(), clockOffsets: swarm.clockOffsets.map(() => 0), network };
 }
 
-/** A client that gives up for ever after so many failures in a row. */
+/** A client that gives up permanently after this many consecutive failures. */
 function endingAfter(store: LedgerStore, most: number): LedgerStore {
   let failures = 0;
   return new Proxy(store, {
@@ -180,7 +180,7 @@ function endingAfter(store: LedgerStore, most: number): LedgerStore {
   });
 }
 
-/** Takes an answer that is older than another one of the account for one of an account that went back in time. */
+/** Mistakes an overtaken reply for that of an account that was rolled back. */
 function overtaken(
   store: LedgerStore,
   instead: (stamp: {

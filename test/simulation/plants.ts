@@ -6,16 +6,16 @@ import type { GatewayPlants } from './gateway.ts';
 import type { StoreServerOptions } from './store-server.ts';
 import type { Fault, Swarm } from './swarm.ts';
 
-/** A bug that is put somewhere, to see it found. */
+/** A planted bug, which the simulation must find. */
 export interface Plant extends GatewayPlants {
   readonly server?: StoreServerOptions['plant'];
-  /** Faults that bring it to light, where chance takes long. */
+  /** Faults that expose the bug, where random ones take long. */
   readonly focus?: readonly Fault[];
-  /** Circumstances that do. */
+  /** Circumstances that expose the bug. */
   readonly swarm?: (swarm: Swarm) => Swarm;
 }
 
-/** Bugs that the ledgers of others have had, and those that would undo what makes ours exact. */
+/** Known bugs of other ledgers, and bugs that would break the exactness of this one. */
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'a settle is posted again when it is repeated': {
     server: (store) =>
@@ -177,7 +177,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     wire: (store) =>
       changed(store, {
         admit: async (command) =>
-          command.reassert
+          command.restore
             ? { code: 'no_funds', available: 0n, ...(await stampOf(store, command)) }
             : store.admit(command),
       }),
@@ -248,7 +248,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
 };
 
-/** Says that it is done, whatever came of it. */
+/** Reports success, whatever the result. */
 async function once(
   store: LedgerStore,
   command: Parameters<LedgerStore['settle']>[0],
@@ -262,7 +262,7 @@ async function once(
   }
 }
 
-/** The time and the journal's position, as a reply would have them. */
+/** Time and journal position, as in a reply. */
 async function stampOf(
   store: LedgerStore,
   { account, requestId }: { readonly account: string; readonly requestId: string },

@@ -5,11 +5,11 @@ import { quoteFor, type Quote } from '../../src/metering/estimate.ts';
 import { resolveAnswer } from '../../src/options/resolve-options.ts';
 import type { Random } from './random.ts';
 
-/** In pico-dollars a token; 1 and 3 USD per million. */
+/** In pico-dollars per token; 1 and 3 USD per million. */
 const INPUT = 1_000_000n;
 const OUTPUT = 3_000_000n;
 const MODEL_OUTPUT_TOKENS = 2000;
-/** From the last word of an answer to its end. */
+/** From the last chunk of an answer to its end. */
 export const END_MS = 20;
 
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 600_000, idleMs: 120_000, totalMs: 3_600_000 };
@@ -29,7 +29,7 @@ export const MODEL: Model = createCatalog(
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 
-/** What the body of a request says. */
+/** The contents of a request body. */
 export interface Body {
   readonly promptChars: number;
   readonly outputCap: number;
@@ -40,44 +40,44 @@ export interface Body {
 export const STEPS = ['admit', 'connect', 'head', 'answer', 'end'] as const;
 export type Step = (typeof STEPS)[number];
 
-/** When a client hangs up: so long after a step has begun. */
+/** When a client disconnects: this long after a step has begun. */
 export interface Leave {
   readonly step: Step;
   readonly afterMs: number;
 }
 
-/** What a client asks for, what the provider does with it, and when the client leaves. */
+/** A request, the behaviour of the provider, and when the client disconnects. */
 export interface Plan extends Body {
-  /** Of the prompt, as the provider counts them. */
+  /** Prompt tokens, as counted by the provider. */
   readonly promptTokens: number;
   readonly connectMs: number;
   readonly answer: 'none' | 'error status' | 'whole';
   readonly headMs: number;
-  /** Tokens of each chunk, four characters a token. */
+  /** Tokens of each chunk, at four characters per token. */
   readonly chunks: readonly number[];
   readonly gapMs: number;
-  /** The provider writes on where it was told to stop. */
+  /** The provider ignores the output limit. */
   readonly overDelivers: boolean;
   readonly end: 'done' | 'cut' | 'stall';
-  /** Told at the end: the true counts, nothing, zero, three times the output, or nonsense. */
+  /** Usage reported at the end: the true counts, none, zero, three times the output, or nonsense. */
   readonly usage: 'true' | 'omitted' | 'zero' | 'more' | 'absurd';
   readonly leaves: Leave | undefined;
 }
 
 export interface Habits {
-  /** The longest that a request may take, in ms. */
+  /** Maximum duration of a request, in ms. */
   readonly longestMs: number;
   readonly refuses: number;
   readonly cuts: number;
   readonly omits: number;
-  /** Providers whose counts are not those of our estimates. */
+  /** Providers whose counts differ from the estimates. */
   readonly lies: number;
-  /** Prompts of more tokens than a quarter of their characters. */
+  /** Prompts with more tokens than a quarter of their characters. */
   readonly dense: number;
   /** Ignores the limit it was given. */
   readonly overDelivers: number;
   readonly clientsLeave: number;
-  /** With an idempotency key; those may come again. */
+  /** With an idempotency key; such requests may be repeated. */
   readonly clientsNameRequests: number;
 }
 
@@ -89,11 +89,11 @@ export function planBody(random: Random): Body {
   };
 }
 
-/** The highest output limit, how much more some providers write, and how much more than that others tell. */
+/** Maximum output limit; the excess that some providers write; the further excess that others report. */
 const MAX_OUTPUT = 60;
 const MAX_OVER = 4;
 const TOLD_MORE = 3;
-/** What lies about usage make an answer look as if it hid, at most. */
+/** Maximum of seemingly hidden tokens that false usage can cause. */
 export const MAX_HIDDEN = MAX_OUTPUT * MAX_OVER * (TOLD_MORE - 1);
 
 export function planRequest(random: Random, habits: Habits, body: Body): Plan {
@@ -138,7 +138,7 @@ export function planRequest(random: Random, habits: Habits, body: Body): Plan {
   };
 }
 
-/** A request that its provider refuses. */
+/** A request that its provider rejects. */
 export const KNOCK: Plan = {
   promptChars: 1,
   outputCap: 1,
@@ -181,7 +181,7 @@ export function quoteOf({ promptChars, outputCap }: Plan): Quote {
   });
 }
 
-/** By the rules of the documentation, not by the code: a quarter of the characters, and four for the message. */
+/** By the documentation, not the code: a quarter of the characters, plus four per message. */
 export function promptTokensOf({ promptChars }: Body): number {
   return Math.ceil(promptChars / 4) + 4;
 }
@@ -191,7 +191,7 @@ export function priceOf(promptTokens: number, outputTokens: number): bigint {
   return (BigInt(promptTokens) * INPUT + BigInt(outputTokens) * OUTPUT + 999n) / 1000n;
 }
 
-/** What the provider says that it has used; undefined where it doesn't, or where nobody could believe it. */
+/** Usage as reported by the provider; undefined if it is absent or not plausible. */
 export function toldUsage(
   plan: Plan,
   output: number,
@@ -211,7 +211,7 @@ export function toldUsage(
 const chunkBytes = new Map<number, Buffer>();
 const JSON_BEGIN = Buffer.from('{"choices":[{"index":0,"message":{"role":"assistant","content":"');
 
-/** The beginning of an answer; that of a stream says nothing. */
+/** The beginning of an answer; empty of content for a stream. */
 export function headOf({ stream }: Plan): Buffer {
   return stream ? Buffer.alloc(0) : JSON_BEGIN;
 }
@@ -228,7 +228,7 @@ export function chunkOf({ stream }: Plan, tokens: number): Buffer {
   return bytes;
 }
 
-/** The end of an answer: its reason, its usage, and of a stream `[DONE]`. */
+/** The end of an answer: finish reason, usage, and `[DONE]` for a stream. */
 export function lastChunkOf(plan: Plan, output: number): Buffer {
   const told = plan.usage === 'absurd' ? { prompt: 10, output: 1e300 } : toldUsage(plan, output);
   const usage = told && { prompt_tokens: told.prompt, completion_tokens: told.output };

@@ -1,14 +1,14 @@
-/** Numbers that look random and follow from a seed alone (mulberry32). */
+/** Pseudorandom numbers, determined by a seed (mulberry32). */
 export class Random {
   #state: number;
 
   constructor(seed: number) {
     this.#state = seed;
-    // Seeds that differ by one shall not begin alike.
+    // Adjacent seeds must not have similar beginnings.
     for (let i = 0; i < 4; i++) this.next();
   }
 
-  /** From 0 up to, and without, 1. */
+  /** From 0 up to, but excluding, 1. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let z = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -16,7 +16,7 @@ export class Random {
     return ((z ^ (z >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** An integer from 0 up to, and without, `count`. */
+  /** An integer from 0 up to, but excluding, `count`. */
   below(count: number): number {
     return Math.floor(this.next() * count);
   }

@@ -5,58 +5,58 @@ import type { Entry } from './store-server.ts';
 import type { Incarnation, RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
-/** What an account's journal was at, for a gateway. */
+/** An account's journal position, as known to a gateway. */
 interface Position {
   seq: bigint;
   at: number;
-  /** Of the server that told it. */
+  /** Of the server that replied. */
   epoch: number;
   /** Since when the gateway has known the account. */
   readonly since: number;
 }
 
-/** Who repaired that an account went back in time after `since`. */
+/** The gateway that repaired an account that was rolled back after `since`. */
 interface Fall {
   readonly by: Incarnation;
   readonly account: string;
   readonly since: number;
 }
 
-/** How long it takes until a gateway has looked whether it has another server, or for all that it knows. */
+/** Maximum time until a gateway has checked for another server, or verified everything that it knows. */
 const SEES_SERVER_WITHIN_MS = 3000;
 const LOOKS_WITHIN_MS = 26_000;
-/** How long a charge that is applied again waits for what other gateways have to apply again. */
+/** How long a replayed charge waits for replays of other gateways. */
 const PATIENCE_MS = 20_000;
 
-/** What a gateway remembers once it is acknowledged. */
+/** Commands that a gateway logs once they are acknowledged. */
 const CHANGES: ReadonlySet<Entry['name']> = new Set(['admit', 'extend', 'settle', 'void', 'grant', 'adjust']);
 const ACKNOWLEDGED: ReadonlySet<string> = new Set(['ok', 'exists', 'duplicate', 'planted']);
 const OPERATIONS = ['grant', 'adjust', 'createKey'] as const;
 
-/** What the store took back, and who could know of it. */
+/** What the store lost, and which gateways can know of it. */
 export class Rollbacks {
   readonly #world: World;
   /** By gateway and account. */
   readonly #positions = new Map<string, Position>();
   readonly #falls: Fall[] = [];
-  /** Account -> when something of it was lost last. */
+  /** Account -> when it last lost something. */
   readonly #lostAt = new Map<string, number>();
   /** Commands that changed something. */
   readonly #effective = new WeakSet<Entry>();
-  /** Account and what was lost of it -> when that was last. */
+  /** Account and lost change -> when that was last lost. */
   readonly #losses = new Map<string, number>();
-  /** Gateway and account -> what it was told that the account has, and when first. */
+  /** Gateway and account -> what was acknowledged to it, and when first. */
   readonly #acknowledged = new Map<string, Map<string, number>>();
-  /** Gateway and account -> when the gateway told last that the account went back in time. */
+  /** Gateway and account -> when the gateway last reported a rollback. */
   readonly #toldAt = new Map<string, number>();
   readonly #crossedAt = new Map<string, number>();
-  /** Gateway and account -> when the gateway told that the account is lost. */
+  /** Gateway and account -> when the gateway reported that the account is lost. */
   readonly #seenEmptyAt = new Map<string, number>();
-  /** What arrives may be a copy of what arrived before. */
+  /** An arriving command may be a copy of an earlier one. */
   readonly comesTwice: boolean;
   count = 0;
   lastAt = -Infinity;
-  /** When something was lost last that nobody promises to repair. */
+  /** When something outside the repair guarantee was last lost. */
   forgivenAt = 0;
 
   constructor(world: World) {
@@ -66,9 +66,9 @@ export class Rollbacks {
   }
 
   /**
-   * Commands that were acknowledged, perhaps, and are gone.
+   * Commands that are lost, and may have been acknowledged.
    *
-   * @param how - no repair is promised of what was lost with all the files
+   * @param how - what was lost with all the files is outside the repair guarantee
    */
   lose(lost: readonly Entry[], how: 'failed over' | 'silently' | 'emptied' = 'failed over'): void {
     const { truth, time, incarnations, swarm } = this.#world;
@@ -88,9 +88,9 @@ export class Rollbacks {
       if (request) request.lostAt = time.now;
       const operation = truth.operations.get(about);
       if (operation && how === 'emptied') operation.isDurable = false;
-      // A gateway that saw the account empty has forgotten what it knew of it.
+      // A gateway that saw the account empty has deleted its log of it.
       const isForgotten = (this.#seenEmptyAt.get(`${from} ${account}`) ?? 0) > wall;
-      // A key leaves no trace by which a gateway could see that it is gone.
+      // A gateway has no witness for a key, so it can't notice its loss.
       const isUnseen = how === 'silently' && operation?.key !== undefined && !swarm.terms.tellsIdentity;
       for (const each of [request, operation]) {
         each?.lostBy.add(by);
@@ -103,7 +103,7 @@ export class Rollbacks {
     if (how === 'emptied') this.#forgiveUnrepaired();
   }
 
-  /** Commands whose changes are not there any more, for ever or until a backup brings them back. */
+  /** Commands whose changes are lost, for ever or until a backup restores them. */
   misplace(entries: readonly Entry[]): void {
     const { now } = this.#world.time;
     for (const entry of entries) {
@@ -111,7 +111,7 @@ export class Rollbacks {
     }
   }
 
-  /** Where the accounts are gone, nobody repairs any more what failovers took of them before. */
+  /** Lost accounts are no longer repaired from earlier failovers. */
   #forgiveUnrepaired(): void {
     const { truth, server } = this.#world;
     for (const request of truth.requests.values()) {
@@ -125,7 +125,7 @@ export class Rollbacks {
     truth.sanctions.clear();
   }
 
-  /** A command found an account without what was lost while it was on its way. */
+  /** A command found an account without what was lost while it was in flight. */
   onApplied(entry: Entry, code: string): void {
     const { from, account, sentAt, wall, name } = entry;
     if (code === 'ok' || code === 'planted') this.#effective.add(entry);
@@ -135,11 +135,10 @@ export class Rollbacks {
   }
 
   /**
-   * When what a gateway can't know yet was lost: after the one time, and by the other.
+   * The time range of losses that a gateway can't know yet.
    *
-   * A gateway looks for what was acknowledged last. A command that was on its way when an account went back in time
-   * can be that, and say nothing of what is lost. All else is looked for soon after another server was found, or now and
-   * then.
+   * A gateway checks for the latest acknowledged change. That can be a command that was in flight during the rollback,
+   * which doesn't reveal the loss. All other changes are checked soon after another server was found, or periodically.
    */
   hiddenFrom(gateway: string, account: string): { readonly from: number; readonly to: number } {
     const { time, swarm } = this.#world;
@@ -147,7 +146,7 @@ export class Rollbacks {
     return { from, to: this.#crossedAt.get(`${gateway} ${account}`) ?? -Infinity };
   }
 
-  /** Since when a gateway has known an account; undefined when it doesn't. */
+  /** Since when a gateway knows an account; undefined if it doesn't. */
   knownSince(gateway: string, account: string): number | undefined {
     return this.#positions.get(`${gateway} ${account}`)?.since;
   }
@@ -165,7 +164,7 @@ export class Rollbacks {
       if (seq > 0n) this.#positions.set(key, { seq, at: now, epoch, since: now });
       return;
     }
-    // What a former primary had answered before comes late.
+    // A late answer of a former primary.
     if (epoch < position.epoch) return;
     position.epoch = epoch;
     const fell = seq < position.seq && sentAt > position.at;
@@ -175,7 +174,7 @@ export class Rollbacks {
     }
   }
 
-  /** What was acknowledged to a process, and is posted again by it, was lost and repaired. */
+  /** An acknowledged change that its process posts again was lost and repaired. */
   onSettled(from: string, account: string, requestId: string): void {
     const { truth, incarnations } = this.#world;
     const request = truth.requests.get(requestId);
@@ -191,14 +190,14 @@ export class Rollbacks {
         (each.event.type === 'rollback' || each.event.type === 'rollback_repaired') &&
         each.event.account === account,
     );
-    // What is lost while it is repaired is of the same repair.
+    // A loss during a repair belongs to the same repair.
     if (last?.event.type === 'rollback') return;
     this.#falls.push({ by, account, since });
   }
 
   /**
-   * Who says that an account went back in time knew of something that was lost, and has not said so of it: since the
-   * gateway said so last it was lost, or the gateway was told of it, as by a charge that a process before it had left.
+   * A gateway that reports a rollback must know of a loss that it has not reported: since its last report something was
+   * lost, or the gateway learned of it, as by a charge in the outbox of an earlier process.
    */
   #checkTold(by: Incarnation, account: string): void {
     const key = `${by.name} ${account}`;
@@ -229,7 +228,7 @@ export class Rollbacks {
     }
   }
 
-  /** What is lost for ever is told to operators, with a reason. */
+  /** Permanent losses are reported to operators, with a reason. */
   #onRefused(id: string, code: string, amount: bigint): void {
     const { truth } = this.#world;
     const request = truth.requests.get(id);
@@ -248,11 +247,11 @@ export class Rollbacks {
   /** The store has written something off. */
   onWriteOff(requestId: string): void {
     const request = this.#world.truth.requests.get(requestId);
-    // Where nothing of it was lost, its gateway has no reason to wait.
+    // If nothing of it was lost, its gateway has no reason to wait.
     if (request && request.lostBy.size > 0) this.#checkWaited(request);
   }
 
-  /** A charge that was lost is given up only after others had the time to apply again what they know. */
+  /** A lost charge is given up only after the other gateways had time for their replays. */
   #checkWaited({ id, account, isForgiven }: RequestTruth): void {
     const since = this.#world.time.now - (this.#lostAt.get(account) ?? 0);
     if (since >= PATIENCE_MS || isForgiven) return;
@@ -263,7 +262,7 @@ export class Rollbacks {
     );
   }
 
-  /** What a gateway that lives knows of, and would give the account more once it is applied again. */
+  /** What a live gateway knows, and would increase the balance once replayed. */
   #missingCredit(account: string): string | undefined {
     const { truth, server } = this.#world;
     for (const { id, account: of, amount, isAcknowledged, isForgiven, by } of truth.operations.values()) {
@@ -278,7 +277,7 @@ export class Rollbacks {
     return undefined;
   }
 
-  /** Whoever says that an account is repaired has taken again the holds of its running requests. */
+  /** A gateway that reports a repair has restored the holds of its running requests. */
   #checkRepair(by: Incarnation, account: string): void {
     const { events, truth, server, storeClockStepped } = this.#world;
     // An id that is ahead of a clock which was set back takes no hold; its charge is posted all the same.
@@ -303,7 +302,7 @@ export class Rollbacks {
     }
   }
 
-  /** I13: who repairs an account says that it went back in time. */
+  /** I13: a gateway that repairs an account reports the rollback. */
   unnoticed(): string | undefined {
     const { swarm, events } = this.#world;
     if (!swarm.terms.isReliable) return undefined;
@@ -316,7 +315,7 @@ export class Rollbacks {
           event.account === account &&
           at >= since,
       );
-      if (!told) return `I13: ${who.name} knew that ${account} went back in time, and told nobody`;
+      if (!told) return `I13: ${who.name} knew that ${account} was rolled back, and did not report it`;
     }
     return undefined;
   }

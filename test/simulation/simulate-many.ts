@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import type { Report } from './simulate.ts';
 import type { Share } from './worker.ts';
 
-/** Runs `count` seeds from `from` on, on as many cores as there are, and hands each report on as it comes. */
+/** Runs `count` seeds, starting at `from`, on all cores, and passes each report on when it is ready. */
 export async function simulateMany(
   from: number,
   count: number,

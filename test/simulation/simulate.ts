@@ -5,25 +5,25 @@ import type { Plant } from './plants.ts';
 import { heldForNobody, wrongEnd } from './verdict.ts';
 import { SERVES_WITHIN_MS, TROUBLE_MS, World } from './world.ts';
 
-/** What came of a seed. */
+/** Result of a seed. */
 export interface Report {
   readonly seed: number;
-  /** What must never be, and was. */
+  /** What must never happen, and did. */
   readonly violation: string | undefined;
-  /** Differs as soon as anything that happened differs. */
+  /** Differs as soon as any event differs. */
   readonly hash: string;
-  /** What happened last. */
+  /** The last events. */
   readonly last: readonly string[];
   readonly events: number;
   readonly requests: number;
   readonly commands: number;
   readonly rollbacks: number;
   readonly virtualMs: number;
-  /** How often what happened, by names such as `settle duplicate`, `fault kill`, `event rollback`. */
+  /** Number of events by name, such as `settle duplicate`, `fault kill`, `event rollback`. */
   readonly counts: ReadonlyMap<string, number>;
 }
 
-/** Runs a world from its seed to its end, and judges it. */
+/** Runs the world of a seed to its end, and judges it. */
 export async function simulate(seed: number, plant: Plant = {}, keptLines?: number): Promise<Report> {
   const world = new World(seed, plant, keptLines);
   const { swarm, time, server } = world;
@@ -41,7 +41,7 @@ export async function simulate(seed: number, plant: Plant = {}, keptLines?: numb
     await time.run(swarm.startsAt + TROUBLE_MS);
     time.after(world.fate, 0, () => fate.heal());
     await time.run(time.now + SERVES_WITHIN_MS - 1000);
-    // A gateway whose clock is wrong learns what time it is by the first.
+    // The first reply sets the time of a gateway whose clock is wrong.
     for (let knocks = 0; knocks < 2; knocks++) {
       clients.knock();
       await time.run(time.now + 500);

@@ -2,7 +2,7 @@ import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../src/ledger/stores/memory/memory-store.ts';
 import { Actor, type VirtualTime } from './virtual-time.ts';
 
-/** A command on its way. */
+/** A command in flight. */
 export interface Sent {
   readonly sentAt: number;
   readonly name: Command;
@@ -12,11 +12,11 @@ export interface Sent {
   readonly run: (store: LedgerStore) => Promise<unknown>;
 }
 
-/** A command as the server took it. */
+/** A command as received by the server. */
 export interface Entry extends Sent {
   /** Who sent it. */
   readonly from: string;
-  /** When it came, by the right time and by the server's clock. */
+  /** Arrival, in true time and by the server's clock. */
   readonly wall: number;
   readonly at: number;
 }
@@ -25,45 +25,45 @@ export type Command = Exclude<keyof LedgerStore, 'mayRollBack' | 'losses' | 'rea
 
 export interface StoreServerOptions {
   readonly time: VirtualTime;
-  /** Changes the state machine inside, to plant a bug. */
+  /** Replaces the state machine, to plant a bug. */
   readonly plant?: ((store: LedgerStore, now: () => number) => LedgerStore) | undefined;
   /** Called with every command that was applied, and its result. */
   readonly onApplied: (entry: Entry, result: unknown) => void;
-  /** Called with every command that has made its account. */
+  /** Called with every command that created its account. */
   readonly onMade: (entry: Entry) => void;
 }
 
 const LOOKS_EVERY_MS = 30_000;
 
-/** A server with what it took. */
+/** A server, with its log of commands. */
 interface Primary {
   readonly log: Entry[];
   readonly inside: LedgerStore;
-  /** How many had been the primary before. */
+  /** Number of earlier primaries. */
   readonly epoch: number;
-  /** Of its process and its history, as it tells it. */
+  /** Reported identity of its process and history. */
   readonly identity: number;
 }
 
 /**
- * The server that the store is on, with its replicas: a MemoryStore and the log of what it took.
+ * The server of the store, with its replicas: a MemoryStore and the log of its commands.
  *
- * A failover is a fresh MemoryStore with the beginning of that log, run at the same times.
+ * A failover creates a new MemoryStore and replays the beginning of that log, at the same times.
  */
 export class StoreServer {
   readonly actor = new Actor('store');
   readonly #options: StoreServerOptions;
-  /** When what is being repeated was applied, by the store's clock and by the right time. */
+  /** When the command being replayed was applied, by the store's clock and in true time. */
   readonly #clock: { replayed: { readonly at: number; readonly wall: number } | undefined } = {
     replayed: undefined,
   };
   #primary: Primary;
-  /** The primary before, where it does not know yet that it is none, and those who still ask it. */
+  /** The former primary, while it doesn't know yet that it was demoted, and the gateways that still use it. */
   #former: { readonly primary: Primary; readonly clients: ReadonlySet<string> } | undefined;
-  /** So many entries no failover takes. */
+  /** Number of entries that no failover can lose. */
   #safe = 0;
   isUp = true;
-  /** What it had before it lost all of its data; undefined while it has them. */
+  /** Its log before it lost all data; undefined while it has them. */
   #kept: Entry[] | undefined;
   #epochs = 0;
 
@@ -77,7 +77,7 @@ export class StoreServer {
     return this.#clock.replayed?.at ?? Math.floor(this.#options.time.now + this.actor.clockOffset);
   }
 
-  /** What it is now, for checks that change nothing. */
+  /** The current store, for checks that change nothing. */
   get inside(): LedgerStore {
     return this.#primary.inside;
   }
@@ -90,27 +90,27 @@ export class StoreServer {
     return this.#primary.log.length;
   }
 
-  /** What a client finds. */
+  /** The store that a client reaches. */
   insideFor(client: string): LedgerStore {
     return this.#primaryOf(client).inside;
   }
 
-  /** Rises for a client with each server that takes the place of the one before. */
+  /** Incremented, for a client, each time another server takes over. */
   epochFor(client: string): number {
     return this.#primaryOf(client).epoch;
   }
 
-  /** Changes with each other server that a client finds, but not where one merely loses its data. */
+  /** Changes with each other server that a client reaches, but not when a server loses its data. */
   identityFor(client: string): number {
     return this.#primaryOf(client).identity;
   }
 
-  /** A client still asks a server that is no primary any more. */
+  /** Whether a client still uses a demoted primary. */
   isFormerFor(client: string): boolean {
     return this.#former?.clients.has(client) === true;
   }
 
-  /** It has taken this, and no failover has taken it back. */
+  /** Whether the server applied this command and no failover lost it. */
   has(name: Command, about: string): boolean {
     return this.#primary.log.some((entry) => entry.name === name && entry.about === about);
   }
@@ -126,7 +126,7 @@ export class StoreServer {
     return result;
   }
 
-  /** Looks at its clock now and then, asked or not: else a pause of all gateways would last a minute for it at most. */
+  /** Reads its clock periodically, also without commands: else a pause of all gateways would count as a minute at most. */
   watchClock(): void {
     const { time } = this.#options;
     const entry = { from: 'nobody', sentAt: time.now, name: 'sweep', account: '', about: '' } as const;
@@ -134,12 +134,12 @@ export class StoreServer {
     time.after(this.actor, LOOKS_EVERY_MS, () => this.watchClock());
   }
 
-  /** So many entries are on a replica and on a disk, and somebody was told. */
+  /** This many entries are on a replica and on a disk, and were acknowledged as such. */
   makeSafe(length: number): void {
     this.#safe = Math.max(this.#safe, Math.min(length, this.length));
   }
 
-  /** Goes back to what a replica has that lagged so far behind, or a disk that was synced so long ago. */
+  /** Rolls back to the state of a lagging replica, or of the last disk sync. */
   rollBack(lagMs: number): readonly Entry[] {
     const { log } = this.#primary;
     const until = this.#options.time.now - lagMs;
@@ -149,7 +149,7 @@ export class StoreServer {
     return log.slice(length);
   }
 
-  /** A replica that lags takes the place of the primary, which goes on answering some of its clients. */
+  /** A lagging replica takes over, while the former primary still answers some clients. */
   takeOver(lagMs: number, clients: ReadonlySet<string>): readonly Entry[] {
     const primary = this.#primary;
     const lost = this.rollBack(lagMs);
@@ -157,7 +157,7 @@ export class StoreServer {
     return lost;
   }
 
-  /** The former primary answers nobody any more; what it had alone is lost to those who asked it. */
+  /** The former primary stops answering; writes that only it had are lost. */
   endTakeover(): readonly Entry[] {
     const former = this.#former;
     if (!former) return [];
@@ -167,7 +167,7 @@ export class StoreServer {
     return log.filter((entry) => former.clients.has(entry.from) && !kept.has(entry));
   }
 
-  /** It answers, and knows nothing: another one, without files, or the same after a FLUSHALL. */
+  /** It answers without any data: a new server without files, or the same one after a FLUSHALL. */
   forgetAll(identity?: number): readonly Entry[] {
     const { log } = this.#primary;
     this.#kept = log;
@@ -175,7 +175,7 @@ export class StoreServer {
     return log;
   }
 
-  /** Its operator found the files. */
+  /** The operator restored the files. */
   restore(): readonly Entry[] {
     const { log } = this.#primary;
     this.#become(this.#kept ?? []);
@@ -183,7 +183,7 @@ export class StoreServer {
     return log;
   }
 
-  /** A store that took the same commands at the same times. */
+  /** A store that applied the same commands at the same times. */
   async twin(): Promise<LedgerStore> {
     const fresh = this.#fresh();
     await this.#replay(this.#primary.log, fresh);
@@ -194,7 +194,7 @@ export class StoreServer {
     return this.#former?.clients.has(client) ? this.#former.primary : this.#primary;
   }
 
-  /** Another server, with this. It is there at the end of the event: a MemoryStore waits for nothing. */
+  /** Another server with this log. It is ready at the end of the event, because a MemoryStore waits for nothing. */
   #become(log: Entry[], identity?: number): void {
     const inside = this.#fresh();
     void this.#replay(log, inside);
@@ -205,7 +205,7 @@ export class StoreServer {
   async #replay(log: readonly Entry[], inside: LedgerStore): Promise<void> {
     for (const { at, wall, run } of log) {
       this.#clock.replayed = { at, wall };
-      // What was refused then is refused now.
+      // Refused commands are refused again.
       await run(inside).catch(() => {});
     }
     this.#clock.replayed = undefined;
@@ -229,10 +229,10 @@ const CHANGES: ReadonlySet<Command> = new Set<Command>([
   'grant',
   'adjust',
   'sweep',
-  // It expires credits that are due.
+  // Not a pure read: it expires due credits.
   'balance',
-  'trim',
-  'foldUsage',
+  'compact',
+  'compactUsage',
   'freeze',
   'createKey',
   'updateKey',

@@ -5,7 +5,7 @@ import type { Habits } from './provider.ts';
 import { priceOf } from './provider.ts';
 import type { Random } from './random.ts';
 
-/** What can be done to a world; each seed does some of it. */
+/** All kinds of faults; each seed uses some of them. */
 export const FAULTS = [
   'partition',
   'reset',
@@ -33,13 +33,13 @@ export interface Account {
   readonly keys: readonly { readonly id: string; readonly limits: KeyLimits | undefined }[];
 }
 
-/** Everything that a seed decides before anything happens. */
+/** Everything that a seed decides in advance. */
 export interface Swarm {
   readonly startsAt: number;
   readonly gateways: number;
   /** Gateway n is on machine n modulo this. */
   readonly machines: number;
-  /** How far the clock of each gateway is from the right time when it starts, in ms. */
+  /** Error of the clock of each gateway at its start, in ms. */
   readonly clockOffsets: readonly number[];
   readonly requests: number;
   readonly accounts: readonly Account[];
@@ -48,19 +48,19 @@ export interface Swarm {
   readonly network: NetworkFaults;
   /** How often each of these happens. */
   readonly faults: ReadonlyMap<Fault, number>;
-  /** The longest that a replica lags, and a disk is not synced. */
+  /** Maximum lag of a replica, and maximum time between disk syncs. */
   readonly lagMs: number;
   readonly operations: number;
-  /** Operators also freeze accounts and revoke keys. */
+  /** Whether operators also freeze accounts and revoke keys. */
   readonly sanctions: number;
 }
 
-/** @param focus - faults that shall happen, often */
+/** @param focus - faults that must happen, often */
 export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
   const some = (most: number, chance = 0.5): number => (random.chance(chance) ? random.skewed(0, most) : 0);
   const leaseMs = random.pick([120_000, 120_000, 30_000, 10_000]);
   const gateways = random.between(1, 4);
-  // Half of the seeds have few faults of many kinds, the others many of few kinds.
+  // Half of the seeds have few faults of many kinds, the others many faults of few kinds.
   const kinds = random.pick([0, 1, 2, 3, 6]);
   const faults = new Map<Fault, number>();
   for (let n = 0; n < kinds; n++) faults.set(random.pick(FAULTS), random.between(1, 3));
@@ -129,7 +129,7 @@ const ROLLBACKS: ReadonlySet<Fault> = new Set<Fault>([
   'flush',
 ]);
 
-/** The store loses what it has acknowledged: what needs something that repairs it. */
+/** Faults in which the store loses acknowledged changes, so that repairs are needed. */
 export function isRollback(fault: Fault): boolean {
   return ROLLBACKS.has(fault);
 }

@@ -2,14 +2,14 @@ import type { KeyLimits } from '../../src/ledger/contract/key-records.ts';
 import type { IdempotencyKey } from '../../src/ledger/contract/ledger-store.ts';
 import { MAX_HIDDEN, type Plan, priceOf, promptTokensOf, toldUsage } from './provider.ts';
 
-/** One life of a gateway: from its start to its death. */
+/** One lifetime of a gateway process. */
 export interface Incarnation {
   readonly name: string;
   readonly hasOutbox: boolean;
   died?: { readonly at: number; readonly how: 'killed' | 'power cut' | 'stopped' };
 }
 
-/** Who asks. */
+/** The sender. */
 export interface Caller {
   readonly account: string;
   readonly key: string;
@@ -17,7 +17,7 @@ export interface Caller {
   readonly limits: KeyLimits | undefined;
 }
 
-/** What a client sends. */
+/** A request as sent by a client. */
 export interface Asked {
   readonly plan: Plan;
   readonly caller: Caller;
@@ -28,15 +28,15 @@ export interface Asked {
 export interface Admission {
   /** By the store's clock. */
   readonly at: number;
-  /** Start of the budget's window that it is in. */
+  /** Start of its budget window. */
   readonly window: number;
-  /** What speaks against it. */
+  /** Why it should have been refused, if so. */
   readonly wrong: string | undefined;
-  /** It was admitted in the one window in which a used idempotency key can be admitted again. */
+  /** It was admitted in the unavoidable window, in which a used idempotency key can be admitted again. */
   readonly isExcused: boolean;
 }
 
-/** What really became of a request, whatever the ledger believes. */
+/** The true outcome of a request, independent of the ledger. */
 export class RequestTruth {
   readonly id: string;
   readonly account: string;
@@ -45,51 +45,51 @@ export class RequestTruth {
   readonly idempotencyKey: IdempotencyKey | undefined;
   readonly plan: Plan;
   readonly gateway: Incarnation;
-  /** Its gateway had heard from the store before what time it is. */
+  /** Its gateway knew the store's time by then. */
   readonly knewTheTime: boolean;
-  /** What it counts against its key's tokens per minute while it runs. */
+  /** Tokens counted against its key's tokens per minute while it runs. */
   readonly tokens: number;
   state: 'asked' | 'refused' | 'running' | 'ended' = 'asked';
-  /** What its client was told that refused it. */
+  /** The error code that its client got. */
   refusal: unknown;
-  /** How often its admit came to a store. */
+  /** Number of times its admit reached a store. */
   admits = 0;
-  /** What is held for it, as its gateway knows. */
+  /** Its hold, as known to its gateway. */
   held: { readonly amount: bigint } = { amount: 0n };
   heldAtFirst = 0n;
   admission: Admission | undefined;
-  /** It was applied again when the store had another request with its idempotency key. */
+  /** It was replayed when the store had another request with its idempotency key. */
   isSucceeded = false;
-  /** When the command was sent that its lease was taken or renewed by last. */
+  /** When the last command that took or renewed its lease was sent. */
   renewedAt = -Infinity;
   /** Its provider has received it. */
   isSent = false;
   answerBegan = false;
-  /** Tokens that the gateway got, and that went on to the client. */
+  /** Tokens that the gateway received, and those that it relayed to the client. */
   seen = 0;
   delivered = 0;
   endedAt = 0;
-  /** What it may be charged, once it has ended; undefined where its hold is to be given back. */
+  /** The allowed charge, once it has ended; undefined if its hold must be released. */
   due: Due | undefined;
-  /** What its gateway wanted to be posted: its charge, or `void`. */
+  /** What its gateway wanted to post: its charge, or `void`. */
   intent: bigint | 'void' | undefined;
-  /** Tokens that it counts once it has ended. */
+  /** Tokens counted once it has ended. */
   tokensUsed: number | undefined;
   /** When the store settled or voided it, by the store's clock. */
   finishedAt: number | undefined;
   isAcknowledged = false;
-  /** What its gateway was told that it was charged. */
+  /** The charge that was acknowledged to its gateway. */
   charged: bigint | undefined;
-  /** What operators were told that it was not charged: as it was settled first, and as a repair applied it again. */
+  /** Write-offs reported to operators: at the first settle, and by a repair. */
   readonly told = { writtenOff: 0n, refused: 0n };
   /** Its charge is in a file for an operator. */
   isDeadLetter = false;
-  /** Who had posted what a failover then took. */
+  /** Gateways whose posting of it was lost in a failover. */
   readonly lostBy = new Set<Incarnation>();
   lostAt = 0;
-  /** It was taken in a way that nobody promises to repair. */
+  /** It was lost in a way outside the repair guarantee. */
   isForgiven = false;
-  /** Gateway -> since when it knows from an answer that the store has this request. */
+  /** Gateway -> when a reply first showed it that the store has this request. */
   readonly knownTo = new Map<string, number>();
 
   constructor(
@@ -108,28 +108,28 @@ export class RequestTruth {
     this.tokens = known.tokens;
   }
 
-  /** Its client was served, or is. */
+  /** Whether its client was served, or is being served. */
   get wasAdmitted(): boolean {
     return this.state === 'running' || this.state === 'ended';
   }
 }
 
-/** What an operator did, by the id of the grant, adjustment or key. */
+/** An operator's change, by the id of the grant, adjustment or key. */
 export interface OperationTruth {
   readonly id: string;
   readonly account: string;
-  /** Of a key that was made: its limits, or none. */
+  /** The limits of a created key, if any. */
   readonly key: { readonly limits: KeyLimits | undefined } | undefined;
   readonly amount: bigint;
   isAcknowledged: boolean;
   isDurable: boolean;
-  /** By whom it was acknowledged. */
+  /** The gateway that acknowledged it. */
   by: Incarnation | undefined;
   readonly lostBy: Set<Incarnation>;
   isForgiven: boolean;
 }
 
-/** Both ends included. */
+/** Inclusive range. */
 export interface Due {
   readonly least: bigint;
   readonly most: bigint;
@@ -143,7 +143,7 @@ export type Ending =
   | 'upstream_error'
   | 'credits_exhausted';
 
-/** What a request may be charged when it ends so, both ends included; undefined where it is given back. */
+/** The allowed charge of a request with this ending, inclusive; undefined if the hold must be released. */
 export function chargeFor(
   { plan, delivered, held, isSent, answerBegan }: RequestTruth,
   ending: Ending,
@@ -151,7 +151,7 @@ export function chargeFor(
 ): Due | undefined {
   const prompt = promptTokensOf(plan);
   const estimate = (outputTokens: number): Due => {
-    // What was learned of counts that differ from our estimates corrects those by up to two, and by what seemed hidden.
+    // Calibration corrects estimates by a factor of up to two, and by seemingly hidden tokens.
     const [low, high, hidden] = isTruthful ? [1, 1, 0] : [0.5, 2, MAX_HIDDEN];
     const atMost = (charge: bigint): bigint => (charge < held.amount ? charge : held.amount);
     return {
@@ -171,7 +171,7 @@ export function chargeFor(
   return undefined;
 }
 
-/** The most that a checkpoint of it can have been. */
+/** The maximum of its checkpoint. */
 export function checkpointAtMost(
   { plan, seen, answerBegan, held }: RequestTruth,
   isTruthful: boolean,
@@ -182,11 +182,11 @@ export function checkpointAtMost(
   return price < held.amount ? price : held.amount;
 }
 
-/** Everything that is known of a run from outside. */
+/** Everything known about a run from outside the ledger. */
 export class Truth {
   readonly requests = new Map<string, RequestTruth>();
   readonly operations = new Map<string, OperationTruth>();
-  /** Account, or account and key -> what was acknowledged last: frozen or not, or revoked. */
+  /** Account, or account and key -> the last acknowledged state: frozen or not, or revoked. */
   readonly sanctions = new Map<string, { readonly frozen: boolean; readonly by: Incarnation }>();
   /** By account and key. */
   readonly #byKey = new Map<string, RequestTruth[]>();
@@ -199,14 +199,14 @@ export class Truth {
     else this.#byKey.set(name, [request]);
   }
 
-  /** API keys of an account that were made, and told to be. */
+  /** API keys of an account whose creation was acknowledged. */
   *keysMade(account: string): Generator<{ readonly id: string; readonly limits: KeyLimits | undefined }> {
     for (const { id, account: of, key, isAcknowledged } of this.operations.values()) {
       if (key && of === account && isAcknowledged) yield { id, limits: key.limits };
     }
   }
 
-  /** Requests of an API key, in the order in which they were asked. */
+  /** Requests of an API key, in order of arrival. */
   ofKey(account: string, key: string): readonly RequestTruth[] {
     return this.#byKey.get(`${account} ${key}`) ?? [];
   }

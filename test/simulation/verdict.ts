@@ -1,22 +1,22 @@
 import { CreditStoreUnavailableError } from '../../src/errors/credit-errors.ts';
-import { audit } from '../../src/ledger/operations/verify.ts';
+import { verifyLedger } from '../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine } from '../../src/ledger/contract/ledger-store.ts';
 import { wrongJournal, wrongState } from './invariants.ts';
 import { openingOf } from './operator.ts';
 import { checkpointAtMost, type RequestTruth } from './truth.ts';
 import type { World } from './world.ts';
 
-/** What a power cut may take of an outbox: 50 ms of it, and what a slow disk was writing. */
+/** What a power failure may lose of an outbox: 50 ms, and the running write of a slow disk. */
 const UNSYNCED_MS = 200;
 
-/** An account after all is over. */
+/** An account at the end of the run. */
 interface Account {
   readonly id: string;
   readonly state: AccountState;
   readonly lines: readonly JournalLine[];
 }
 
-/** What is wrong with a world that has healed, where not everything has come to pass that should have, or something else has. */
+/** The first violation in a healed world: something expected is missing, or something else happened. */
 export async function wrongEnd(world: World): Promise<string | undefined> {
   const { server, truth, swarm } = world;
   const twin = await server.twin();
@@ -40,14 +40,14 @@ export async function wrongEnd(world: World): Promise<string | undefined> {
     if ((state === 'asked' || state === 'running') && !gateway.died)
       return `I7: request ${id} is still ${state}`;
   }
-  for await (const { account, findings } of audit(server.inside)) {
+  for await (const { account, findings } of verifyLedger(server.inside)) {
     const [finding] = findings;
     if (finding) return `${account}: the audit finds ${finding.invariant}: ${finding.message}`;
   }
   return world.rollbacks.unnoticed();
 }
 
-/** I7: what a living gateway has refused or ended holds nothing, though the lease may run on. */
+/** I7: a request that a live gateway refused or ended holds nothing, though the lease may run on. */
 export async function heldForNobody({ server, truth, swarm }: World): Promise<string | undefined> {
   for (const { id: account } of swarm.accounts) {
     const state = await server.inside.snapshot(account);
@@ -55,7 +55,7 @@ export async function heldForNobody({ server, truth, swarm }: World): Promise<st
       const request = truth.requests.get(id);
       if (is !== 'held' || !request || request.gateway.died || request.isDeadLetter || request.isForgiven)
         continue;
-      // A copy of its admit came after a limit had refused the first: its lease ends it.
+      // A copy of its admit arrived after a limit had refused the first one: its lease will end it.
       const mayHaveBeenRefused = !(request.refusal instanceof CreditStoreUnavailableError);
       if (request.state === 'refused' && mayHaveBeenRefused && request.admits > 1) continue;
       return `I7: request ${id}, ${request.state}, holds ${amount} for nobody`;
@@ -73,13 +73,13 @@ function stillHeld(world: World, { state }: Account): string | undefined {
   return undefined;
 }
 
-/** What the journal says of a request. */
+/** The journal entries of a request. */
 interface Posted {
   charged: bigint;
   writtenOff: bigint;
 }
 
-/** Each request is charged what it cost, once; less only where whoever knew that died with it. */
+/** Each request is charged its cost, once; less only if every process that knew it died. */
 function wrongCharges(world: World, { id: account, lines }: Account): string | undefined {
   const posted = new Map<string, Posted>();
   for (const { type, id, amount, writtenOff = 0n } of lines) {
@@ -119,15 +119,15 @@ function wrongCharge(world: World, request: RequestTruth, posted: Posted): strin
     : `${about} was charged ${sum} instead of ${exact} or a checkpoint of ${checkpoint} at most`;
 }
 
-/** Charged in full; or operators know what was not. */
+/** Charged in full, or the rest was reported to operators. */
 function isExact({ lostBy, told }: RequestTruth, { charged, writtenOff }: Posted, exact: bigint): boolean {
   const rest = exact - charged;
-  // The books of an account that went back in time lack what was written off before, and what a repair gave up.
+  // The totals of a rolled back account lack earlier write-offs, and what a repair gave up.
   if (lostBy.size > 0) return rest === 0n || (rest === told.writtenOff && told.refused <= rest);
   return rest === writtenOff;
 }
 
-/** Of the requests with one idempotency key one is charged; more only where that could not be known. */
+/** Of the requests with one idempotency key one is charged; more only if the duplicate couldn't be detected. */
 function chargedTwice(
   { truth, storeClockStepped }: World,
   account: string,
@@ -150,7 +150,7 @@ function chargedTwice(
   return undefined;
 }
 
-/** Whether nobody who lived knew what was to be posted of a request. */
+/** Whether no live process knew what to post for a request. */
 function mayBeLost(
   world: World,
   { gateway, endedAt, isAcknowledged, isDeadLetter, isForgiven, lostBy }: RequestTruth,
@@ -159,12 +159,12 @@ function mayBeLost(
   const { died, hasOutbox } = gateway;
   if (!died || isAcknowledged) return false;
   if (!hasOutbox || world.swarm.faults.has('full disk')) return true;
-  // Of a process that was killed the disk may lose power later.
+  // The disk of a killed process may lose power later.
   const mayHaveLostPower = died.how === 'power cut' || world.swarm.faults.has('power cut');
   return mayHaveLostPower && died.at - endedAt < UNSYNCED_MS;
 }
 
-/** A grant, adjustment or key that was acknowledged is there, once. */
+/** An acknowledged grant, adjustment or key is present, once. */
 function wrongOperations({ truth }: World, { id: account, lines, state }: Account): string | undefined {
   const times = new Map(state.keys.map(({ key }) => [key, 1]));
   for (const { type, id } of lines) {
@@ -193,10 +193,10 @@ function wrongOperations({ truth }: World, { id: account, lines, state }: Accoun
   return undefined;
 }
 
-/** What an operator was told to be frozen is frozen, and so on, where the gateway that told it lives. */
+/** Acknowledged freezes and revocations are in effect, if the gateway that acknowledged them lives. */
 function wrongSanctions({ truth }: World, { id, state }: Account): string | undefined {
   const freeze = truth.sanctions.get(id);
-  // A freeze may be repeated over another process's thaw, which does no harm.
+  // A repeated freeze may undo another process's unfreeze, which is harmless.
   if (freeze?.frozen && !freeze.by.died && !state.frozen) return 'it was frozen, and is not';
   for (const { key, state: is } of state.keys) {
     const revocation = truth.sanctions.get(`${id} ${key}`);

@@ -1,8 +1,8 @@
 /**
- * Time that passes only from event to event, for processes that don't exist.
+ * Virtual time, which advances only from event to event, for simulated processes.
  *
- * While it runs, the timers, `Date.now`, `performance.now` and `Math.random` are those of the actor whose event
- * it is. An event is over when no microtask is left, so whatever code awaits, it runs for the right actor.
+ * While it runs, the timers, `Date.now`, `performance.now` and `Math.random` are those of the actor of the current
+ * event. An event ends when no microtask is left, so code after an `await` still runs for the right actor.
  */
 export class VirtualTime {
   readonly #queue = new EventQueue();
@@ -12,7 +12,7 @@ export class VirtualTime {
   #order = 0;
   #actor: Actor | undefined;
   #stopped = false;
-  /** How many events there were. */
+  /** Number of events so far. */
   events = 0;
 
   constructor(startAt: number, random: () => number) {
@@ -21,17 +21,17 @@ export class VirtualTime {
     this.#random = random;
   }
 
-  /** In ms, with fractions; right whatever the clocks of the actors say. */
+  /** True time in ms, with fractions, independent of the clocks of the actors. */
   get now(): number {
     return this.#now;
   }
 
-  /** Runs something for an actor, unless that is dead by then. */
+  /** Runs something for an actor, unless it is dead by then. */
   after(actor: Actor, ms: number, run: () => void): SimulatedTimer {
     return this.#add(actor, Math.max(0, ms), run, undefined);
   }
 
-  /** Ends the run that is going on, and those to come. */
+  /** Ends the current run, and later ones. */
   stop(): void {
     this.#stopped = true;
   }
@@ -129,13 +129,13 @@ export class VirtualTime {
   }
 }
 
-/** Somebody with a clock and a life of their own. */
+/** A simulated process with its own clock and lifetime. */
 export class Actor {
   readonly name: string;
-  /** How far its clock is from the right time, in ms. Its timers don't care. */
+  /** Error of its clock, in ms. Its timers are unaffected. */
   clockOffset = 0;
   alive = true;
-  /** Nothing happens in it until then. */
+  /** It is suspended until then. */
   stalledUntil = 0;
 
   constructor(name: string) {
@@ -143,7 +143,7 @@ export class Actor {
   }
 }
 
-/** What `setTimeout` returns, as far as anybody uses it. */
+/** The used part of what `setTimeout` returns. */
 export class SimulatedTimer {
   readonly actor: Actor;
   readonly run: () => void;
@@ -174,7 +174,7 @@ export class SimulatedTimer {
   }
 }
 
-/** Ordered by time, then by the order of their making: a binary heap. */
+/** Ordered by time, then by creation: a binary heap. */
 class EventQueue {
   readonly #heap: SimulatedTimer[] = [];
 

@@ -2,19 +2,19 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 import { simulate } from './simulate.ts';
 
-/** Which seeds a worker runs: each `step`-th from `from` on, up to and without `to`. */
+/** The seeds of a worker: every `step`-th from `from` up to, but excluding, `to`. */
 export interface Share {
   readonly from: number;
   readonly to: number;
   readonly step: number;
 }
 
-// Nobody reads the stacks of the thousands of errors that are as they should be.
+// The stacks of the thousands of expected errors are never read.
 Error.stackTraceLimit = 0;
 const { from, to, step } = workerData as Share;
 for (let seed = from; seed < to; seed += step) {
   const report = await simulate(seed);
-  // What happened last is wanted of failures only.
+  // The last events are only needed for failures.
   // eslint-disable-next-line unicorn/require-post-message-target-origin -- a port, not a window
   parentPort?.postMessage(report.violation === undefined ? { ...report, last: [] } : report);
 }

@@ -15,20 +15,20 @@ import { type Account, drawSwarm, type Swarm } from './swarm.ts';
 import { chargeFor, type Incarnation, type RequestTruth, Truth } from './truth.ts';
 import { Actor, VirtualTime } from './virtual-time.ts';
 
-/** How long things go wrong. */
+/** Duration of the fault phase. */
 export const TROUBLE_MS = 600_000;
-/** How long after the end of all troubles a gateway may refuse an account. */
+/** How long after the fault phase a gateway may still refuse an account. */
 export const SERVES_WITHIN_MS = 5000;
-/** A snapshot is compared with itself after so many commands, on the average. */
+/** Average number of commands between two checks of a snapshot. */
 const CHECK_EVERY = 24;
-/** A command arrives by then, or never. */
+/** Maximum delay of a command that arrives. */
 export const MAX_ON_ITS_WAY_MS = 12_000;
-/** Of a way to the store on which no answer comes too late. */
+/** Maximum delay on a connection without late answers. */
 const SOUND_LATENCY_MS = 50;
-/** How often a gateway ends leases that nobody renews. */
+/** Interval at which a gateway ends leases that ran out. */
 const SWEEP_MS = 15_000;
 
-/** When a fault may wait for its chance: a gateway wants a settlement, or the store took such a command. */
+/** Triggers of a fault: a gateway wants to post a request, or the store applied such a command. */
 export const MOMENTS = [
   'intent',
   'admit',
@@ -42,7 +42,7 @@ export const MOMENTS = [
 ] as const;
 export type Moment = (typeof MOMENTS)[number];
 
-/** A place where one gateway runs at a time. */
+/** A slot in which one gateway runs at a time. */
 export interface Slot {
   readonly index: number;
   readonly machine: Disk;
@@ -50,7 +50,7 @@ export interface Slot {
   gateway: Gateway | undefined;
 }
 
-/** Everything that a seed makes: gateways, store, clients, providers, operators, and time. */
+/** Everything created from a seed: gateways, store, clients, providers, operators, and time. */
 export class World {
   readonly swarm: Swarm;
   readonly time: VirtualTime;
@@ -60,13 +60,13 @@ export class World {
   readonly server: StoreServer;
   readonly slots: readonly Slot[];
   readonly machines: readonly Disk[];
-  /** Makes what happens to the others happen. */
+  /** Schedules everything that happens to the other parts. */
   readonly fate = new Actor('fate');
   readonly incarnations = new Map<string, Incarnation>();
   readonly events: { readonly by: Incarnation; readonly event: LedgerEvent; readonly at: number }[] = [];
-  /** How often what happened. */
+  /** Number of events, by name. */
   readonly counts = new Map<string, number>();
-  /** Requests that were voided, and that no failover has taken since. */
+  /** Voided requests that no failover has lost since. */
   readonly voided = new Set<string>();
   readonly rollbacks: Rollbacks;
   readonly #plant: Plant;
@@ -77,7 +77,7 @@ export class World {
   }[] = [];
   violation: string | undefined;
   storeClockStepped = false;
-  /** Since when nothing has gone wrong: the store serves whoever asks. */
+  /** Since when there is no fault: the store answers all gateways. */
   calmSince = -Infinity;
 
   constructor(seed: number, plant: Plant = {}, keptLines = 400) {
@@ -117,7 +117,7 @@ export class World {
     }));
   }
 
-  /** Something that must never be. */
+  /** Reports a violation. */
   fail(violation: string): void {
     this.violation ??= violation;
     this.log.add(`${this.#clock()} VIOLATION ${violation}`);
@@ -169,7 +169,7 @@ export class World {
     slot.gateway = undefined;
   }
 
-  /** Everybody's connection to the store is lost. */
+  /** All connections to the store are lost. */
   loseConnections(): void {
     for (const { gateway } of this.slots) if (gateway?.actor.alive) this.loseConnection(gateway);
   }
@@ -178,12 +178,12 @@ export class World {
     this.time.after(gateway.actor, 0, () => gateway.connection.lose());
   }
 
-  /** No fault waits for its chance any more. */
+  /** Cancels all faults that wait for a trigger. */
   calm(): void {
     this.#ambushes.length = 0;
   }
 
-  /** Does something to the gateway that next does this, a moment later. */
+  /** Does something to the next gateway that does this, a moment later. */
   ambush(moment: Moment, delayMs: number, strike: (slot: Slot) => void): void {
     this.#ambushes.push({ moment, delayMs, strike });
   }
@@ -196,7 +196,7 @@ export class World {
     if (ambush && slot) this.time.after(this.fate, ambush.delayMs, () => ambush.strike(slot));
   }
 
-  /** What the providers count is what is estimated of it. */
+  /** Whether the counts of the providers equal the estimates. */
   get isTruthful(): boolean {
     const { lies, dense } = this.swarm.habits;
     return lies === 0 && dense === 0;
@@ -277,7 +277,7 @@ export class World {
     },
   };
 
-  /** A lease that was renewed lasts as long as it does, whatever the store's clock is set to. */
+  /** A renewed lease lasts for its full time, whatever the store's clock is set to. */
   #checkLease(request: RequestTruth, { name, code, sentAt }: StampedReply): void {
     const { leaseMs } = this.swarm.terms;
     if ((name === 'admit' || name === 'extend') && (code === 'ok' || code === 'exists')) {
@@ -314,7 +314,7 @@ export class World {
     }
   }
 
-  /** A gateway that knew an account when it sent a command makes none of that name where it is lost. */
+  /** A gateway that knew an account when it sent a command must not recreate it after its loss. */
   #onMade({ name, about, account, from, sentAt }: Entry): void {
     const knownSince = this.rollbacks.knownSince(from, account) ?? Infinity;
     if (knownSince < sentAt) {
@@ -344,7 +344,7 @@ export class World {
     }
     if (result.code !== 'ok') return;
     if (this.voided.has(id)) this.fail(`I10: ${id} was admitted after it was voided`);
-    // What the command was is seen by handing it to somebody who only looks.
+    // Detects the command by passing it to a recording store.
     let admit: Admit | undefined;
     run({ admit: async (command: Admit) => (admit = command) } as never).catch(() => {});
     if (!admit) return;
@@ -353,13 +353,13 @@ export class World {
     if (wrong !== undefined) this.fail(wrong);
     if (!request || !state) return;
     const ofKey = this.truth.ofKey(account, request.key);
-    if (admit.reassert) {
+    if (admit.restore) {
       if (request.idempotencyKey) request.isSucceeded ||= hasSuccessor(request, state, ofKey);
       return;
     }
     const hidden = this.rollbacks.hiddenFrom(from, account);
     const admission = judge({ request, by: from, sentAt, at, state, ofKey, hidden });
-    // What was lost with all the files is for a backup to bring back.
+    // What was lost with all the files can only be restored from a backup.
     const isJudged = !this.server.isEmpty && !this.storeClockStepped;
     request.admission = isJudged ? admission : { ...admission, wrong: undefined };
   }
@@ -379,7 +379,7 @@ export class World {
   }
 }
 
-/** Its provider kept to the limit that it was told, and that was made for the longest prompt: its hold covers what it costs. */
+/** If the provider obeyed the output limit, which was computed for the longest prompt, the hold covers the cost. */
 function keepsToHold({ plan }: RequestTruth, { holdMode }: GatewayTerms): boolean {
   const isHonest = !plan.overDelivers && (plan.usage === 'true' || plan.usage === 'omitted');
   return isHonest && holdMode !== 'adaptive';

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import {
   type AccountState,
-  audit,
+  verifyLedger,
   type Finding,
   type JournalLine,
   type LedgerStore,
@@ -37,7 +37,7 @@ export async function readBooks(url: string, names: readonly string[], waitMs: n
   try {
     const stuck = await untilReleased(store, names, waitMs);
     const findings: Finding[] = [];
-    for await (const account of audit(store)) findings.push(...account.findings);
+    for await (const account of verifyLedger(store)) findings.push(...account.findings);
     const accounts: Account[] = [];
     for (const name of names) {
       const state = await store.snapshot(name);

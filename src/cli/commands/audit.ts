@@ -1,4 +1,4 @@
-import { audit } from '../../ledger/operations/verify.ts';
+import { verifyLedger } from '../../ledger/operations/verify.ts';
 import { type StoreCommand, plural } from './command.ts';
 
 export const auditCommand: StoreCommand = {
@@ -13,7 +13,7 @@ export const auditCommand: StoreCommand = {
       findings += 1;
       print(`the store is damaged: ${message}`, { damage: message });
     }
-    for await (const each of audit(store, { ...(account !== undefined && { account }) })) {
+    for await (const each of verifyLedger(store, { ...(account !== undefined && { account }) })) {
       accounts += 1;
       lines += each.lines;
       progress(`${plural(accounts, 'account')}, ${plural(lines, 'line')} of journal …`);

@@ -23,7 +23,7 @@ export const trimCommand: StoreCommand = {
   options: {},
   async run({ positionals: [account = '', position = ''], store, print }) {
     const through = count(position, 'POSITION');
-    await createCredits(store).trim(account, through);
+    await createCredits(store).compact(account, through);
     print(`${account}: folded up to ${through}`, { account, through });
     return true;
   },

@@ -1,11 +1,11 @@
 /**
- * What an operator should hear of the ledger.
+ * Events of the ledger for its operator.
  *
- * None of it asks for an answer: the books stay right whether anybody listens
- * or not. Amounts are USD, as decimal strings; times are milliseconds.
+ * They need no answer: the totals stay correct without a listener. Amounts are
+ * decimal strings in USD; times are in ms.
  */
 export type LedgerEvent =
-  /** A request was charged more than it held. */
+  /** A request was charged more than its hold. */
   | {
       readonly type: 'overrun';
       readonly account: string;
@@ -13,33 +13,33 @@ export type LedgerEvent =
       readonly held: string;
       readonly charged: string;
     }
-  /** The balance did not cover a charge: `amount` of it was given up. */
+  /** The balance did not cover a charge: `amount` of it was written off. */
   | {
       readonly type: 'write_off';
       readonly account: string;
       readonly requestId: string;
       readonly amount: string;
     }
-  /** A request was refused because its account is frozen, by its operator or by a failed check of its books. */
+  /** A request was refused because its account is frozen, by its operator or because its totals did not add up. */
   | { readonly type: 'frozen'; readonly account: string; readonly requestId: string }
-  /** An account of the store went back in time, as by a failover: what was acknowledged since is applied again. */
+  /** An account lost acknowledged changes, as by a failover; they are being replayed. */
   | {
       readonly type: 'rollback';
       readonly account: string;
-      /** The journal position that was acknowledged, and the one found; that is the higher one where others wrote since. */
+      /** The acknowledged journal position, and the current one. `found` may be higher, where others wrote since. */
       readonly expected: string;
       readonly found: string;
     }
   /**
-   * An account that was known is not in the store any more: its requests, grants, adjustments and new keys are refused and
-   * its charges wait until it is restored, or made again with `recreate`.
+   * A known account is missing from the store. Its requests, grants, adjustments and new keys are refused and its charges
+   * wait until it is restored, or recreated with `recreate`.
    */
   | { readonly type: 'account_lost'; readonly account: string }
-  /** All that had to be applied again after a rollback has been. */
+  /** The replay after a rollback is complete. */
   | { readonly type: 'rollback_repaired'; readonly account: string; readonly reapplied: number }
   /**
-   * A rollback took a charge, grant or adjustment, and the account as it is now can't take it again, for the reason
-   * that `code` names: its operator may adjust the balance by `amount`, which has its sign.
+   * A charge, grant or adjustment was lost in a rollback, and the account now rejects it with `code`. The operator may
+   * adjust the balance by `amount`, which is signed.
    */
   | {
       readonly type: 'repair_refused';
@@ -49,25 +49,25 @@ export type LedgerEvent =
       readonly amount: string;
       readonly code: string;
     }
-  /** Charges wait for the store; told when the number of them doubles. */
+  /** Charges wait for the store. Emitted each time that their number doubles. */
   | { readonly type: 'outbox_growth'; readonly waiting: number; readonly oldestMs: number }
-  /** A charge that waited for too long to be posted safely by itself: it is in `file`, for an operator. */
+  /** A charge waited too long to be posted automatically: it was moved to `file`, for an operator. */
   | {
       readonly type: 'dead_letter';
       readonly account: string;
       readonly requestId: string;
       readonly file: string;
     }
-  /** The outbox can't be written: until it can, requests are refused, or charges are kept in memory alone. */
+  /** The outbox can't be written: until it can, requests are refused, or charges are kept only in memory. */
   | { readonly type: 'outbox_failed'; readonly message: string }
-  /** The outbox can be written again: all that waits is in it. */
+  /** The outbox can be written again, and holds all waiting charges. */
   | { readonly type: 'outbox_recovered' }
-  /** Lines of an outbox can't be read, and may have been charges; the rest was taken from it. It is kept as `file`. */
+  /** Lines of an outbox can't be read, and may have been charges. The others were recovered; the outbox is kept as `file`. */
   | { readonly type: 'outbox_damaged'; readonly file: string; readonly lines: number }
-  /** The store stopped or began to answer. */
+  /** The store stopped answering, or answers again. */
   | { readonly type: 'store_unavailable'; readonly message: string }
   | { readonly type: 'store_recovered'; readonly awayMs: number }
-  /** Old lines of a journal were folded into its account's checkpoint. */
+  /** Old lines of a journal, up to position `through`, were compacted into its account's checkpoint. */
   | { readonly type: 'journal_compacted'; readonly account: string; readonly through: string }
-  /** A journal has at least so many lines: export and fold it; told again when it has twice as many. */
+  /** A journal has at least `lines` lines: export and compact it. Emitted again when that number doubles. */
   | { readonly type: 'journal_long'; readonly account: string; readonly lines: number };

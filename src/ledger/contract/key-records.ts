@@ -4,15 +4,15 @@ import type { ReplyMeta, MakesAccount, DurabilityInfo } from './reply.ts';
 
 export type { KeyLimits };
 
-/** What a ledger keeps of API keys: never the key, only its SHA-256. */
+/** API keys as a ledger records them: never the key itself, only its SHA-256. */
 
-/** What is said of a key, all of which can be changed. */
+/** The changeable terms of a key. */
 export interface KeyTerms {
   readonly name: string;
   readonly limits?: KeyLimits;
-  /** Store time from which it is refused; undefined: never. */
+  /** Store time in ms from which the key is refused; undefined: never. */
   readonly expiresAt?: number;
-  /** A text of the host's that the ledger keeps and does not read: 1 to 8,192 characters. */
+  /** Opaque text of your app: 1 to 8,192 characters. */
   readonly policy?: string;
 }
 
@@ -21,7 +21,7 @@ export interface CreateKey extends KeyTerms, MakesAccount {
   readonly key: string;
   /** SHA-256 of the whole API key, hex. */
   readonly hash: string;
-  /** That it begins with, for one that comes from another store; 1 by default. */
+  /** Initial version, for a key that is moved from another store. @default 1 */
   readonly version?: number;
 }
 
@@ -30,37 +30,37 @@ export type CreateKeyResult = ReplyMeta & {
   readonly code: 'ok' | 'conflict' | 'no_account';
 } & DurabilityInfo;
 
-/** Replaces all terms of a key: what isn't given is taken away. A limit per minute that changes begins anew, full. */
+/** Replaces all terms of a key: absent ones are removed. A limit per minute that changes starts with a full bucket. */
 export interface UpdateKey extends KeyTerms {
   readonly account: string;
   readonly key: string;
-  /** The key's version that the new terms were made from. */
+  /** The key's version that the new terms are based on (optimistic locking). */
   readonly version: number;
 }
 
 export type UpdateKeyResult = ReplyMeta &
   (
     | ({ readonly code: 'ok'; readonly version: number } & DurabilityInfo)
-    /** Somebody else changed it since: nothing was changed now. */
+    /** The version differs: the key was modified concurrently. Nothing was changed. */
     | { readonly code: 'changed' | 'no_key' }
   );
 
-/** Gives a key another secret: id, terms and counters stay. */
+/** Replaces the secret of a key: id, terms and counters stay. */
 export interface RotateKey {
   readonly account: string;
   readonly key: string;
   /** SHA-256 of the new API key, hex. */
   readonly hash: string;
-  /** The key's version that it was decided by. */
+  /** The key's version that the rotation is based on (optimistic locking). */
   readonly version: number;
-  /** So long the secret of now goes on working; one that was still in its own overlap ends at once. */
+  /** How long the current secret stays valid, in ms; an older one that is still in its overlap ends at once. */
   readonly overlapMs: number;
 }
 
 export type RotateKeyResult = ReplyMeta &
   (
     | ({ readonly code: 'ok'; readonly version: number } & DurabilityInfo)
-    /** Somebody else changed the key since; or another secret has the hash. Nothing was changed now. */
+    /** `changed`: the version differs. `conflict`: another secret has the hash. Nothing was changed. */
     | { readonly code: 'changed' | 'conflict' | 'no_key' | 'revoked' }
   );
 
@@ -76,27 +76,27 @@ export interface KeyRecord {
   readonly policy?: string;
   /** Raised by each change of the key. */
   readonly version: number;
-  /** When its previous secret ends, or ended. */
+  /** When its previous secret ends, or ended, in ms. */
   readonly overlapUntil?: number;
 }
 
-/** A key as it was found by a hash. */
+/** A key that was found by a hash. */
 export interface FoundKey extends KeyRecord {
-  /** Until when the hash stands for it; undefined for that of its newest secret. */
+  /** When the hash stops identifying the key, in ms; undefined for the newest secret. */
   readonly hashUntil?: number;
 }
 
-/** The hashes that stand for a key, for those who move it to another store. */
+/** The hashes that identify a key, for moving it to another store. */
 export interface KeyHashes {
   readonly current: string;
   readonly previous?: { readonly hash: string; readonly until: number };
 }
 
-/** A key's row as it is stored: its counters are of the time of the last request. */
+/** A key as stored: its counters are as of its last request. */
 export interface KeyState extends KeyRecord {
   readonly held: NanoDollars;
   readonly running: number;
-  /** Charged for requests that were admitted in `window`. */
+  /** Total charge of the requests that were admitted in `window`. */
   readonly spent: NanoDollars;
   /** Start of the latest budget window that a request entered, in ms, UTC; 0 without one. */
   readonly window: number;
@@ -107,38 +107,38 @@ export interface KeyState extends KeyRecord {
 }
 
 export interface Bucket {
-  /** What it held at `at`, in units times 60,000; a limit of n a minute refills n a millisecond. */
+  /** Level at time `at`, in units times 60,000: a limit of n per minute refills n per ms. */
   readonly level: number;
   readonly at: number;
 }
 
-/** How a key stands now. */
+/** The current state of a key. */
 export interface KeyStatus extends KeyRecord {
   /** The store's clock, in ms. */
   readonly now: number;
   readonly held: NanoDollars;
   readonly running: number;
-  /** Charged in the budget's window of now; ever, without a budget. */
+  /** Total charge in the current budget window; without a budget, in all. */
   readonly spent: NanoDollars;
-  /** What new requests may hold of the budget; 0, not less, of one that was overrun. */
+  /** What new requests may still hold; at least 0, also when the budget was overrun. */
   readonly budgetLeft?: NanoDollars;
-  /** When the budget begins anew; undefined: never. */
+  /** When the next budget window starts, in ms; undefined: never. */
   readonly budgetResetsAt?: number;
-  /** How full its limits per minute are. */
+  /** The state of its limits per minute. */
   readonly rates?: KeyRates;
 }
 
-/** How much of a key's limits per minute is left; only those that it has. */
+/** The state of a key's limits per minute, without those that it doesn't have. */
 export interface KeyRates {
   readonly requests?: KeyRate;
   readonly tokens?: KeyRate;
 }
 
 export interface KeyRate {
-  /** So many a minute. */
+  /** Units per minute. */
   readonly limit: number;
-  /** So many fit now. */
+  /** Units that fit now. */
   readonly remaining: number;
-  /** In so many ms all of them fit again. */
+  /** Time until the bucket is full again, in ms. */
   readonly resetMs: number;
 }

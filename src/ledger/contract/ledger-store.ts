@@ -20,32 +20,32 @@ export type { Witness, Witnessed } from './reply.ts';
 export type { Ending, SettledUsage, UsageRow } from './usage.ts';
 
 /**
- * What any credit store must do: hold, post and remember money, exactly once.
+ * A credit store: holds, posts and records money, exactly once.
  *
  * Two-phase, keyed by a request id that is made before the first call: `admit`
  * takes a hold with a lease, `extend` renews it with a checkpoint of what was
- * consumed, `settle` posts the charge, `void` gives the hold back, and a lease
- * that nobody renews ends by posting its checkpoint. Every call can be repeated
+ * consumed, `settle` posts the charge, `void` releases the hold, and a lease
+ * that isn't renewed ends by posting its checkpoint. Every call can be repeated
  * blindly: the same id never posts twice.
  *
  * A store throws only `StoreUnavailableError`, whose `applied` says whether the
- * command may have happened, and a TypeError for arguments that no caller
- * should have; everything else is a result with a `code`.
- * Times are milliseconds of the store's own clock. Where that is set, leases of requests that run don't end by it.
+ * command may have been applied, and a TypeError for invalid arguments;
+ * everything else is a result with a `code`.
+ * Times are in ms of the store's own clock. Setting that clock doesn't end the leases of running requests.
  *
- * `describeLedgerStore` of `chat-completions-router/testing/contracts` is this contract as a suite.
+ * `describeLedgerStore` of `chat-completions-router/testing/contracts` is this contract as a test suite.
  */
 export interface LedgerStore {
-  /** A failover can take back what was acknowledged, so it is remembered for a while and applied again. */
+  /** A failover can lose acknowledged changes, so callers log and replay them. */
   readonly mayRollBack?: boolean;
 
   /**
-   * Has the listener called whenever another server may have taken the place of the one before, as by a lost
-   * connection: before a reply of that server is returned.
+   * Calls the listener whenever the connection may have moved to another server, as after a lost connection, before a
+   * reply of that server is returned.
    */
   onConnectionLost?(listener: () => void): void;
 
-  /** Resolves once the store can be used; rejects with an Error that says what keeps it from that. */
+  /** Resolves once the store can be used; rejects with an Error that says why it can't. */
   ready?(): Promise<void>;
 
   admit(command: Admit): Promise<AdmitResult>;
@@ -53,61 +53,61 @@ export interface LedgerStore {
   settle(command: Settle): Promise<SettleResult>;
   void(command: Void): Promise<VoidResult>;
 
-  /** Adds credits. The first grant makes the account. */
+  /** Adds credits. The first grant creates the account. */
   grant(command: Grant): Promise<GrantResult>;
-  /** An operator's correction, up or down; never takes what is available below the floor. */
+  /** Adjusts the balance up or down, for an operator; never takes `available` below the floor. */
   adjust(command: Adjust): Promise<AdjustResult>;
-  /** Says whether witnesses are there. Changes nothing. */
+  /** Checks whether witnesses are present. Changes nothing. */
   verify(command: Verify): Promise<VerifyResult>;
   /**
-   * Ends leases that nobody renewed and forgets old request ids, at most `budget`
-   * of them, and says how many; expires credits that are due, uncounted.
+   * Ends leases that ran out and deletes old request records, at most `budget` in
+   * all, and returns how many. Also expires due credits, which don't count.
    */
   sweep(budget: number): Promise<number>;
 
-  /** What became of a request; undefined when it is not known, or not any more. */
+  /** The record of a request; undefined when it is unknown, or was deleted. */
   request(account: string, requestId: string): Promise<RequestRecord | undefined>;
-  /** The whole state of an account, for audits and tests; undefined when there is none. */
+  /** The whole state of an account, for verification and tests; undefined when there is none. */
   snapshot(account: string): Promise<AccountState | undefined>;
-  /** What people ask of an account, once due credits are expired; undefined when there is no such account. */
+  /** The balance of an account, after expiring due credits; undefined when there is no such account. */
   balance(account: string): Promise<Balance | undefined>;
-  /** Lines after `afterSeq`, oldest first, at most `limit`, which may be Infinity. */
+  /** Journal lines after `afterSeq`, oldest first, at most `limit`, which may be Infinity. */
   journal(account: string, afterSeq: bigint, limit: number): Promise<readonly JournalLine[]>;
-  /** Folds lines up to and including `seq` into the checkpoint of the books, which is in `snapshot`. */
-  trim(account: string, seq: bigint): Promise<void>;
-  /** What was counted in these days, both inclusive, as `2026-11-21`; in no particular order. */
+  /** Compacts lines up to and including `seq` into the account's checkpoint, which is `compacted` in `snapshot`. */
+  compact(account: string, seq: bigint): Promise<void>;
+  /** Usage rows of a range of days, both inclusive, as `2026-11-21`; in no particular order. */
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]>;
-  /** Deletes the rows of earlier days; what they charged is in `snapshot`. */
-  foldUsage(account: string, beforeDay: string): Promise<void>;
-  /** Refuses admits while frozen; settles and voids go on. Says whether there is such an account. */
+  /** Deletes the rows of earlier days; their charges stay in `usageCompacted` of `snapshot`. */
+  compactUsage(account: string, beforeDay: string): Promise<void>;
+  /** Refuses admits while frozen; settles and voids still work. Returns whether there is such an account. */
   freeze(account: string, frozen: boolean): Promise<boolean>;
   /** Ids of all accounts, in no particular order. */
   accounts(): AsyncIterable<string>;
 
-  /** Records a key; the first key makes the account. The store never sees the key, only its SHA-256. */
+  /** Records a key; the first key creates the account. The store never sees the key, only its SHA-256. */
   createKey(command: CreateKey): Promise<CreateKeyResult>;
-  /** The key that a hash stands for: that of its newest secret, or of the one before while the two overlap. */
+  /** The key that has this hash: of its newest secret, or of the previous one during their overlap. */
   findKey(hash: string): Promise<FoundKey | undefined>;
-  /** How a recorded key stands at the store's now. */
+  /** The current state of a recorded key, by the store's clock. */
   keyState(account: string, key: string): Promise<KeyStatus | undefined>;
-  /** The account's recorded keys, revoked ones too; not those that its host authenticates. */
+  /** The account's recorded keys, including revoked ones, without those that your app authenticates. */
   keys(account: string): Promise<readonly KeyRecord[]>;
   updateKey(command: UpdateKey): Promise<UpdateKeyResult>;
   rotateKey(command: RotateKey): Promise<RotateKeyResult>;
-  /** Says whether there was such a key; revoking twice is fine. */
+  /** Returns whether there is such a key. Idempotent. */
   revokeKey(account: string, key: string): Promise<boolean>;
-  /** What is wrong with the place that all is kept in, where a store can find that out: a sentence each. */
+  /** Damage of the storage itself, one sentence each, where a store can detect it. */
   damage?(): Promise<readonly string[]>;
-  /** Id of each recorded key -> its hashes, for those who move an account to another store. */
+  /** Id of each recorded key -> its hashes, for moving an account to another store. */
   keyHashes?(account: string): Promise<ReadonlyMap<string, KeyHashes>>;
 
   close(): Promise<void>;
 }
 
-/** The command was refused before it could be applied, or nobody knows. */
+/** The store failed; `applied` says whether the command may have been applied. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
-  /** `no`: definitely not applied. `unknown`: repeat it, or void its id. */
+  /** `no`: definitely not applied. `unknown`: repeat the command, or void its id. */
   readonly applied: 'no' | 'unknown';
 
   constructor(
@@ -123,8 +123,8 @@ export class StoreUnavailableError extends Error {
 }
 
 /**
- * An account that this process has known is not in the store any more. Nothing was changed: restore the store, or make
- * the account again with `recreate`.
+ * An account that this process knows is missing from the store. Nothing was changed: restore the store, or recreate the
+ * account with `recreate`.
  */
 export class AccountLostError extends StoreUnavailableError {
   readonly code = 'account_lost';
@@ -133,7 +133,7 @@ export class AccountLostError extends StoreUnavailableError {
     super(
       'no',
       {},
-      `account ${account} is not in the credit store any more: restore the store, or make the account again by a grant or a key with recreate: true`,
+      `account ${account} is missing from the credit store: restore the store, or recreate the account by a grant or a key with recreate: true`,
     );
   }
 }
@@ -143,70 +143,70 @@ export interface Admit extends Witnessed {
   readonly account: string;
   /** Id of the API key, for its limits and counters. */
   readonly key: string;
-  /** The key's version that the caller was judged by: a key that was changed since is refused; undefined: any. */
+  /** The key's version that the caller was authenticated with: any other version is refused; undefined: any. */
   readonly keyVersion?: number;
-  /** Made by `RequestIds`, once a request, before the first call. */
+  /** Made by `RequestIds`, once per request, before the first call. */
   readonly requestId: string;
-  /** What it asks for, by which it is counted should nobody end it. */
+  /** The requested model: the request is counted under it if its lease runs out. */
   readonly model?: string;
   readonly want: NanoDollars;
   readonly min: NanoDollars;
   readonly leaseMs: number;
-  /** Tokens this request is expected to count against the key's tokens per minute. */
+  /** Expected tokens, counted against the key's tokens per minute. */
   readonly tokens: number;
   /** Store time after which the caller has given up: a command that arrives later changes nothing. */
   readonly notAfter: number;
-  /** The host authenticated the key itself: `key` is a label and counter, made on first use. */
+  /** Your app authenticated the key itself: `key` is a label with counters, created on first use. */
   readonly externalKey?: boolean;
   /**
-   * Repeats a live hold that the store may have lost: takes what is available, 0 if nothing is, and is
-   * refused neither for the key's state and limits, which it counts into, nor while the account is frozen.
+   * Re-creates the hold of a running request that a failover may have lost: takes what is available, possibly 0. It
+   * counts against the key's limits, but isn't refused for them, for the key's state, or while the account is frozen.
    */
-  readonly reassert?: boolean;
-  /** A request with the same key, of the same API key, is admitted once, until it is voided or forgotten. */
+  readonly restore?: boolean;
+  /** Only one request per API key and idempotency key is admitted, until that one is voided or its record deleted. */
   readonly idempotencyKey?: IdempotencyKey;
 }
 
-/** What a client calls its request, and what it asked for under that name: both as SHA-256 in hex. */
+/** Idempotency key of a client, and the request body that it stands for: both as SHA-256 in hex. */
 export interface IdempotencyKey {
   readonly key: string;
   readonly body: string;
 }
 
 export type AdmitResult = ReplyMeta & {
-  /** What is left of the key's limits per minute, where it has some and was not refused before they count. */
+  /** State of the key's limits per minute. Absent for a key without any, and for a refusal before they were checked. */
   readonly rates?: KeyRates;
 } & (
     | { readonly code: 'ok'; readonly hold: NanoDollars; readonly available: NanoDollars }
-    /** The same id holds already: a repeated call. */
+    /** The id already has a hold: a repeated call. */
     | { readonly code: 'exists'; readonly hold: NanoDollars; readonly available: NanoDollars }
     /** The same id is settled, voided or expired. */
     | { readonly code: 'done'; readonly state: FinalState }
-    /** Another request has the same idempotency key: it still runs, or was charged; it was not voided. */
+    /** A duplicate: another request, running or charged but not voided, has the same idempotency key. */
     | { readonly code: 'repeated'; readonly requestId: string; readonly state: RequestRecord['state'] }
-    /** A witness is missing: what would have been taken may have been spent, and what was refused be there. */
+    /** A witness is missing: the balance and limits are not current, so the command was neither admitted nor refused. */
     | { readonly code: 'rolled_back' }
-    /** Another request has the same idempotency key, and asked for something else. */
+    /** Another request has the same idempotency key, with a different body. */
     | { readonly code: 'key_reused'; readonly requestId: string }
     | { readonly code: 'no_funds'; readonly available: NanoDollars }
     | { readonly code: 'no_account' | 'frozen' | 'no_key' | 'revoked' | 'expired' }
-    /** The key was changed since `keyVersion`: look it up again. */
+    /** The key changed since `keyVersion`: look it up again. */
     | { readonly code: 'changed' }
     | { readonly code: 'budget'; readonly left: NanoDollars }
     | { readonly code: 'concurrency' }
     | { readonly code: 'requests_per_minute' | 'tokens_per_minute'; readonly retryAfterMs: number }
-    /** It came after `notAfter`, its id is below the low-water mark, or ahead of the store's clock. */
+    /** It arrived after `notAfter`; its id is below the low-water mark; its id is ahead of the store's clock. */
     | { readonly code: 'stale' | 'old' | 'ahead' }
   );
 
-/** Renews a lease. All values are absolute, so that it can be repeated. */
+/** Renews a lease. All values are absolute, so the command can be repeated. */
 export interface Extend extends Witnessed {
   readonly account: string;
   readonly requestId: string;
-  /** What the hold shall be at least; a smaller one than the hold changes nothing. */
+  /** Minimum for the hold; a smaller value than the current hold changes nothing. */
   readonly hold: NanoDollars;
   readonly leaseMs: number;
-  /** What was consumed so far: charged if nobody comes back. Never falls, never exceeds the hold. */
+  /** What was consumed so far: charged if the lease runs out. Never decreases, never exceeds the hold. */
   readonly checkpoint: NanoDollars;
 }
 
@@ -219,7 +219,7 @@ export type ExtendResult = ReplyMeta &
     | { readonly code: 'unknown' }
   );
 
-/** Posts what a request costs, whatever its hold was: more is posted down to the floor, the rest written off. */
+/** Posts the charge of a request, also beyond its hold: down to the floor, the rest is written off. */
 export interface Settle extends Witnessed {
   readonly account: string;
   readonly requestId: string;
@@ -227,18 +227,18 @@ export interface Settle extends Witnessed {
   readonly key: string;
   readonly model: string;
   readonly usage: SettledUsage;
-  /** Post also when the store doesn't know the id: its hold was lost, or was never taken. */
+  /** Post also when the id is unknown: its hold was lost, or was never taken. */
   readonly force: boolean;
-  /** The request's, for a store that has lost its admission, or has given it to another request meanwhile. */
+  /** The request's idempotency key, for a store that lost its admission, or has given the key to another request since. */
   readonly idempotencyKey?: IdempotencyKey;
   /**
-   * The store has acknowledged its admission: if it neither knows the request nor may have forgotten it, the account went
-   * back in time.
+   * The store acknowledged the admission: if it doesn't know the request, and can't have deleted it, the account was
+   * rolled back.
    */
   readonly wasAdmitted?: boolean;
   /**
-   * Charge now what the balance covers, and the rest when this is repeated: nothing is written off, and nothing is charged
-   * of what was written off before. It is charged so, too, where the account went back in time.
+   * Charge what the balance covers now, and the rest when the command is repeated. Nothing is written off, and what was
+   * written off before is not charged. Also in effect where the account was rolled back.
    */
   readonly inParts?: boolean;
 }
@@ -247,31 +247,31 @@ export type SettleResult = ReplyMeta &
   (
     | {
         readonly code: 'ok';
-        /** In all. */
+        /** Total charge of the request. */
         readonly charged: NanoDollars;
         readonly writtenOff: NanoDollars;
         readonly available: NanoDollars;
       }
-    /** Settled before: nothing was posted now; `charged` is what was by then. */
+    /** Settled before: nothing was posted now. `charged` is the total charge. */
     | {
         readonly code: 'duplicate';
         readonly charged: NanoDollars;
-        /** It is less than what was asked for now, and the rest was not written off. */
+        /** `charged` is less than the amount of this command, and the rest was not written off. */
         readonly isPart?: true;
       }
     | { readonly code: 'voided' }
     | { readonly code: 'unknown' | 'old' | 'no_account' }
   );
 
-/** Gives a hold back. What is said beside the id is for the counters, by who knows that there was a hold. */
+/** Releases a hold. The optional members are for the usage counters: only the caller knows them if the hold was lost. */
 export interface Void extends Witnessed {
   readonly account: string;
   readonly requestId: string;
-  /** With `model`: the request is counted also where the store has lost its hold. */
+  /** Together with `model`: count the request even if the store has lost its hold. */
   readonly key?: string;
   readonly model?: string;
   readonly ending?: Ending;
-  /** The last that was asked. */
+  /** The last provider that was called. */
   readonly provider?: string;
 }
 
@@ -280,17 +280,17 @@ export type VoidResult = ReplyMeta &
     | { readonly code: 'ok'; readonly released: NanoDollars; readonly available: NanoDollars }
     | { readonly code: 'duplicate' }
     | { readonly code: 'settled'; readonly charged: NanoDollars }
-    /** The id was not known: it is now voided, so that an admit still on its way finds it done. */
+    /** The id was unknown and is now voided (a tombstone), so that an admit that arrives later is refused. */
     | { readonly code: 'planted' }
     | { readonly code: 'old' | 'no_account' }
   );
 
 export interface Grant extends Witnessed, MakesAccount {
   readonly account: string;
-  /** The grant's own id, as a payment's; the same one twice grants once. */
+  /** Id of the grant, such as a payment's: repeated with the same id, it grants once. */
   readonly id: string;
   readonly amount: NanoDollars;
-  /** Time at which what is left of it expires; undefined: never. */
+  /** When the unused rest expires, in ms; undefined: never. */
   readonly expiresAt?: number;
   /** Lots with a smaller number burn first. 0 to 100, default 50. */
   readonly priority?: number;
@@ -301,7 +301,7 @@ export type GrantResult = ReplyMeta &
     | ({ readonly code: 'ok' | 'duplicate'; readonly available: NanoDollars } & DurabilityInfo)
     /** The id was used before with other parameters, or for an adjustment. */
     | { readonly code: 'conflict' }
-    /** The balance would pass MAX_AMOUNT, or the account has as many open lots as it may. */
+    /** The balance would exceed MAX_AMOUNT, or the account has the maximum number of open lots. */
     | { readonly code: 'too_big' | 'too_many_lots' }
     | { readonly code: 'no_account' }
   );
@@ -327,22 +327,22 @@ export interface Verify extends Required<Witnessed> {
 
 export type VerifyResult = ReplyMeta & {
   readonly code: 'ok' | 'no_account';
-  /** Which of the witnesses are missing, by their places from 0; undefined where none is. */
+  /** Indexes of the missing witnesses, from 0; undefined if none is missing. */
   readonly missing?: readonly number[];
 };
 
 export interface Balance {
   /** What can be spent now. */
   readonly available: NanoDollars;
-  /** What running requests hold. */
+  /** Sum of the holds of running requests. */
   readonly held: NanoDollars;
-  /** All that was ever charged. */
+  /** Total of all charges. */
   readonly spent: NanoDollars;
-  /** All that was ever granted, adjustments included. */
+  /** Total of all grants and adjustments. */
   readonly granted: NanoDollars;
-  /** What was granted and not used in time. */
+  /** Grants that expired unused. */
   readonly expired: NanoDollars;
-  /** What was consumed beyond the floor, and is charged to nobody. */
+  /** What was consumed beyond the floor, and not charged. */
   readonly writtenOff: NanoDollars;
   readonly frozen: boolean;
 }
@@ -351,21 +351,21 @@ export type FinalState = 'settled' | 'voided' | 'expired';
 
 /** Everything a store knows of an account. `granted = available + held + spent + expired`, always. */
 export interface AccountState extends Balance {
-  /** The least that `available` may become; 0 or less. */
+  /** Minimum of `available`; 0 or less. */
   readonly floor: NanoDollars;
   readonly seq: bigint;
-  /** Time of the newest request id that was forgotten: any unknown id at or below it is refused. */
+  /** Time of the newest request id whose record was deleted: any unknown id at or below it is refused. */
   readonly lowWater: number;
-  /** The same of requests that cost nothing, which are forgotten sooner; only they may be at or below it. */
+  /** The same for requests that cost nothing, whose records are deleted sooner; only they may be at or below it. */
   readonly freeLowWater: number;
   /** In no particular order. */
   readonly requests: readonly RequestRecord[];
-  /** Those with something remaining, in burn order. */
+  /** Lots with something remaining, in burn order. */
   readonly lots: readonly Lot[];
-  /** In no particular order, with those that the host authenticates. */
+  /** In no particular order, including those that your app authenticates. */
   readonly keys: readonly KeyState[];
-  /** The books' part that `trim` folded away. */
-  readonly trimmed: {
+  /** Totals of the journal lines that `compact` removed. */
+  readonly compacted: {
     readonly seq: bigint;
     readonly granted: NanoDollars;
     readonly spent: NanoDollars;
@@ -374,25 +374,25 @@ export interface AccountState extends Balance {
   };
   /** In no particular order. */
   readonly usage: readonly UsageRow[];
-  /** The part of `spent` that no row of `usage` has: of days that were folded, or from before there were rows. */
-  readonly usageFolded: NanoDollars;
+  /** The part of `spent` that is in no row of `usage`: that of compacted days. */
+  readonly usageCompacted: NanoDollars;
 }
 
 export interface RequestRecord {
   readonly id: string;
   readonly state: 'held' | FinalState;
-  /** The hold while held, else what was charged. */
+  /** The hold while held, else the charge. */
   readonly amount: NanoDollars;
   readonly key: string;
   readonly checkpoint: NanoDollars;
-  /** Lease end while held, else the time it may be forgotten. */
+  /** End of the lease while held, else when the record may be deleted; in ms. */
   readonly due: number;
   readonly idempotencyKey?: IdempotencyKey;
-  /** What it was admitted for, or was in the end. */
+  /** The requested model, or the model that answered once settled. */
   readonly model?: string;
-  /** Position of the line that it ended with, or expired with; of a charge in parts, of the first. */
+  /** Position of the journal line of its end or expiry; of a charge in parts, of the first part. */
   readonly line?: bigint;
-  /** Of a voided one, as far as it was said. */
+  /** How a voided request ended, if known. */
   readonly ending?: Ending;
   readonly provider?: string;
 }
@@ -406,9 +406,9 @@ export interface Lot {
 }
 
 /**
- * A change of the books: g grant, s settle, l late settle or void (after the
- * lease expired) or, without usage, more of what was settled in part, o orphan
- * settle, e lease expiry, x credit expiry, a adjustment.
+ * One change of an account's totals: g grant, s settle, l late settle or void
+ * (after the lease expired) or, without usage, a further part of a charge, o
+ * orphan settle, e lease expiry, x credit expiry, a adjustment.
  */
 export interface JournalLine {
   readonly type: 'g' | 's' | 'l' | 'o' | 'e' | 'x' | 'a';
@@ -417,12 +417,12 @@ export interface JournalLine {
   /** The request's, grant's or adjustment's id. */
   readonly id: string;
   /**
-   * What moved: granted, charged, expired or adjusted, with its sign. A late
-   * settle has the difference to what expiry charged; so has a void after it.
-   * Of a charge in parts each line has its part.
+   * The amount granted, charged, expired or adjusted, signed. A late settle or
+   * void has the difference to what the expiry charged. Each line of a charge in
+   * parts has its own part.
    */
   readonly amount: NanoDollars;
-  /** `available` after it. */
+  /** `available` after the change. */
   readonly available: NanoDollars;
   readonly hold?: NanoDollars;
   readonly writtenOff?: NanoDollars;

@@ -1,10 +1,10 @@
 /**
- * Money is an integer number of nano-dollars (1e-9 USD) everywhere inside; a
- * decimal string is what people and clients see. No float ever.
+ * Money is an integer number of nano-dollars (1e-9 USD) inside, and a decimal
+ * string for people and clients. It is never a float.
  */
 export type NanoDollars = bigint;
 
-/** The most an amount or a balance may be: 2^53 - 1 nano-dollars, about 9 million USD. */
+/** The largest amount or balance: 2^53 - 1 nano-dollars, about 9 million USD. */
 export const MAX_AMOUNT: NanoDollars = 2n ** 53n - 1n;
 
 const DECIMAL = /^(-?)(\d{1,15})(?:\.(\d{1,9}))?$/;
@@ -12,7 +12,7 @@ const DECIMAL = /^(-?)(\d{1,15})(?:\.(\d{1,9}))?$/;
 /**
  * Reads a decimal string of USD.
  *
- * @param what - what the amount is, for the message: `grant amount`
+ * @param what - names the amount in the message, as `grant amount`
  * @throws {TypeError} when it isn't a decimal string with at most nine decimals, or is beyond MAX_AMOUNT
  */
 export function parseUsd(text: string, what: string): NanoDollars {

@@ -1,50 +1,50 @@
 import type { NanoDollars } from './money.ts';
 
-/** Every reply says when it was, and the account's journal position. */
+/** Part of every reply: the store's time, and the account's journal position. */
 export interface ReplyMeta {
-  /** The store's clock, in ms: callers learn its offset from theirs. */
+  /** The store's clock, in ms: callers derive its offset from theirs. */
   readonly now: number;
   readonly seq: bigint;
-  /** One of the command's witnesses isn't there: the account went back in time. */
+  /** One of the command's witnesses is missing: the account was rolled back. */
   readonly rolledBack?: true;
 }
 
-/** What an operator did can be told apart by how safe it is. */
+/** How safe an operator's change is. */
 export interface DurabilityInfo {
   /**
-   * Whether it is on a disk or on as many replicas as was asked for: repeat the command until it is.
-   * Undefined where the store can't tell.
+   * Whether the change is on a disk or on the requested number of replicas: repeat the command until it is.
+   * Undefined where the store can't know.
    */
   readonly durable?: boolean;
 }
 
 /**
- * A change that was acknowledged to the sender of a command, which the account must still have: a line of its journal,
- * a request, or the id of a grant or adjustment. Without it the account has lost all that came after it, too.
+ * A change that was acknowledged to the sender of a command, so that the account must still have it: a line of its
+ * journal, a request, or the id of a grant or adjustment. If it is missing, so is everything after it.
  */
 export type Witness =
   | { readonly type: 'line'; readonly seq: bigint; readonly at: number; readonly id: string }
-  /** It is there, and in the end that is named; while it is held, its hold is at least `hold`. */
+  /** The request exists. If it is still held, its hold is at least `hold`. */
   | { readonly type: 'request'; readonly id: string; readonly state: 'held'; readonly hold: NanoDollars }
   | {
       readonly type: 'request';
       readonly id: string;
       readonly state: 'settled' | 'voided';
-      /** Of a charge of 0, which is forgotten sooner; as is what was voided. */
+      /** The charge was 0, so its record is deleted sooner, like that of a voided request. */
       readonly isFree?: boolean;
     }
   | { readonly type: 'payment'; readonly id: string };
 
-/** What commands of an account can carry. */
+/** Commands that can carry witnesses. */
 export interface Witnessed {
-  /** An admit is refused where one of them is missing; any other reply says so. */
+  /** If one is missing, an admit is refused; the reply of any other command has `rolledBack`. */
   readonly witnesses?: readonly Witness[];
 }
 
-/** What makes an account where there is none. */
+/** Commands that create the account if it does not exist. */
 export interface MakesAccount {
-  /** Is refused with `no_account` where there is none. */
+  /** Refuse with `no_account` if the account does not exist. */
   readonly mustExist?: boolean;
-  /** Of a store that remembers which accounts there were: make again one that was lost, without what it had. */
+  /** Recreate, empty, an account that the store had and lost. For stores that remember which accounts existed. */
   readonly recreate?: boolean;
 }

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** What a clock is waited for when it steps back: far less than ids may be ahead of the store's, which is 5 minutes. */
+/** Largest step back of the clock during which ids keep their time. Stores accept ids up to 5 minutes ahead. */
 const MAX_WAIT_MS = 60_000;
 
 /**
@@ -8,9 +8,9 @@ const MAX_WAIT_MS = 60_000;
  * a counter. They sort by time, and need no coordination.
  *
  * Within one `RequestIds` every id is greater than the one before, unless the
- * clock turns out to be more than a minute ahead. The counter starts at random
- * and runs on, so that no id is made twice then, nor by two gateways that drew
- * the same gateway id.
+ * clock steps back by more than a minute. The counter starts at random and is
+ * never reset, so that ids stay unique then, and between two gateways that
+ * happen to have the same gateway id.
  */
 export class RequestIds {
   readonly #now: () => number;
@@ -18,7 +18,7 @@ export class RequestIds {
   #time = 0;
   #counter: number;
 
-  /** @param draw - an integer from 0 up to, and without, its argument */
+  /** @param draw - returns a random integer from 0 up to, but excluding, its argument */
   constructor(now: () => number = Date.now, draw: (below: number) => number = (below) => randomInt(below)) {
     this.#now = now;
     this.#gateway = digits(draw(36 ** GATEWAY_DIGITS), GATEWAY_DIGITS);
@@ -42,9 +42,9 @@ export function isRequestId(id: unknown): boolean {
 }
 
 /**
- * When a request id was made, in ms.
+ * The time at which a request id was made, in ms.
  *
- * @throws {TypeError} when it isn't shaped like one
+ * @throws {TypeError} when the text is not a request id
  */
 export function requestTime(id: string): number {
   if (!isRequestId(id)) {

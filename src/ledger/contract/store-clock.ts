@@ -1,23 +1,23 @@
 import type { LedgerStore } from './ledger-store.ts';
 
 /**
- * The store's clock, as its last reply showed it: this machine's own until there was one.
+ * The store's clock, as of its last reply; until the first reply, this machine's clock.
  *
- * Request ids are made in its time, and commands say by it until when they are wanted. For a store on another machine
- * time goes on by a clock that nobody sets; one on this machine has this machine's clock, whatever is done to it.
+ * Request ids and the deadlines of commands are in its time. For a store on another machine, it advances by a monotonic
+ * clock; a store on this machine has this machine's wall clock, with all of its steps.
  */
 export class StoreClock {
   readonly #elapsed: () => number;
   #offset: number;
   #isKnown = false;
 
-  /** @param elapsed - a clock that goes as the store's does, though it may show another time; in ms */
+  /** @param elapsed - a clock in ms that advances like the store's, from any origin */
   constructor(now: () => number = Date.now, elapsed: () => number = now) {
     this.#elapsed = elapsed;
     this.#offset = now() - elapsed();
   }
 
-  /** The store has told what it is. */
+  /** A reply has shown the store's time. */
   get isKnown(): boolean {
     return this.#isKnown;
   }
@@ -26,19 +26,19 @@ export class StoreClock {
     return Math.floor(this.#elapsed() + this.#offset);
   }
 
-  /** @param now - of a reply that has just come */
+  /** @param now - of a reply that has just arrived */
   sync(now: number): void {
     this.#offset = now - this.#elapsed();
     this.#isKnown = true;
   }
 }
 
-/** The clock of a store, by what is known of where it is. */
+/** The clock of a store: monotonic if the store is on another machine, which `mayRollBack` indicates. */
 export function clockOf({ mayRollBack }: LedgerStore): StoreClock {
   return mayRollBack === true ? new StoreClock(Date.now, () => performance.now()) : new StoreClock();
 }
 
-/** Asks a store for its time, by the renewal of a request that nobody made. */
+/** Returns a store's time, by extending a request that doesn't exist. */
 export async function fetchStoreTime(store: LedgerStore, requestId: string): Promise<number> {
   const nothing = { account: 'nobody', requestId, hold: 0n, leaseMs: 1, checkpoint: 0n };
   return (await store.extend(nothing)).now;

@@ -1,6 +1,6 @@
 import type { NanoDollars } from './money.ts';
 
-/** What was consumed, as the journal keeps it. What is optional may not be known. */
+/** What a request consumed, as recorded in the journal. Optional members are absent where unknown. */
 export interface SettledUsage {
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -8,27 +8,27 @@ export interface SettledUsage {
   readonly reasoningTokens: number;
   /** Where the counts come from. */
   readonly source: 'upstream' | 'estimated' | 'none';
-  /** What the provider bills for it; undefined where that isn't known. */
+  /** What the provider bills; undefined where unknown. */
   readonly cost?: NanoDollars;
-  /** Names the price that was used. */
+  /** Name of the price that was used. */
   readonly price: string;
   readonly ending: Ending;
-  /** Which provider answered, by its name in the options. */
+  /** Name, in the options, of the provider that answered. */
   readonly provider?: string;
-  /** The provider's name for the model, where it isn't the model's ID. */
+  /** The provider's name for the model, where it differs from the model's ID. */
   readonly upstreamModel?: string;
-  /** From the request's arrival to the first byte of an answer; undefined where there was none. */
+  /** From the request's arrival to the first byte of the answer; undefined without an answer. */
   readonly firstByteMs?: number;
   /** From the request's arrival to its end. */
   readonly durationMs?: number;
-  /** As the provider said it, e.g. `stop`; `error` where the answer said that it is one. */
+  /** As reported by the provider, e.g. `stop`; `error` where the answer is an error. */
   readonly finishReason?: string;
   readonly streamed?: boolean;
-  /** Among `promptTokens`. */
+  /** Included in `promptTokens`. */
   readonly cacheWriteTokens?: number;
-  /** Searches of the Web. */
+  /** Web searches. */
   readonly webSearches?: number;
-  /** The provider was asked with the client's own key. */
+  /** The provider was called with the client's own key (BYOK). */
   readonly byok?: boolean;
 }
 
@@ -40,11 +40,11 @@ export type Ending =
   | 'upstream_error'
   | 'timeout'
   | 'closed'
-  /** A stream reached what was held, and no more was to be had. */
+  /** A stream used up its hold, and the balance did not cover a larger one. */
   | 'credits_exhausted'
   | 'failed';
 
-/** All of them, for those who read what was written. */
+/** All endings, for readers of stored records. */
 export const ENDINGS: readonly Ending[] = [
   'finished',
   'client_gone',
@@ -56,28 +56,28 @@ export const ENDINGS: readonly Ending[] = [
   'failed',
 ];
 
-/** Requests of an account, counted by the UTC day they were made in, their key and their model. */
+/** Ended requests of an account, aggregated by UTC day of arrival, key and model. */
 export interface UsageRow extends UsageCounts {
-  /** By the request's id, in the store's time: `2026-11-21`. */
+  /** UTC day of the request's id, in the store's time: `2026-11-21`. */
   readonly day: string;
   readonly key: string;
-  /** Empty where no command said it. */
+  /** Empty where unknown. */
   readonly model: string;
 }
 
 export interface UsageCounts {
-  /** Those that were admitted and are over. */
+  /** Admitted requests that have ended. */
   readonly requests: number;
-  /** Of them, those that failed: nothing came, or it broke, or their gateway died. */
+  /** Of those, the failed ones: no answer, a broken one, or the gateway died. */
   readonly errors: number;
-  /** Of them, those whose client left before the end. */
+  /** Of those, the ones whose client disconnected before the end. */
   readonly aborted: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly completionTokens: number;
   readonly reasoningTokens: number;
   readonly charged: NanoDollars;
-  /** What providers bill, as far as it is known. */
+  /** What providers bill, as far as known. */
   readonly cost: NanoDollars;
 }
 
@@ -86,7 +86,7 @@ export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Whether it is a day of the calendar, as `2026-11-21`. */
+/** Whether the value is a calendar day, as `2026-11-21`. */
 export function isDay(day: unknown): boolean {
   if (typeof day !== 'string' || !/^\d{4}-\d\d-\d\d$/.test(day)) return false;
   const time = Date.parse(day);

@@ -6,7 +6,7 @@ import {
   enterWindow,
   MINUTE_MS,
   ratesOf,
-  refusal,
+  exceededLimit,
 } from './key-limits.ts';
 import { newKey } from './api-keys.ts';
 import type { KeyRates } from '../contract/key-records.ts';
@@ -25,35 +25,35 @@ import { burn, expireLots } from './lots.ts';
 import type { NanoDollars } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { countEnd, countMore, type Ended, uncountExpiry } from './usage-counters.ts';
-import { forgetAt, mayBeForgottenFree, noteForgotten } from './retention.ts';
+import { deleteAt, mayBeDeletedFree, raiseLowWater } from './retention.ts';
 import { type Transition, withAdmission, witnessed } from './witnesses.ts';
 
 /**
  * The state machine of an account's requests: none → held → settled, voided or
  * expired; expired → settled or voided. Settled and voided are final.
  *
- * Each function is one command: it runs to its end at `now`, makes every check
- * before its first write, and changes nothing when it refuses, save that `admit`
- * may have ended leases and expired credits, which are due whatever it answers.
+ * Each function is one command, executed synchronously at time `now`. It makes
+ * every check before its first write, and a refused command changes nothing,
+ * except that `admit` may have ended leases and expired credits that were due.
  */
 
 /** How far a request id may be ahead of the store's clock. */
 const MAX_AHEAD_MS = 5 * 60 * 1000;
 
-/** Of a request whose key isn't known: what it is charged counts into no budget, not even of a key that is made later. */
+/** Budget window of a request with an unknown key: its charge counts in no budget, not even of a key created later. */
 const NO_WINDOW = -1;
 
-/** Due records that one admit ends or forgets. */
-const REAPED_BY_ADMIT = 8;
+/** Due records that one admit ends or deletes. */
+const MAX_REAPED_BY_ADMIT = 8;
 
 export const admit: Transition<Admit, AdmitResult> = witnessed((account, command, now, rolledBack) => {
-  const { requestId, want, min, leaseMs, tokens, idempotencyKey, reassert = false } = command;
+  const { requestId, want, min, leaseMs, tokens, idempotencyKey, restore = false } = command;
   const known = account?.request(requestId);
   if (rolledBack) return { code: 'rolled_back', ...replyMeta(account, now) };
   if (account && known) {
     if (known.state !== 'held') return { code: 'done', state: known.state, ...replyMeta(account, now) };
     const rates = ratesAt(account.key(known.key), now);
-    const { available } = account.books;
+    const { available } = account.totals;
     return { code: 'exists', hold: known.amount, available, ...rates, ...replyMeta(account, now) };
   }
 
@@ -61,15 +61,15 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   if (now > command.notAfter) return { code: 'stale', ...replyMeta(account, now) };
   if (time > now + MAX_AHEAD_MS) return { code: 'ahead', ...replyMeta(account, now) };
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const { books } = account;
-  if (time <= books.lowWater) return { code: 'old', ...replyMeta(account, now) };
-  if (books.frozen && !reassert) return { code: 'frozen', ...replyMeta(account, now) };
+  const { totals } = account;
+  if (time <= totals.lowWater) return { code: 'old', ...replyMeta(account, now) };
+  if (totals.frozen && !restore) return { code: 'frozen', ...replyMeta(account, now) };
 
-  reap(account, REAPED_BY_ADMIT, now);
+  reap(account, MAX_REAPED_BY_ADMIT, now);
   expireLots(account, now);
 
   const registered = account.key(command.key);
-  if (!command.externalKey && !reassert) {
+  if (!command.externalKey && !restore) {
     if (!registered?.hash) return { code: 'no_key', ...replyMeta(account, now) };
     if (registered.revokedAt !== undefined) return { code: 'revoked', ...replyMeta(account, now) };
     if (registered.expiresAt !== undefined && now >= registered.expiresAt) {
@@ -79,10 +79,10 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
       return { code: 'changed', ...replyMeta(account, now) };
     }
   }
-  const twin = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
-  if (twin && !reassert) {
-    const { id, state } = twin;
-    if (twin.idempotencyKey?.body !== idempotencyKey.body) {
+  const duplicate = idempotencyKey && account.requestByIdempotencyKey(command.key, idempotencyKey.key);
+  if (duplicate && !restore) {
+    const { id, state } = duplicate;
+    if (duplicate.idempotencyKey?.body !== idempotencyKey.body) {
       return { code: 'key_reused', requestId: id, ...ratesAt(registered, now), ...replyMeta(account, now) };
     }
     return {
@@ -95,18 +95,23 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
   }
 
   const key = registered ?? newKey({ key: command.key, name: '' }, now);
-  const refused = reassert ? undefined : refusal(key, command, now);
+  const refused = restore ? undefined : exceededLimit(key, command, now);
   if (refused) return { ...refused, ...ratesAt(key, now), ...replyMeta(account, now) };
 
-  const left = reassert ? undefined : budgetLeft(key, now);
-  const affordable = least(books.available, left ?? want);
+  const left = restore ? undefined : budgetLeft(key, now);
+  const affordable = least(totals.available, left ?? want);
   const hold = affordable > 0n ? least(want, affordable) : 0n;
-  if (!reassert && (hold < min || (hold === 0n && want > 0n))) {
-    return { code: 'no_funds', available: books.available, ...ratesAt(key, now), ...replyMeta(account, now) };
+  if (!restore && (hold < min || (hold === 0n && want > 0n))) {
+    return {
+      code: 'no_funds',
+      available: totals.available,
+      ...ratesAt(key, now),
+      ...replyMeta(account, now),
+    };
   }
 
-  books.available -= hold;
-  books.held += hold;
+  totals.available -= hold;
+  totals.held += hold;
   enterWindow(key, now);
   countRequest(key, now);
   countTokens(key, tokens, now);
@@ -121,17 +126,17 @@ export const admit: Transition<Admit, AdmitResult> = witnessed((account, command
     amount: hold,
     checkpoint: 0n,
     tokens,
-    idempotencyKey: twin ? undefined : idempotencyKey,
+    idempotencyKey: duplicate ? undefined : idempotencyKey,
     due: now + leaseMs,
     model: command.model ?? '',
     line: undefined,
     ending: undefined,
     provider: undefined,
   });
-  return { code: 'ok', hold, available: books.available, ...ratesAt(key, now), ...replyMeta(account, now) };
+  return { code: 'ok', hold, available: totals.available, ...ratesAt(key, now), ...replyMeta(account, now) };
 });
 
-/** For a reply; nothing for a key without limits per minute. */
+/** The rates member of a reply; undefined for a key without limits per minute. */
 function ratesAt(key: KeyRow | undefined, now: number): { readonly rates?: KeyRates } | undefined {
   const rates = key && ratesOf(key, now);
   return rates && { rates };
@@ -142,10 +147,10 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   if (!account || !request) return { code: 'unknown', ...replyMeta(account, now) };
   if (request.state !== 'held') return { code: 'closed', state: request.state, ...replyMeta(account, now) };
 
-  const { books } = account;
+  const { totals } = account;
   expireLots(account, now);
   const more = command.hold - request.amount;
-  const covered = more <= 0n || grow(account, request, more, now);
+  const covered = more <= 0n || growHold(account, request, more, now);
   const checkpoint = command.checkpoint > request.checkpoint ? command.checkpoint : request.checkpoint;
   request.checkpoint = least(checkpoint, request.amount);
   request.due = Math.max(request.due, now + command.leaseMs);
@@ -153,7 +158,7 @@ export const extend: Transition<Extend, ExtendResult> = witnessed((account, comm
   return {
     code: covered ? 'ok' : 'no_funds',
     hold: request.amount,
-    available: books.available,
+    available: totals.available,
     ...replyMeta(account, now),
   };
 });
@@ -171,15 +176,15 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
       const isPart = isChargedInPart(account, known, amount) && { isPart: true as const };
       return { code: 'duplicate', charged: known.amount, ...isPart, ...replyMeta(account, now) };
     }
-    const { available } = account.books;
+    const { available } = account.totals;
     return { code: 'ok', charged: known.amount, writtenOff: 0n, available, ...replyMeta(account, now) };
   }
   if (known?.state === 'voided') return { code: 'voided', ...replyMeta(account, now) };
-  if (!known && amount === 0n && mayBeForgottenFree(account.books, requestId)) {
+  if (!known && amount === 0n && mayBeDeletedFree(account.totals, requestId)) {
     return { code: 'duplicate', charged: 0n, ...replyMeta(account, now) };
   }
   if (!known && !command.force) return { code: 'unknown', ...replyMeta(account, now) };
-  if (!known && requestTime(requestId) <= account.books.lowWater) {
+  if (!known && requestTime(requestId) <= account.totals.lowWater) {
     return { code: 'old', ...replyMeta(account, now) };
   }
 
@@ -187,7 +192,7 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
   if (known) takeIdempotencyKey(account, known, command);
   const type = !known ? 'o' : known.state === 'held' ? 's' : 'l';
   const tokens = usage.promptTokens + usage.completionTokens;
-  const { hold, charged, moved, writtenOff } = end(
+  const { hold, charged, moved, writtenOff } = endRequest(
     account,
     request,
     { state: 'settled', amount, tokens, model, ending: usage.ending, usage, inParts },
@@ -204,22 +209,22 @@ const post: Transition<Settle, SettleResult> = witnessed((account, command, now,
     usage,
   });
   expireLots(account, now);
-  return { code: 'ok', charged, writtenOff, available: account.books.available, ...replyMeta(account, now) };
+  return { code: 'ok', charged, writtenOff, available: account.totals.available, ...replyMeta(account, now) };
 });
 
-/** Whether a part of what a request costs was posted, and the rest was not written off. */
+/** Whether only a part of the cost was posted, and the rest was not written off. */
 function isChargedInPart(account: AccountRows, { amount, line }: RequestRow, cost: NanoDollars): boolean {
   return amount < cost && line !== undefined && account.line(line)?.writtenOff === undefined;
 }
 
-/** Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything. */
+/** Charges a further part of a request, as far as the balance covers it now; returns whether anything was charged. */
 function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDollars, now: number): boolean {
-  const { books } = account;
+  const { totals } = account;
   if (!isChargedInPart(account, request, amount)) return false;
-  const moved = least(amount - request.amount, books.available - books.floor);
+  const moved = least(amount - request.amount, totals.available - totals.floor);
   if (moved <= 0n) return false;
-  books.available -= moved;
-  books.spent += moved;
+  totals.available -= moved;
+  totals.spent += moved;
   burn(account, moved);
   const key = account.key(request.key);
   if (key && request.window === key.window) {
@@ -227,8 +232,8 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
     account.saveKey(key);
   }
   countMore(account, request, moved);
-  // One that had cost nothing until now is kept as others are.
-  if (request.amount === 0n) request.due = Math.max(request.due, forgetAt(request.id, now, false));
+  // It cost nothing until now; from now on its record is kept as long as any other.
+  if (request.amount === 0n) request.due = Math.max(request.due, deleteAt(request.id, now, false));
   request.amount += moved;
   account.saveRequest(request);
   writeLine(account, now, { type: 'l', id: request.id, amount: moved, key: request.key });
@@ -236,7 +241,7 @@ function chargeMore(account: AccountRows, request: RequestRow, amount: NanoDolla
   return true;
 }
 
-/** `void`, which can't be a function's name: gives back the hold, or what expiry charged. */
+/** The command `void`, a reserved word: releases the hold, or refunds the charge of an expiry. */
 export const release: Transition<Void, VoidResult> = witnessed((account, command, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
   const { requestId, model, ending, provider } = command;
@@ -245,7 +250,7 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
     return { code: 'settled', charged: known.amount, ...replyMeta(account, now) };
   if (known?.state === 'voided') return { code: 'duplicate', ...replyMeta(account, now) };
   if (!known) {
-    if (mayBeForgottenFree(account.books, requestId)) return { code: 'old', ...replyMeta(account, now) };
+    if (mayBeDeletedFree(account.totals, requestId)) return { code: 'old', ...replyMeta(account, now) };
     insertTombstone(account, command, now);
     return { code: 'planted', ...replyMeta(account, now) };
   }
@@ -253,18 +258,23 @@ export const release: Transition<Void, VoidResult> = witnessed((account, command
   known.ending = ending;
   known.provider = provider;
   const ended = { model: model ?? known.model, ending };
-  const { hold, moved } = end(account, known, { state: 'voided', amount: 0n, tokens: 0, ...ended }, now);
+  const { hold, moved } = endRequest(
+    account,
+    known,
+    { state: 'voided', amount: 0n, tokens: 0, ...ended },
+    now,
+  );
   if (moved !== 0n) writeLine(account, now, { type: 'l', id: requestId, amount: moved, key: known.key });
   expireLots(account, now);
   return {
     code: 'ok',
     released: hold - moved,
-    available: account.books.available,
+    available: account.totals.available,
     ...replyMeta(account, now),
   };
 });
 
-/** A tombstone, that an admit still on its way will find. Of whom it is said whose it was, there was a hold. */
+/** Refuses an admit that arrives later. If the key and model are given, there was a hold: the request is counted. */
 function insertTombstone(account: AccountRows, command: Void, now: number): void {
   const { requestId: id, key, model, ending, provider } = command;
   const row: RequestRow = {
@@ -276,7 +286,7 @@ function insertTombstone(account: AccountRows, command: Void, now: number): void
     checkpoint: 0n,
     tokens: 0,
     idempotencyKey: undefined,
-    due: forgetAt(id, now, true),
+    due: deleteAt(id, now, true),
     model: model ?? '',
     line: undefined,
     ending,
@@ -286,7 +296,7 @@ function insertTombstone(account: AccountRows, command: Void, now: number): void
   if (key !== undefined && model !== undefined) countEnd(account, row, { model, ending }, 0n);
 }
 
-/** Ends leases that ran out and forgets final records whose time has come, oldest first; says how many. */
+/** Ends leases that ran out and deletes final records that are due, oldest first; returns how many. */
 export function reap(account: AccountRows, budget: number, now: number): number {
   for (let count = 0; count < budget; count++) {
     const request = account.firstDue(now);
@@ -294,17 +304,17 @@ export function reap(account: AccountRows, budget: number, now: number): number 
     if (request.state === 'held') {
       const { checkpoint: amount, tokens, model } = request;
       const expired = { state: 'expired', amount, tokens, model, ending: undefined } as const;
-      const { hold, moved } = end(account, request, expired, now);
+      const { hold, moved } = endRequest(account, request, expired, now);
       writeLine(account, now, { type: 'e', id: request.id, amount: moved, hold, key: request.key });
     } else {
-      account.forgetRequest(request);
-      noteForgotten(account.books, request);
+      account.deleteRequest(request);
+      raiseLowWater(account.totals, request);
     }
   }
   return budget;
 }
 
-/** A request that a settle has to post though nobody admitted it: as if expired, with nothing charged. */
+/** A request that a settle posts without an admission: as if expired, with nothing charged. */
 function orphan(account: AccountRows, command: Settle, now: number): RequestRow {
   const { requestId } = command;
   const key = account.key(command.key);
@@ -331,24 +341,24 @@ function orphan(account: AccountRows, command: Settle, now: number): RequestRow 
   return request;
 }
 
-/** Gives a request that is charged its idempotency key, if it has none: its admission, or its hold, was lost. */
+/** Sets the idempotency key of a charged request that has none, because its admission or hold was lost. */
 function takeIdempotencyKey(account: AccountRows, request: RequestRow, { idempotencyKey }: Settle): void {
   if (!idempotencyKey || request.idempotencyKey) return;
-  const twin = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
-  if (twin?.state === 'settled') return;
-  // It was admitted meanwhile, and may yet be voided.
-  if (twin) account.freeIdempotencyKey(twin);
+  const duplicate = account.requestByIdempotencyKey(request.key, idempotencyKey.key);
+  if (duplicate?.state === 'settled') return;
+  // The other request was admitted since, and may still be voided.
+  if (duplicate) account.freeIdempotencyKey(duplicate);
   request.idempotencyKey = idempotencyKey;
 }
 
-/** Takes more for a hold, all of it or nothing. */
-function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
-  const { books } = account;
+/** Increases a hold by the whole amount, or not at all. */
+function growHold(account: AccountRows, request: RequestRow, more: NanoDollars, now: number): boolean {
+  const { totals } = account;
   const key = account.key(request.key);
   const left = key && budgetLeft(key, now);
-  if (more > books.available || (left !== undefined && more > left)) return false;
-  books.available -= more;
-  books.held += more;
+  if (more > totals.available || (left !== undefined && more > left)) return false;
+  totals.available -= more;
+  totals.held += more;
   request.amount += more;
   if (key) {
     enterWindow(key, now);
@@ -359,13 +369,13 @@ function grow(account: AccountRows, request: RequestRow, more: NanoDollars, now:
 }
 
 /**
- * Brings a request to its end: the only place that charges, and that gives back.
+ * Ends a request: the only function that charges and releases.
  *
- * Charges `amount` in all, counting what its expiry has charged already; what
- * would take the account below its floor is written off. So is its usage counted
- * here, in place of what its expiry has counted.
+ * Charges `amount` in total, including what its expiry has charged already; what
+ * would take the account below its floor is written off. The usage is counted
+ * here too, replacing what the expiry has counted.
  */
-function end(
+function endRequest(
   account: AccountRows,
   request: RequestRow,
   {
@@ -378,25 +388,25 @@ function end(
     readonly state: FinalState;
     readonly amount: NanoDollars;
     readonly tokens: number;
-    /** What isn't covered is not written off. */
+    /** Don't write off what isn't covered. */
     readonly inParts?: boolean;
   },
   now: number,
 ): { hold: NanoDollars; charged: NanoDollars; moved: NanoDollars; writtenOff: NanoDollars } {
-  const { books } = account;
+  const { totals } = account;
   const running = request.state === 'held';
   const hold = running ? request.amount : 0n;
   const already = request.state === 'expired' ? request.amount : 0n;
-  const uncovered = books.floor - (books.available + hold + already - amount);
+  const uncovered = totals.floor - (totals.available + hold + already - amount);
   const rest = uncovered > 0n ? least(uncovered, amount) : 0n;
   const writtenOff = inParts ? 0n : rest;
   const charged = amount - rest;
   const moved = charged - already;
 
-  books.available += hold - moved;
-  books.held -= hold;
-  books.spent += moved;
-  books.writtenOff += writtenOff;
+  totals.available += hold - moved;
+  totals.held -= hold;
+  totals.spent += moved;
+  totals.writtenOff += writtenOff;
   burn(account, moved);
   const key = account.key(request.key);
   if (key) {
@@ -406,17 +416,17 @@ function end(
     countTokens(key, tokens - request.tokens, now);
     account.saveKey(key);
   }
-  // One that nobody admitted has no line yet, and nothing of it was counted.
+  // An orphan has no line yet, and was not counted.
   const isCounted = request.state === 'expired' && request.line !== undefined;
   if (isCounted) uncountExpiry(account, request, already);
   countEnd(account, request, ended, isCounted ? charged : moved);
   request.state = state;
   request.amount = charged;
   const isFree = amount === 0n && (state === 'voided' || (state === 'settled' && !request.idempotencyKey));
-  request.due = forgetAt(request.id, now, isFree);
+  request.due = deleteAt(request.id, now, isFree);
   request.model = ended.model;
-  // Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
-  request.line = state === 'voided' ? undefined : books.seq + 1n;
+  // The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
+  request.line = state === 'voided' ? undefined : totals.seq + 1n;
   account.saveRequest(request);
   if (state === 'voided') account.freeIdempotencyKey(request);
   return { hold, charged, moved, writtenOff };

@@ -11,47 +11,47 @@ import type { KeyLimits } from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
 
 /**
- * Where the rows of one account are kept: maps, or tables inside a transaction.
+ * Storage of one account's rows: maps, or tables inside a transaction.
  *
- * The transitions in account.ts and lots.ts change rows in place and then save
- * them; `books` is changed in place, and the store saves it after each command.
+ * The transitions in account-engine.ts and lots.ts change rows in place and then
+ * save them; `totals` is changed in place, and the store saves it after each command.
  */
 export interface AccountRows {
-  readonly books: AccountTotals;
+  readonly totals: AccountTotals;
 
   request(id: string): RequestRow | undefined;
   /** The request, not voided, that was admitted for this API key with this idempotency key. */
   requestByIdempotencyKey(apiKey: string, key: string): RequestRow | undefined;
-  /** Takes the idempotency key from a request, for another one that is saved next. */
+  /** Removes the idempotency key from a request, so that another one can have it. */
   freeIdempotencyKey(row: RequestRow): void;
-  /** The row whose `due` is least, by id among equals, if that is at or before `now`. */
+  /** The row with the earliest `due`, if that is at or before `now`; ties are ordered by id. */
   firstDue(now: number): RequestRow | undefined;
   saveRequest(row: RequestRow): void;
-  forgetRequest(row: RequestRow): void;
+  deleteRequest(row: RequestRow): void;
 
   key(id: string): KeyRow | undefined;
-  /** Saves what requests change of a key, or all of one that is new. */
+  /** Saves the counters of a key; all members of a new key. */
   saveKey(row: KeyRow): void;
-  /** Saves all of a key. */
+  /** Saves all members of a key. */
   saveKeyTerms(row: KeyRow): void;
 
-  /** Lots with something remaining, in burn order. Saving a lot doesn't change a list already returned. */
+  /** Lots with something remaining, in burn order. Saving a lot doesn't change a list that was returned before. */
   openLots(): readonly LotRow[];
   saveLot(row: LotRow): void;
 
-  /** The parameters that an id of a grant or adjustment was first used with. */
+  /** The parameters with which an id of a grant or adjustment was first used. */
   fingerprint(id: string): string | undefined;
   saveFingerprint(id: string, fingerprint: string): void;
 
   append(line: JournalLine): void;
-  /** The line at this position; undefined once it is folded. */
+  /** The line at this position; undefined once it is compacted. */
   line(seq: bigint): JournalLine | undefined;
 
-  /** Adds to the row of its day, key and model; what is negative was added before. */
+  /** Adds to the row of its day, key and model. Negative counts undo earlier ones. */
   count(usage: UsageRow): void;
 }
 
-/** An account's own numbers. */
+/** The running totals and marks of an account. */
 export interface AccountTotals {
   granted: NanoDollars;
   available: NanoDollars;
@@ -62,31 +62,31 @@ export interface AccountTotals {
   floor: NanoDollars;
   frozen: boolean;
   seq: bigint;
-  /** An unknown request whose id isn't newer may have been forgotten; */
+  /** An unknown request whose id isn't newer than this may have been deleted. */
   lowWater: number;
-  /** or, if it cost nothing, one whose id isn't newer than this. */
+  /** The same for requests that cost nothing. */
   freeLowWater: number;
-  /** No open lot expires before this time; Infinity when none expires at all. */
+  /** Earliest expiry of an open lot, or earlier; Infinity when none expires. */
   nextExpiry: number;
 }
 
 export interface RequestRow {
   readonly id: string;
   readonly key: string;
-  /** The key's budget window that it was admitted in: its charge counts there, or nowhere; -1: nowhere. */
+  /** The key's budget window at admission: the charge counts only there; -1: in no window. */
   readonly window: number;
-  /** What it took from the key's tokens per minute when it was admitted. */
+  /** Tokens taken from the key's tokens per minute at admission. */
   readonly tokens: number;
-  /** Of those that aren't voided, one request of an API key has it. */
+  /** Unique among the requests of an API key that aren't voided. */
   idempotencyKey: IdempotencyKey | undefined;
   state: 'held' | FinalState;
-  /** The hold while held, else what was charged. */
+  /** The hold while held, else the charge. */
   amount: NanoDollars;
   checkpoint: NanoDollars;
   due: number;
-  /** Empty where no command said it. */
+  /** Empty where unknown. */
   model: string;
-  /** Position of the line that it ended with, or expired with; of a charge in parts, of the first. */
+  /** Position of the journal line of its end or expiry; of a charge in parts, of the first part. */
   line: bigint | undefined;
   ending: Ending | undefined;
   provider: string | undefined;
@@ -95,9 +95,9 @@ export interface RequestRow {
 export interface KeyRow {
   readonly key: string;
   readonly createdAt: number;
-  /** Of its newest secret. Undefined for a key that the host authenticates itself. */
+  /** Hash of its newest secret. Undefined for a key that your app authenticates itself. */
   hash: string | undefined;
-  /** The secret before, where it goes on working for a while. */
+  /** The previous secret, during its overlap. */
   previous: { readonly hash: string; readonly until: number } | undefined;
   name: string;
   limits: KeyLimits;
@@ -105,13 +105,13 @@ export interface KeyRow {
   policy: string | undefined;
   /** Undefined while it is active. */
   revokedAt: number | undefined;
-  /** Raised by each change of what stands above. */
+  /** Incremented by each change of the members above. */
   version: number;
   held: NanoDollars;
   running: number;
   spent: NanoDollars;
   window: number;
-  /** How full the buckets are, each limited only where `limits` says so. */
+  /** Unused where `limits` has no such limit. */
   requestBucket: BucketRow;
   tokenBucket: BucketRow;
 }
@@ -164,31 +164,31 @@ export function emptyTotals(): AccountTotals {
   };
 }
 
-/** Writes the next line of the journal, with what is available as it is now. */
+/** Appends the next line to the journal, with the current `available`. */
 export function writeLine(
   account: AccountRows,
   now: number,
   line: Omit<JournalLine, 'seq' | 'at' | 'available'>,
 ): void {
-  const { books } = account;
-  books.seq += 1n;
-  account.append({ ...line, seq: books.seq, at: now, available: books.available });
+  const { totals } = account;
+  totals.seq += 1n;
+  account.append({ ...line, seq: totals.seq, at: now, available: totals.available });
 }
 
 /**
- * The part that every reply has. No command replies without passing here, so
- * this is where the books are checked: if they don't add up, which only a bug
- * can cause, the account is frozen as it is and nothing is repaired.
+ * The common part of every reply. Every command calls this, so the totals are
+ * checked here: if they don't add up, which only a bug can cause, the account is
+ * frozen as it is and nothing is repaired.
  */
 export function replyMeta(account: AccountRows | undefined, now: number): { now: number; seq: bigint } {
   if (!account) return { now, seq: 0n };
-  const { books } = account;
-  if (books.granted !== books.available + books.held + books.spent + books.expired) books.frozen = true;
-  return { now, seq: books.seq };
+  const { totals } = account;
+  if (totals.granted !== totals.available + totals.held + totals.spent + totals.expired) totals.frozen = true;
+  return { now, seq: totals.seq };
 }
 
-/** What people ask of an account. */
-export function balanceOf({ books }: AccountRows): Balance {
-  const { available, held, spent, granted, expired, writtenOff, frozen } = books;
+/** The public balance of an account. */
+export function balanceOf({ totals }: AccountRows): Balance {
+  const { available, held, spent, granted, expired, writtenOff, frozen } = totals;
   return { available, held, spent, granted, expired, writtenOff, frozen };
 }

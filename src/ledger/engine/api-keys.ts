@@ -23,9 +23,9 @@ import type {
 } from '../contract/key-records.ts';
 import { sameLimits } from '../contract/limits.ts';
 
-/** Keys as operators make, change and read them; what requests do to them is in account.ts and key-limits.ts. */
+/** How operators create, change and read keys. What requests do to them is in account-engine.ts and key-limits.ts. */
 
-/** A key of which nothing ran yet; without a hash, the host's label for one. */
+/** A key without any requests. Without a hash, it is a label for a key that your app authenticates. */
 export function newKey(
   {
     key,
@@ -56,10 +56,10 @@ export function newKey(
 }
 
 /**
- * The key that a creation makes. One of which there is but a label gets its terms: a rollback took the key, and a hold that
- * was taken again has brought the label. What was counted goes on.
+ * The key that `createKey` records. A label of the same id is upgraded and keeps its counters: a rollback lost the key, and
+ * a restored hold has created the label.
  */
-export function madeKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
+export function createdKey(label: KeyRow | undefined, command: CreateKey, now: number): KeyRow {
   const made = newKey(command, now);
   if (!label) return made;
   const { held, running, createdAt } = label;
@@ -67,7 +67,7 @@ export function madeKey(label: KeyRow | undefined, command: CreateKey, now: numb
   return Object.assign(label, made, { held, running, createdAt, spent });
 }
 
-/** Whether a creation is the repetition of one that made this key, which nobody has changed since. */
+/** Whether the command is a repetition of the one that created this key, which is unchanged since. */
 export function isSameKey(row: KeyRow | undefined, command: CreateKey): boolean {
   return row?.hash === command.hash && hasTerms(row, command);
 }
@@ -89,7 +89,7 @@ export function updateKey(
   return { code: 'ok', version: row.version, ...replyMeta(account, now) };
 }
 
-/** @param isTaken - another secret has the hash, or had it last */
+/** @param isTaken - the hash is, or was last, that of another secret */
 export function rotateKey(
   account: AccountRows | undefined,
   { key, hash, version, overlapMs }: RotateKey,
@@ -110,7 +110,7 @@ export function rotateKey(
   return { code: 'ok', version: row.version, ...replyMeta(account, now) };
 }
 
-/** Says whether there is such a key. */
+/** Returns whether there is such a key. */
 export function revokeKey(account: AccountRows | undefined, key: string, now: number): boolean {
   const row = account?.key(key);
   if (!account || !row?.hash) return false;
@@ -139,7 +139,7 @@ export function keyRecord(account: string, row: KeyRow): KeyRecord {
   };
 }
 
-/** The key as a hash finds it; undefined where the hash stands for it no more. */
+/** The key, looked up by a hash; undefined if the hash is no longer valid for it. */
 export function foundKey(account: string, row: KeyRow, hash: string, now: number): FoundKey | undefined {
   if (row.hash === hash) return keyRecord(account, row);
   const { previous } = row;
@@ -167,7 +167,7 @@ export function keyState(account: string, row: KeyRow): KeyState {
   };
 }
 
-/** How a key whose row was read at `now` stands then. */
+/** The state of a key at `now`, when its row was read. */
 export function keyStatus(state: KeyState, now: number): KeyStatus {
   const { window, requestBucket: _, tokenBucket: __, ...rest } = state;
   const left = budgetLeft(state, now);

@@ -5,21 +5,21 @@ import type { KeyLimits } from '../contract/limits.ts';
 import type { NanoDollars } from '../contract/money.ts';
 
 /**
- * What a key may do: requests and tokens per minute, requests at once, and a
- * budget per window.
+ * Limits of a key: requests and tokens per minute (token buckets), concurrent
+ * requests, and a budget per window.
  *
  * Buckets are integers: a level is in units times 60,000, so that a limit of n
- * a minute refills n a millisecond. They start full. A bucket may be in debt,
- * by at most an hour's worth, which only makes later requests wait. Times are
- * clamped to the latest one seen: a clock that steps back refills nothing.
+ * per minute refills n per ms. They start full. A bucket may be in debt, by at
+ * most an hour's worth, which only delays later requests. Times are clamped to
+ * the latest one seen: a clock that steps back refills nothing.
  */
 
 export const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const MAX_DEBT_MINUTES = 60;
 
-/** Why a key's limits refuse a request now, if they do. Changes nothing. */
-export function refusal(
+/** The limit that refuses a request now, if any. Changes nothing. */
+export function exceededLimit(
   key: KeyRow,
   { want, min, tokens }: Pick<Admit, 'want' | 'min' | 'tokens'>,
   now: number,
@@ -43,7 +43,7 @@ export function refusal(
   return undefined;
 }
 
-/** What the key's budget has left in the window of `now`; undefined when it has no budget. */
+/** The rest of the key's budget in the window of `now`; negative if overrun, undefined without a budget. */
 export function budgetLeft(
   key: Pick<KeyRow, 'limits' | 'window' | 'spent' | 'held'>,
   now: number,
@@ -66,12 +66,12 @@ export function countRequest(key: KeyRow, now: number): void {
   take(key.requestBucket, key.limits.requestsPerMinute, 1, now);
 }
 
-/** Takes tokens from the key's bucket, or gives them back if negative. */
+/** Takes tokens from the key's bucket; returns them if negative. */
 export function countTokens(key: KeyRow, tokens: number, now: number): void {
   if (tokens !== 0) take(key.tokenBucket, key.limits.tokensPerMinute, tokens, now);
 }
 
-/** What is left of the key's limits per minute; undefined when it has none. */
+/** State of the key's limits per minute; undefined when it has none. */
 export function ratesOf(
   { limits, requestBucket, tokenBucket }: RateLimited,
   now: number,
@@ -130,7 +130,7 @@ function rateOf(bucket: BucketRow, limit: number | undefined, now: number): KeyR
   };
 }
 
-/** Start of the budget window that `now` is in, UTC; weeks begin on Monday. 0 when it never ends. */
+/** Start of the budget window of `now`, in ms, UTC; weeks begin on Monday. 0 for a window that never ends. */
 export function windowStart({ budget }: KeyLimits, now: number): number {
   switch (budget?.per) {
     case 'day':
@@ -148,7 +148,7 @@ export function windowStart({ budget }: KeyLimits, now: number): number {
   }
 }
 
-/** When the budget window that begins at `start` ends; undefined: never. */
+/** End of the budget window that begins at `start`, in ms; undefined: never. */
 export function windowEnd({ budget }: KeyLimits, start: number): number | undefined {
   switch (budget?.per) {
     case 'day':
@@ -164,16 +164,16 @@ export function windowEnd({ budget }: KeyLimits, start: number): number | undefi
   }
 }
 
-/** Day 0 of the clock was a Thursday: the fourth of its week, from Monday. */
+/** Day 0 of the Unix epoch was a Thursday: 3 days after Monday. */
 const THURSDAY = 3;
 
 function levelAt(bucket: BucketRow, limit: number, now: number): number {
-  // What fills the deepest debt also fills any other; more would leave the safe integers.
+  // Enough to refill the deepest debt; more could exceed the safe integers.
   const elapsed = Math.min(Math.max(0, now - bucket.at), (MAX_DEBT_MINUTES + 1) * MINUTE_MS);
   return Math.min(limit * MINUTE_MS, bucket.level + elapsed * limit);
 }
 
-/** How long until `count` fits; more than the whole limit fits when the bucket is full, else it never could. */
+/** Time until `count` fits, in ms. A count above the limit fits when the bucket is full, else it never would. */
 function waitMs(bucket: BucketRow, limit: number | undefined, count: number, now: number): number {
   if (limit === undefined) return 0;
   const missing = Math.min(count, limit) * MINUTE_MS - levelAt(bucket, limit, now);

@@ -4,16 +4,16 @@ import type { NanoDollars } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 import { dayOf, type UsageCounts } from '../contract/usage.ts';
 
-/** How a request ended, for the counters. */
+/** How a request ended, for the usage counters. */
 export interface Ended {
   readonly model: string;
-  /** Undefined where nobody knows: its gateway died, or gave up an admit without an answer. */
+  /** Undefined where unknown: its gateway died, or gave up an admit without a reply. */
   readonly ending: Ending | undefined;
-  /** What was consumed, of one that is charged for it. */
+  /** What was consumed, if the request is charged. */
   readonly usage?: SettledUsage;
 }
 
-/** Whether it counts among those that failed: what isn't known to be well, but for those whose client left. */
+/** Whether the request counts as failed: it is neither known to have succeeded, nor was its client disconnected. */
 export function isError({ ending, usage }: Omit<Ended, 'model'>): boolean {
   const isFine = ending === 'finished' && usage !== undefined && usage.finishReason !== 'error';
   return !isFine && !isAborted({ ending });
@@ -23,7 +23,7 @@ export function isAborted({ ending }: Pick<Ended, 'ending'>): boolean {
   return ending === 'client_gone';
 }
 
-/** Adds a request that has ended to its row: once an id, because its record says that it has. */
+/** Adds an ended request to its row. Called once per id, because the record shows that it has ended. */
 export function countEnd(
   account: AccountRows,
   { id, key }: Pick<RequestRow, 'id' | 'key'>,
@@ -47,7 +47,7 @@ export function countEnd(
   });
 }
 
-/** Takes back what the expiry of a request has counted, now that it is known how it ended. */
+/** Undoes the counts of an expiry, now that the real end of the request is known. */
 export function uncountExpiry(
   account: AccountRows,
   { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,
@@ -58,7 +58,7 @@ export function uncountExpiry(
   account.count({ day, key, model, requests: -1, errors: -1, aborted: 0, ...nothing, charged: -charged });
 }
 
-/** Adds to what a request was charged that was counted before. */
+/** Adds to the charge of a request that was counted before. */
 export function countMore(
   account: AccountRows,
   { id, key, model }: Pick<RequestRow, 'id' | 'key' | 'model'>,

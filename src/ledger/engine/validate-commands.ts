@@ -13,10 +13,9 @@ import { requestTime } from '../contract/request-ids.ts';
 import { isDay } from '../contract/usage.ts';
 
 /**
- * What every store checks of a command before anything else, because it can
- * only be a mistake of the caller's.
+ * Argument checks that every store makes first: a failure is a bug of the caller.
  *
- * Each throws a TypeError that names the argument, what it wants and what it got.
+ * Each throws a TypeError that names the argument, what is valid and what it got.
  */
 
 export function checkAdmit(command: Admit): void {
@@ -53,7 +52,7 @@ export function checkSettle(command: Settle): void {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, cost } = command.usage;
   const counts = { promptTokens, cachedTokens, completionTokens, reasoningTokens };
   for (const [name, count] of Object.entries(counts)) checkCount(`usage.${name}`, count, 0);
-  // A large one is a provider's matter: better kept than the charge refused.
+  // No maximum: it is only recorded, and better recorded than the charge refused.
   if (cost !== undefined && (typeof cost !== 'bigint' || cost < 0n)) {
     throw commandError('usage.cost', 'nano-dollars, 0 or more', cost);
   }
@@ -66,7 +65,7 @@ export function checkUsage(account: string, fromDay: string, toDay: string): voi
   checkDay('toDay', toDay);
 }
 
-export function checkFoldUsage(account: string, beforeDay: string): void {
+export function checkCompactUsage(account: string, beforeDay: string): void {
   checkAccount(account);
   checkDay('beforeDay', beforeDay);
 }
@@ -151,7 +150,7 @@ export function checkJournal(account: string, afterSeq: bigint, limit: number): 
   if (limit !== Infinity) checkCount('limit', limit, 0);
 }
 
-export function checkTrim(account: string, seq: bigint): void {
+export function checkCompact(account: string, seq: bigint): void {
   checkAccount(account);
   checkSeq('seq', seq);
 }
@@ -171,7 +170,7 @@ export function checkKey(key: string): void {
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const ID_WANTED = '1 to 64 characters A-Z a-z 0-9 _ -';
 
-/** A year: a secret that shall work for longer needs no other one. */
+/** A year. */
 const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 
 function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
@@ -218,7 +217,7 @@ function checkPaymentId(id: string): void {
 }
 
 function checkSeq(name: string, seq: bigint): void {
-  if (typeof seq !== 'bigint' || seq < 0n) throw commandError(name, 'a position of the journal', seq);
+  if (typeof seq !== 'bigint' || seq < 0n) throw commandError(name, 'a journal position', seq);
 }
 
 function checkIdempotencyKey({ idempotencyKey }: Pick<Admit, 'idempotencyKey'>): void {
@@ -227,7 +226,7 @@ function checkIdempotencyKey({ idempotencyKey }: Pick<Admit, 'idempotencyKey'>):
   checkHash('idempotencyKey.body', idempotencyKey.body);
 }
 
-/** What was given in place of a hash is never told: it may well be what should have been hashed. */
+/** The message never shows the value: it may be the secret that should have been hashed. */
 function checkHash(name: string, hash: string): void {
   if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) {
     throw new TypeError(`${name} must be a SHA-256 in 64 hex digits`);

@@ -2,16 +2,16 @@ import { type AccountRows, replyMeta } from './account-rows.ts';
 import type { Settle, Verify, VerifyResult, Witness, Witnessed } from '../contract/ledger-store.ts';
 import type { ReplyMeta } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
-import { mayBeForgottenFree } from './retention.ts';
+import { mayBeDeletedFree } from './retention.ts';
 
-/** One command of an account, from its beginning to its end at `now`. */
+/** One command on an account, executed at `now`. */
 export type Transition<Command, Reply> = (
   account: AccountRows | undefined,
   command: Command,
   now: number,
 ) => Reply;
 
-/** A transition whose reply says whether one of the command's witnesses was missing. */
+/** A transition whose reply has `rolledBack` if one of the command's witnesses is missing. */
 export function witnessed<Command extends Witnessed, Reply extends ReplyMeta>(
   run: (account: AccountRows | undefined, command: Command, now: number, rolledBack: boolean) => Reply,
 ): Transition<Command, Reply> {
@@ -24,11 +24,11 @@ export function witnessed<Command extends Witnessed, Reply extends ReplyMeta>(
 
 export const verify: Transition<Verify, VerifyResult> = witnessed((account, { witnesses }, now) => {
   if (!account) return { code: 'no_account', ...replyMeta(account, now) };
-  const missing = witnesses.flatMap((witness, place) => (has(account, witness) ? [] : [place]));
+  const missing = witnesses.flatMap((witness, place) => (isPresent(account, witness) ? [] : [place]));
   return { code: 'ok', ...(missing.length > 0 && { missing }), ...replyMeta(account, now) };
 });
 
-/** A request that was admitted is a witness of its own settle, but where it may have cost nothing and be forgotten. */
+/** Adds an admitted but unknown request as a witness of its own settle, unless it may be deleted because it cost nothing. */
 export function withAdmission(account: AccountRows | undefined, command: Settle): Settle {
   const { requestId: id, wasAdmitted, amount, witnesses = [] } = command;
   if (!wasAdmitted || account?.request(id)) return command;
@@ -37,27 +37,27 @@ export function withAdmission(account: AccountRows | undefined, command: Settle)
 }
 
 function isRolledBack(account: AccountRows | undefined, { witnesses = [] }: Witnessed): boolean {
-  return account !== undefined && witnesses.some((witness) => !has(account, witness));
+  return account !== undefined && witnesses.some((witness) => !isPresent(account, witness));
 }
 
-/** Whether it is there, or may have been folded or forgotten since. */
-function has(account: AccountRows, witness: Witness): boolean {
-  const { books } = account;
+/** Whether the witness is present, or may have been compacted or deleted since. */
+function isPresent(account: AccountRows, witness: Witness): boolean {
+  const { totals } = account;
   switch (witness.type) {
     case 'line': {
-      if (witness.seq > books.seq) return false;
+      if (witness.seq > totals.seq) return false;
       const line = account.line(witness.seq);
-      // Credits may have expired with what it is of, behind it.
+      // The same command may have expired credits, and written that line last.
       return !line || (line.at === witness.at && (line.id === witness.id || line.type === 'x'));
     }
     case 'request': {
       const row = account.request(witness.id);
-      // Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
+      // Once deleted, its id may be in use again. What was held may have been voided without its holder's knowledge.
       const costNothing = witness.state === 'voided' || (witness.state === 'settled' && witness.isFree);
-      if ((costNothing || (!row && witness.state === 'held')) && mayBeForgottenFree(books, witness.id)) {
+      if ((costNothing || (!row && witness.state === 'held')) && mayBeDeletedFree(totals, witness.id)) {
         return true;
       }
-      if (!row) return requestTime(witness.id) <= books.lowWater;
+      if (!row) return requestTime(witness.id) <= totals.lowWater;
       if (witness.state === 'held') return row.state !== 'held' || row.amount >= witness.hold;
       return row.state === witness.state;
     }

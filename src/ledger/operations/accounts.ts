@@ -1,20 +1,20 @@
 import type { LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 
-/** Accounts as their operator sees them. An account is made by its first grant or its first key. */
+/** Accounts, for their operator. An account is created by its first grant or its first key. */
 export interface Accounts {
   /**
-   * A page of accounts, by id.
+   * A page of accounts, ordered by id.
    *
    * Reads the ids of all accounts for each page, and the balances of those on it.
    *
-   * @throws {TypeError} naming the option that can only be a mistake
+   * @throws {TypeError} that names an invalid option
    */
   list(options?: ListAccountsOptions): Promise<AccountPage>;
   /** Undefined when there is no such account. */
   get(account: string): Promise<AccountInfo | undefined>;
   /**
-   * Refuses new requests of an account; those that run go on, and are charged.
+   * Refuses new requests of an account; running ones continue and are charged.
    *
    * @returns whether there is such an account
    */
@@ -25,18 +25,18 @@ export interface Accounts {
 
 export interface ListAccountsOptions {
   /**
-   * The most accounts to return, from 1 to 1,000.
+   * Maximum of accounts to return, from 1 to 1,000.
    *
    * @default 100
    */
   readonly limit?: number;
-  /** Where the page before ended: its `cursor`. */
+  /** `cursor` of the previous page. */
   readonly cursor?: string;
 }
 
 export interface AccountPage {
   readonly accounts: readonly AccountInfo[];
-  /** Where the next page begins; undefined when this is the last one. */
+  /** For the next page; undefined on the last one. */
   readonly cursor?: string;
 }
 
@@ -45,21 +45,21 @@ export interface AccountInfo {
   readonly id: string;
   /** What can be spent now. */
   readonly balance: string;
-  /** What running requests hold. */
+  /** Sum of the holds of running requests. */
   readonly held: string;
-  /** All that was ever charged. */
+  /** Total of all charges. */
   readonly spent: string;
-  /** All that was ever granted, adjustments included. */
+  /** Total of all grants and adjustments. */
   readonly granted: string;
-  /** What was granted and not used in time. */
+  /** Grants that expired unused. */
   readonly expired: string;
-  /** What was consumed beyond the balance, and is charged to nobody. */
+  /** What was consumed beyond the balance, and not charged. */
   readonly writtenOff: string;
   readonly frozen: boolean;
 }
 
 const MAX_ACCOUNTS = 1000;
-/** Balances that are asked for at once: a page must not keep a store from its requests. */
+/** Balances that are read concurrently: a page must not block the store for requests. */
 const AT_ONCE = 20;
 
 export function createAccounts(store: LedgerStore): Accounts {
@@ -103,7 +103,7 @@ export function createAccounts(store: LedgerStore): Accounts {
   };
 }
 
-/** The least `count` ids above one, in order: a store gives them in any order, and may give one twice. */
+/** The first `count` ids after `after`, in order. A store returns them in any order, and possibly twice. */
 async function firstAfter(ids: AsyncIterable<string>, after: string, count: number): Promise<string[]> {
   let found = new Set<string>();
   for await (const id of ids) {

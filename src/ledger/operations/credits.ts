@@ -2,39 +2,39 @@ import { creditsEntry, type CreditsEntry, exportAccount } from './journal-entrie
 import type { AdjustResult, GrantResult, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, parseUsd } from '../contract/money.ts';
 
-/** Prepaid credits of accounts, as their host manages them. Amounts are decimal strings in USD. */
+/** Prepaid credits of accounts, for your app. Amounts are decimal strings in USD. */
 export interface Credits {
   /**
-   * Adds credits to an account, which it makes if there is none.
+   * Adds credits to an account, which is created if there is none.
    *
-   * Idempotent by `id`, as a payment's: repeat it until it resolves.
+   * Idempotent by `id`, such as a payment's: repeat the call until it resolves.
    *
-   * @throws {TypeError} naming the argument that can only be a mistake
-   * @throws {CreditsConflictError} when the id was used with other parameters, or the account can't take it
-   * @throws {AccountLostError} when this process has known the account, and the store has lost it: see `recreate`
+   * @throws {TypeError} that names an invalid argument
+   * @throws {CreditsConflictError} when the id was used with other parameters, or the account can't take the grant
+   * @throws {AccountLostError} when the store has lost an account that this process knows: see `recreate`
    */
   grant(account: string, amount: string, options: GrantOptions): Promise<CreditsChange>;
   /**
-   * Corrects a balance: up, or down to 0 at most. Idempotent by `id`, of which a grant's is none.
+   * Adjusts a balance: up, or down to 0 at most. Idempotent by `id`, which no grant may have.
    *
-   * @throws {TypeError} naming the argument that can only be a mistake
-   * @throws {CreditsConflictError} also when there is no such account, or it has less than is to be taken
-   * @throws {AccountLostError} when this process has known the account, and the store has lost it
+   * @throws {TypeError} that names an invalid argument
+   * @throws {CreditsConflictError} also when there is no such account, or it has less than the adjustment takes
+   * @throws {AccountLostError} when the store has lost an account that this process knows
    */
   adjust(account: string, delta: string, options: AdjustOptions): Promise<CreditsChange>;
-  /** What an account has; all is 0.00 of one that isn't known. */
+  /** The balance of an account; 0.00 throughout for an unknown one. */
   balance(account: string): Promise<CreditsBalance>;
-  /** What changed an account's balance, oldest first. */
+  /** The changes of an account's balance, oldest first. */
   journal(account: string, options?: JournalOptions): Promise<readonly CreditsEntry[]>;
   /**
-   * Journals as JSON, each entry a line with its newline: pipe them into a file, or send them on.
+   * Journals as JSON lines, each with its newline.
    *
-   * A line is complete by itself: beside the entry it has its `account`, and an `event`, which is the same
-   * whenever the same thing is exported again. Read it while the store is in use, and again from where it ended.
+   * Each line is self-contained: it has the entry, its `account`, and an `event` id that is the same in every export. The
+   * store may be in use meanwhile; a later export can continue where this one ended.
    */
   exportJournal(options?: ExportJournalOptions): AsyncGenerator<string, void, undefined>;
-  /** Folds an account's entries up to a position into sums: call it with what was exported, to make room. */
-  trim(account: string, through: number): Promise<void>;
+  /** Replaces an account's entries, up to and including a position, by their sums. Export them first. */
+  compact(account: string, through: number): Promise<void>;
   /** Ids of all accounts, in no particular order. */
   accounts(): AsyncIterable<string>;
 }
@@ -42,7 +42,7 @@ export interface Credits {
 export interface GrantOptions {
   readonly id: string;
   /**
-   * When what is left of it expires.
+   * When the unused rest expires; a number is in ms.
    *
    * @default never
    */
@@ -54,8 +54,8 @@ export interface GrantOptions {
    */
   readonly priority?: number;
   /**
-   * Make the account again, without what it had, if this process has known it and the store has lost it. For an operator
-   * who has decided so: without it such a grant is refused with `account_lost`, and nothing is made.
+   * Recreate, without its former contents, an account that this process knows and the store has lost. This needs an
+   * operator's decision: without it such a grant is refused with `account_lost`, and nothing is created.
    *
    * @default false
    */
@@ -64,18 +64,18 @@ export interface GrantOptions {
 
 export interface AdjustOptions {
   readonly id: string;
-  /** Kept in the journal. */
+  /** Recorded in the journal. */
   readonly reason: string;
 }
 
 export interface CreditsChange {
   /** What the account can spend now. */
   readonly available: string;
-  /** It was made before, by a call with the same id; nothing changed now. */
+  /** An earlier call with the same id made the change; this one changed nothing. */
   readonly duplicate: boolean;
   /**
-   * Whether it is on a disk or on as many replicas as was asked for: repeat the call while it is false.
-   * Undefined where the store can't tell.
+   * Whether the change is on a disk or on the requested number of replicas: repeat the call while it is false.
+   * Undefined where the store can't know.
    */
   readonly durable?: boolean;
 }
@@ -83,7 +83,7 @@ export interface CreditsChange {
 export interface CreditsBalance {
   /** What can be spent now. */
   readonly balance: string;
-  /** What running requests hold. */
+  /** Sum of the holds of running requests. */
   readonly held: string;
   readonly totalUsed: string;
   readonly totalGranted: string;
@@ -91,13 +91,13 @@ export interface CreditsBalance {
 
 export interface JournalOptions {
   /**
-   * Position after which to begin: the last one already seen.
+   * Position after which to start: that of the last entry already read.
    *
    * @default 0
    */
   readonly after?: number;
   /**
-   * The most entries to return, from 1 to 1,000.
+   * Maximum of entries to return, from 1 to 1,000.
    *
    * @default 100
    */
@@ -108,14 +108,14 @@ export interface ExportJournalOptions {
   /** @default all accounts */
   readonly account?: string;
   /**
-   * Position after which to begin: the last one already exported. Of all accounts, it is asked for by account.
+   * Position after which to start: that of the last entry already exported. For all accounts: a function of the account.
    *
    * @default 0
    */
   readonly after?: number | ((account: string) => number | Promise<number>);
 }
 
-/** A change that an account's credits refuse; `code` is stable and says why. */
+/** An account refused a change of its credits; `code` is stable and says why. */
 export class CreditsConflictError extends Error {
   override readonly name = 'CreditsConflictError';
   readonly code: 'conflict' | 'too_big' | 'too_many_lots' | 'below_floor' | 'no_account';
@@ -128,8 +128,8 @@ export class CreditsConflictError extends Error {
 
 const REASONS: Record<CreditsConflictError['code'], string> = {
   conflict: 'the id was used before with other parameters',
-  too_big: 'the balance would pass the largest amount there is',
-  too_many_lots: 'the account has as many unused grants as it may',
+  too_big: 'the balance would exceed the largest supported amount',
+  too_many_lots: 'the account has the maximum number of unused grants',
   below_floor: 'the account has less than that available',
   no_account: 'there is no such account',
 };
@@ -141,7 +141,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
     async grant(account, amount, { id, expiresAt, priority, recreate }) {
       const granted = parseUsd(amount, 'amount');
       if (granted <= 0n) throw new TypeError(`amount must be more than 0, got ${amount}`);
-      // One that was made when it was still to come may be repeated for ever.
+      // A grant that was made before its expiry may be repeated at any time.
       if (Number(expiresAt) <= now() && !(await hasGrant(store, account, id))) {
         throw new TypeError(
           `expiresAt must be in the future, got ${new Date(Number(expiresAt)).toISOString()}`,
@@ -155,12 +155,12 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
         ...(priority !== undefined && { priority }),
         ...(recreate !== undefined && { recreate }),
       });
-      return change(result, account, id);
+      return creditsChange(result, account, id);
     },
 
     async adjust(account, delta, { id, reason }) {
       const result = await store.adjust({ account, id, delta: parseUsd(delta, 'delta'), reason });
-      return change(result, account, id);
+      return creditsChange(result, account, id);
     },
 
     async balance(account) {
@@ -184,7 +184,7 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
 
     async *exportJournal({ account, after = 0 } = {}) {
       if (account === undefined && typeof after === 'number' && after !== 0) {
-        throw new TypeError('after must be a function where journals of all accounts are exported');
+        throw new TypeError('after must be a function when journals of all accounts are exported');
       }
       for await (const each of account === undefined ? store.accounts() : [account]) {
         const begin = typeof after === 'function' ? await after(each) : after;
@@ -193,9 +193,9 @@ export function createCredits(store: LedgerStore, now: () => number = Date.now):
       }
     },
 
-    async trim(account, through) {
+    async compact(account, through) {
       checkPosition('through', through);
-      await store.trim(account, BigInt(through));
+      await store.compact(account, BigInt(through));
     },
 
     accounts: () => store.accounts(),
@@ -218,7 +218,7 @@ function checkPosition(name: string, position: number): void {
   }
 }
 
-function change(result: GrantResult | AdjustResult, account: string, id: string): CreditsChange {
+function creditsChange(result: GrantResult | AdjustResult, account: string, id: string): CreditsChange {
   if (result.code !== 'ok' && result.code !== 'duplicate') {
     throw new CreditsConflictError(result.code, account, id);
   }

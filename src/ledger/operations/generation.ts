@@ -2,7 +2,7 @@ import type { Ending, LedgerStore, SettledUsage } from '../contract/ledger-store
 import { formatUsd } from '../contract/money.ts';
 import { requestTime } from '../contract/request-ids.ts';
 
-/** What became of one request. Amounts are decimal strings in USD. */
+/** The outcome of one request. Amounts are decimal strings in USD. */
 export interface Generation {
   /** `x-request-id` of its answer. */
   readonly id: string;
@@ -10,20 +10,20 @@ export interface Generation {
   /** Id of the API key. */
   readonly key: string;
   /**
-   * `voided`: nothing is charged. `expired`: the process that served it is gone, and what it had consumed by then is
-   * charged; a late settlement may still correct it.
+   * `voided`: nothing is charged. `expired`: the process that served the request died, and what was known to be consumed
+   * is charged; a late settlement may still correct that.
    */
   readonly state: 'running' | 'settled' | 'voided' | 'expired';
   readonly createdAt: Date;
   readonly model?: string;
   readonly provider?: string;
-  /** The provider's name for the model, where it isn't the model's ID. */
+  /** The provider's name for the model, where it differs from the model's ID. */
   readonly upstreamModel?: string;
   readonly streamed?: boolean;
-  /** The provider was asked with the client's own key. */
+  /** The provider was called with the client's own key (BYOK). */
   readonly byok?: boolean;
   readonly ending?: Ending;
-  /** As the provider said it, e.g. `stop`; `error` where the answer said that it is one. */
+  /** As reported by the provider, e.g. `stop`; `error` where the answer is an error. */
   readonly finishReason?: string;
   /** From the request's arrival to the first byte of an answer. */
   readonly firstByteMs?: number;
@@ -40,15 +40,15 @@ export interface Generation {
     | 'source'
   >;
   readonly charged: string;
-  /** What is held for it while it runs. */
+  /** The hold, while it runs. */
   readonly held?: string;
-  /** What the provider bills, where that is known. */
+  /** What the provider bills, where known. */
   readonly cost?: string;
 }
 
 /**
- * Finds a request by its id; undefined where it is another account's, and once it is forgotten: 24 hours after its end, 10
- * minutes where it cost nothing.
+ * Finds a request by its id; undefined if it belongs to another account, or its record was deleted: 24 hours after its
+ * end, or 10 minutes if it cost nothing.
  */
 export async function findGeneration(
   store: LedgerStore,

@@ -4,31 +4,31 @@ import { dayOf } from '../contract/usage.ts';
 
 export interface JournalCompactionOptions {
   readonly store: LedgerStore;
-  readonly tell: (event: LedgerEvent) => void;
-  /** Full days, UTC, of which the lines are kept, and today's; Infinity keeps them all. */
+  readonly emit: (event: LedgerEvent) => void;
+  /** Full UTC days, before today, for which journal lines are kept; Infinity keeps all. */
   readonly journalRetentionDays: number;
-  /** As many of which the rows of usage are kept. */
+  /** The same for usage rows. */
   readonly usageRetentionDays: number;
   readonly now: () => number;
 }
 
 /**
- * Visits all accounts, in bounded steps: folds what is old of their journals and their usage, and tells of journals
- * that grow long.
+ * Visits all accounts, in bounded steps: compacts old journal lines and usage rows, and emits `journal_long` for long
+ * journals.
  */
 export class JournalCompaction {
   readonly #options: JournalCompactionOptions;
   #accounts: AsyncIterator<string> | undefined;
-  /** The account that the last step stopped at, in the middle of its journal. */
+  /** The account in whose journal the last step stopped. */
   #unfinished: string | undefined;
-  /** Account with a long journal -> the lines of it that were told. */
+  /** Account with a long journal -> number of lines in its last event. */
   readonly #long = new Map<string, number>();
 
   constructor(options: JournalCompactionOptions) {
     this.#options = options;
   }
 
-  /** Goes on with the round, or begins one; says whether it is at its end. After an error it begins anew. */
+  /** Continues the round, or starts one; returns whether it is complete. After an error the round starts again. */
   async step(): Promise<boolean> {
     const budget = { pages: MAX_PAGES };
     try {
@@ -55,36 +55,36 @@ export class JournalCompaction {
   }
 
   async #visit(account: string, budget: { pages: number }): Promise<boolean> {
-    const { store, tell, journalRetentionDays, now } = this.#options;
+    const { store, emit, journalRetentionDays, now } = this.#options;
     const keptFrom = (Math.floor(now() / DAY_MS) - journalRetentionDays) * DAY_MS;
     let [first] = await store.journal(account, 0n, 1);
-    let folded: JournalLine | undefined;
+    let compacted: JournalLine | undefined;
     while (first && first.at < keptFrom && budget.pages > 0) {
       budget.pages -= 1;
       const page = await store.journal(account, 0n, PAGE);
       const young = page.findIndex((line) => line.at >= keptFrom);
       const last = young === -1 ? page.at(-1) : page[young - 1];
       if (!last) break;
-      await store.trim(account, last.seq);
-      folded = last;
+      await store.compact(account, last.seq);
+      compacted = last;
       [first] = young === -1 ? await store.journal(account, 0n, 1) : [page[young]];
     }
-    if (folded) tell({ type: 'journal_compacted', account, through: String(folded.seq) });
+    if (compacted) emit({ type: 'journal_compacted', account, through: String(compacted.seq) });
     if (first && first.at < keptFrom) return false;
-    await this.#tellIfLong(account, first ? first.seq : 0n);
-    await this.#foldUsage(account);
+    await this.#emitIfLong(account, first ? first.seq : 0n);
+    await this.#compactUsage(account);
     return true;
   }
 
-  async #foldUsage(account: string): Promise<void> {
+  async #compactUsage(account: string): Promise<void> {
     const { store, usageRetentionDays, now } = this.#options;
     if (usageRetentionDays === Infinity) return;
-    await store.foldUsage(account, dayOf(now() - usageRetentionDays * DAY_MS));
+    await store.compactUsage(account, dayOf(now() - usageRetentionDays * DAY_MS));
   }
 
-  /** @param first - position of the oldest line that is kept; 0 without any */
-  async #tellIfLong(account: string, first: bigint): Promise<void> {
-    const { store, tell } = this.#options;
+  /** @param first - position of the oldest line; 0 without lines */
+  async #emitIfLong(account: string, first: bigint): Promise<void> {
+    const { store, emit } = this.#options;
     let lines = 0;
     for (let next = LONG_JOURNAL; ; next *= 2) {
       const last = first + BigInt(next) - 1n;
@@ -92,7 +92,7 @@ export class JournalCompaction {
       if (!line) break;
       lines = next;
     }
-    if (lines > (this.#long.get(account) ?? 0)) tell({ type: 'journal_long', account, lines });
+    if (lines > (this.#long.get(account) ?? 0)) emit({ type: 'journal_long', account, lines });
     if (lines > 0) this.#long.set(account, lines);
     else this.#long.delete(account);
   }
@@ -100,7 +100,7 @@ export class JournalCompaction {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const PAGE = 1000;
-/** What one step reads at most, so that it is no burden on a store in use. */
+/** Maximum that one step reads, to bound the load on a store in use. */
 const MAX_PAGES = 10;
 const MAX_ACCOUNTS = 100;
 /** Lines, about 9 MB in Redis. */

@@ -3,11 +3,11 @@ import { formatUsd } from '../contract/money.ts';
 
 /** One change of a balance. */
 export interface CreditsEntry {
-  /** Its position in the account's journal: 1, 2, 3 and so on. */
+  /** Position in the account's journal, from 1. */
   readonly position: number;
   /**
-   * A `late_charge` corrects what an `expired_hold` charged, up or down, or, without `usage`, is a further part of a
-   * charge that the balance didn't cover after a failover; an `orphan_charge` is for a request whose hold was lost.
+   * A `late_charge` corrects the charge of an `expired_hold`, up or down; without `usage`, it is a further part of a
+   * charge that the balance didn't cover after a failover. An `orphan_charge` is for a request whose hold was lost.
    */
   readonly type:
     | 'grant'
@@ -21,7 +21,7 @@ export interface CreditsEntry {
   /** The request's, grant's or adjustment's id. */
   readonly id: string;
   readonly amount: string;
-  /** What could be spent after it. */
+  /** What could be spent after the change. */
   readonly balance: string;
   readonly held?: string;
   readonly writtenOff?: string;
@@ -41,7 +41,7 @@ const TYPES: Record<JournalLine['type'], CreditsEntry['type']> = {
   a: 'adjustment',
 };
 
-/** A line of the journal as its host sees it. */
+/** A journal line in its public form. */
 export function creditsEntry({ type, seq, at, id, amount, available, ...line }: JournalLine): CreditsEntry {
   const { hold, writtenOff, key, model, usage, reason } = line;
   return {
@@ -67,9 +67,9 @@ function usageEntry({ cost, ...usage }: SettledUsage): NonNullable<CreditsEntry[
 const PAGE = 1000;
 
 /**
- * The journal of an account as JSON, a line with its newline an entry.
+ * The journal of an account as JSON lines, each with its newline.
  *
- * Where lines after `after` were folded away already, one `folded` line comes first, with what they came to.
+ * If lines after `after` were compacted already, the first line has the type `folded` and their sums.
  */
 export async function* exportAccount(
   store: LedgerStore,
@@ -82,15 +82,15 @@ export async function* exportAccount(
     const lines = await store.journal(account, position, PAGE);
     const [first] = lines;
     if (first ? first.seq > position + 1n : isFirst) {
-      const trimmed = (await store.snapshot(account))?.trimmed;
-      if (trimmed && trimmed.seq > position) {
-        yield foldedLine(account, trimmed);
-        position = trimmed.seq;
+      const compacted = (await store.snapshot(account))?.compacted;
+      if (compacted && compacted.seq > position) {
+        yield foldedLine(account, compacted);
+        position = compacted.seq;
         continue;
       }
       if (first) {
         throw new Error(
-          `the journal of account ${account} has no line ${position + 1n}, but line ${first.seq}`,
+          `the journal of account ${account} is missing line ${position + 1n}: the next line is ${first.seq}`,
         );
       }
     }
@@ -105,22 +105,22 @@ function entryLine(account: string, line: JournalLine): string {
   return jsonLine({ account, event: eventId(account, line), ...creditsEntry(line) });
 }
 
-function foldedLine(account: string, trimmed: AccountState['trimmed']): string {
+function foldedLine(account: string, compacted: AccountState['compacted']): string {
   return jsonLine({
     account,
-    event: `${account}:folded:${trimmed.seq}`,
-    position: Number(trimmed.seq),
+    event: `${account}:folded:${compacted.seq}`,
+    position: Number(compacted.seq),
     type: 'folded',
-    granted: formatUsd(trimmed.granted),
-    charged: formatUsd(trimmed.spent),
-    expired: formatUsd(trimmed.expired),
-    writtenOff: formatUsd(trimmed.writtenOff),
+    granted: formatUsd(compacted.granted),
+    charged: formatUsd(compacted.spent),
+    expired: formatUsd(compacted.expired),
+    writtenOff: formatUsd(compacted.writtenOff),
   });
 }
 
 /**
- * Names what happened, not where it stands: a charge that a failover lost, and that was posted again, is the
- * same event at another position.
+ * Identifies the change independently of its position: a charge that a failover lost and that was posted again is the same
+ * event at another position.
  */
 function eventId(account: string, { type, id, seq, amount, usage }: JournalLine): string {
   const kind = type === 'o' ? TYPES.s : TYPES[type];

@@ -4,11 +4,11 @@ import type { LedgerStore } from '../contract/ledger-store.ts';
 
 export interface MaintenanceOptions {
   readonly store: LedgerStore;
-  readonly tell: (event: LedgerEvent) => void;
+  readonly emit: (event: LedgerEvent) => void;
   readonly onError: (error: Error) => void;
-  /** Full days of which journal lines are kept; Infinity keeps them all. */
+  /** Full days for which journal lines are kept; Infinity keeps all. */
   readonly journalRetentionDays: number;
-  /** Full days of which usage is kept; Infinity keeps it all. */
+  /** Full days for which usage rows are kept; Infinity keeps all. */
   readonly usageRetentionDays: number;
   /** @default Date.now */
   readonly now?: () => number;
@@ -17,11 +17,11 @@ export interface MaintenanceOptions {
 }
 
 /**
- * What a store needs though nobody asks for it: leases that nobody renews end, credits that are due expire,
- * old request ids are forgotten, old journal lines and rows of usage fold.
+ * Background jobs of a store: ends leases that ran out, expires due credits, deletes old request records, and compacts old
+ * journal lines and usage rows.
  *
- * Every process sees to it, each at moments of its own. What is due is done by whoever comes first. The round
- * over all journals is made once a day, and is short where another process has made it.
+ * Every process runs them, at random times; the first one does the work that is due. The round over all journals runs
+ * once a day, and is short if another process has done it.
  */
 export class Maintenance {
   readonly #store: LedgerStore;
@@ -38,7 +38,7 @@ export class Maintenance {
   constructor(options: MaintenanceOptions) {
     const {
       store,
-      tell,
+      emit,
       onError,
       journalRetentionDays,
       usageRetentionDays,
@@ -49,17 +49,17 @@ export class Maintenance {
     this.#onError = onError;
     this.#now = now;
     this.#random = random;
-    this.#journals = new JournalCompaction({ store, tell, journalRetentionDays, usageRetentionDays, now });
+    this.#journals = new JournalCompaction({ store, emit, journalRetentionDays, usageRetentionDays, now });
   }
 
-  /** Begins; called again, nothing happens. Keeps no process alive. */
+  /** Starts the jobs. Idempotent. Doesn't keep the process alive. */
   start(): void {
     if (this.#timer || this.#isClosed) return;
     this.#roundDue = this.#now() + HOUR_MS * this.#random();
     this.#schedule(EVERY_MS);
   }
 
-  /** Ends, once what is under way is done. */
+  /** Stops, after the running job. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -82,7 +82,7 @@ export class Maintenance {
       hasMore = swept >= SWEPT_AT_ONCE || !isRoundDone;
       this.#isFailing = false;
     } catch (cause) {
-      if (!this.#isFailing) this.#onError(new Error('Housekeeping of the ledger failed', { cause }));
+      if (!this.#isFailing) this.#onError(new Error('Ledger maintenance failed', { cause }));
       this.#isFailing = true;
     }
     this.#schedule(hasMore ? BUSY_MS : EVERY_MS);
@@ -96,7 +96,7 @@ export class Maintenance {
   }
 }
 
-/** On average: a pause is anything from half of it to one and a half, so that processes don't keep step. */
+/** Average pause: each one is multiplied by 0.5 to 1.5, so that processes don't run in step. */
 const EVERY_MS = 30_000;
 const BUSY_MS = 1000;
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,4 +1,4 @@
-import { audit } from './verify.ts';
+import { verifyLedger } from './verify.ts';
 import type { AccountState, LedgerStore, Lot } from '../contract/ledger-store.ts';
 import type { KeyHashes, KeyState } from '../contract/key-records.ts';
 import { type MigrationPlan, planMigration, type PlannedKey } from './migration-plan.ts';
@@ -7,36 +7,36 @@ import { formatUsd, MAX_AMOUNT } from '../contract/money.ts';
 export interface MigrationReport {
   readonly accounts: number;
   readonly keys: number;
-  /** What all accounts can spend, together; USD, as a decimal string. */
+  /** Total that all accounts can spend; USD, as a decimal string. */
   readonly available: string;
-  /** What is not as it was in the other store: nothing, if all is well. */
+  /** Differences between the stores; empty if the migration succeeded. */
   readonly problems: readonly { readonly account: string; readonly message: string }[];
 }
 
 export interface MigrateOptions {
-  /** Told of each account three times over: first all are checked, then all are moved, then all are compared. */
+  /** Called for each account after each step: first all are checked, then all are moved, then all are compared. */
   readonly onAccount?: (account: string, step: 'checked' | 'moved' | 'compared') => void;
 }
 
-/** Nothing can be moved, or no more of it, until what the message says is resolved. */
+/** The migration can't start, or continue, until the problem in the message is resolved. */
 export class MigrationRefusedError extends Error {
   override readonly name = 'MigrationRefusedError';
   readonly account: string;
 
   constructor(account: string, message: string) {
-    super(`account ${account} can't be moved: ${message}`);
+    super(`account ${account} can't be migrated: ${message}`);
     this.account = account;
   }
 }
 
 /**
- * Moves all accounts of a store into another one: what can be spent, its lots, and the API keys.
+ * Copies all accounts of a store to another one: available credits, lots and API keys.
  *
- * While it runs no router may use either of them. It can be interrupted, and run again, until a router has used
- * the new store. Journals, and what was spent, stay where they are: export them before. What was moved is then
- * compared, and audited.
+ * No router may use either store meanwhile. It can be interrupted and repeated, until a router has used the new store.
+ * Journals and past charges are not copied: export them before. Afterwards both stores are compared, and the new one is
+ * verified.
  *
- * @throws MigrationRefusedError before anything of its account is written
+ * @throws MigrationRefusedError before anything of the account is written
  */
 export async function migrate(
   from: LedgerStore,
@@ -45,35 +45,35 @@ export async function migrate(
 ): Promise<MigrationReport> {
   await from.ready?.();
   await to.ready?.();
-  if (!from.keyHashes) throw new TypeError('from must be a store that has keyHashes');
-  await tidy(from);
+  if (!from.keyHashes) throw new TypeError('from must implement keyHashes');
+  await expireDue(from);
   for await (const account of from.accounts()) {
-    await prepare(from, to, account);
+    await planAccount(from, to, account);
     onAccount?.(account, 'checked');
   }
 
   const notDurable: string[] = [];
   for await (const account of from.accounts()) {
-    const plan = await prepare(from, to, account);
-    if (plan && !(await carryOut(plan, to))) notDurable.push(account);
+    const plan = await planAccount(from, to, account);
+    if (plan && !(await applyPlan(plan, to))) notDurable.push(account);
     onAccount?.(account, 'moved');
   }
-  return compare(from, to, notDurable, onAccount);
+  return compareStores(from, to, notDurable, onAccount);
 }
 
-/** Ends leases that ran out since the router stopped, and expires credits, as often as it takes to visit all accounts. */
-async function tidy(store: LedgerStore): Promise<void> {
+/** Ends leases that ran out since the router stopped, and expires credits, in enough sweeps to visit all accounts. */
+async function expireDue(store: LedgerStore): Promise<void> {
   let accounts = 0;
   for await (const _ of store.accounts()) accounts += 1;
-  for (let visited = 0; visited <= accounts; visited += VISITED_BY_SWEEP)
+  for (let visited = 0; visited <= accounts; visited += MIN_VISITED_BY_SWEEP)
     await store.sweep(Number.MAX_SAFE_INTEGER);
 }
 
-/** The least that one sweep of any store visits. */
-const VISITED_BY_SWEEP = 100;
+/** Minimum of accounts that one sweep of any store visits. */
+const MIN_VISITED_BY_SWEEP = 100;
 
-/** The plan for an account, if both stores are such that it can be carried out; undefined if there is nothing of it. */
-async function prepare(
+/** Plans the migration of an account and checks that the new store can take it; undefined if the account is gone. */
+async function planAccount(
   from: LedgerStore,
   to: LedgerStore,
   account: string,
@@ -85,15 +85,15 @@ async function prepare(
     const until = new Date(held.due).toISOString();
     throw new MigrationRefusedError(
       account,
-      `request ${held.id} holds ${formatUsd(held.amount)} until ${until}; stop the router, which settles what runs, or wait until then`,
+      `request ${held.id} holds ${formatUsd(held.amount)} until ${until}; stop the router, which settles running requests, or wait until then`,
     );
   }
-  // More than a grant can be comes of charges that were given back.
+  // Refunded charges can make a balance larger than a grant may be.
   if (state.available < 0n || state.available > MAX_AMOUNT || state.floor !== 0n) {
     const [available, floor] = [formatUsd(state.available), formatUsd(state.floor)];
     throw new MigrationRefusedError(
       account,
-      `it has ${available} available, and a floor of ${floor}, which can't be made elsewhere`,
+      `it has ${available} available, and a floor of ${floor}, which can't be recreated in another store`,
     );
   }
   const plan = await planMigration(from, account, state);
@@ -101,7 +101,7 @@ async function prepare(
   return plan;
 }
 
-/** An account that is there already must be what an interrupted migration of the same left of it. */
+/** An account that exists already must be the incomplete result of this migration. */
 async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore): Promise<void> {
   const lines = await to.journal(account, 0n, changes.length + 1);
   for (const [n, line] of lines.entries()) {
@@ -116,17 +116,17 @@ async function checkTarget({ account, changes }: MigrationPlan, to: LedgerStore)
       continue;
     throw new MigrationRefusedError(
       account,
-      `it is in the new store already, and its line ${line.seq} there (${line.id}) is none of this migration; begin with an empty store`,
+      `it already exists in the new store, and its line ${line.seq} (${line.id}) isn't from this migration; start with an empty store`,
     );
   }
   const state = lines.length === 0 ? await to.snapshot(account) : undefined;
   if (state && state.seq > 0n) {
-    throw new MigrationRefusedError(account, 'it is in the new store already; begin with an empty store');
+    throw new MigrationRefusedError(account, 'it already exists in the new store; start with an empty store');
   }
 }
 
-/** Says whether the store has it on a disk, or on as many replicas as it was asked for. */
-async function carryOut(
+/** Returns whether all changes are on a disk or on the requested number of replicas. */
+async function applyPlan(
   { account, keys, changes, frozen }: MigrationPlan,
   to: LedgerStore,
 ): Promise<boolean> {
@@ -134,26 +134,29 @@ async function carryOut(
   for (const change of changes) {
     const result = change.type === 'g' ? await to.grant(change) : await to.adjust(change);
     if (result.code !== 'ok' && result.code !== 'duplicate') {
-      throw new MigrationRefusedError(account, `the new store refuses ${change.id}: ${result.code}`);
+      throw new MigrationRefusedError(account, `the new store rejected ${change.id}: ${result.code}`);
     }
     isDurable &&= result.durable !== false;
   }
   for (const key of keys) {
-    isDurable = (await makeKey(key, to)) && isDurable;
+    isDurable = (await importKey(key, to)) && isDurable;
     if (key.isRevoked) await to.revokeKey(account, key.command.key);
   }
   if (frozen) await to.freeze(account, true);
   return isDurable;
 }
 
-/** Says whether the store has it durably. A key whose secret before still works is made with that, and rotated. */
-async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Promise<boolean> {
+/** Returns whether the key is durable. A key in overlap is created with its previous secret, and then rotated. */
+async function importKey({ command, previous }: PlannedKey, to: LedgerStore): Promise<boolean> {
   const { account, key: id, hash, version } = command;
   const known = previous && (await to.keyHashes?.(account))?.get(id);
   if (previous && known?.current === hash) return true;
   const created = await to.createKey(previous ? { ...command, hash: previous.hash } : command);
   if (created.code !== 'ok') {
-    throw new MigrationRefusedError(account, `the new store has another key ${id}, or its hash`);
+    throw new MigrationRefusedError(
+      account,
+      `the new store has a different key ${id}, or another key with its hash`,
+    );
   }
   if (!previous) return created.durable !== false;
   const overlapMs = Math.max(0, previous.until - created.now);
@@ -161,20 +164,20 @@ async function makeKey({ command, previous }: PlannedKey, to: LedgerStore): Prom
   if (rotated.code !== 'ok') {
     throw new MigrationRefusedError(
       account,
-      `the new store refuses the secret of key ${id}: ${rotated.code}`,
+      `the new store rejected the secret of key ${id}: ${rotated.code}`,
     );
   }
   return created.durable !== false && rotated.durable !== false;
 }
 
-async function compare(
+async function compareStores(
   from: LedgerStore,
   to: LedgerStore,
   notDurable: readonly string[],
   onAccount: MigrateOptions['onAccount'],
 ): Promise<MigrationReport> {
   const problems = notDurable.map((account) => {
-    return { account, message: 'is not on as many replicas as was asked for: run the migration again' };
+    return { account, message: 'has fewer replicas than requested: run the migration again' };
   });
   let [accounts, keys, available] = [0, 0, 0n];
   for await (const account of from.accounts()) {
@@ -186,7 +189,7 @@ async function compare(
     for (const message of after ? differences(before, after, hashes) : ['is not in the new store']) {
       problems.push({ account, message });
     }
-    for await (const { findings } of audit(to, { account })) {
+    for await (const { findings } of verifyLedger(to, { account })) {
       problems.push(...findings.map(({ message }) => ({ account, message })));
     }
     accounts += 1;
@@ -217,7 +220,7 @@ function* differences(
     const moved = keysAfter.get(key.key);
     const hasHash = hashesAfter?.get(key.key)?.current === hashes.current;
     if (hasHash && moved && keyTerms(moved) === keyTerms(key)) continue;
-    yield `key ${key.key} is not as it was`;
+    yield `key ${key.key} differs in the new store`;
   }
 }
 

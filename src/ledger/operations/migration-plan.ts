@@ -3,29 +3,29 @@ import { createHash } from 'node:crypto';
 import type { AccountState, Adjust, Grant, LedgerStore } from '../contract/ledger-store.ts';
 import type { CreateKey, KeyHashes, KeyState } from '../contract/key-records.ts';
 
-/** What is done to a store so that an account is there as it is in another, in this order. */
+/** The changes, in order, that recreate an account of one store in another. */
 export interface MigrationPlan {
   readonly account: string;
   readonly keys: readonly PlannedKey[];
-  readonly changes: readonly Change[];
+  readonly changes: readonly PlannedChange[];
   readonly frozen: boolean;
 }
 
 export interface PlannedKey {
   readonly command: CreateKey & { readonly version: number };
-  /** The secret before, where it still works. */
+  /** The previous secret, if still valid. */
   readonly previous: KeyHashes['previous'];
   readonly isRevoked: boolean;
 }
 
-export type Change = ({ readonly type: 'g' } & Grant) | ({ readonly type: 'a' } & Adjust);
+export type PlannedChange = ({ readonly type: 'g' } & Grant) | ({ readonly type: 'a' } & Adjust);
 
 /**
- * Plans how an account that holds nothing moves.
+ * Plans the migration of an account without holds.
  *
- * What remains of each lot is granted, what belongs to no lot is adjusted. Before that come the ids of all
- * grants and adjustments that the journal still has, so that a payment that is announced again isn't granted
- * again: each adds one nano-dollar, and one adjustment takes them all.
+ * The rest of each lot becomes a grant; credit that belongs to no lot becomes an adjustment. Before these, the ids of all
+ * grants and adjustments in the journal are used up, so that a repeated payment isn't granted again: each adds one
+ * nano-dollar, and one adjustment takes them all back.
  */
 export async function planMigration(
   from: LedgerStore,
@@ -33,10 +33,10 @@ export async function planMigration(
   state: AccountState,
 ): Promise<MigrationPlan> {
   const ids = await usedIds(from, account, state);
-  const used = ids.map((id): Change => {
+  const used = ids.map((id): PlannedChange => {
     return { type: 'a', account, id, delta: 1n, reason: 'id of a grant or adjustment before the migration' };
   });
-  const lots = state.lots.map(({ id, remaining, expiresAt, priority }): Change => {
+  const lots = state.lots.map(({ id, remaining, expiresAt, priority }): PlannedChange => {
     const terms = { priority, ...(expiresAt !== undefined && { expiresAt }) };
     return { type: 'g', account, id: lotId(id), amount: remaining, ...terms };
   });
@@ -67,7 +67,7 @@ function lotId(id: string): string {
     : `${PREFIX}lot:${createHash('sha256').update(id).digest('hex')}`;
 }
 
-/** Ids that must not be used again, save those of an earlier migration. */
+/** Ids that must not be used again, except those of an earlier migration. */
 async function usedIds(from: LedgerStore, account: string, { lots }: AccountState): Promise<string[]> {
   const ids = new Set(lots.map((lot) => lot.id));
   for (let after = 0n; ;) {
@@ -90,7 +90,7 @@ async function keysOf(
     if (known === undefined) return [];
     const { name, state, expiresAt, policy } = key;
     const isRevoked = state === 'revoked';
-    // Its rotation, and its revocation, will raise it to what it is: what the host has noted of it goes on being true.
+    // Rotation and revocation will each increment it to the current version, which your app may have stored.
     const version = Math.max(1, key.version - (known.previous ? 1 : 0) - (isRevoked ? 1 : 0));
     const terms = { name, limits: limitsLeft(key), ...(expiresAt !== undefined && { expiresAt }) };
     const command = { account, key: key.key, hash: known.current, version, ...terms };
@@ -102,7 +102,7 @@ async function keysOf(
   });
 }
 
-/** The limits of a key: a budget for its lifetime goes on with what is left of it, others begin anew. */
+/** The limits of a key: a lifetime budget continues with its rest, other budgets start again. */
 function limitsLeft({ limits, spent }: KeyState): KeyState['limits'] {
   const { budget } = limits;
   if (budget?.per !== 'lifetime') return limits;

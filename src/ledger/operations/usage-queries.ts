@@ -5,21 +5,21 @@ import type { LedgerStore, UsageRow } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
 import { dayOf, isDay, type UsageCounts } from '../contract/usage.ts';
 
-/** What requests have used, counted by the UTC day they were made in, their account, key and model. */
+/** Usage of requests, aggregated by UTC day of arrival, account, key and model. */
 export interface UsageQueries {
   /**
    * Sums over a range of days, of one account or all.
    *
-   * Reads account by account: what it keeps is no more than the rows that it returns.
+   * Reads account by account, so its memory is bounded by the rows that it returns.
    *
-   * @throws {TypeError} naming the field that can only be a mistake
+   * @throws {TypeError} that names an invalid field
    */
   query(query?: UsageQuery): Promise<readonly UsageSummary[]>;
   /**
-   * What became of one request: its id is the `x-request-id` of its answer.
+   * The outcome of one request, by the `x-request-id` of its answer.
    *
-   * @returns undefined where the account has no such request, or none any more: it is kept for 24 hours after its end, for 10 minutes where it cost nothing
-   * @throws {TypeError} for what can't be an account or an id
+   * @returns undefined where the account has no such request. Records are kept for 24 hours after the end of the request, or 10 minutes if it cost nothing
+   * @throws {TypeError} for an invalid account or id
    */
   generation(account: string, id: string): Promise<Generation | undefined>;
 }
@@ -32,19 +32,19 @@ export interface UsageQuery {
   /** @default all models */
   readonly model?: string;
   /**
-   * First day, UTC: `2026-11-21`, or any time of it.
+   * First day, UTC: `2026-11-21`, or any time on it.
    *
    * @default 29 days before `to`
    */
   readonly from?: string | Date;
   /**
-   * Last day, counted in.
+   * Last day, inclusive.
    *
    * @default today
    */
   readonly to?: string | Date;
   /**
-   * What there is a row for: each day, each account, and so on; none for one row of all.
+   * Dimensions of the rows. An empty list returns one row for everything.
    *
    * @default ['day']
    */
@@ -53,7 +53,7 @@ export interface UsageQuery {
 
 export type UsageGroup = 'day' | 'account' | 'key' | 'model';
 
-/** Has the members that were asked for by `groupBy`. Rows without a request are left out. */
+/** Has the members named in `groupBy`. Rows without requests are omitted. */
 export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
   readonly day?: string;
   readonly account?: string;
@@ -62,27 +62,27 @@ export interface UsageSummary extends Omit<UsageCounts, 'charged' | 'cost'> {
   readonly model?: string;
   /** USD, as a decimal string. */
   readonly charged: string;
-  /** What providers bill, as far as it is known; USD, as a decimal string. */
+  /** What providers bill, as far as known; USD, as a decimal string. */
   readonly cost: string;
 }
 
-/** @param now - in ms; what today is */
+/** @param now - clock in ms, for the default range */
 export function createUsageQueries(store: LedgerStore, now: () => number): UsageQueries {
   return {
     async query(query = {}) {
-      const { account, key, model, from, to, groupBy } = checked(query, now());
+      const { account, key, model, from, to, groupBy } = parseQuery(query, now());
       const groups = new Map<string, Group>();
       for await (const id of account === undefined ? store.accounts() : [account]) {
         for (const row of await store.usage(id, from, to)) {
           if ((key !== undefined && row.key !== key) || (model !== undefined && row.model !== model))
             continue;
-          add(groups, { ...row, account: id }, groupBy);
+          addToGroup(groups, { ...row, account: id }, groupBy);
         }
       }
       return [...groups.values()]
         .filter(({ counts }) => counts.requests > 0 || counts.charged !== 0n)
-        .toSorted((a, b) => compare(a.names, b.names))
-        .map(({ names, counts }) => summary(names, counts, groupBy));
+        .toSorted((a, b) => compareNames(a.names, b.names))
+        .map(({ names, counts }) => usageSummary(names, counts, groupBy));
     },
 
     generation: (account, id) => findGeneration(store, account, id),
@@ -93,7 +93,7 @@ const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
 const DAY_MS = 24 * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
 
-interface Checked {
+interface ParsedQuery {
   readonly account: string | undefined;
   readonly key: string | undefined;
   readonly model: string | undefined;
@@ -102,7 +102,7 @@ interface Checked {
   readonly groupBy: readonly UsageGroup[];
 }
 
-function checked(query: UsageQuery, now: number): Checked {
+function parseQuery(query: UsageQuery, now: number): ParsedQuery {
   const { account, key, model, groupBy = ['day'] } = query;
   if (account !== undefined) checkAccount(account);
   if (key !== undefined) checkKey(key);
@@ -125,20 +125,20 @@ function dayFrom(name: string, value: string | Date): string {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return dayOf(value.getTime());
   if (typeof value === 'string') {
     if (isDay(value)) return value;
-    // Only what says its time zone: the day must not depend on where this runs.
+    // Only with a time zone: the day must not depend on this machine's.
     const time = /T[^T]*(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
     if (!Number.isNaN(time)) return dayOf(time);
   }
   throw queryError(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);
 }
 
-/** Sums by the names that a row has in the members asked for. */
+/** Sums for one combination of names, in the order of `groupBy`. */
 interface Group {
   readonly names: readonly string[];
   counts: UsageCounts;
 }
 
-function add(
+function addToGroup(
   groups: Map<string, Group>,
   row: UsageRow & { readonly account: string },
   groupBy: readonly UsageGroup[],
@@ -150,7 +150,7 @@ function add(
   group.counts = addCounts(group.counts, row);
 }
 
-function summary(
+function usageSummary(
   names: readonly string[],
   { charged, cost, ...counts }: UsageCounts,
   groupBy: readonly UsageGroup[],
@@ -163,7 +163,7 @@ function summary(
   };
 }
 
-function compare(a: readonly string[], b: readonly string[]): number {
+function compareNames(a: readonly string[], b: readonly string[]): number {
   for (const [n, name] of a.entries()) {
     const other = b[n] ?? '';
     if (name !== other) return name < other ? -1 : 1;

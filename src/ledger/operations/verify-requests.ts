@@ -2,26 +2,26 @@ import type { AccountState, JournalLine, RequestRecord } from '../contract/ledge
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
 import { isRequestId, requestTime } from '../contract/request-ids.ts';
 
-/** Checks that each request of an account was posted at most once, a charge in parts part by part, and as its record says. */
-export class RequestAudit {
+/** Checks that each request of an account was posted at most once, possibly in parts, and agrees with its record. */
+export class RequestVerifier {
   readonly #state: AccountState;
-  readonly #isOurs: (id: string) => boolean;
+  readonly #isSelected: (id: string) => boolean;
   readonly #report: (problem: string) => void;
-  /** No line was folded away, so that what isn't in the journal never was. */
+  /** No line was compacted, so the journal is complete. */
   readonly #isWhole: boolean;
   readonly #posted = new Map<string, Posted>();
 
-  /** @param isOurs - of which request ids `add` is given all lines that the journal has */
-  constructor(state: AccountState, isOurs: (id: string) => boolean, report: (problem: string) => void) {
+  /** @param isSelected - selects the request ids to check; `add` must be called with all of their lines */
+  constructor(state: AccountState, isSelected: (id: string) => boolean, report: (problem: string) => void) {
     this.#state = state;
-    this.#isOurs = isOurs;
+    this.#isSelected = isSelected;
     this.#report = (problem) => report(`request ${problem}`);
-    this.#isWhole = state.trimmed.seq === 0n;
+    this.#isWhole = state.compacted.seq === 0n;
   }
 
-  /** Takes the next line of the journal; of one that isn't ours, or no request's, nothing is kept. */
+  /** Adds the next line of the journal; ignores lines of other ids, and those that belong to no request. */
   add({ type, id, seq, amount, usage }: JournalLine): void {
-    if (type === 'g' || type === 'a' || type === 'x' || !this.#isOurs(id)) return;
+    if (type === 'g' || type === 'a' || type === 'x' || !this.#isSelected(id)) return;
     const known = type === 'l' ? this.#posted.get(id) : this.#postedOf(id);
     const before = known ?? { expiry: undefined, end: undefined, total: 0n };
     const { expiry, end } = before;
@@ -48,24 +48,25 @@ export class RequestAudit {
   /** Compares what was posted with the records. */
   close(): void {
     for (const record of this.#state.requests) {
-      if (!this.#isOurs(record.id)) continue;
+      if (!this.#isSelected(record.id)) continue;
       const posted = record.state === 'settled' ? this.#posted.get(record.id) : this.#postedOf(record.id);
-      const problem = this.#wrongRecord(record, posted);
+      const problem = this.#recordProblem(record, posted);
       if (problem !== undefined) this.#report(`${record.id} ${problem}`);
       this.#posted.delete(record.id);
     }
     for (const [id, { total }] of this.#posted) {
-      if (!isRequestId(id)) this.#report(`${id} was charged ${formatUsd(total)}, and has no id that is one`);
-      // What cost nothing is forgotten before.
+      if (!isRequestId(id))
+        this.#report(`${id} was charged ${formatUsd(total)}, but its id is not a valid request id`);
+      // Records of requests that cost nothing are deleted sooner.
       else if (total > 0n && requestTime(id) > this.#state.lowWater) {
         this.#report(
-          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be forgotten`,
+          `${id} was charged ${formatUsd(total)}, but has no record, and is too new to be deleted`,
         );
       }
     }
   }
 
-  /** Without what cost nothing and may be forgotten: then the id can be used again. */
+  /** Excludes requests that cost nothing and may be deleted: their ids can be used again. */
   #postedOf(id: string): Posted | undefined {
     const posted = this.#posted.get(id);
     const isForgotten =
@@ -73,25 +74,25 @@ export class RequestAudit {
     return isForgotten ? undefined : posted;
   }
 
-  #wrongRecord({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
+  #recordProblem({ state, amount }: RequestRecord, posted: Posted | undefined): string | undefined {
     const isPosted = state === 'settled' || state === 'expired';
-    if (!posted) return isPosted && this.#isWhole ? `is ${state}, but no line says so` : undefined;
+    if (!posted) return isPosted && this.#isWhole ? `is ${state}, but has no line in the journal` : undefined;
     const { expiry, end, total } = posted;
     if (state === 'held') return `is held, but was charged ${formatUsd(total)}`;
     if (state === 'expired' && end) return `is expired, but was posted by line ${end.seq}`;
     if (state === 'settled' && !end) return 'is settled, but only its expiry is in the journal';
-    // Of a corrected one, the line of its expiry may have been folded away.
+    // The line of a corrected expiry may have been compacted.
     const isComplete = this.#isWhole || expiry !== undefined || end?.isLate === false;
     const charged = isPosted ? amount : 0n;
     if (!isComplete || total === charged) return undefined;
-    return `is ${state} with ${formatUsd(charged)} charged, but its lines come to ${formatUsd(total)}`;
+    return `is ${state} with ${formatUsd(charged)} charged, but its lines total ${formatUsd(total)}`;
   }
 }
 
 interface Posted {
-  /** The line by which its lease ended. */
+  /** Position of the line of its lease expiry. */
   readonly expiry: bigint | undefined;
-  /** The line that settled it, or voided it after its expiry; of a charge in parts the first that the journal has. */
+  /** The line that settled it, or voided it after its expiry; of a charge in parts, the first one in the journal. */
   readonly end: { readonly seq: bigint; readonly isLate: boolean; readonly isCharge: boolean } | undefined;
   readonly total: NanoDollars;
 }

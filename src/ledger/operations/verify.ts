@@ -1,80 +1,80 @@
 import { isAccount } from '../engine/validate-commands.ts';
-import { RequestAudit } from './verify-requests.ts';
+import { RequestVerifier } from './verify-requests.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../contract/ledger-store.ts';
 import { formatUsd, type NanoDollars } from '../contract/money.ts';
 
 /**
- * The books of a store, added up anew from its registers and journals.
+ * Verification of a store: recomputes the totals of each account from its records and journal.
  *
  * - I1 conservation: granted = available + held + spent + expired, and open lots are covered
- * - I2 holds: what is held is what the held requests hold, of the account and of each key
- * - I3 once: each request is posted once, be it in parts, as its record says
+ * - I2 holds: the held amount is the sum of the held requests, for the account and for each key
+ * - I3 once: each request is posted once, possibly in parts, and agrees with its record
  * - I4 no overspend: available is not below the floor
  * - I5 overrun: available falls below 0 only by a charge larger than its hold
- * - I6 books: the journal has no gaps and folds to the books
- * - I7 usage: what is counted by day, key and model comes to what was charged
+ * - I6 journal: the journal has no gaps and adds up to the totals
+ * - I7 usage: the charges of the usage rows add up to what was charged
  */
 
-/** Something that can't be, save by a bug or another hand in the store. */
+/** A violated invariant, caused by a bug or by changes to the store from outside. */
 export interface Finding {
   readonly account: string;
   readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7';
-  /** What is wrong, with its numbers. */
+  /** What is wrong, with the numbers. */
   readonly message: string;
 }
 
-export interface AccountAudit {
+export interface AccountVerification {
   readonly account: string;
-  /** Lines of the journal that were read. */
+  /** Number of journal lines that were read. */
   readonly lines: number;
-  /** Empty when all is well; the first hundred where there are more. */
+  /** Empty if nothing is wrong; at most the first hundred. */
   readonly findings: readonly Finding[];
 }
 
-export interface AuditOptions {
+export interface VerifyLedgerOptions {
   /** @default all accounts */
   readonly account?: string;
 }
 
 /**
- * Checks the books of a store, account by account, while it may be in use.
+ * Verifies the totals of a store, account by account. The store may be in use.
  *
- * Memory is bounded by the largest register of requests, not by accounts or journals.
+ * Memory is bounded by the largest number of request records of an account, not by accounts or journals.
  *
- * @throws StoreUnavailableError, and an Error when a journal is folded faster than it can be read
+ * @throws StoreUnavailableError, and an Error when a journal is compacted faster than it can be read
  */
-export async function* audit(
+export async function* verifyLedger(
   store: LedgerStore,
-  { account }: AuditOptions = {},
-): AsyncGenerator<AccountAudit, void, undefined> {
+  { account }: VerifyLedgerOptions = {},
+): AsyncGenerator<AccountVerification, void, undefined> {
   if (account !== undefined) {
-    yield await auditAccount(store, account);
+    yield await verifyAccount(store, account);
     return;
   }
   for await (const each of store.accounts()) {
-    // One that was damaged in the store can't be asked for.
-    yield isAccount(each) ? await auditAccount(store, each) : misnamed(each);
+    // The store can't be queried for an invalid name, which only damage can cause.
+    yield isAccount(each) ? await verifyAccount(store, each) : misnamed(each);
   }
 }
 
-function misnamed(account: string): AccountAudit {
-  const message = `no account can have the name ${JSON.stringify(account)}`;
+function misnamed(account: string): AccountVerification {
+  const message = `${JSON.stringify(account)} is not a valid account name`;
   return { account, lines: 0, findings: [{ account, invariant: 'I6', message }] };
 }
 
 const PAGE = 1000;
 const MAX_FINDINGS = 100;
-/** Ids of lines that are kept at once: a longer journal is read several times, for some of its ids each time. */
+/** Maximum of ids in memory: a longer journal is read several times, each time for a part of its ids. */
 const IDS_AT_ONCE = 100_000;
 const TRIES = 10;
 
 type Report = (invariant: Finding['invariant'], message: string) => void;
 
 /**
- * A snapshot is of one moment, and the lines up to its position never change: so what doesn't fit is wrong,
- * unless lines were folded, or a failover took some back, between the two reads.
+ * A snapshot is consistent, and the lines up to its position never change, so any difference is an error, unless lines
+ * were compacted, or lost in a failover, between the two reads.
  */
-async function auditAccount(store: LedgerStore, account: string): Promise<AccountAudit> {
+async function verifyAccount(store: LedgerStore, account: string): Promise<AccountVerification> {
   for (let tries = 0; tries < TRIES; tries++) {
     const findings: Finding[] = [];
     const report: Report = (invariant, message) => {
@@ -82,23 +82,24 @@ async function auditAccount(store: LedgerStore, account: string): Promise<Accoun
     };
     const state = await store.snapshot(account);
     if (!state) {
-      report('I6', 'there are no books of this account');
+      report('I6', 'this account has no totals');
       return { account, lines: 0, findings };
     }
-    auditState(state, report);
-    const lines = await auditJournal(store, account, state, report);
+    verifyState(state, report);
+    const lines = await verifyJournal(store, account, state, report);
     if (findings.length === 0) return { account, lines, findings };
     const after = await store.snapshot(account);
-    if (after && after.trimmed.seq === state.trimmed.seq && after.seq >= state.seq) {
+    if (after && after.compacted.seq === state.compacted.seq && after.seq >= state.seq) {
       return { account, lines, findings };
     }
   }
-  throw new Error(`the journal of account ${account} is folded faster than it can be read`);
+  throw new Error(`the journal of account ${account} is compacted faster than it can be read`);
 }
 
-/** What one snapshot shows. */
-function auditState(state: AccountState, report: Report): void {
-  const { granted, available, held, spent, expired, floor, requests, keys, lots, usage, usageFolded } = state;
+/** Checks one snapshot. */
+function verifyState(state: AccountState, report: Report): void {
+  const { granted, available, held, spent, expired, floor, requests, keys, lots, usage, usageCompacted } =
+    state;
   const accounted = available + held + spent + expired;
   if (granted !== accounted) {
     report(
@@ -108,14 +109,11 @@ function auditState(state: AccountState, report: Report): void {
   }
   const remaining = sum(lots.map((lot) => lot.remaining));
   if (remaining > available + held && floor === 0n) {
-    report(
-      'I1',
-      `open lots have ${usd(remaining)}, but available and held are ${usd(available + held)} together`,
-    );
+    report('I1', `open lots total ${usd(remaining)}, but available + held is ${usd(available + held)}`);
   }
-  const counted = sum(usage.map(({ charged }) => charged)) + usageFolded;
+  const counted = sum(usage.map(({ charged }) => charged)) + usageCompacted;
   if (counted !== spent) {
-    report('I7', `spent is ${usd(spent)}, but its days, keys and models come to ${usd(counted)}`);
+    report('I7', `spent is ${usd(spent)}, but its usage rows total ${usd(counted)}`);
   }
   if (available < floor) report('I4', `available is ${usd(available)}, below the floor of ${usd(floor)}`);
 
@@ -138,40 +136,40 @@ function auditState(state: AccountState, report: Report): void {
     );
   }
   for (const [key, { amount, count }] of holds) {
-    report('I2', `${count} requests hold ${usd(amount)} for key ${key}, which there is not`);
+    report('I2', `${count} requests hold ${usd(amount)} for key ${key}, which doesn't exist`);
   }
 }
 
-/** Reads the lines up to the snapshot's position, and says how many. */
-async function auditJournal(
+/** Reads and checks the lines up to the snapshot's position; returns how many. */
+async function verifyJournal(
   store: LedgerStore,
   account: string,
   state: AccountState,
   report: Report,
 ): Promise<number> {
-  const { trimmed } = state;
-  const expected = state.seq - trimmed.seq;
+  const { compacted } = state;
+  const expected = state.seq - compacted.seq;
   const parts = Math.max(1, Math.ceil(Number(expected) / IDS_AT_ONCE));
   let read = 0;
   for (let part = 0; part < parts; part++) {
-    const books = part === 0 ? new BooksAudit(state, report) : undefined;
-    const requests = new RequestAudit(
+    const journal = part === 0 ? new JournalVerifier(state, report) : undefined;
+    const requests = new RequestVerifier(
       state,
       (id) => parts === 1 || partOf(id, parts) === part,
       (problem) => report('I3', problem),
     );
     for await (const line of linesUpTo(store, account, state)) {
-      books?.add(line);
+      journal?.add(line);
       requests.add(line);
-      if (books) read += 1;
+      if (journal) read += 1;
     }
-    books?.close();
+    journal?.close();
     requests.close();
   }
   return read;
 }
 
-/** The part of a journal that an id belongs to, where it is too long to be looked at in one. */
+/** The part of a long journal that an id belongs to. */
 function partOf(id: string, parts: number): number {
   let code = 0;
   for (const character of id) code = (code * 31 + character.charCodeAt(0)) % 1_000_003;
@@ -181,9 +179,9 @@ function partOf(id: string, parts: number): number {
 async function* linesUpTo(
   store: LedgerStore,
   account: string,
-  { seq, trimmed }: AccountState,
+  { seq, compacted }: AccountState,
 ): AsyncGenerator<JournalLine> {
-  for (let after = trimmed.seq; after < seq;) {
+  for (let after = compacted.seq; after < seq;) {
     const page = await store.journal(account, after, PAGE);
     for (const line of page) if (line.seq <= seq) yield line;
     const last = page.at(-1);
@@ -192,8 +190,8 @@ async function* linesUpTo(
   }
 }
 
-/** Folds a journal, and compares what comes out with the books. */
-class BooksAudit {
+/** Adds up a journal, and compares the sums with the totals. */
+class JournalVerifier {
   readonly #state: AccountState;
   readonly #report: Report;
   #seq: bigint;
@@ -201,13 +199,13 @@ class BooksAudit {
   #spent: NanoDollars;
   #expired: NanoDollars;
   #writtenOff: NanoDollars;
-  /** What was available after the line before; undefined before the first. */
+  /** `available` after the previous line; undefined before the first. */
   #available: NanoDollars | undefined;
 
   constructor(state: AccountState, report: Report) {
     this.#state = state;
     this.#report = report;
-    const { seq, granted, spent, expired, writtenOff } = state.trimmed;
+    const { seq, granted, spent, expired, writtenOff } = state.compacted;
     [this.#seq, this.#granted, this.#spent, this.#expired, this.#writtenOff] = [
       seq,
       granted,
@@ -228,7 +226,10 @@ class BooksAudit {
 
     const most = this.#granted - this.#spent - this.#expired;
     if (available > most) {
-      this.#report('I6', `line ${seq} left ${usd(available)} available of ${usd(most)} there was`);
+      this.#report(
+        'I6',
+        `line ${seq} left ${usd(available)} available, but only ${usd(most)} was granted and not used`,
+      );
     }
     this.#checkOverrun(line, type === 'g' || type === 'a' ? -amount : amount - hold);
     const { floor } = this.#state;
@@ -238,11 +239,11 @@ class BooksAudit {
     this.#available = available;
   }
 
-  /** @param taken - what the line took from what was available before it */
+  /** @param taken - by how much the line reduced `available` */
   #checkOverrun({ type, seq, amount, available, hold = 0n }: JournalLine, taken: NanoDollars): void {
     const before = available + taken;
     if (before < 0n && this.#available !== undefined && this.#available >= 0n) {
-      this.#report('I5', `before line ${seq}, holds took what was available to ${usd(before)}`);
+      this.#report('I5', `before line ${seq}, holds reduced available to ${usd(before)}`);
     }
     if (type === 'e' && amount > hold) {
       this.#report('I5', `line ${seq} charged ${usd(amount)} for a lease that ended with ${usd(hold)} held`);
@@ -263,9 +264,9 @@ class BooksAudit {
     this.#compare('written off', writtenOff, this.#writtenOff);
   }
 
-  #compare(what: string, books: NanoDollars, journal: NanoDollars): void {
-    if (books !== journal) {
-      this.#report('I6', `${what} is ${usd(books)}, but its journal comes to ${usd(journal)}`);
+  #compare(what: string, total: NanoDollars, journal: NanoDollars): void {
+    if (total !== journal) {
+      this.#report('I6', `${what} is ${usd(total)}, but its journal totals ${usd(journal)}`);
     }
   }
 }

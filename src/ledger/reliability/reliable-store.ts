@@ -315,16 +315,16 @@ export class ReliableStore implements LedgerStore {
     return this.#listener.call(() => this.#store.journal(account, afterSeq, limit));
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    return this.#listener.call(() => this.#store.trim(account, seq));
+  async compact(account: string, seq: bigint): Promise<void> {
+    return this.#listener.call(() => this.#store.compact(account, seq));
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#listener.call(() => this.#store.usage(account, fromDay, toDay));
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    return this.#listener.call(() => this.#store.foldUsage(account, beforeDay));
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#listener.call(() => this.#store.compactUsage(account, beforeDay));
   }
 
   accounts(): AsyncIterable<string> {

@@ -118,7 +118,7 @@ export class Replayer {
       min: 0n,
       leaseMs: extend.leaseMs,
       notAfter: Infinity,
-      reassert: true,
+      restore: true,
     };
     const { reply } = await this.#listener.callAccount(account, 'admit', again, PLAIN);
     if (reply.code !== 'ok' && reply.code !== 'exists') return { reapplied: false, isGone: true };

@@ -7,18 +7,18 @@ import { SqliteStore } from './sqlite/sqlite-store.ts';
 const DEFAULT_FILE = './credits.db';
 
 /**
- * The store that a URL names, or the given one itself; a file in the working folder where none is given.
+ * Opens the store of a URL, or returns the given store. Default: a file in the working directory.
  *
- * Touches no network or file: the first command does.
+ * Accesses no network or file: the first command does.
  *
- * @param options.timeoutMs - how long a command waits for a Redis that is opened now; two seconds by default
- * @throws {TypeError} saying what a store can be
+ * @param options.timeoutMs - how long a command waits for Redis, if the URL names one; 2000 by default
+ * @throws {TypeError} that lists the valid stores
  */
 export function openStore(
   store: string | LedgerStore | undefined,
   options: Pick<RedisStoreOptions, 'timeoutMs'> = {},
 ): LedgerStore {
-  if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: sayWhere });
+  if (store === undefined) return new SqliteStore(DEFAULT_FILE, { onOpen: logPath });
   if (store === 'memory:') return process.env['NEXT_RUNTIME'] ? sharedMemoryStore() : new MemoryStore();
   if (typeof store === 'string') {
     if (/^sqlite:./.test(store)) return new SqliteStore(store.slice('sqlite:'.length));
@@ -31,7 +31,7 @@ export function openStore(
 
 const SHARED = Symbol.for('chat-completions-router.memory');
 
-/** Next.js bundles routes and pages apart, and each again at each edit: they all mean the same credits. */
+/** One store per process: Next.js bundles routes and pages separately, and rebuilds each at every edit. */
 function sharedMemoryStore(): MemoryStore {
   const found: MemoryStore | undefined = Reflect.get(globalThis, SHARED);
   if (found) return found;
@@ -40,7 +40,7 @@ function sharedMemoryStore(): MemoryStore {
   return store;
 }
 
-/** Nobody said where: who looks for the credits later must find out. */
-function sayWhere(path: string): void {
+/** Logs the path of a file that no option named, so that an operator finds it. */
+function logPath(path: string): void {
   console.info(`chat-completions-router: credits and keys are kept in ${path}`);
 }

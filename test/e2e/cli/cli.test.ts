@@ -456,6 +456,6 @@ describe('migrate', () => {
     await ledger.close();
     const { code, stderr } = await on('migrate', '--to', `sqlite:${join(folder, 'refused.db')}`);
     expect(code).toBe(1);
-    expect(stderr).toContain(`account acme can't be moved: request ${requestId} holds 0.000000001`);
+    expect(stderr).toContain(`account acme can't be migrated: request ${requestId} holds 0.000000001`);
   });
 });

@@ -94,7 +94,7 @@ describe('next build', () => {
 
   it('is told so where it asks for credits all the same', async () => {
     const said = await (await fetch(`${next.origin}/built`)).text();
-    expect(said).toContain('no ledger is opened during next build');
+    expect(said).toContain('the ledger is not opened during next build');
   });
 
   it('bundles the router into a route of the App Router', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { audit } from '../../../src/ledger/operations/verify.ts';
+import { verifyLedger } from '../../../src/ledger/operations/verify.ts';
 import type { AccountState, JournalLine, LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { RedisStore } from '../../../src/ledger/stores/redis/redis-store.ts';
@@ -62,7 +62,7 @@ describe('an audit of a file', () => {
       ['UPDATE accounts SET granted = granted + 7'],
       [
         'I1 granted is 0.000100007, but available 0.000069 + held 0.00001 + spent 0.000021 + expired 0.00 is 0.0001',
-        'I6 granted is 0.000100007, but its journal comes to 0.0001',
+        'I6 granted is 0.000100007, but its journal totals 0.0001',
       ],
     ],
     [
@@ -70,7 +70,7 @@ describe('an audit of a file', () => {
       ['UPDATE accounts SET available = available - 7'],
       [
         'I1 granted is 0.0001, but available 0.000068993 + held 0.00001 + spent 0.000021 + expired 0.00 is 0.000099993',
-        'I1 open lots have 0.000079, but available and held are 0.000078993 together',
+        'I1 open lots total 0.000079, but available + held is 0.000078993',
       ],
     ],
     [
@@ -89,12 +89,12 @@ describe('an audit of a file', () => {
     [
       'a key that is gone',
       ["DELETE FROM keys WHERE id = 'label'"],
-      ['I2 1 requests hold 0.00001 for key label, which there is not'],
+      ["I2 1 requests hold 0.00001 for key label, which doesn't exist"],
     ],
     [
       'a record that says another charge',
       [`UPDATE requests SET amount = 11 WHERE id = '${requestId(1)}'`],
-      [`I3 request ${requestId(1)} is settled with 0.000000011 charged, but its lines come to 0.000012`],
+      [`I3 request ${requestId(1)} is settled with 0.000000011 charged, but its lines total 0.000012`],
     ],
     [
       'a charge that is held again',
@@ -107,12 +107,12 @@ describe('an audit of a file', () => {
     [
       'a charge whose record is gone',
       [`DELETE FROM requests WHERE id = '${requestId(1)}'`],
-      [`I3 request ${requestId(1)} was charged 0.000012, but has no record, and is too new to be forgotten`],
+      [`I3 request ${requestId(1)} was charged 0.000012, but has no record, and is too new to be deleted`],
     ],
     [
       'a voided request that is settled',
       [`UPDATE requests SET state = 'settled' WHERE id = '${requestId(4)}'`],
-      [`I3 request ${requestId(4)} is settled, but no line says so`],
+      [`I3 request ${requestId(4)} is settled, but has no line in the journal`],
     ],
     [
       'a request that was charged twice',
@@ -120,8 +120,8 @@ describe('an audit of a file', () => {
       [
         `I3 request ${requestId(1)} was posted by line 2, and again by line 3`,
         `I3 request ${requestId(3)} is corrected by line 4, but never expired`,
-        `I3 request ${requestId(1)} is settled with 0.000012 charged, but its lines come to 0.000017`,
-        `I3 request ${requestId(3)} is settled with 0.000009 charged, but its lines come to 0.000004`,
+        `I3 request ${requestId(1)} is settled with 0.000012 charged, but its lines total 0.000017`,
+        `I3 request ${requestId(3)} is settled with 0.000009 charged, but its lines total 0.000004`,
       ],
     ],
     [
@@ -136,12 +136,12 @@ describe('an audit of a file', () => {
         'DELETE FROM lots',
       ],
       [
-        'I7 spent is 0.000090001, but its days, keys and models come to 0.000021',
+        'I7 spent is 0.000090001, but its usage rows total 0.000021',
         'I4 available is -0.000000001, below the floor of 0.00',
-        'I6 line 1 left 0.0001 available of 0.000030999 there was',
-        'I6 line 2 left 0.000088 available of 0.000018999 there was',
-        'I6 line 3 left 0.000073 available of 0.000013999 there was',
-        'I6 line 4 left 0.000069 available of 0.000009999 there was',
+        'I6 line 1 left 0.0001 available, but only 0.000030999 was granted and not used',
+        'I6 line 2 left 0.000088 available, but only 0.000018999 was granted and not used',
+        'I6 line 3 left 0.000073 available, but only 0.000013999 was granted and not used',
+        'I6 line 4 left 0.000069 available, but only 0.000009999 was granted and not used',
       ],
     ],
     [
@@ -152,7 +152,7 @@ describe('an audit of a file', () => {
     [
       'holds that took what was not there',
       ['UPDATE accounts SET floor = -100000', 'UPDATE journal SET available = -30000 WHERE seq = 4'],
-      ['I5 before line 4, holds took what was available to -0.000026'],
+      ['I5 before line 4, holds reduced available to -0.000026'],
     ],
     [
       'an expiry that charged more than was held',
@@ -172,7 +172,7 @@ describe('an audit of a file', () => {
         'UPDATE accounts SET spent = spent - 4000, available = available + 4000',
       ],
       [
-        'I7 spent is 0.000017, but its days, keys and models come to 0.000021',
+        'I7 spent is 0.000017, but its usage rows total 0.000021',
         'I6 the journal ends with line 3, but the last one written is 4',
       ],
     ],
@@ -180,24 +180,24 @@ describe('an audit of a file', () => {
       'charges that no line tells of',
       ['UPDATE accounts SET spent = spent + 7, available = available - 7', 'DELETE FROM lots'],
       [
-        'I7 spent is 0.000021007, but its days, keys and models come to 0.000021',
-        'I6 spent is 0.000021007, but its journal comes to 0.000021',
+        'I7 spent is 0.000021007, but its usage rows total 0.000021',
+        'I6 spent is 0.000021007, but its journal totals 0.000021',
       ],
     ],
     [
       'a day whose charges were changed',
       ['UPDATE usage SET charged = charged - 1'],
-      ['I7 spent is 0.000021, but its days, keys and models come to 0.000020998'],
+      ['I7 spent is 0.000021, but its usage rows total 0.000020998'],
     ],
     [
       'folded days of which too much is said',
       ['UPDATE accounts SET usage_folded = 5'],
-      ['I7 spent is 0.000021, but its days, keys and models come to 0.000021005'],
+      ['I7 spent is 0.000021, but its usage rows total 0.000021005'],
     ],
     [
       'write-offs that no line tells of',
       ['UPDATE accounts SET written_off = 3'],
-      ['I6 written off is 0.000000003, but its journal comes to 0.00'],
+      ['I6 written off is 0.000000003, but its journal totals 0.00'],
     ],
   ])('finds %s', async (_what, damage, findings) => {
     const file = newFile();
@@ -220,7 +220,7 @@ describe('an audit of Redis', () => {
       [['hset', 'a', 'x', '5']],
       [
         'I1 granted is 0.0001, but available 0.000069 + held 0.00001 + spent 0.000021 + expired 0.000000005 is 0.000100005',
-        'I6 expired is 0.000000005, but its journal comes to 0.00',
+        'I6 expired is 0.000000005, but its journal totals 0.00',
       ],
     ],
     [
@@ -234,7 +234,7 @@ describe('an audit of Redis', () => {
     [
       'a charge that was voided',
       [['hset', 'r', requestId(1), `V 0 0 0 0 0 label`]],
-      [`I3 request ${requestId(1)} is voided with 0.00 charged, but its lines come to 0.000012`],
+      [`I3 request ${requestId(1)} is voided with 0.00 charged, but its lines total 0.000012`],
     ],
     [
       'an overspent account',
@@ -254,7 +254,7 @@ describe('an audit of Redis', () => {
     [
       'a day whose counters are gone',
       [['del', 'u']],
-      ['I7 spent is 0.000021, but its days, keys and models come to 0.00'],
+      ['I7 spent is 0.000021, but its usage rows total 0.00'],
     ],
     [
       'a position that no line has',
@@ -278,7 +278,7 @@ describe('an audit of Redis', () => {
     const store = new RedisStore({ client: redis, keyPrefix });
     await store.grant({ account: 'acme', id: 'g1', amount: 1n });
     await redis.del(`${keyPrefix}ccr:{acme}:a`);
-    expect(shown(await findingsOf(store))).toEqual(['I6 there are no books of this account']);
+    expect(shown(await findingsOf(store))).toEqual(['I6 this account has no totals']);
     await store.close();
   });
 });
@@ -310,19 +310,19 @@ describe('an audit of a memory store', () => {
           lots: state.lots.map((lot) => ({ ...lot, remaining: 80_000n })),
         }),
       },
-      ['I1 open lots have 0.00008, but available and held are 0.000079 together'],
+      ['I1 open lots total 0.00008, but available + held is 0.000079'],
     ],
     [
       'I2',
       { misreadState: (state) => ({ ...state, keys: [] }) },
-      ['I2 1 requests hold 0.00001 for key label, which there is not'],
+      ["I2 1 requests hold 0.00001 for key label, which doesn't exist"],
     ],
     [
       'I3',
       { misreadLine: (line) => (line.type === 's' ? { ...line, id: requestId(9) } : line) },
       [
-        `I3 request ${requestId(1)} is settled, but no line says so`,
-        `I3 request ${requestId(9)} was charged 0.000012, but has no record, and is too new to be forgotten`,
+        `I3 request ${requestId(1)} is settled, but has no line in the journal`,
+        `I3 request ${requestId(9)} was charged 0.000012, but has no record, and is too new to be deleted`,
       ],
     ],
     [
@@ -342,7 +342,7 @@ describe('an audit of a memory store', () => {
     [
       'I6',
       { misreadLine: (line) => (line.type === 's' ? { ...line, writtenOff: 5n } : line) },
-      ['I6 written off is 0.00, but its journal comes to 0.000000005'],
+      ['I6 written off is 0.00, but its journal totals 0.000000005'],
     ],
   ])('finds %s', async (_what, misreading, findings) => {
     const clock = { now: NOON };
@@ -357,13 +357,13 @@ describe('an audit of a memory store', () => {
     await store.grant({ account: 'zeta', id: 'g2', amount: 1n });
     const acme = { account: 'acme', lines: 1, findings: [] };
     const zeta = { account: 'zeta', lines: 2, findings: [] };
-    expect(await collect(audit(store))).toEqual([acme, zeta]);
-    expect(await collect(audit(store, { account: 'zeta' }))).toEqual([zeta]);
+    expect(await collect(verifyLedger(store))).toEqual([acme, zeta]);
+    expect(await collect(verifyLedger(store, { account: 'zeta' }))).toEqual([zeta]);
   });
 
   it('says that an account it is asked for has no books', async () => {
     expect(shown(await findingsOf(new MemoryStore(), { account: 'acme' }))).toEqual([
-      'I6 there are no books of this account',
+      'I6 this account has no totals',
     ]);
   });
 
@@ -379,7 +379,7 @@ describe('an audit of a memory store', () => {
     const store = new MemoryStore({ now: () => clock.now });
     await live(store, clock);
     for (const through of [1n, 2n, 3n, 4n]) {
-      await store.trim('acme', through);
+      await store.compact('acme', through);
       expect(await findingsOf(store)).toEqual([]);
     }
   });
@@ -429,7 +429,7 @@ describe('an audit of a memory store', () => {
     it('finds nothing, whatever was folded', async () => {
       expect(await findingsOf(store)).toEqual([]);
       for (let through = 1n; through <= 10n; through++) {
-        await store.trim('acme', through);
+        await store.compact('acme', through);
         expect(await findingsOf(store)).toEqual([]);
       }
     });
@@ -440,7 +440,7 @@ describe('an audit of a memory store', () => {
         requests: state.requests.map((each) => (each.id === requestId(3) ? { ...each, amount: 7n } : each)),
       });
       expect(shown(await findingsOf(store))).toEqual([
-        `I3 request ${requestId(3)} is settled with 0.000000007 charged, but its lines come to 0.00003`,
+        `I3 request ${requestId(3)} is settled with 0.000000007 charged, but its lines total 0.00003`,
       ]);
     });
 
@@ -455,8 +455,8 @@ describe('an audit of a memory store', () => {
       misreadPart({ id: requestId(1) });
       expect(shown(await findingsOf(store))).toEqual([
         `I3 request ${requestId(1)} was posted by line 4, and again by line 8`,
-        `I3 request ${requestId(1)} is voided with 0.00 charged, but its lines come to 0.00001`,
-        `I3 request ${requestId(3)} is settled with 0.00003 charged, but its lines come to 0.00002`,
+        `I3 request ${requestId(1)} is voided with 0.00 charged, but its lines total 0.00001`,
+        `I3 request ${requestId(3)} is settled with 0.00003 charged, but its lines total 0.00002`,
       ]);
     });
 
@@ -501,10 +501,10 @@ class LongJournal extends MemoryStore {
 
   override async snapshot(): Promise<AccountState> {
     const [books] = [{ granted: 0n, available: 0n, held: 0n, spent: 0n, expired: 0n, writtenOff: 0n }];
-    const trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
-    const registers = { requests: [], lots: [], keys: [], usage: [], usageFolded: 0n };
+    const compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+    const registers = { requests: [], lots: [], keys: [], usage: [], usageCompacted: 0n };
     const marks = { lowWater: NOON, freeLowWater: 0 };
-    return { ...books, ...registers, ...marks, trimmed, floor: 0n, frozen: false, seq: 250_000n };
+    return { ...books, ...registers, ...marks, compacted, floor: 0n, frozen: false, seq: 250_000n };
   }
 
   override async journal(_account: string, after: bigint, limit: number): Promise<readonly JournalLine[]> {
@@ -539,7 +539,7 @@ describe('an audit of a store in use', () => {
     let reads = 0;
     store.misreadState = (state) => {
       reads += 1;
-      if (reads === 1) void store.trim('acme', 3n);
+      if (reads === 1) void store.compact('acme', 3n);
       return state;
     };
     expect(await findingsOf(store)).toEqual([]);
@@ -552,10 +552,10 @@ describe('an audit of a store in use', () => {
     let n = 0;
     store.misreadState = (state) => {
       void store.settle(settlement((n += 1), 1n));
-      void store.trim('acme', state.seq);
+      void store.compact('acme', state.seq);
       return state;
     };
-    await expect(findingsOf(store)).rejects.toThrow(/folded faster than it can be read/);
+    await expect(findingsOf(store)).rejects.toThrow(/compacted faster than it can be read/);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 
-import { ClockSteps, type LastLook } from '../../../src/ledger/engine/clock-steps.ts';
+import { ClockSteps, type ClockReading } from '../../../src/ledger/engine/clock-steps.ts';
 import type { LedgerStore } from '../../../src/ledger/contract/ledger-store.ts';
 import { MemoryStore } from '../../../src/ledger/stores/memory/memory-store.ts';
 import { LeaseHorizon } from '../../../src/ledger/stores/redis/lease-horizon.ts';
@@ -218,12 +218,12 @@ describe('processes that share a file', () => {
 describe('steps of a clock', () => {
   it('are none while it goes as time does, by whichever process looks', () => {
     const steps = [1, 2, 3].map(() => new ClockSteps(clocks.ofProcess().elapsed));
-    let last: LastLook | undefined;
+    let last: ClockReading | undefined;
     for (let n = 0; n < 1000; n++) {
       clocks.pass((n * 997) % 20_000);
-      const look = steps[n % 3]!.look(clocks.wall, last);
+      const look = steps[n % 3]!.observe(clocks.wall, last);
       expect(look.step).toBe(0);
-      last = look.kept ?? last;
+      last = look.reading ?? last;
     }
     expect(last?.wall).toBeGreaterThan(clocks.wall - 5000);
   });
@@ -234,27 +234,27 @@ describe('the horizon of leases', () => {
     const { elapsed } = clocks.ofProcess();
     const horizon = new LeaseHorizon(elapsed);
     expect(horizon.time).toBeUndefined();
-    horizon.heard(NOON);
+    horizon.sync(NOON);
     expect(horizon.time).toBe(NOON + 10_000);
     clocks.pass(5000);
-    horizon.heard(NOON + HOUR);
+    horizon.sync(NOON + HOUR);
     expect(horizon.time).toBe(NOON + 15_000);
   });
 
   it('follows a clock that is ahead once it has been for a minute, and one that is behind at once', () => {
     const { elapsed } = clocks.ofProcess();
     const horizon = new LeaseHorizon(elapsed);
-    horizon.heard(clocks.wall);
+    horizon.sync(clocks.wall);
     clocks.wall += HOUR;
     for (let s = 0; s < 60; s++) {
-      horizon.heard(clocks.wall);
+      horizon.sync(clocks.wall);
       expect(horizon.time).toBeLessThan(clocks.wall);
       clocks.pass(SECOND);
     }
-    horizon.heard(clocks.wall);
+    horizon.sync(clocks.wall);
     expect(horizon.time).toBe(clocks.wall + 10_000);
     clocks.wall -= HOUR;
-    horizon.heard(clocks.wall);
+    horizon.sync(clocks.wall);
     expect(horizon.time).toBe(clocks.wall + 10_000);
   });
 
@@ -262,7 +262,7 @@ describe('the horizon of leases', () => {
     const { elapsed } = clocks.ofProcess();
     const horizon = new LeaseHorizon(elapsed);
     for (let s = 0; s < 200; s++) {
-      horizon.heard(clocks.wall + (s % 2) * MINUTE);
+      horizon.sync(clocks.wall + (s % 2) * MINUTE);
       expect(horizon.time).toBe(clocks.wall + 10_000);
       clocks.pass(SECOND);
     }

@@ -150,7 +150,7 @@ describe.each([
     await settle(2, 110n);
     expect(await admit(3, 1n, { min: 0n })).toMatchObject({ code: 'no_funds', available: -10n });
     expect(await admit(4, 0n)).toMatchObject({ code: 'ok', hold: 0n, available: -10n });
-    expect(await admit(5, 9n, { reassert: true })).toMatchObject({ code: 'ok', hold: 0n, available: -10n });
+    expect(await admit(5, 9n, { restore: true })).toMatchObject({ code: 'ok', hold: 0n, available: -10n });
   });
 
   it('lets no hold grow below 0', async () => {

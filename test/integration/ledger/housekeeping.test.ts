@@ -55,7 +55,7 @@ function open({
 } = {}): Maintenance {
   const housekeeping = new Maintenance({
     store,
-    tell: (event) => events.push(event),
+    emit: (event) => events.push(event),
     onError: (error) => errors.push(error),
     journalRetentionDays,
     usageRetentionDays,
@@ -164,7 +164,7 @@ describe('the daily round over all journals', () => {
     // Line 11 is of the day 90 days ago: today is the hundred and first.
     expect(await positions()).toEqual(Array.from({ length: 90 }, (_, n) => BigInt(n + 11)));
     expect(events).toEqual([{ type: 'journal_compacted', account: 'acme', through: '10' }]);
-    expect((await store.snapshot('acme'))?.trimmed).toMatchObject({ seq: 10n, granted: 100n });
+    expect((await store.snapshot('acme'))?.compacted).toMatchObject({ seq: 10n, granted: 100n });
   });
 
   it('folds no part of a day', async () => {
@@ -205,9 +205,9 @@ describe('the daily round over all journals', () => {
     const housekeeping = open();
     housekeeping.start();
     await vi.advanceTimersByTimeAsync(HOUR);
-    const { usage, usageFolded } = (await store.snapshot('acme'))!;
+    const { usage, usageCompacted } = (await store.snapshot('acme'))!;
     expect(usage.map(({ day }) => day)).toEqual(['2026-06-12', '2026-06-13']);
-    expect(usageFolded).toBe(6n);
+    expect(usageCompacted).toBe(6n);
   });
 
   it('keeps all usage where all is to be kept', async () => {

@@ -214,7 +214,7 @@ describe('migrate', () => {
     const [from, to] = [inFile(), inFile()];
     await live(from);
     await from.admit({ ...admission(3, 1n), account: 'zeta' });
-    const message = `account zeta can't be moved: request ${requestId(3)} holds 0.000000001 until 2026-03-04T12:01:00.000Z; stop the router, which settles what runs, or wait until then`;
+    const message = `account zeta can't be migrated: request ${requestId(3)} holds 0.000000001 until 2026-03-04T12:01:00.000Z; stop the router, which settles running requests, or wait until then`;
     await expect(migrate(from, to)).rejects.toThrow(message);
     for await (const account of to.accounts()) expect.fail(account);
   });
@@ -226,14 +226,16 @@ describe('migrate', () => {
       'folded its journal',
       async (to) => {
         await to.grant({ account: 'acme', id: 'other', amount: 1n });
-        await to.trim('acme', 1n);
+        await to.compact('acme', 1n);
       },
     ],
   ])('refuses an account that in the new store %s', async (_what, prepare) => {
     const [from, to] = [inFile(), inRedis()];
     await live(from);
     await prepare(to);
-    await expect(migrate(from, to)).rejects.toThrow(/acme can't be moved: it is in the new store already/);
+    await expect(migrate(from, to)).rejects.toThrow(
+      /acme can't be migrated: it already exists in the new store/,
+    );
     expect(await to.snapshot('zeta')).toBeUndefined();
   });
 
@@ -242,7 +244,7 @@ describe('migrate', () => {
     await live(from);
     await migrate(from, to);
     await to.settle({ ...settlement(9, 1n), account: 'zeta' });
-    await expect(migrate(from, to)).rejects.toThrow(/zeta can't be moved: .* its line 5 there/);
+    await expect(migrate(from, to)).rejects.toThrow(/zeta can't be migrated: .* its line 5 /);
   });
 
   it('says what is not as it was', async () => {
@@ -266,7 +268,9 @@ describe('migrate', () => {
     const [from, to] = [inFile(), inRedis()];
     await live(from);
     await to.createKey({ account: 'other', key: 'k9', hash: hashOf('k1'), name: '' });
-    await expect(migrate(from, to)).rejects.toThrow(/acme can't be moved: .* another key k1, or its hash/);
+    await expect(migrate(from, to)).rejects.toThrow(
+      /acme can't be migrated: .* a different key k1, or another key with its hash/,
+    );
   });
 
   it('moves whatever an account went through', { timeout: 60_000 }, async () => {
@@ -279,7 +283,7 @@ describe('migrate', () => {
           for (const { due } of await heldRequests(from)) model.now = Math.max(model.now, due);
           moved += 1;
           if ((await balances(from)).some((available) => available > MAX_AMOUNT)) {
-            await expect(migrate(from, to)).rejects.toThrow("can't be made elsewhere");
+            await expect(migrate(from, to)).rejects.toThrow("can't be recreated in another store");
             return;
           }
           const { problems } = await migrate(from, to);

@@ -56,7 +56,7 @@ describe('an account in Redis', () => {
     await store.settle({ ...SETTLEMENT, requestId: requestId(2), amount: 100n });
     clock.now += 2 * DAY;
     await store.sweep(10);
-    await store.trim('acme', 99n);
+    await store.compact('acme', 99n);
     expect(await redis.keys('ccr:{acme}:*')).toHaveLength(9);
   });
 
@@ -65,7 +65,7 @@ describe('an account in Redis', () => {
     const before = await redis.hgetall('ccr:{acme}:a');
     const refused = store.grant({ account: 'acme', id: 'g2', amount: 1n });
     await expect(refused).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('version 2, and this release only knows version 1') },
+      cause: { message: expect.stringContaining('version 2; this release supports only version 1') },
     });
     expect(await redis.hgetall('ccr:{acme}:a')).toEqual(before);
   });

@@ -245,7 +245,7 @@ describe('what INFO says', () => {
 
   it.each(['6.2.14', '5.0.7', '2.8.24'])('refuses Redis %s', (version) => {
     expect(readServerFacts(info({ redis_version: version })).fault).toBe(
-      `Redis 7.0 or later, or Valkey, is needed; this is Redis ${version}`,
+      `requires Redis >= 7.0 or Valkey, found Redis ${version}`,
     );
   });
 
@@ -256,6 +256,6 @@ describe('what INFO says', () => {
     ['8.0.3', '1', true],
   ])('of Redis %s with appendonly %s: its disk can be waited for, %s', (version, aof, expected) => {
     const facts = readServerFacts(info({ redis_version: version, aof_enabled: aof }));
-    expect(facts.tellsOfDisk).toBe(expected);
+    expect(facts.canWaitForDisk).toBe(expected);
   });
 });

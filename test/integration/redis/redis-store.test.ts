@@ -97,7 +97,7 @@ describe('RedisStore', () => {
       await store.settle(settlement(7, 600_000_000n));
       clock.now += HOUR;
       await store.adjust({ account, id: 'a1', delta: -5n, reason: '' });
-      await store.trim(account, 8n);
+      await store.compact(account, 8n);
     }
     const [ours, theirs] = await Promise.all(stores.map(everything));
     expect(ours).toEqual(theirs);
@@ -205,8 +205,8 @@ describe('RedisStore', () => {
     const store = openStore({ now: () => clock.now });
     await store.grant({ account: 'acme', id: 'g1', amount: 2000n });
     await Promise.all(Array.from({ length: 1200 }, (_, n) => store.settle(settlement(n, 1n))));
-    await store.trim('acme', 1101n);
-    expect(await store.snapshot('acme')).toMatchObject({ trimmed: { seq: 1101n, spent: 1100n } });
+    await store.compact('acme', 1101n);
+    expect(await store.snapshot('acme')).toMatchObject({ compacted: { seq: 1101n, spent: 1100n } });
     expect((await store.journal('acme', 0n, 5)).map(({ seq }) => seq)).toEqual([
       1102n,
       1103n,
@@ -246,7 +246,7 @@ describe('RedisStore', () => {
     ['its own', () => ({ client: redis, keyPrefix: '{app}' })],
     ["the client's", () => ({ client: new Redis({ lazyConnect: true, keyPrefix: '{app}:' }) })],
   ])('refuses braces in %s key prefix', (_, options) => {
-    expect(() => new RedisStore(options())).toThrow(/^keyPrefix must have no braces/);
+    expect(() => new RedisStore(options())).toThrow(/^keyPrefix must not contain braces/);
   });
 
   it('finds no key by a hash that is not its own, whatever points at it', async () => {

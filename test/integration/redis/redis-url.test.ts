@@ -71,16 +71,16 @@ describe('a store URL', () => {
     ['redis://db:0', /must name hosts as HOST or HOST:PORT/],
     ['redis://db:70000', /must name hosts as HOST or HOST:PORT/],
     ['redis+cluster://a,,b', /must name hosts as HOST or HOST:PORT/],
-    ['redis://db/first', /must end with the number of a database/],
-    ['redis://db/1/2', /must end with the number of a database/],
-    ['redis+cluster://a/1', /no database in a cluster but 0/],
+    ['redis://db/first', /must end with a database number/],
+    ['redis://db/1/2', /must end with a database number/],
+    ['redis+cluster://a/1', /must use database 0 in a cluster/],
     ['redis+sentinel://a', /must name the primary/],
     ['redis+sentinel://a/', /must name the primary/],
     ['redis://user@db', /must give USER:PASSWORD/],
     ['redis://:100%@db', /must percent-encode its password/],
-    ['redis://db?prefix={app}', /must have no braces in its prefix/],
-    ['redis://db?db=3', /can have one option, \?prefix=/],
-    ['redis://db?prefix=a&prefix=b', /can have one option, \?prefix=/],
+    ['redis://db?prefix={app}', /must not contain braces in its prefix/],
+    ['redis://db?db=3', /supports only the option \?prefix=/],
+    ['redis://db?prefix=a&prefix=b', /supports only the option \?prefix=/],
   ])('%s is refused when the router is made', (store, message) => {
     const create = () => createChatCompletionsRouter({ store, providers: {}, models: {} });
     expect(create).toThrow(TypeError);

@@ -35,8 +35,8 @@ describe('usage in Redis', () => {
     expect(await store.usage('acme', '2026-03-04', '2026-03-04')).toMatchObject([
       { requests: 2, charged: 2n * MAX - 6n, cost: 2n ** 60n + 2n ** 53n },
     ]);
-    await store.foldUsage('acme', '2026-03-05');
-    expect(await store.snapshot('acme')).toMatchObject({ usage: [], usageFolded: 2n * MAX - 6n });
+    await store.compactUsage('acme', '2026-03-05');
+    expect(await store.snapshot('acme')).toMatchObject({ usage: [], usageCompacted: 2n * MAX - 6n });
   });
 
   it('is read and folded a page at a time', async () => {
@@ -50,9 +50,9 @@ describe('usage in Redis', () => {
     );
     const rows = await store.usage('acme', '2026-03-04', '2026-03-05');
     expect(rows.map(({ model }) => model).toSorted()).toEqual(models.toSorted());
-    await store.foldUsage('acme', '2026-03-05');
+    await store.compactUsage('acme', '2026-03-05');
     const left = await store.usage('acme', '2026-03-04', '2026-03-05');
     expect(left.map(({ day }) => day)).toEqual(Array.from({ length: 650 }, () => '2026-03-05'));
-    expect(await store.snapshot('acme')).toMatchObject({ spent: 1300n, usageFolded: 650n });
+    expect(await store.snapshot('acme')).toMatchObject({ spent: 1300n, usageCompacted: 650n });
   });
 });

@@ -110,8 +110,8 @@ describe('a ledger file', () => {
     });
     const lines = await after.journal('acme', 6n, 1);
     expect(lines[0]?.usage?.cost).toBe(2n ** 62n + 1n);
-    await after.trim('acme', 99n);
-    expect(await after.snapshot('acme')).toMatchObject({ trimmed: { granted: 3n * MAX, spent: 3n * MAX } });
+    await after.compact('acme', 99n);
+    expect(await after.snapshot('acme')).toMatchObject({ compacted: { granted: 3n * MAX, spent: 3n * MAX } });
     await after.close();
   });
 
@@ -129,9 +129,9 @@ describe('a ledger file', () => {
     const store = new SqliteStore(newFile(), { now: () => NOON });
     await store.grant({ account: 'acme', id: 'g1', amount: 5000n });
     for (let n = 0; n < 2500; n++) await store.settle(orphan(n, 1n));
-    await store.trim('acme', 2400n);
+    await store.compact('acme', 2400n);
     expect(await store.snapshot('acme')).toMatchObject({
-      trimmed: { seq: 2400n, granted: 5000n, spent: 2399n },
+      compacted: { seq: 2400n, granted: 5000n, spent: 2399n },
     });
     expect(await store.journal('acme', 0n, Infinity)).toHaveLength(101);
     await store.close();
@@ -193,7 +193,7 @@ describe('a file that can not be used', () => {
     database.exec(`PRAGMA user_version = ${version}`);
     database.close();
     const before = readFileSync(file);
-    await refuses(file, new RegExp(`version ${version}, and this release only knows version 1$`));
+    await refuses(file, new RegExp(`version ${version}; this release supports only version 1$`));
     expect(readFileSync(file)).toEqual(before);
   });
 
@@ -402,7 +402,7 @@ async function fill(store: LedgerStore): Promise<void> {
   await store.revokeKey('acme', 'k1');
   await store.freeze('acme', true);
   for (let n = 0; n < 100; n++) await store.settle(orphan(n, 1n));
-  await store.trim('acme', 2n);
+  await store.compact('acme', 2n);
   await store.void({ account: 'acme', requestId: requestId(100) });
 }
 

@@ -194,7 +194,7 @@ describe('credits', () => {
     ['delta must be', (all) => all.adjust('acme', '0.00', { id: 'a1', reason: '' })],
     ['after must be', (all) => all.journal('acme', { after: -1 })],
     ['limit must be', (all) => all.journal('acme', { limit: 1001 })],
-    ['through must be', (all) => all.trim('acme', -1)],
+    ['through must be', (all) => all.compact('acme', -1)],
     ['after must be', (all) => all.exportJournal({ account: 'acme', after: 0.5 }).next()],
     ['after must be a function', (all) => all.exportJournal({ after: 7 }).next()],
   ])('names a wrong argument: %s', async (message, call) => {
@@ -341,7 +341,7 @@ describe('an exported journal', () => {
   it('begins with what was folded, unless that was exported before', async () => {
     await credits.grant('acme', '1', { id: 'g1' });
     for (let n = 2; n <= 9; n++) await settle(n, 1n);
-    await credits.trim('acme', 5);
+    await credits.compact('acme', 5);
     const folded = {
       account: 'acme',
       event: 'acme:folded:5',
@@ -361,7 +361,7 @@ describe('an exported journal', () => {
       type: 'orphan_charge',
       position: 6,
     });
-    await credits.trim('acme', 9);
+    await credits.compact('acme', 9);
     expect(await exported()).toMatchObject([{ type: 'folded', position: 9, charged: '0.000000008' }]);
     expect(await exported({ account: 'acme', after: 9 })).toEqual([]);
   });
@@ -373,7 +373,7 @@ describe('an exported journal', () => {
     const entries: object[] = [];
     for await (const line of lines) {
       entries.push(JSON.parse(line) as object);
-      if (entries.length === 1) await credits.trim('acme', 2200);
+      if (entries.length === 1) await credits.compact('acme', 2200);
     }
     expect(entries.slice(999, 1002)).toMatchObject([
       { type: 'orphan_charge', position: 1000 },

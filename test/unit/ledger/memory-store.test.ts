@@ -24,7 +24,7 @@ describe('MemoryStore', () => {
     await store.grant({ account: 'acme', id: 'g1', amount: 60_000n });
     for (let n = 0; n < 55_000; n++) await store.settle(orphan(n, 1n));
     const state = await store.snapshot('acme');
-    expect(state?.trimmed).toEqual({
+    expect(state?.compacted).toEqual({
       seq: 5001n,
       granted: 60_000n,
       spent: 5000n,
@@ -64,17 +64,17 @@ describe('an account whose books do not add up', () => {
   it('is frozen by the next command, and not repaired', () => {
     const account = new MemoryAccount();
     grant(account, { account: 'acme', id: 'g1', amount: 100n }, NOW);
-    account.books.available += 1n;
+    account.totals.available += 1n;
     settle(account, orphan(1, 10n), NOW);
-    expect(account.books).toMatchObject({ frozen: true, available: 91n, granted: 100n, spent: 10n });
+    expect(account.totals).toMatchObject({ frozen: true, available: 91n, granted: 100n, spent: 10n });
   });
 
   it('is frozen by a command that changes nothing, too', async () => {
     const account = new MemoryAccount();
     grant(account, { account: 'acme', id: 'g1', amount: 100n }, NOW);
-    account.books.spent += 1n;
+    account.totals.spent += 1n;
     grant(account, { account: 'acme', id: 'g1', amount: 100n }, NOW);
-    expect(account.books.frozen).toBe(true);
+    expect(account.totals.frozen).toBe(true);
   });
 });
 

@@ -1,16 +1,16 @@
 import type { RequestRow } from '../../engine/account-rows.ts';
 
-/** A row's place in the one queue that it is in, or in none yet. */
+/** A row, and its position in the queue that it is in, if any. */
 export interface Queued {
   readonly row: RequestRow;
   queue: DueQueue | undefined;
-  /** The row's `due` when it was added. */
+  /** The row's `due` when it was added, in ms. */
   due: number;
   position: number;
 }
 
 /**
- * Rows ordered by `due`, then id: a binary heap in which every entry knows its
+ * Rows ordered by `due`, then id: a binary heap whose entries know their
  * position, so that any can be removed without a search.
  */
 export class DueQueue {
@@ -35,7 +35,7 @@ export class DueQueue {
     else this.#sink(last, entry.position);
   }
 
-  /** Moves what all are due, alike, which leaves their order as it is. */
+  /** Adds `ms` to the `due` of every row, which keeps their order. */
   move(ms: number): void {
     for (const entry of this.#heap) {
       entry.row.due += ms;
@@ -78,7 +78,7 @@ export function isBefore(a: Queued, b: Queued): boolean {
   return a.due < b.due || (a.due === b.due && a.row.id < b.row.id);
 }
 
-/** -1, where nothing is, for the root. */
+/** Index of the parent; -1, which has no entry, for the root. */
 function parentOf(position: number): number {
   return ((position + 1) >> 1) - 1;
 }

@@ -13,27 +13,27 @@ import { keyState } from '../../engine/api-keys.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts } from '../../engine/usage-counters.ts';
 
-/** Journal lines kept in memory, at least; a tenth more, and the oldest are folded. */
-const JOURNAL_LINES = 50_000;
+/** Minimum of journal lines in memory. At a tenth more, the oldest are compacted. */
+const MIN_JOURNAL_LINES = 50_000;
 
 /** The rows of one account as maps and arrays. */
 export class MemoryAccount implements AccountRows {
-  readonly books: AccountTotals = emptyTotals();
+  readonly totals: AccountTotals = emptyTotals();
   readonly #requests = new Map<string, Queued>();
-  // Two queues, because a final record's due is nearly always the latest of all:
+  // Two queues, because a final record's `due` is nearly always the latest of all:
   // it is added at the end of its queue in one step.
   readonly #leases = new DueQueue();
   readonly #finals = new DueQueue();
-  /** API key and idempotency key -> the last request that was admitted with both. */
+  /** "API key, idempotency key" -> the last request that was admitted with both. */
   readonly #idempotencyKeys = new Map<string, RequestRow>();
   readonly #keys = new Map<string, KeyRow>();
   readonly #fingerprints = new Map<string, string>();
   #lots: readonly LotRow[] = [];
   #journal: JournalLine[] = [];
-  /** By day, key and model. */
+  /** "day key model" -> row. */
   readonly #usage = new Map<string, UsageRow>();
-  #usageFolded = 0n;
-  readonly #trimmed = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
+  #usageCompacted = 0n;
+  readonly #compacted = { seq: 0n, granted: 0n, spent: 0n, expired: 0n, writtenOff: 0n };
 
   request(id: string): RequestRow | undefined {
     return this.#requests.get(id)?.row;
@@ -71,12 +71,12 @@ export class MemoryAccount implements AccountRows {
     (row.state === 'held' ? this.#leases : this.#finals).add(entry);
   }
 
-  /** Moves the ends of all leases: earlier, if `ms` is negative. */
+  /** Adds `ms`, which may be negative, to the end of all leases. */
   moveLeases(ms: number): void {
     this.#leases.move(ms);
   }
 
-  forgetRequest(row: RequestRow): void {
+  deleteRequest(row: RequestRow): void {
     const entry = this.#requests.get(row.id);
     entry?.queue?.remove(entry);
     this.#requests.delete(row.id);
@@ -114,11 +114,11 @@ export class MemoryAccount implements AccountRows {
 
   append(line: JournalLine): void {
     this.#journal.push(line);
-    if (this.#journal.length > 1.1 * JOURNAL_LINES) this.trim(line.seq - BigInt(JOURNAL_LINES));
+    if (this.#journal.length > 1.1 * MIN_JOURNAL_LINES) this.compact(line.seq - BigInt(MIN_JOURNAL_LINES));
   }
 
   line(seq: bigint): JournalLine | undefined {
-    return this.#journal[Number(seq - this.#trimmed.seq) - 1];
+    return this.#journal[Number(seq - this.#compacted.seq) - 1];
   }
 
   journal(afterSeq: bigint, limit: number): readonly JournalLine[] {
@@ -126,14 +126,14 @@ export class MemoryAccount implements AccountRows {
     return this.#journal.slice(from, from + limit);
   }
 
-  trim(seq: bigint): void {
-    const trimmed = this.#trimmed;
+  compact(seq: bigint): void {
+    const sums = this.#compacted;
     for (const line of this.#journal.splice(0, this.#linesUpTo(seq))) {
-      trimmed.seq = line.seq;
-      if (line.type === 'g' || line.type === 'a') trimmed.granted += line.amount;
-      else if (line.type === 'x') trimmed.expired += line.amount;
-      else trimmed.spent += line.amount;
-      trimmed.writtenOff += line.writtenOff ?? 0n;
+      sums.seq = line.seq;
+      if (line.type === 'g' || line.type === 'a') sums.granted += line.amount;
+      else if (line.type === 'x') sums.expired += line.amount;
+      else sums.spent += line.amount;
+      sums.writtenOff += line.writtenOff ?? 0n;
     }
   }
 
@@ -151,30 +151,30 @@ export class MemoryAccount implements AccountRows {
     return [...this.#usage.values()].filter(({ day }) => day >= fromDay && day <= toDay);
   }
 
-  foldUsage(beforeDay: string): void {
+  compactUsage(beforeDay: string): void {
     for (const [id, { day, charged }] of this.#usage) {
       if (day >= beforeDay) continue;
-      this.#usageFolded += charged;
+      this.#usageCompacted += charged;
       this.#usage.delete(id);
     }
   }
 
   state(account: string): AccountState {
-    const { nextExpiry: _, ...books } = this.books;
+    const { nextExpiry: _, ...totals } = this.totals;
     return {
-      ...books,
+      ...totals,
       requests: Array.from(this.#requests.values(), ({ row }) => requestRecord(row)),
       lots: this.#lots.map(lotState),
       keys: Array.from(this.#keys.values(), (key) => keyState(account, key)),
-      trimmed: { ...this.#trimmed },
+      compacted: { ...this.#compacted },
       usage: [...this.#usage.values()],
-      usageFolded: this.#usageFolded,
+      usageCompacted: this.#usageCompacted,
     };
   }
 
-  /** How many lines are at or before `seq`: they have no gaps. */
+  /** Number of lines at or before `seq`; positions have no gaps. */
   #linesUpTo(seq: bigint): number {
-    const count = Number(seq - this.#trimmed.seq);
+    const count = Number(seq - this.#compacted.seq);
     return Math.min(Math.max(0, count), this.#journal.length);
   }
 }

@@ -1,13 +1,13 @@
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
 import { balanceOf, requestRecord, replyMeta } from '../../engine/account-rows.ts';
-import { type ClockSteps, clockSteps, type LastLook } from '../../engine/clock-steps.ts';
+import { type ClockSteps, clockSteps, type ClockReading } from '../../engine/clock-steps.ts';
 import {
   checkAccount,
   checkAdjust,
   checkAdmit,
   checkCreateKey,
   checkExtend,
-  checkFoldUsage,
+  checkCompactUsage,
   checkGrant,
   checkJournal,
   checkKeyOf,
@@ -15,7 +15,7 @@ import {
   checkRotateKey,
   checkSettle,
   checkSweep,
-  checkTrim,
+  checkCompact,
   checkUpdateKey,
   checkUsage,
   checkVoid,
@@ -27,7 +27,7 @@ import {
   keyRecord,
   keyState,
   keyStatus,
-  madeKey,
+  createdKey,
   revokeKey,
   rotateKey,
   updateKey,
@@ -72,26 +72,25 @@ import type { MakesAccount } from '../../contract/reply.ts';
 import { MemoryAccount } from './memory-account.ts';
 
 export interface MemoryStoreOptions {
-  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
   readonly now?: () => number;
-  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  /** Monotonic clock, in ms, that detects steps of `now`. @default `performance.now`, if `now` isn't given */
   readonly elapsed?: () => number;
 }
 
 /**
- * A ledger in this process's memory, for tests and for trying things out: when
- * the process ends, so does the money.
+ * A ledger in this process's memory, for tests and experiments: when the process
+ * ends, the money is gone.
  *
- * Every command runs to its end in one turn, so concurrent ones are atomic.
- * Memory grows with the requests of the last 24 hours (10 minutes where they cost nothing) and with the journal, of
- * which the newest 50,000 lines of an account are kept and older ones folded.
+ * Every command is synchronous, hence atomic. Memory grows with the requests of the last 24 hours (10 minutes for those
+ * that cost nothing) and with the journals: the newest 50,000 lines of each account are kept, older ones are compacted.
  */
 export class MemoryStore implements LedgerStore {
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
-  #lastLook: LastLook | undefined;
+  #lastReading: ClockReading | undefined;
   readonly #accounts = new Map<string, MemoryAccount>();
-  /** SHA-256 of an API key -> where it is recorded. */
+  /** SHA-256 of an API key -> its account and key id. */
   readonly #pointers = new Map<string, { readonly account: string; readonly key: string }>();
 
   constructor({ now, elapsed }: MemoryStoreOptions = {}) {
@@ -101,13 +100,13 @@ export class MemoryStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    const now = this.#look();
+    const now = this.#leaseNow();
     return admit(this.#accounts.get(command.account), command, now);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
     checkExtend(command);
-    const now = this.#look();
+    const now = this.#leaseNow();
     return extend(this.#accounts.get(command.account), command, now);
   }
 
@@ -138,7 +137,7 @@ export class MemoryStore implements LedgerStore {
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = this.#look();
+    const now = this.#leaseNow();
     let left = budget;
     for (const account of this.#accounts.values()) {
       if (left > 0) left -= reap(account, left, now);
@@ -174,9 +173,9 @@ export class MemoryStore implements LedgerStore {
     return this.#accounts.get(account)?.journal(afterSeq, limit) ?? [];
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    checkTrim(account, seq);
-    this.#accounts.get(account)?.trim(seq);
+  async compact(account: string, seq: bigint): Promise<void> {
+    checkCompact(account, seq);
+    this.#accounts.get(account)?.compact(seq);
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -184,15 +183,15 @@ export class MemoryStore implements LedgerStore {
     return this.#accounts.get(account)?.usage(fromDay, toDay) ?? [];
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    checkFoldUsage(account, beforeDay);
-    this.#accounts.get(account)?.foldUsage(beforeDay);
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    checkCompactUsage(account, beforeDay);
+    this.#accounts.get(account)?.compactUsage(beforeDay);
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
     checkAccount(account);
     const rows = this.#accounts.get(account);
-    if (rows) rows.books.frozen = frozen;
+    if (rows) rows.totals.frozen = frozen;
     return rows !== undefined;
   }
 
@@ -211,7 +210,7 @@ export class MemoryStore implements LedgerStore {
     }
     const rows = this.#open(command);
     if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
-    rows.saveKeyTerms(madeKey(known, command, now));
+    rows.saveKeyTerms(createdKey(known, command, now));
     this.#pointers.set(hash, { account, key });
     return { code: 'ok', ...replyMeta(rows, now) };
   }
@@ -268,12 +267,12 @@ export class MemoryStore implements LedgerStore {
     // Nothing is open.
   }
 
-  /** The store's clock, once all leases are moved by what it was set since the last look. */
-  #look(): number {
+  /** The store's time, for commands that use leases: moves all leases first if the clock was set. */
+  #leaseNow(): number {
     const now = this.#now();
-    const look = this.#clockSteps?.look(now, this.#lastLook);
-    this.#lastLook = look?.kept ?? this.#lastLook;
-    if (look?.step) for (const account of this.#accounts.values()) account.moveLeases(look.step);
+    const observed = this.#clockSteps?.observe(now, this.#lastReading);
+    this.#lastReading = observed?.reading ?? this.#lastReading;
+    if (observed?.step) for (const account of this.#accounts.values()) account.moveLeases(observed.step);
     return now;
   }
 

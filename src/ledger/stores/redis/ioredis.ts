@@ -4,6 +4,6 @@ import * as loaded from 'ioredis';
 
 takeBackRequire();
 
-/** webpack finds no names in a CommonJS package that is a function, only the function that they are on. */
+/** webpack finds no named exports in a CommonJS package that exports a function, only `default`. */
 export const ioredis: typeof loaded =
   'Redis' in loaded ? loaded : (loaded as { readonly default: typeof loaded }).default;

@@ -1,42 +1,42 @@
-/** Redis's clock may seem ahead by so much: answers come late, and not all of a cluster have the same clock. */
+/** Tolerance: replies arrive late, and the clocks of a cluster's servers differ. */
 const SLACK_MS = 10_000;
-/** So long a clock must have been ahead before it is believed: in that time all gateways that run renew their leases. */
-const DOUBT_MS = 60_000;
+/** A clock that is ahead is trusted after this time, in which all running gateways renew their leases. */
+const CONFIRM_MS = 60_000;
 
 /**
- * Until when leases may be ended, by what this process has seen of Redis's clock.
+ * Upper bound for ending leases, derived from the times of Redis that this process has seen.
  *
- * That clock is the wall clock of another machine, and after a failover of yet another. Where it steps forward, leases of
- * requests that run seem to be over, until their gateways renew them. A clock of this process, that is never set, tells
- * what time it can be at most; a clock that shows more is believed once it has done so for a minute.
+ * Redis's clock is the wall clock of another machine, and of a third one after a failover. When it steps forward, leases
+ * of running requests appear to have run out until their gateways renew them. This process's monotonic clock bounds the
+ * plausible time; a Redis clock beyond it is trusted once it has been ahead for a minute.
  */
 export class LeaseHorizon {
   readonly #elapsed: () => number;
-  /** The same moment by two clocks. */
-  #believed: { readonly redis: number; readonly elapsed: number } | undefined;
+  /** The same moment by two clocks, in ms. */
+  #trusted: { readonly redis: number; readonly elapsed: number } | undefined;
   #aheadSince: number | undefined;
 
-  /** @param elapsed - a clock that is never set, in ms */
+  /** @param elapsed - monotonic clock, in ms */
   constructor(elapsed: () => number) {
     this.#elapsed = elapsed;
   }
 
-  /** In ms of Redis's clock; undefined while nothing is known of it. */
+  /** In ms of Redis's clock; undefined before the first reply. */
   get time(): number | undefined {
-    const { redis, elapsed } = this.#believed ?? {};
+    const { redis, elapsed } = this.#trusted ?? {};
     if (redis === undefined || elapsed === undefined) return undefined;
     return Math.floor(redis + this.#elapsed() - elapsed + SLACK_MS);
   }
 
-  /** @param now - Redis's clock, of a reply that has just come */
-  heard(now: number): void {
+  /** @param now - Redis's clock, from a reply that has just arrived */
+  sync(now: number): void {
     const elapsed = this.#elapsed();
     const { time = now } = this;
     if (now > time) {
       this.#aheadSince ??= elapsed;
-      if (elapsed - this.#aheadSince < DOUBT_MS) return;
+      if (elapsed - this.#aheadSince < CONFIRM_MS) return;
     }
     this.#aheadSince = undefined;
-    this.#believed = { redis: now, elapsed };
+    this.#trusted = { redis: now, elapsed };
   }
 }

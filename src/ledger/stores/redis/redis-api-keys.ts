@@ -35,8 +35,8 @@ import { afterwards, type ScriptRunner } from './script-runner.ts';
 /**
  * The API keys of a store in Redis.
  *
- * A key stands in its account's slot; a pointer elsewhere leads from a hash to it. What the pointer says is never
- * trusted alone: the key must have the hash.
+ * A key is stored in its account's slot; a pointer in another slot leads from a hash to the key. A pointer is only valid
+ * if the key has that hash.
  */
 export class RedisApiKeys {
   readonly #runner: ScriptRunner;
@@ -66,7 +66,7 @@ export class RedisApiKeys {
     await afterwards(this.#runner.list(account));
     const pointed = await afterwards(this.#point(hash, own));
     if (pointed.holder === own) return withDurability(result, durable, pointed.durable);
-    // Another key took the hash at the same moment: this one can never be found by it.
+    // Another key took the hash concurrently: this key could never be found by it.
     await afterwards(this.#runner.run(revokeKey, this.#of(account), [this.#runner.clock(), key]));
     return { code: 'conflict', now: result.now, seq: result.seq };
   }
@@ -125,7 +125,7 @@ export class RedisApiKeys {
     const { account, key, hash, version, overlapMs } = command;
     const own = `${account} ${key}`;
     const before = await this.#holderOf(hash);
-    // First, so that nobody has a secret that can't be found; until the key has the hash, it leads nowhere.
+    // The pointer first, so that every valid secret can be found. It is harmless until the key has the hash.
     const pointed = before === '' ? await this.#point(hash, own) : { holder: before, durable: undefined };
     const { reply, durable } = await afterwards(
       this.#runner.runDurably(rotateKey, this.#of(account), [
@@ -139,13 +139,13 @@ export class RedisApiKeys {
     );
     const { result, dropped } = reply;
     const unused = before === '' && pointed.holder === own && result.code !== 'ok' ? [hash] : dropped;
-    // One that stays leads to a key that doesn't have the hash: nowhere.
+    // A stale pointer is harmless: the key it points to doesn't have this hash.
     for (const old of unused) {
       await this.#runner.run(dropPointer, [this.#keys.pointer(old)], [own]).catch(() => {});
     }
     if (result.code !== 'ok') return result;
     if (before === '') return withDurability(result, durable, pointed.durable);
-    // Repeated: until replicas have the pointer too.
+    // A repeated command: wait until replicas have the pointer too.
     const again = await afterwards(this.#point(hash, own));
     return withDurability(result, durable, again.durable);
   }
@@ -184,12 +184,12 @@ export class RedisApiKeys {
   }
 }
 
-/** A key's terms as the scripts take them. */
+/** A key's terms as arguments of the scripts. */
 function termsOf({ name, limits = {}, expiresAt, policy = '' }: KeyTerms): [string, string, string, string] {
   return [limitTerms(limits), JSON.stringify(name), expiryTerm(expiresAt), policy];
 }
 
-/** What several writes have made is as durable as the least of them. */
+/** A result of several writes is durable only if all of them are. */
 function withDurability<Result extends object>(
   result: Result,
   ...durable: readonly (boolean | undefined)[]

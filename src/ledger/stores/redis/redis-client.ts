@@ -3,7 +3,7 @@ import { lookup } from 'node:dns';
 import { backoff } from '../../../async/backoff.ts';
 import type { RedisUrl } from './redis-url.ts';
 
-/** What is used of a client: any `Redis` or `Cluster` of ioredis 5 or 6 has it. */
+/** The part of a client that is used: any `Redis` or `Cluster` of ioredis 5 or 6. */
 export interface RedisClient {
   readonly status: string;
   readonly options: {
@@ -15,17 +15,17 @@ export interface RedisClient {
   disconnect(): void;
   on(event: string, listener: (...about: unknown[]) => void): unknown;
   off(event: string, listener: (...about: unknown[]) => void): unknown;
-  /** The command as a function that is never pipelined, to be called on the client. */
+  /** Returns the command as a function that is never pipelined; call it on the client. */
   createBuiltinCommand(name: string): {
     readonly string: (this: RedisClient, ...args: string[]) => Promise<unknown>;
   };
-  /** A client of its own with the same options but these. */
+  /** Returns a new client with the same options, overridden by these. */
   duplicate(options?: object): RedisClient;
-  /** A cluster's clients of single servers. */
+  /** A cluster's clients of the individual servers. */
   nodes?(role: 'master'): readonly RedisClient[];
 }
 
-/** Makes a client by a URL. ioredis is loaded now, so whoever has no such URL never loads it. */
+/** Creates a client for a URL. ioredis is loaded lazily, so apps without such a URL never load it. */
 export async function createClient(url: RedisUrl): Promise<RedisClient> {
   const { Cluster, Redis } = (await import('./ioredis.ts')).ioredis;
   const { hosts, username, password, db, primary } = url;
@@ -37,15 +37,15 @@ export async function createClient(url: RedisUrl): Promise<RedisClient> {
   if (url.shape === 'cluster') {
     return new Cluster([...hosts], {
       lazyConnect: true,
-      // Of the cluster itself: a node's option of that name is ignored.
+      // On the cluster itself: the same option of a node is ignored.
       enableOfflineQueue: false,
       clusterRetryStrategy: delayMs,
-      // Told at once, or soon, so that it is known of a command given up that it was refused.
+      // Fail at once, or soon, so that a command that timed out is known to have been refused.
       retryDelayOnClusterDown: 0,
       retryDelayOnTryAgain: 10,
       slotsRefreshTimeout: ANSWER_MS,
       slotsRefreshInterval: 5000,
-      // A certificate is for a name, so with TLS the names are kept.
+      // A certificate is for a host name, so with TLS names are not resolved here.
       dnsLookup: url.tls ? (name, callback) => callback(null, name) : lookup,
       redisOptions: { ...login, ...SAFE_NODE_OPTIONS },
     });
@@ -59,38 +59,38 @@ export async function createClient(url: RedisUrl): Promise<RedisClient> {
     ...(url.tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
     sentinelRetryStrategy: delayMs,
     sentinelCommandTimeout: ANSWER_MS,
-    // An old primary may well be alive, but what it acknowledges is lost.
+    // A demoted primary may still be alive, but writes that it acknowledges are lost.
     failoverDetector: true,
-    // To listen for that only: ioredis prints each failure of these connections, so they are seldom tried.
+    // For these listeners only: ioredis logs each failed connection, so reconnect rarely.
     sentinelReconnectStrategy: () => 60_000,
   });
 }
 
-/** A connection of our own to the same server, for commands that block it up to `blockMs`. It dies at its first failure. */
+/** A separate connection to the same server, for commands that block up to `blockMs`. It never reconnects. */
 export function duplicateClient(client: RedisClient, blockMs: number): RedisClient {
   const socketTimeout = SAFE_OPTIONS.socketTimeout + blockMs;
   return client.duplicate({ ...SAFE_OPTIONS, socketTimeout, retryStrategy: null, failoverDetector: false });
 }
 
-/** How long to wait before the `times`-th attempt in a row to connect. */
+/** Delay before the `times`-th reconnect in a row: exponential backoff with jitter, at most 750 ms. */
 function delayMs(times: number): number {
   return backoff(times - 1, { firstMs: 75, maxMs: 750 });
 }
 
 /**
- * How long a node or sentinel has for what ioredis asks it by itself. Its timers run before the sockets are read: long
- * enough that a process that was busy for two seconds doesn't give up.
+ * Timeout of ioredis's own commands to nodes and sentinels. Timers run before sockets are read, so it is long enough for
+ * an event loop that was blocked for two seconds.
  */
 const ANSWER_MS = 3000;
 
-/** With ioredis's own options a lost reply runs a command twice, and one that was given up is run later. */
+/** ioredis's defaults would run a command twice if its reply is lost, and run commands that have timed out. */
 const SAFE_NODE_OPTIONS = {
   lazyConnect: true,
   autoResendUnfulfilledCommands: false,
-  // With resending off, only this ends what was sent on a lost connection.
+  // With resending off, only this fails commands that were sent on a lost connection.
   maxRetriesPerRequest: 0,
   connectTimeout: 5000,
-  // A server that is frozen, or a network that swallows all, closes no connection.
+  // A frozen server, or a network that drops packets, closes no connection.
   socketTimeout: 5000,
   maxLoadingRetryTime: 500,
   enableAutoPipelining: false,
@@ -99,6 +99,6 @@ const SAFE_NODE_OPTIONS = {
 const SAFE_OPTIONS = {
   ...SAFE_NODE_OPTIONS,
   enableOfflineQueue: false,
-  // A primary that became a replica: its name may lead to the new primary by now.
+  // The primary became a replica: its host name may resolve to the new primary.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
 };

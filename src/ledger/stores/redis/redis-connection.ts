@@ -6,18 +6,18 @@ import type { RedisClient } from './redis-client.ts';
 import { readServerFacts, type ServerFacts } from './redis-requirements.ts';
 import type { Send } from './lua/define-script.ts';
 
-/** A single server that takes writes; its facts are undefined while it doesn't answer. */
+/** A server that accepts writes; `facts` is undefined while it doesn't answer. */
 export interface Primary {
   readonly client: RedisClient;
   readonly facts: ServerFacts | undefined;
 }
 
 /**
- * A client that is waited for no longer than a command may take, whatever the
- * client's own options are, and that throws only StoreUnavailableError.
+ * A client with a timeout for every command, independent of the client's own
+ * options, that throws only StoreUnavailableError.
  *
- * The server is judged by the first command, whenever a connection is made later, and once a second while it is used:
- * one that must not keep money gets no commands, and one that is another than before is counted as a loss.
+ * The server is checked (judged) by the first command, after each reconnect, and once a second while in use. A server that
+ * is unfit to store money gets no commands, and a different server than before counts as a lost connection.
  */
 export class RedisConnection {
   readonly #open: () => Promise<RedisClient>;
@@ -28,10 +28,10 @@ export class RedisConnection {
   /** How many connections the client has lost, and how often another server was found. */
   #losses = 0;
   readonly #lossListeners: (() => void)[] = [];
-  /** Of the primaries, as they were found last. */
+  /** Identities of the primaries at the last check. */
   #identities: ReadonlySet<string> = new Set();
   #judgedAt = -Infinity;
-  /** Why a client of ours has no connection. */
+  /** Why our own client has no connection. */
   #failure: unknown;
   /** The client's first connection, while commands wait for it. */
   #connecting: Promise<void> | undefined;
@@ -43,12 +43,12 @@ export class RedisConnection {
   #running = 0;
   #whenIdle: (() => void) | undefined;
   #closed = false;
-  /** When the last client of ours ended, by `performance.now()`. */
+  /** When our last own client ended, by `performance.now()`. */
   #endedAt = -Infinity;
 
   /**
-   * @param source - a client, which stays its owner's, or how to make one, which is closed by `close`
-   * @param options.judges - whether to ask what the server is before it gets a command
+   * @param source - a client, which its owner closes, or a factory, whose client `close` closes
+   * @param options.judges - whether to check the server before it gets a command
    */
   constructor(
     source: RedisClient | (() => Promise<RedisClient>),
@@ -98,7 +98,7 @@ export class RedisConnection {
     return this.#inTime(asked, timeoutMs, call);
   }
 
-  /** Ends what waits for a connection, lets what was sent come to its end, and closes the client if it is ours. */
+  /** Fails commands that wait for a connection, awaits those that were sent, and closes the client if it is our own. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -114,8 +114,8 @@ export class RedisConnection {
     for (const listener of this.#lossListeners) listener();
   };
   /**
-   * A client of ours that has ended never connects again: the next command makes another. ioredis ends one whose
-   * sentinel announces a failover while it is still being asked for the primary.
+   * A client of our own that has ended never reconnects, so the next command creates another. ioredis ends a client whose
+   * sentinel announces a failover while the client still queries it for the primary.
    */
   readonly #replace = (): void => {
     if (!this.#isOurs || !this.#judges || this.#closed) return;
@@ -141,7 +141,7 @@ export class RedisConnection {
   #use(client: RedisClient): RedisClient {
     this.#client = client;
     for (const [event, listener] of this.#listeners) client.on(event, listener);
-    // Of another's client we would hide that nobody listens.
+    // Not on the app's client: our listener would hide that it has no error listener.
     if (this.#isOurs) client.on('error', (error: unknown) => void (this.#failure = error));
     return client;
   }
@@ -209,7 +209,7 @@ export class RedisConnection {
     if (this.#fault) throw this.#fault;
   }
 
-  /** Waits for a client's first connection; one that has lost its connection is not waited for. */
+  /** Waits for a client's first connection, but not for a reconnect. */
   async #connected(client: RedisClient): Promise<void> {
     if (this.#closed || !['wait', 'connecting', 'connect'].includes(client.status)) {
       throw new StoreUnavailableError('no', because(this.#failure));
@@ -228,7 +228,7 @@ export class RedisConnection {
       client.on('close', done);
     });
     const connecting = this.#connecting;
-    // A lazy client connects with its first command, and this is it. Why it can't is for its owner's listeners.
+    // A lazy client connects with its first command, which is this one. Its owner's listeners get the error.
     if (client.status === 'wait') client.connect().catch(() => {});
     await connecting;
   }
@@ -244,7 +244,7 @@ export class RedisConnection {
     return this.#judging;
   }
 
-  /** A failover closes no connection where the primary of before goes on, or a proxy stands between. */
+  /** Detects a failover that closed no connection, because the old primary lives on or there is a proxy in between. */
   #compare(answers: readonly ServerFacts[], isComplete: boolean): void {
     const identities = answers.flatMap(({ identity }) => identity ?? []);
     const before = this.#identities;
@@ -252,7 +252,7 @@ export class RedisConnection {
     this.#identities = new Set(isComplete ? identities : [...before, ...identities]);
   }
 
-  /** A primary that doesn't answer keeps nobody from the others: it is judged when it is back. */
+  /** A primary that doesn't answer doesn't block the others: it is checked when it is back. */
   async #findFault(): Promise<void> {
     const primaries = await this.#askPrimaries();
     const answers = primaries.flatMap(({ facts }) => facts ?? []);
@@ -265,31 +265,31 @@ export class RedisConnection {
   }
 }
 
-/** A command, or what else is asked of a server. */
+/** A command, or another call to a server. */
 interface Call {
-  /** It was sent, and it isn't known whether it was applied. */
+  /** It was sent, and may have been applied. */
   mayBeApplied: boolean;
-  /** Why it was refused last. */
+  /** The latest refusal. */
   refusal: unknown;
-  /** Nobody waits for it any more. */
+  /** Its caller has given up. */
   isOver: boolean;
 }
 
-/** How long a server that is used isn't asked what it is. */
+/** How long a successful server check is cached, while the server is in use. */
 const JUDGED_FOR_MS = 1000;
 
 /** Errors of commands that were refused before they changed anything. */
 const REFUSALS =
   /^(?:OOM|READONLY|LOADING|NOREPLICAS|MISCONF|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY|MOVED|ASK|NOAUTH|WRONGPASS|NOPERM|NOSCRIPT)\b|^Stream isn't writeable|^Cluster isn't ready|^Too many Cluster redirections/;
 
-/** Refusals that may be over in a moment. */
+/** Transient refusals, which are retried. */
 const PASSING_REFUSALS = /^(?:LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|BUSY)\b|^Too many Cluster redirections/;
 const RETRY_MS = 25;
 
-/** For so long a server with a fault isn't asked again whether it still has it. */
+/** How long a failed server check is cached. */
 const FAULT_LASTS_MS = 1000;
 const INFO_MS = 1000;
-/** How long after the end of a client another one is made, so that one that always ends isn't made by every command. */
+/** Minimum time between two clients of our own, so that not every command creates one that ends at once. */
 const REOPEN_MS = 100;
 
 function matches(pattern: RegExp, error: unknown): boolean {
@@ -304,7 +304,7 @@ function because(cause: unknown): ErrorOptions | undefined {
   return cause === undefined ? undefined : { cause };
 }
 
-/** Undefined for a server that doesn't answer. One that bars us from INFO can't be judged, and is trusted. */
+/** Undefined if the server doesn't answer. A server that forbids INFO can't be checked, and is trusted. */
 async function factsOf(client: RedisClient): Promise<ServerFacts | undefined> {
   const answer = client
     .createBuiltinCommand('info')

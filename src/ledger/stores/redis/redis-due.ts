@@ -3,15 +3,15 @@ import { claimDue } from './lua/claim-due.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
 /**
- * Which accounts have something that comes due, so that a sweep needn't visit
- * all: sorted sets in Redis, written at most once a minute for an account.
+ * An index of accounts by when something in them is due, so that a sweep needn't
+ * visit all: sorted sets in Redis, written at most once a minute per account.
  *
- * Only a hint: one that is lost, by a failover or with its process, is found
- * by the sweep's slow round over all accounts.
+ * Entries are only hints: the sweep's slow round over all accounts covers those
+ * that are lost, by a failover or a crash.
  */
 export class DueAccounts {
   readonly #runner: ScriptRunner;
-  /** Accounts that this process has hinted at in this minute of the store's clock. */
+  /** Accounts that this process has indexed in this minute of the store's clock. */
   readonly #hinted = new Set<string>();
   #minute = 0;
 
@@ -19,7 +19,7 @@ export class DueAccounts {
     this.#runner = runner;
   }
 
-  /** Hints at an account unless it was done this minute; nobody waits for it. */
+  /** Indexes an account, at most once a minute, in the background. */
   hint(account: string, now: number, due: number): void {
     const minute = Math.floor(now / MINUTE_MS);
     if (minute !== this.#minute) this.#hinted.clear();
@@ -29,12 +29,12 @@ export class DueAccounts {
     this.put(account, due).catch(() => this.#hinted.delete(account));
   }
 
-  /** Puts an account where it is found at that time, or earlier if it is there already. */
+  /** Indexes an account at `due`, in ms; an earlier entry stays. */
   async put(account: string, due: number): Promise<void> {
     await this.#runner.send('zadd', this.#runner.keys.due(shardOf(account)), 'LT', String(due), account);
   }
 
-  /** Takes accounts that are due, a few at a time; whoever stops, or throws, leaves the rest where they were. */
+  /** Claims due accounts, a few at a time. If the consumer stops or throws, the unprocessed ones are put back. */
   async *claim(): AsyncGenerator<string> {
     for (let shard = 0; shard < SHARDS; shard++) {
       const keys = [this.#runner.keys.due(shard)];

@@ -4,23 +4,23 @@ import { duplicateClient, type RedisClient } from './redis-client.ts';
 import { type Primary, RedisConnection } from './redis-connection.ts';
 import type { Send } from './lua/define-script.ts';
 
-/** How far a write must have come before an operator's command is acknowledged as durable. */
+/** When a write of an operator's command counts as durable. */
 export interface Durability {
   /**
-   * Replicas that must have it; 0 waits for none.
+   * Number of replicas that must have the write; 0 waits for none.
    *
    * @default 1 where the primary has replicas, else 0
    */
   readonly replicas?: number;
   /**
-   * How long to wait for them, and for the disk, in ms.
+   * How long to wait for the replicas and the disk, in ms.
    *
    * @default 1000
    */
   readonly timeoutMs?: number;
 }
 
-/** A reply, and whether what it acknowledges is durable; undefined where nothing can be waited for. */
+/** A reply, and whether its write is durable; undefined where durability can't be awaited. */
 export interface DurableReply<Reply> {
   readonly reply: Reply;
   readonly durable: boolean | undefined;
@@ -33,10 +33,10 @@ interface Need {
 }
 
 /**
- * Runs commands on connections of their own, each followed by WAIT, which
- * blocks its connection and covers only what was written on it.
+ * Runs commands on separate connections, each followed by WAIT, which blocks its
+ * connection and covers only the writes of that connection.
  *
- * WAIT tells what replicas have; a failover may still promote another one.
+ * WAIT counts the replicas that have the write; a failover may still promote another one.
  */
 export class DurableWrites {
   readonly #main: RedisConnection;
@@ -59,7 +59,7 @@ export class DurableWrites {
   }
 
   /**
-   * Does the work, which must write something even when it is repeated, and waits until that is durable.
+   * Runs `work`, which must write something even when it is repeated, and waits until that write is durable.
    *
    * @param timeoutMs - how long the work itself may take
    */
@@ -68,7 +68,7 @@ export class DurableWrites {
     const deadline = performance.now() + this.#timeoutMs;
     let primary = primaries.some((each) => this.#needOf(each)) ? primaries[0] : undefined;
     const waits = primary !== undefined;
-    // The first of a cluster may tell where the account is, and that one that it has moved meanwhile.
+    // In a cluster, the first primary may redirect to that of the account, and this one too if the slot has moved.
     for (let hops = 0; primary && hops < 3; hops++) {
       try {
         const need = this.#needOf(primary) ?? { replicas: 0, disk: false };
@@ -101,16 +101,16 @@ export class DurableWrites {
 
   #needOf({ facts }: Primary): Need | undefined {
     const replicas = this.#replicas ?? (facts && facts.replicas > 0 ? 1 : 0);
-    const disk = facts?.tellsOfDisk ?? false;
+    const disk = facts?.canWaitForDisk ?? false;
     return replicas > 0 || disk ? { replicas, disk } : undefined;
   }
 }
 
-/** A connection for writes that are waited for. Closed soon after the last of them, or at its first failure. */
+/** A connection for durable writes. Closed when idle, or at its first failure. */
 class Line {
   readonly #connection: RedisConnection;
   readonly #onEnd: () => void;
-  /** The WAIT that blocks the connection. It covers all that was sent before it. */
+  /** The WAIT that blocks the connection. It covers all earlier writes on it. */
   #wait: Promise<boolean> | undefined;
   #running = 0;
   #idle: NodeJS.Timeout | undefined;
@@ -171,20 +171,20 @@ class Line {
 const MAX_WAIT_MS = 60_000;
 const MIN_WAIT_MS = 100;
 const IDLE_MS = 5000;
-/** WAIT is answered a little after its time, when it is in vain. */
+/** A WAIT that times out is answered slightly after its timeout. */
 const SLACK_MS = 500;
 
-/** The outcome, if it comes in time. */
+/** The outcome; undefined after the deadline. */
 async function by<T>(deadline: number, outcome: Promise<T>): Promise<T | undefined> {
   return withTimeout(outcome, leftUntil(deadline), () => undefined);
 }
 
-/** In ms; enough for an answer where this process was busy until the deadline. */
+/** Remaining time in ms, with a minimum that suffices for a reply if this process was busy until the deadline. */
 function leftUntil(deadline: number): number {
   return Math.max(MIN_WAIT_MS, deadline - performance.now());
 }
 
-/** The primary that a refusal says has the slot. */
+/** The primary that a MOVED error names. */
 function movedTo(refusal: unknown, primaries: readonly Primary[]): Primary | undefined {
   const [, address] = /^MOVED \d+ (\S+)$/.exec(refusal instanceof Error ? refusal.message : '') ?? [];
   return primaries.find(({ client }) => `${client.options.host}:${client.options.port}` === address);

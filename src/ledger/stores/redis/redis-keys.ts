@@ -1,43 +1,43 @@
 import { ACCOUNT_KEYS } from './lua/account-lua.ts';
 
-/** Sets that name accounts are this many, each in a slot of its own. */
+/** Number of sets of account ids, each in its own slot. */
 export const SHARDS = 64;
 
-/** Names of everything that a store keeps in Redis. */
+/** Names of all Redis keys of a store. */
 export class RedisKeys {
   readonly #prefix: string;
 
-  /** @throws {TypeError} for braces, which would take the place of ours, that keep an account in one slot */
+  /** @throws {TypeError} for braces in a prefix: they would override the hash tags that keep an account in one slot */
   constructor(keyPrefix: string, clientsOwn = '') {
     for (const prefix of [keyPrefix, clientsOwn]) {
       if (/[{}]/.test(prefix)) {
-        throw new TypeError(`keyPrefix must have no braces, got ${JSON.stringify(prefix)}`);
+        throw new TypeError(`keyPrefix must not contain braces, got ${JSON.stringify(prefix)}`);
       }
     }
     this.#prefix = `${keyPrefix}ccr:`;
   }
 
-  /** All that an account has, in one slot. */
+  /** All keys of an account, which are in one slot. */
   ofAccount(account: string): string[] {
     return ACCOUNT_KEYS.map((key) => `${this.#prefix}{${account}}:${key}`);
   }
 
-  /** The counters of an account, which are among all that it has. */
+  /** The usage counters of an account; also in `ofAccount`. */
   usage(account: string): string {
     return `${this.#prefix}{${account}}:u`;
   }
 
-  /** Where the hash of an API key says whose it is. */
+  /** The pointer from the hash of an API key to its account and key id. */
   pointer(hash: string): string {
     return `${this.#prefix}k:${hash}`;
   }
 
-  /** A set of accounts: each is in the one that `shardOf` says. */
+  /** A set of account ids; an account is in the set of its `shardOf`. */
   accounts(shard: number): string {
     return `${this.#prefix}{acct${shard}}`;
   }
 
-  /** A sorted set of accounts by when something of theirs comes due. Only a hint. */
+  /** A sorted set of accounts by when something in them is due. Only a hint. */
   due(shard: number): string {
     return `${this.#prefix}{due${shard}}`;
   }

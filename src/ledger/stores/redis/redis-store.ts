@@ -3,13 +3,13 @@ import {
   checkAdjust,
   checkAdmit,
   checkExtend,
-  checkFoldUsage,
+  checkCompactUsage,
   checkGrant,
   checkJournal,
   checkRequest,
   checkSettle,
   checkSweep,
-  checkTrim,
+  checkCompact,
   checkUsage,
   checkVoid,
 } from '../../engine/validate-commands.ts';
@@ -72,7 +72,7 @@ import { endedFields, idempotencyTerms, withoutBlanks } from './lua/request-fiel
 import { settle } from './lua/settle.ts';
 import { snapshot } from './lua/snapshot.ts';
 import { sweep } from './lua/sweep.ts';
-import { trim } from './lua/trim.ts';
+import { compact } from './lua/compact.ts';
 import { settledCounts, voidedCounts } from './lua/usage-fields.ts';
 import { verify } from './lua/verify.ts';
 import { release } from './lua/void.ts';
@@ -80,14 +80,14 @@ import { witnessTerms } from './lua/witness-terms.ts';
 
 export interface RedisStoreOptions {
   /**
-   * A client, which stays its owner's: nothing of it is changed, and it is not closed. Or a URL, by
-   * which one is made that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
+   * A client, which is neither changed nor closed. Or a URL, for which a client is created
+   * that `close` closes: `redis://USER:PASSWORD@HOST:PORT/DB`,
    * `redis+cluster://HOST:PORT,HOST:PORT`, `redis+sentinel://HOST,HOST/PRIMARY/DB`, with `rediss` for TLS
    * and `?prefix=` for the key prefix.
    */
   readonly client: RedisClient | string;
   /**
-   * Put before every key, as by the client's own `keyPrefix`, which is also kept. Without braces.
+   * Prefix of every key, after the client's own `keyPrefix`. Without braces.
    *
    * @default ''
    */
@@ -95,13 +95,13 @@ export interface RedisStoreOptions {
   /**
    * The store's clock, in ms.
    *
-   * @default Redis's own, which all machines share, and of which steps are found
+   * @default Redis's own, which all machines share, with detection of steps
    */
   readonly now?: () => number;
   /**
-   * A clock that is never set, in ms, by which steps of the store's clock are found.
+   * Monotonic clock, in ms, that detects steps of the store's clock.
    *
-   * @default `performance.now`; nothing where `now` is given, which is then believed whatever it shows
+   * @default `performance.now`; none if `now` is given, which is then trusted as it is
    */
   readonly elapsed?: () => number;
   /**
@@ -110,17 +110,17 @@ export interface RedisStoreOptions {
    * @default 2000
    */
   readonly timeoutMs?: number;
-  /** What an operator's changes wait for: grants, adjustments, those of keys, and freezes. */
+  /** Durability of an operator's changes: grants, adjustments, changes of keys, and freezes. */
   readonly durability?: Durability;
 }
 
 /**
  * A ledger in Redis 7.0 or later, or Valkey, that many machines share.
  *
- * An account lives in one slot, and each command is one script there: the
- * transitions of account.ts and lots.ts in Lua, exact to the nano-dollar.
- * Waits are bounded by timers of the store's own, whatever the client's options
- * are. A command that was given up may still be applied, once: repeat it.
+ * An account is stored in one slot, and each command is one script there: the
+ * transitions of account-engine.ts and lots.ts in Lua, exact to the nano-dollar.
+ * The store has its own timeouts, independent of the client's options. A command
+ * that timed out may still be applied, once: repeat it.
  */
 export class RedisStore implements LedgerStore {
   readonly mayRollBack = true;
@@ -171,17 +171,18 @@ export class RedisStore implements LedgerStore {
   }
 
   /**
-   * Resolves once Redis may keep money (7.0 or later, `maxmemory-policy` noeviction) and takes the commands of a request.
+   * Resolves once Redis is fit to store money (7.0 or later, `maxmemory-policy` noeviction) and accepts all commands of a
+   * request.
    *
-   * Those are sent for an account that doesn't exist, so they change nothing: a server that is out of memory, read-only
-   * or denies scripts refuses them like any other.
+   * Sends those commands for an account that doesn't exist, so they change nothing: a server that is out of memory,
+   * read-only or denies scripts refuses them like any others.
    *
    * @throws an Error that says what to change, or StoreUnavailableError
    */
   async ready(): Promise<void> {
     await this.#connection.ready(this.#timeoutMs);
     const requestId = new RequestIds().next();
-    // A name that no account has.
+    // An account that doesn't exist.
     const [account, key, leaseMs] = [`missing-${requestId}`, 'missing', 1];
     await this.admit({ account, requestId, key, want: 0n, min: 0n, leaseMs, tokens: 0, notAfter: 0 });
     await this.extend({ account, requestId, hold: 0n, leaseMs, checkpoint: 0n });
@@ -195,7 +196,7 @@ export class RedisStore implements LedgerStore {
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, reassert } = command;
+    const { account, key, requestId, want, min, leaseMs, tokens, notAfter, externalKey, restore } = command;
     const { keyVersion } = command;
     const result = await this.#runner.run(admit, this.#keys.ofAccount(account), [
       this.#leaseClock(),
@@ -207,14 +208,14 @@ export class RedisStore implements LedgerStore {
       String(tokens),
       String(Math.floor(Math.max(-1, Math.min(notAfter, Number.MAX_SAFE_INTEGER)))),
       externalKey ? '1' : '0',
-      reassert ? '1' : '0',
+      restore ? '1' : '0',
       ...idempotencyTerms(command),
       keyVersion === undefined ? '' : String(keyVersion),
       withoutBlanks(command.model ?? ''),
       ...witnessTerms(command),
     ]);
     if (result.code === 'ok') this.#due.hint(account, result.now, result.now + leaseMs);
-    this.#horizon?.heard(result.now);
+    this.#horizon?.sync(result.now);
     return result;
   }
 
@@ -229,7 +230,7 @@ export class RedisStore implements LedgerStore {
       String(checkpoint),
       ...witnessTerms(command),
     ]);
-    this.#horizon?.heard(result.now);
+    this.#horizon?.sync(result.now);
     return result;
   }
 
@@ -332,9 +333,9 @@ export class RedisStore implements LedgerStore {
     return this.#runner.run(journal, this.#keys.ofAccount(account), [String(afterSeq), String(most)]);
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    checkTrim(account, seq);
-    while ((await this.#runner.run(trim, this.#keys.ofAccount(account), [String(seq)])) === 'more');
+  async compact(account: string, seq: bigint): Promise<void> {
+    checkCompact(account, seq);
+    while ((await this.#runner.run(compact, this.#keys.ofAccount(account), [String(seq)])) === 'more');
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -342,9 +343,9 @@ export class RedisStore implements LedgerStore {
     return this.#usage.read(account, fromDay, toDay);
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    checkFoldUsage(account, beforeDay);
-    await this.#usage.fold(account, beforeDay);
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    checkCompactUsage(account, beforeDay);
+    await this.#usage.compact(account, beforeDay);
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
@@ -356,15 +357,15 @@ export class RedisStore implements LedgerStore {
 
   async *accounts(): AsyncGenerator<string> {
     for (let shard = 0; shard < SHARDS; shard++) {
-      // A scan may tell a member twice.
-      const told = new Set<string>();
+      // A scan may return a member twice.
+      const seen = new Set<string>();
       let cursor = '0';
       do {
         const [next, members] = scanned(await this.#runner.send('sscan', this.#keys.accounts(shard), cursor));
         cursor = next;
         for (const account of members) {
-          if (!told.has(account)) yield account;
-          told.add(account);
+          if (!seen.has(account)) yield account;
+          seen.add(account);
         }
       } while (cursor !== '0');
     }
@@ -402,13 +403,13 @@ export class RedisStore implements LedgerStore {
     return this.#apiKeys.revokeKey(account, key);
   }
 
-  /** Ends what waits for a connection, lets what was sent come to its end, and closes a client that was made by URL. */
+  /** Fails commands that wait for a connection, awaits those that were sent, and closes a client created for a URL. */
   async close(): Promise<void> {
     await this.#runner.close();
     await this.#connection.close();
   }
 
-  /** The clock, for commands that end leases. */
+  /** The clock, with the lease horizon, for commands that end leases. */
   #leaseClock(): string {
     return `${this.#runner.clock()}<${this.#horizon?.time ?? ''}`;
   }
@@ -430,14 +431,14 @@ export class RedisStore implements LedgerStore {
       this.#leaseClock(),
       String(atMost),
     ]);
-    if (swept.now !== undefined) this.#horizon?.heard(swept.now);
+    if (swept.now !== undefined) this.#horizon?.sync(swept.now);
     return swept;
   }
 }
 
 const DEFAULT_PRIORITY = 50;
 
-/** A scan's next cursor and what it found. */
+/** A scan's next cursor and its members. */
 function scanned(reply: unknown): [string, string[]] {
   const fields = new ReplyReader(reply);
   return [fields.text(), fields.nested().texts()];

@@ -1,42 +1,43 @@
-/** What came of a script that swept one account. */
+/** Result of sweeping one account by one script. */
 export interface Swept {
+  /** Requests that were ended or deleted. */
   readonly count: number;
-  /** When something comes due there; undefined: never. */
+  /** When to sweep the account again, in ms; undefined: never. */
   readonly lookAgainAt: number | undefined;
 }
 
 export interface SweepRoundsOptions {
-  /** Accounts of which it is known that something is due. */
+  /** Accounts that are known to have something due. */
   readonly claimed: () => AsyncIterable<string>;
   readonly all: () => AsyncGenerator<string>;
   readonly sweep: (account: string, atMost: number) => Promise<Swept>;
   readonly lookAgain: (account: string, at: number) => Promise<unknown>;
 }
 
-/** Ids that one script ends or forgets, so that it doesn't keep others waiting. */
-const SWEPT_BY_SCRIPT = 100;
+/** Maximum of requests that one script ends or deletes, to bound how long it blocks Redis. */
+const MAX_SWEPT_BY_SCRIPT = 100;
 
-/** Accounts that one sweep visits of its round over all, whose size sets how soon a lost hint is found. */
-const VISITED_BY_SWEEP = 100;
+/** Accounts of the round over all that one sweep visits; determines how soon an account with a lost hint is swept. */
+const MAX_VISITED_BY_SWEEP = 100;
 
-/** Which accounts a sweep visits: those of which it is known that something is due, and the next hundred of all. */
+/** Selects the accounts that a sweep visits: those known to have something due, and the next hundred of all accounts. */
 export class SweepRounds {
   readonly #options: SweepRoundsOptions;
-  /** Where the slow round over all accounts is. */
+  /** Position of the slow round over all accounts. */
   #round: AsyncGenerator<string> | undefined;
 
   constructor(options: SweepRoundsOptions) {
     this.#options = options;
   }
 
-  /** Ends and forgets at most `budget` requests; says how many. */
+  /** Ends or deletes at most `budget` requests; returns how many. */
   async sweep(budget: number): Promise<number> {
     let left = budget;
     for await (const account of this.#options.claimed()) {
       left -= await this.#visit(account, left);
       if (left <= 0) break;
     }
-    for (let visited = 0; visited < VISITED_BY_SWEEP; visited++) {
+    for (let visited = 0; visited < MAX_VISITED_BY_SWEEP; visited++) {
       const account = await this.#next();
       if (account === undefined) break;
       left -= await this.#visit(account, left);
@@ -48,7 +49,7 @@ export class SweepRounds {
     const { sweep, lookAgain } = this.#options;
     let left = most;
     for (;;) {
-      const atMost = Math.min(left, SWEPT_BY_SCRIPT);
+      const atMost = Math.min(left, MAX_SWEPT_BY_SCRIPT);
       const { count, lookAgainAt } = await sweep(account, atMost);
       left -= count;
       if (count > 0 && count === atMost && left > 0) continue;

@@ -1,23 +1,23 @@
-/** What a store URL says: where Redis is, in which shape, and how to log in. */
+/** A parsed store URL: topology, addresses and credentials of Redis. */
 export interface RedisUrl {
   readonly shape: 'single' | 'cluster' | 'sentinel';
-  /** One server, some nodes of a cluster, or the sentinels. */
+  /** The server, some nodes of the cluster, or the sentinels. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   readonly tls: boolean;
   readonly username?: string;
   readonly password?: string;
-  /** Number of the database; 0 in a cluster, which has no other. */
+  /** Database number; always 0 in a cluster. */
   readonly db: number;
-  /** What the sentinels call the primary; empty without sentinels. */
+  /** The primary's name in the sentinels; empty without sentinels. */
   readonly primary: string;
   readonly keyPrefix: string;
 }
 
 /**
- * Reads `redis://user:password@host:port/db?prefix=app:`, `redis+cluster://host:port,host:port`,
+ * Parses `redis://user:password@host:port/db?prefix=app:`, `redis+cluster://host:port,host:port`,
  * `redis+sentinel://host,host/primary/db`, or any of them with `rediss` for TLS.
  *
- * @throws {TypeError} saying what is wrong with it; its password is never shown
+ * @throws {TypeError} that names the error, without the password
  */
 export function parseRedisUrl(url: string): RedisUrl {
   const refuse = (what: string): TypeError => new TypeError(`store ${what}, got "${withoutPassword(url)}"`);
@@ -33,7 +33,7 @@ export function parseRedisUrl(url: string): RedisUrl {
     return found;
   });
   if (shape === 'single' && addresses.length > 1) {
-    throw refuse('must name one host; for more it is redis+cluster:// or redis+sentinel://');
+    throw refuse('must name one host; use redis+cluster:// or redis+sentinel:// for several');
   }
 
   const steps = path.split('/').slice(1);
@@ -42,8 +42,8 @@ export function parseRedisUrl(url: string): RedisUrl {
     throw refuse('must name the primary, as the sentinels do: redis+sentinel://HOST,HOST/PRIMARY');
   }
   const [db = '', ...more] = steps;
-  if (!/^\d{0,5}$/.test(db) || more.length > 0) throw refuse('must end with the number of a database');
-  if (shape === 'cluster' && Number(db) !== 0) throw refuse('can have no database in a cluster but 0');
+  if (!/^\d{0,5}$/.test(db) || more.length > 0) throw refuse('must end with a database number');
+  if (shape === 'cluster' && Number(db) !== 0) throw refuse('must use database 0 in a cluster');
 
   const [username, password] = [login.split(':', 1)[0] ?? '', login.replace(/^[^:]*:?/, '')].map(decoded);
   if (username === undefined || password === undefined) throw refuse('must percent-encode its password');
@@ -51,10 +51,11 @@ export function parseRedisUrl(url: string): RedisUrl {
 
   const options = new URLSearchParams(query);
   for (const name of options.keys()) {
-    if (name !== 'prefix' || options.getAll(name).length > 1) throw refuse('can have one option, ?prefix=');
+    if (name !== 'prefix' || options.getAll(name).length > 1)
+      throw refuse('supports only the option ?prefix=, once');
   }
   const keyPrefix = options.get('prefix') ?? '';
-  if (/[{}]/.test(keyPrefix)) throw refuse('must have no braces in its prefix');
+  if (/[{}]/.test(keyPrefix)) throw refuse('must not contain braces in its prefix');
   return {
     shape,
     hosts: addresses,
@@ -67,14 +68,14 @@ export function parseRedisUrl(url: string): RedisUrl {
   };
 }
 
-/** By hand, because URL refuses a list of hosts. */
+/** A pattern, because `URL` rejects a list of hosts. */
 const PARTS =
   /^(?<scheme>rediss?(?:\+cluster|\+sentinel)?):\/\/(?:(?<login>[^@/?#]*)@)?(?<hosts>[^@/?#]+)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?$/;
 
 const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 
-/** Fit to be shown: without what may be a password, wherever in a broken URL it stands. */
+/** A URL to show in messages: without its password and query, also if the URL is malformed. */
 export function withoutPassword(url: string): string {
   const at = url.lastIndexOf('@');
   const [beginning = ''] = /^[a-z+]*:?\/*/.exec(url) ?? [];
@@ -89,7 +90,7 @@ function readAddress(address: string, defaultPort: number): { host: string; port
   return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-/** Undefined where the percent signs make no sense. */
+/** Percent-decoded; undefined if malformed. */
 function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);

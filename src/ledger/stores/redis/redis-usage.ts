@@ -1,11 +1,11 @@
 import type { UsageRow } from '../../contract/ledger-store.ts';
 import { SENTINEL } from './lua/account-lua.ts';
 import { ReplyReader } from './lua/define-script.ts';
-import { foldUsage } from './lua/fold-usage.ts';
+import { compactUsage } from './lua/compact-usage.ts';
 import { usageDay, usageRow } from './lua/usage-fields.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
-/** Rows of usage, read page by page, so that an account with many of them keeps nobody waiting. */
+/** Usage rows, read page by page, so that an account with many rows doesn't block Redis. */
 export class UsageRows {
   readonly #runner: ScriptRunner;
 
@@ -13,9 +13,9 @@ export class UsageRows {
     this.#runner = runner;
   }
 
-  /** Those of some days, both inclusive. */
+  /** The rows of a range of days, both inclusive. */
   async read(account: string, fromDay: string, toDay: string): Promise<UsageRow[]> {
-    // A scan may tell a field twice.
+    // A scan may return a field twice.
     const rows = new Map<string, UsageRow>();
     for await (const row of this.#scan(account)) {
       const day = usageDay(row[0]);
@@ -24,14 +24,14 @@ export class UsageRows {
     return [...rows.values()];
   }
 
-  /** Folds those of earlier days. */
-  async fold(account: string, beforeDay: string): Promise<void> {
+  /** Compacts the rows of earlier days. */
+  async compact(account: string, beforeDay: string): Promise<void> {
     const fields = new Set<string>();
     for await (const [field] of this.#scan(account)) if (usageDay(field) < beforeDay) fields.add(field);
     const old = [...fields];
-    for (let from = 0; from < old.length; from += FOLDED_BY_SCRIPT) {
-      const some = old.slice(from, from + FOLDED_BY_SCRIPT);
-      await this.#runner.run(foldUsage, this.#runner.keys.ofAccount(account), some);
+    for (let from = 0; from < old.length; from += COMPACTED_BY_SCRIPT) {
+      const some = old.slice(from, from + COMPACTED_BY_SCRIPT);
+      await this.#runner.run(compactUsage, this.#runner.keys.ofAccount(account), some);
     }
   }
 
@@ -48,5 +48,5 @@ export class UsageRows {
 }
 
 const PAGE = '500';
-/** Rows that one script folds. */
-const FOLDED_BY_SCRIPT = 500;
+/** Rows that one script compacts. */
+const COMPACTED_BY_SCRIPT = 500;

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, linkSync, rmSync, writeFileSync } from 'node:fs';
 
 /**
- * Makes an empty file that other users of the machine can't read, where there is none: SQLite's own would be readable for
- * all. What SQLite puts beside it (`-wal`, `-shm`) has its mode.
+ * Creates an empty file that other users of the machine can't read, if there is none. SQLite would create a readable one.
+ * Its companion files (`-wal`, `-shm`) inherit the mode.
  *
- * It is made under another name: to close the file itself would end the locks that other threads of this process have on
- * it. Where that can't be done, it is left to SQLite, which says what is wrong.
+ * It is created under another name and linked, because closing the file itself would release the locks that other threads
+ * of this process have on it. On failure SQLite creates the file, or reports the error.
  */
-export function makePrivate(path: string, mode = 0o600): void {
+export function createPrivateFile(path: string, mode = 0o600): void {
   if (existsSync(path)) return;
   const made = `${path}-${randomUUID()}`;
   try {
@@ -20,6 +20,6 @@ export function makePrivate(path: string, mode = 0o600): void {
       rmSync(made, { force: true });
     }
   } catch {
-    // Another process was first, or nothing can be made here.
+    // Another process was first, or the directory isn't writable.
   }
 }

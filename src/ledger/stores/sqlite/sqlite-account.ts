@@ -11,22 +11,22 @@ import type { FoundKey } from '../../contract/key-records.ts';
 import { foundKey, keyState } from '../../engine/api-keys.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
-import { BOOKS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
+import { TOTALS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
 import type { Row, Sql, SqlValue } from './sqlite-schema.ts';
 
 /**
- * The rows of one account as tables, for the length of one transaction.
+ * The rows of one account in tables, during one transaction.
  *
- * Nothing is read before it is asked for. Requests and journal lines are
- * written at once, because the index of what is due must know them; books, keys
- * and lots, which one command may change several times, by `save`.
+ * Rows are read lazily. Requests and journal lines are written at once, because
+ * `firstDue` reads the index; totals, keys and lots, which one command may change
+ * several times, are written by `save`.
  */
 export class SqliteAccount implements AccountRows {
-  readonly books: AccountTotals;
+  readonly totals: AccountTotals;
   readonly #sql: Sql;
   readonly #row: Row;
-  /** As they are written. */
-  readonly #booksBefore: readonly SqlValue[];
+  /** The column values at the beginning of the transaction. */
+  readonly #totalsBefore: readonly SqlValue[];
   readonly #id: bigint;
   readonly #keys = new Map<string, { readonly row: KeyRow; readonly stored: boolean }>();
   readonly #changedKeys = new Set<string>();
@@ -34,16 +34,15 @@ export class SqliteAccount implements AccountRows {
   #lots: readonly LotRow[] | undefined;
   readonly #changedLots = new Set<LotRow>();
 
-  /** Finds an account; there may be none. */
   static find(sql: Sql, name: string): SqliteAccount | undefined {
     const row = sql(ACCOUNT).get(name);
     return row && new SqliteAccount(sql, row);
   }
 
-  /** Finds an account, or makes it. */
+  /** Finds or creates an account. */
   static open(sql: Sql, name: string): SqliteAccount {
     const row = sql(ACCOUNT).get(name) ?? sql(INSERT_ACCOUNT).get(name);
-    if (!row) throw new Error(`The ledger file took no account ${name}`);
+    if (!row) throw new Error(`The ledger file did not insert account ${name}`);
     return new SqliteAccount(sql, row);
   }
 
@@ -51,8 +50,8 @@ export class SqliteAccount implements AccountRows {
     this.#sql = sql;
     this.#row = row;
     this.#id = integer(row, 'id');
-    this.books = BOOKS.read(row);
-    this.#booksBefore = valuesOf(BOOKS, this.books);
+    this.totals = TOTALS.read(row);
+    this.#totalsBefore = valuesOf(TOTALS, this.totals);
   }
 
   request(id: string): RequestRow | undefined {
@@ -78,7 +77,7 @@ export class SqliteAccount implements AccountRows {
     this.#sql(SAVE_REQUEST).run(this.#id, ...valuesOf(REQUEST, row));
   }
 
-  forgetRequest(row: RequestRow): void {
+  deleteRequest(row: RequestRow): void {
     this.#sql(DELETE_REQUEST).run(this.#id, row.id);
   }
 
@@ -135,13 +134,13 @@ export class SqliteAccount implements AccountRows {
     return this.#sql(USAGE_ROWS).all(this.#id, fromDay, toDay).map(USAGE.read);
   }
 
-  foldUsage(beforeDay: string): void {
+  compactUsage(beforeDay: string): void {
     if (!this.#sql(HAS_USAGE).get(this.#id, beforeDay)) return;
-    this.#sql(ADD_FOLDED_USAGE).run(this.#id, beforeDay, this.#id);
+    this.#sql(ADD_COMPACTED_USAGE).run(this.#id, beforeDay, this.#id);
     this.#sql(DELETE_USAGE).run(this.#id, beforeDay);
   }
 
-  /** Writes what the command changed and left to be written. */
+  /** Writes the changed totals, keys and lots. */
   save(): void {
     for (const id of this.#changedKeys) {
       const known = this.#keys.get(id);
@@ -156,12 +155,12 @@ export class SqliteAccount implements AccountRows {
       if (lot.remaining === 0n) this.#sql(DELETE_LOT).run(this.#id, lot.id);
       else this.#sql(SAVE_LOT).run(this.#id, ...valuesOf(LOT, lot));
     }
-    const after = valuesOf(BOOKS, this.books);
-    if (after.some((value, n) => value !== this.#booksBefore[n]))
-      this.#sql(UPDATE_BOOKS).run(...after, this.#id);
+    const after = valuesOf(TOTALS, this.totals);
+    if (after.some((value, n) => value !== this.#totalsBefore[n]))
+      this.#sql(UPDATE_TOTALS).run(...after, this.#id);
   }
 
-  /** Its keys, as saved. */
+  /** All keys, as saved. */
   keys(): KeyRow[] {
     return this.#sql(KEYS).all(this.#id).map(KEY.read);
   }
@@ -175,13 +174,13 @@ export class SqliteAccount implements AccountRows {
     return this.#sql(LINES).all(this.#id, afterSeq, limit).map(LINE.read);
   }
 
-  /** Folds the oldest lines, at most `most` of them and none after `seq`; says whether more are left of those. */
-  trim(seq: bigint, most: bigint): boolean {
+  /** Compacts the oldest lines, at most `most` of them and none after `seq`; returns whether lines up to `seq` remain. */
+  compact(seq: bigint, most: bigint): boolean {
     const next = integer(this.#row, 'trimmed_seq') + most;
     const until = seq < next ? seq : next;
-    const sums = this.#sql(FOLDED_LINES).get(this.#id, until);
+    const sums = this.#sql(COMPACTED_LINES).get(this.#id, until);
     if (!sums || sums['seq'] === null) return false;
-    this.#sql(ADD_TRIMMED).run(
+    this.#sql(ADD_COMPACTED).run(
       integer(sums, 'seq'),
       integer(sums, 'granted'),
       integer(sums, 'spent'),
@@ -193,17 +192,17 @@ export class SqliteAccount implements AccountRows {
     return until < seq;
   }
 
-  /** All of it, as saved. */
+  /** The whole account, as saved. */
   state(account: string): AccountState {
-    const { nextExpiry: _, ...books } = this.books;
+    const { nextExpiry: _, ...totals } = this.totals;
     return {
-      ...books,
+      ...totals,
       requests: this.#sql(REQUESTS)
         .all(this.#id)
         .map((row) => requestRecord(REQUEST.read(row))),
       lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
-      trimmed: {
+      compacted: {
         seq: integer(this.#row, 'trimmed_seq'),
         granted: integer(this.#row, 'trimmed_granted'),
         spent: integer(this.#row, 'trimmed_spent'),
@@ -211,19 +210,19 @@ export class SqliteAccount implements AccountRows {
         writtenOff: integer(this.#row, 'trimmed_written_off'),
       },
       usage: this.usage('', '~'),
-      usageFolded: integer(this.#row, 'usage_folded'),
+      usageCompacted: integer(this.#row, 'usage_folded'),
     };
   }
 }
 
-/** The next few names after the given one, in order; none after the last. */
+/** A page of account names after the given one, in order; empty after the last. */
 export function accountNames(sql: Sql, after: string): string[] {
   return sql(NAMES)
     .all(after)
     .map((row) => text(row, 'name'));
 }
 
-/** As `accountNames`, of those that a sweep would change. */
+/** Like `accountNames`, only accounts that a sweep would change. */
 export function overdueAccounts(sql: Sql, after: string, now: number): string[] {
   return sql(OVERDUE_NAMES)
     .all(after, now, now)
@@ -235,7 +234,7 @@ export function findKey(sql: Sql, hash: string, now: number): FoundKey | undefin
   return row && foundKey(text(row, 'account_name'), KEY.read(row), hash, now);
 }
 
-/** Whether a secret has the hash, or had it last. */
+/** Whether the hash is, or was last, that of a secret. */
 export function isHashTaken(sql: Sql, hash: string): boolean {
   return sql(KEY_BY_HASH).get(hash, hash) !== undefined;
 }
@@ -250,7 +249,7 @@ const OVERDUE_NAMES = `
 
 const ACCOUNT = 'SELECT * FROM accounts WHERE name = ?';
 const INSERT_ACCOUNT = 'INSERT INTO accounts (name) VALUES (?) RETURNING *';
-const UPDATE_BOOKS = `${update('accounts', BOOKS)} WHERE id = ?`;
+const UPDATE_TOTALS = `${update('accounts', TOTALS)} WHERE id = ?`;
 
 const REQUESTS = `SELECT ${REQUEST.names.join(', ')} FROM requests WHERE account = ?`;
 const REQUEST_BY_ID = `${REQUESTS} AND id = ?`;
@@ -282,7 +281,7 @@ const INSERT_FINGERPRINT = insert('fingerprints', { names: ['id', 'fingerprint']
 const LINES = `SELECT ${LINE.names.join(', ')} FROM journal WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?`;
 const INSERT_LINE = insert('journal', LINE);
 const DELETE_LINES = 'DELETE FROM journal WHERE account = ? AND seq <= ?';
-const FOLDED_LINES = `
+const COMPACTED_LINES = `
   SELECT
     max(seq) AS seq,
     sum(CASE WHEN type IN ('g', 'a') THEN amount ELSE 0 END) AS granted,
@@ -290,7 +289,7 @@ const FOLDED_LINES = `
     sum(CASE WHEN type = 'x' THEN amount ELSE 0 END) AS expired,
     sum(coalesce(written_off, 0)) AS written_off
   FROM journal WHERE account = ? AND seq <= ?`;
-const ADD_TRIMMED = `
+const ADD_COMPACTED = `
   UPDATE accounts SET
     trimmed_seq = ?, trimmed_granted = trimmed_granted + ?, trimmed_spent = trimmed_spent + ?,
     trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
@@ -300,7 +299,7 @@ const SUMS = USAGE_COUNTS.names.map((column) => `${column} = ${column} + exclude
 const COUNT_USAGE = `${insert('usage', USAGE)} ON CONFLICT DO UPDATE SET ${SUMS.join(', ')}`;
 const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
 const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
-const ADD_FOLDED_USAGE = `
+const ADD_COMPACTED_USAGE = `
   UPDATE accounts SET usage_folded = usage_folded
     + coalesce((SELECT sum(charged) FROM usage WHERE account = ? AND day < ?), 0)
   WHERE id = ?`;

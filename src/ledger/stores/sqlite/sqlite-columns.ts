@@ -1,9 +1,9 @@
 import type { Row, SqlValue } from './sqlite-schema.ts';
 
 /**
- * Reads columns, and believes none: a file may have been damaged, or written by others.
+ * Readers of columns that check each value: a file may be damaged, or written by another program.
  *
- * Each throws an Error that names the column when it doesn't hold what it must.
+ * Each throws an Error that names the column when its value is invalid.
  */
 
 export function integer(row: Row, column: string): bigint {
@@ -11,7 +11,7 @@ export function integer(row: Row, column: string): bigint {
   return typeof value === 'bigint' ? value : columnError(column, 'an integer');
 }
 
-/** An integer that is no money: a time or a count. */
+/** An integer other than money: a time or a count. */
 export function number(row: Row, column: string): number {
   return Number(integer(row, column));
 }
@@ -25,10 +25,10 @@ function columnError(column: string, wanted: string): never {
   throw new Error(`The ledger file is damaged: ${column} is not ${wanted}`);
 }
 
-/** How a value is kept: the names of its columns, what is written to each of them, and the value again. */
+/** The mapping of a value to columns: their names, and how it is written to and read from them. */
 export interface Columns<T> {
   readonly names: readonly string[];
-  /** Adds as many values as there are names, in their order. */
+  /** Appends one value per name, in the same order. */
   readonly write: (value: T, to: SqlValue[]) => void;
   readonly read: (row: Row) => T;
 }
@@ -36,7 +36,7 @@ export interface Columns<T> {
 /** The columns of each member of an object. */
 export type Members<T> = { readonly [name in keyof T]-?: Columns<T[name]> };
 
-/** What is written of a value. */
+/** The column values of a value. */
 export function valuesOf<T>(columns: Columns<T>, value: T): SqlValue[] {
   const values: SqlValue[] = [];
   columns.write(value, values);
@@ -55,7 +55,7 @@ export function textIn(name: string): Columns<string> {
   return column(name, text, (value) => value);
 }
 
-export function flagIn(name: string): Columns<boolean> {
+export function booleanIn(name: string): Columns<boolean> {
   return column(
     name,
     (row) => integer(row, name) !== 0n,
@@ -63,7 +63,7 @@ export function flagIn(name: string): Columns<boolean> {
   );
 }
 
-export function wordIn<T extends string>(name: string, words: readonly T[]): Columns<T> {
+export function enumIn<T extends string>(name: string, words: readonly T[]): Columns<T> {
   return column(
     name,
     (row) => words.find((each) => each === row[name]) ?? columnError(name, `one of ${words.join(', ')}`),
@@ -71,8 +71,8 @@ export function wordIn<T extends string>(name: string, words: readonly T[]): Col
   );
 }
 
-/** A time that may be never: Infinity. */
-export function endIn(name: string): Columns<number> {
+/** A time; NULL stands for never (Infinity). */
+export function timeOrNeverIn(name: string): Columns<number> {
   return column(
     name,
     (row) => (row[name] === null ? Infinity : number(row, name)),
@@ -80,10 +80,10 @@ export function endIn(name: string): Columns<number> {
   );
 }
 
-/** What may be undefined: then all of its columns are unset. */
+/** A value that may be undefined: then all of its columns are NULL. */
 export function optional<T>(
   columns: Columns<T>,
-  sign: string = columns.names[0] ?? '',
+  presenceColumn: string = columns.names[0] ?? '',
 ): Columns<T | undefined> {
   const { names } = columns;
   return {
@@ -92,11 +92,11 @@ export function optional<T>(
       if (value === undefined) to.push(...names.map(() => null));
       else columns.write(value, to);
     },
-    read: (row) => (row[sign] === null ? undefined : columns.read(row)),
+    read: (row) => (row[presenceColumn] === null ? undefined : columns.read(row)),
   };
 }
 
-/** An object by its members; what is undefined isn't there. */
+/** An object, member by member; undefined members are omitted. */
 export function columnsOf<T extends object>(members: Members<T>): Columns<T> {
   const names: string[] = [];
   for (const name in members) names.push(...members[name].names);

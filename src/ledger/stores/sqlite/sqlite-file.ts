@@ -1,6 +1,6 @@
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { makePrivate } from './private-file.ts';
+import { createPrivateFile } from './private-file.ts';
 import { integer, text } from './sqlite-columns.ts';
 import { SqliteLine } from './sqlite-line.ts';
 import { SqliteQueue } from './sqlite-queue.ts';
@@ -14,22 +14,23 @@ import {
 } from './sqlite-schema.ts';
 import { type SqliteHandle, transact } from './sqlite-transaction.ts';
 
-/** An open ledger file, with all stores of this process that use it. */
+/** An open ledger file, shared by all stores of this process that use it. */
 export interface SqliteFile extends SqliteHandle {
   readonly path: string;
   readonly line: SqliteLine;
-  /** All that is written to it. */
+  /** All writes to the file. */
   readonly queue: SqliteQueue;
+  /** Reference count. */
   users: number;
 }
 
 /**
- * Opens a file, or joins those who have it open: one handle for each real path.
+ * Opens a file, or shares its open handle: there is one handle per real path.
  *
- * Bundlers load a module twice, once for routes and once for pages; both must
- * find the same handles, which is why these are on `globalThis`.
+ * Handles are on `globalThis`, because bundlers load this module twice, once for
+ * routes and once for pages, and both must share them.
  *
- * @throws what `open` throws, or an Error when the file isn't a ledger that this code can use
+ * @throws what `open` throws, or an Error when the file is not a usable ledger
  */
 export function joinFile(path: string, open: (path: string) => Database): SqliteFile {
   const real = realPath(path);
@@ -43,7 +44,7 @@ export function joinFile(path: string, open: (path: string) => Database): Sqlite
   return file;
 }
 
-/** Closes the file if nobody else has it open. */
+/** Releases the file, and closes it if this was the last user. */
 export function leaveFile(file: SqliteFile): void {
   file.users -= 1;
   if (file.users > 0) return;
@@ -54,21 +55,21 @@ export function leaveFile(file: SqliteFile): void {
 
 function openFile(path: string, open: (path: string) => Database): SqliteFile {
   const size = settledSize(path);
-  makePrivate(path);
+  createPrivateFile(path);
   const database = open(path);
   try {
-    // Waiting in SQLite would stop the event loop: who finds the file busy tries again later.
+    // Waiting inside SQLite would block the event loop: callers retry when the file is busy.
     database.exec('PRAGMA busy_timeout = 0');
     const sql = statements(database);
     const version = versionOf(sql, path);
-    // Of a shorter file than its header says, SQLite sees only that whole pages are missing.
+    // SQLite only notices missing whole pages, so check for a partial one.
     if (size % Number(integer(sql('PRAGMA page_size').get() ?? {}, 'page_size')) !== 0) {
-      throw new Error(`${path} is damaged: its end is cut off`);
+      throw new Error(`${path} is damaged: it is truncated`);
     }
-    // Only now that the file is known not to be another's.
+    // Only after the check that the file is not of another application.
     const mode = sql('PRAGMA journal_mode = WAL').get() ?? {};
     if (text(mode, 'journal_mode') !== 'wal') {
-      throw new Error(`${path} can't have a write-ahead log: its disk must be a local one`);
+      throw new Error(`${path} doesn't support write-ahead logging: it must be on a local disk`);
     }
     database.exec('PRAGMA synchronous = NORMAL');
     if (version === 0n) makeTables({ database, sql }, path);
@@ -80,24 +81,24 @@ function openFile(path: string, open: (path: string) => Database): SqliteFile {
   }
 }
 
-/** The file's size in bytes; 0 where that says nothing, because there is a log to complete it from. */
+/** The file's size in bytes; 0 where it means nothing, because a write-ahead log completes the file. */
 function settledSize(path: string): number {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
   return log?.size ? 0 : (statSync(path, { throwIfNoEntry: false })?.size ?? 0);
 }
 
-/** Makes the tables of a file that has none. */
+/** Creates the tables of an empty file. */
 function makeTables(handle: SqliteHandle, path: string): void {
   transact(handle, 'durable', (sql) => {
-    // Another process may have come first.
+    // Another process may have been first.
     if (versionOf(sql, path) === 0n) handle.database.exec(SCHEMA);
   });
 }
 
 /**
- * Of which version the ledger in a file is; 0 where there is nothing in it yet.
+ * The schema version of a ledger file; 0 for an empty file.
  *
- * @throws when there is something that isn't a ledger, or one of another version
+ * @throws when the file is not a ledger, or has another version
  */
 function versionOf(sql: Sql, path: string): bigint {
   const application = integer(sql('PRAGMA application_id').get() ?? {}, 'application_id');
@@ -105,12 +106,12 @@ function versionOf(sql: Sql, path: string): bigint {
   if (application === APPLICATION_ID) {
     if (version === SCHEMA_VERSION) return version;
     throw new Error(
-      `${path} is a ledger of version ${version}, and this release only knows version ${SCHEMA_VERSION}`,
+      `${path} has ledger version ${version}; this release supports only version ${SCHEMA_VERSION}`,
     );
   }
   const tables = integer(sql('SELECT count(*) AS count FROM sqlite_schema').get() ?? {}, 'count');
   if (application === 0n && version === 0n && tables === 0n) return 0n;
-  throw new Error(`${path} is a SQLite file, but not a ledger: it belongs to something else`);
+  throw new Error(`${path} is a SQLite file of another application, not a ledger`);
 }
 
 function statements(database: Database): Sql {
@@ -126,7 +127,7 @@ function statements(database: Database): Sql {
   };
 }
 
-/** The same for all names of a file, whether it exists yet or only its folder. */
+/** One path for all names of a file. The file need not exist, but its directory must. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);
@@ -140,7 +141,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
-/** Where a link points to that stands in place of a file which doesn't exist yet. */
+/** The target of a symbolic link; undefined if the path is none. */
 function linkTarget(path: string): string | undefined {
   try {
     return resolve(dirname(path), readlinkSync(path));
@@ -157,5 +158,5 @@ function sharedFiles(): Map<string, SqliteFile> {
   return files;
 }
 
-/** Ends with numbers, of which one changes with `SqliteFile` and one is the schema's: releases that differ share nothing. */
+/** Ends with the version of `SqliteFile` and that of the schema, so that different releases share nothing. */
 const SHARED = Symbol.for(`chat-completions-router.sqlite.1.${SCHEMA_VERSION}`);

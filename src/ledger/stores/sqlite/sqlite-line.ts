@@ -1,36 +1,36 @@
 import { existsSync, statSync } from 'node:fs';
-import { makePrivate } from './private-file.ts';
+import { createPrivateFile } from './private-file.ts';
 import type { Database } from './sqlite-schema.ts';
 import { isBusy } from './sqlite-transaction.ts';
 
 /**
- * The line in which processes stand that found a ledger file taken again and again: the locks of an empty file beside it.
+ * The waiting line of processes that repeatedly found a ledger file busy: shared locks on an empty file beside it.
  *
- * Each that stands there shares a lock, which ends with its process. While there is such a lock, no other process begins
- * a turn with the ledger: so each that stands in line has its turn before any process has a second one. It isn't for
- * every wait, because on busy cores all would then wait for the one that the scheduler lets run last.
+ * Each process in line holds a shared lock, which ends with the process. While there is any such lock, no other process
+ * starts a turn with the ledger, so each process in line gets a turn before any process gets a second one. A short wait
+ * doesn't use the line: on busy cores all would then wait for the process that the scheduler runs last.
  */
 export class SqliteLine {
   readonly #ledger: string;
   readonly #path: string;
   readonly #openDatabase: (path: string) => Database;
   #database: Database | undefined;
-  #isIn = false;
+  #isWaiting = false;
 
-  /** @param path - of the ledger */
+  /** @param path - path of the ledger file */
   constructor(path: string, openDatabase: (path: string) => Database) {
     this.#ledger = path;
     this.#path = `${path}-line`;
     this.#openDatabase = openDatabase;
   }
 
-  /** This process stands in line. */
-  get isIn(): boolean {
-    return this.#isIn;
+  /** Whether this process is in line. */
+  get isWaiting(): boolean {
+    return this.#isWaiting;
   }
 
-  /** Whether any process stands in line. To be asked by one that doesn't. */
-  get isThere(): boolean {
+  /** Whether any process is in line. Only valid while this one isn't. */
+  get hasWaiters(): boolean {
     if (!this.#database && !existsSync(this.#path)) return false;
     try {
       this.#open().exec('BEGIN EXCLUSIVE; ROLLBACK');
@@ -40,14 +40,14 @@ export class SqliteLine {
     }
   }
 
-  /** Without a place, because another process is asking just now, one waits all the same. */
+  /** Enters the line. May fail while another process reads `hasWaiters`; then the caller waits without a place in line. */
   enter(): void {
-    if (this.#isIn) return;
+    if (this.#isWaiting) return;
     try {
       const database = this.#open();
       database.exec('BEGIN');
-      this.#isIn = true;
-      // A transaction has its lock from its first reading on.
+      this.#isWaiting = true;
+      // A transaction takes its lock with its first read.
       database.exec('PRAGMA schema_version');
     } catch {
       this.leave();
@@ -55,23 +55,23 @@ export class SqliteLine {
   }
 
   leave(): void {
-    if (this.#isIn) this.#database?.exec('ROLLBACK');
-    this.#isIn = false;
+    if (this.#isWaiting) this.#database?.exec('ROLLBACK');
+    this.#isWaiting = false;
   }
 
   close(): void {
     this.#database?.close();
     this.#database = undefined;
-    this.#isIn = false;
+    this.#isWaiting = false;
   }
 
   #open(): Database {
     if (this.#database) return this.#database;
-    // Who may use the ledger stands in its line.
-    makePrivate(this.#path, statSync(this.#ledger).mode & 0o777);
+    // The same permissions as the ledger.
+    createPrivateFile(this.#path, statSync(this.#ledger).mode & 0o777);
     const database = this.#openDatabase(this.#path);
     this.#database = database;
-    // Without a journal in memory, each look would make one on the disk.
+    // With a journal on disk, each `hasWaiters` would write a file.
     database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY');
     return database;
   }

@@ -2,53 +2,53 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { SqliteLine } from './sqlite-line.ts';
 import type { Sql } from './sqlite-schema.ts';
 import {
-  attempt,
+  runInSavepoint,
   type Failure,
   isBusy,
   type Mode,
   type SqliteHandle,
   transact,
-  TransactionLost,
+  TransactionLostError,
 } from './sqlite-transaction.ts';
 
-/** So long a process uses the file at a time: on busy cores, one that uses it for longer is often stopped while it has it. */
+/** Maximum turn with the file: on busy cores, a process with longer turns is often preempted while it holds the lock. */
 const TURN_MS = 1;
 const PAUSE_MS = 1;
-/** A longer pause counts as one of this length: in the rest of it this process was busy itself. */
-const COUNTED_MS = 20;
-/** So long a process tries before it stands in line. */
-const TRIES_MS = 100;
-/** A line that doesn't end may be of a process that is stopped. After so long it is ignored until it has ended. */
-const RESPECT_MS = 250;
+/** A longer pause counts as this long: the rest of it this process itself was busy. */
+const MAX_COUNTED_PAUSE_MS = 20;
+/** How long a process retries before it enters the line. */
+const MAX_BUSY_MS = 100;
+/** After this time the line is ignored until it is empty: a process in it may be suspended. */
+const MAX_YIELD_MS = 250;
 
-interface Waiting {
+interface QueuedWork {
   readonly mode: Mode;
   readonly work: (sql: Sql) => void;
-  /** Told once what came of it: that nothing went wrong, or what did. */
+  /** Called once, with the failure if there was one. */
   readonly settle: (failure: Failure | undefined) => void;
-  /** It is given up once the queue has paused for so long in all, in ms. */
+  /** Given up once the total of the queue's pauses reaches this, in ms. */
   readonly until: number;
 }
 
 /**
- * The writes of this process to a ledger file, in their order.
+ * The writes of this process to a ledger file, in order.
  *
- * One that finds the file free runs at once. Those that don't wait together, and are committed together: one that fails
- * takes back what it changed, and nothing of the others. The file is tried again every ms, and whenever another write
- * comes; a process that had no luck for a while stands in line, and all others leave the file to it.
+ * A write that finds the file free runs at once. The others wait, and are committed together in one transaction, each in
+ * its own savepoint: a failed one rolls back only its own changes. The file is retried every ms, and with each new write;
+ * after a while without success the process enters the line, and all other processes yield to it.
  */
 export class SqliteQueue {
   readonly #handle: SqliteHandle;
   readonly #line: SqliteLine;
-  #waiting: Waiting[] = [];
+  #waiting: QueuedWork[] = [];
   #isDraining = false;
-  /** How long this turn of the event loop has used the file, in ms; undefined where it has not begun to. */
+  /** How long this turn of the event loop has used the file, in ms; undefined if not at all. */
   #usedMs: number | undefined;
-  /** Of all pauses together. */
+  /** Total of all pauses, in ms. */
   #pausedMs = 0;
-  /** What that was when the file was had last, or nothing waited. */
-  #triesSince = 0;
-  /** What that was when there was first a line, of those that don't end. */
+  /** `#pausedMs` when the file was last available, or nothing waited. */
+  #busySince = 0;
+  /** `#pausedMs` when the current line was first seen. */
   #lineSince: number | undefined;
 
   constructor(handle: SqliteHandle, line: SqliteLine) {
@@ -57,13 +57,13 @@ export class SqliteQueue {
   }
 
   /**
-   * Runs `work` in a transaction: at once, where the file is free.
+   * Runs `work` in a transaction: at once, if the file is free.
    *
-   * @param patienceMs - how long it waits for other processes
-   * @throws what `transact` throws, or an Error when the file wasn't had in time
+   * @param maxWaitMs - how long to wait for other processes
+   * @throws what `transact` throws, or an Error when the file stayed busy
    */
-  async run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number): Promise<T> {
-    const mayGo = !this.#isTurnOver() && !this.#othersFirst();
+  async run<T>(mode: Mode, work: (sql: Sql) => T, maxWaitMs: number): Promise<T> {
+    const mayGo = !this.#isTurnOver() && !this.#mustYield();
     if (mayGo && this.#waiting.length === 0) {
       try {
         return this.#use(() => transact(this.#handle, mode, work));
@@ -71,13 +71,13 @@ export class SqliteQueue {
         if (!isBusy(error)) throw error;
       }
     }
-    const done = this.#wait(mode, work, patienceMs);
+    const done = this.#wait(mode, work, maxWaitMs);
     if (mayGo && this.#waiting.length > 1) this.#commit();
     if (!this.#isDraining) void this.#drain(mayGo);
     return done;
   }
 
-  #wait<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number): Promise<T> {
+  #wait<T>(mode: Mode, work: (sql: Sql) => T, maxWaitMs: number): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let succeed: () => void;
       this.#waiting.push({
@@ -92,19 +92,19 @@ export class SqliteQueue {
           if (failure) reject(failure.error);
           else succeed();
         },
-        until: this.#pausedMs + patienceMs,
+        until: this.#pausedMs + maxWaitMs,
       });
     });
   }
 
-  /** Commits what waits, until nothing does. */
+  /** Commits waiting writes until none is left. */
   async #drain(isTaken: boolean): Promise<void> {
     this.#isDraining = true;
-    this.#triesSince = this.#pausedMs;
+    this.#busySince = this.#pausedMs;
     while (this.#waiting.length > 0) {
       await (isTaken ? this.#pause() : nextTurn());
-      isTaken = !this.#isTurnOver() && (this.#othersFirst() || !this.#commit());
-      if (isTaken) this.#giveUp();
+      isTaken = !this.#isTurnOver() && (this.#mustYield() || !this.#commit());
+      if (isTaken) this.#failOverdue();
     }
     this.#line.leave();
     this.#isDraining = false;
@@ -113,18 +113,18 @@ export class SqliteQueue {
   async #pause(): Promise<void> {
     const startedAt = performance.now();
     await pause(PAUSE_MS);
-    this.#pausedMs += Math.min(performance.now() - startedAt, COUNTED_MS);
+    this.#pausedMs += Math.min(performance.now() - startedAt, MAX_COUNTED_PAUSE_MS);
   }
 
-  /** Whether other processes stand in line, asked once in a turn of the event loop. */
-  #othersFirst(): boolean {
-    if (this.#usedMs !== undefined || this.#line.isIn) return false;
-    if (!this.#line.isThere) {
+  /** Whether other processes are in line; checked once per turn of the event loop. */
+  #mustYield(): boolean {
+    if (this.#usedMs !== undefined || this.#line.isWaiting) return false;
+    if (!this.#line.hasWaiters) {
       this.#lineSince = undefined;
       return false;
     }
     this.#lineSince ??= this.#pausedMs;
-    return this.#pausedMs - this.#lineSince < RESPECT_MS;
+    return this.#pausedMs - this.#lineSince < MAX_YIELD_MS;
   }
 
   #isTurnOver(): boolean {
@@ -144,27 +144,27 @@ export class SqliteQueue {
     }
   }
 
-  /** Commits the first that wait, as many as a turn is long enough for. Says whether the file was free. */
+  /** Commits the first waiting writes, as many as fit in a turn. Returns whether the file was free. */
   #commit(): boolean {
     try {
       const failures = this.#use(() => this.#commitFirst());
       this.#line.leave();
-      this.#triesSince = this.#pausedMs;
+      this.#busySince = this.#pausedMs;
       const done = this.#waiting.splice(0, failures.length);
       for (const [n, { settle }] of done.entries()) settle(failures[n]);
       return true;
     } catch (error) {
       if (!isBusy(error)) throw error;
-      if (this.#pausedMs - this.#triesSince >= TRIES_MS) this.#line.enter();
+      if (this.#pausedMs - this.#busySince >= MAX_BUSY_MS) this.#line.enter();
       return false;
     }
   }
 
   /**
-   * Commits what is to be on the disk apart from the rest.
+   * Commits the first writes of the same durability.
    *
-   * @returns of each that was committed, or failed, why it failed
-   * @throws that the file is busy
+   * @returns for each processed write its failure, or undefined
+   * @throws SQLITE_BUSY when the file is busy
    */
   #commitFirst(): (Failure | undefined)[] {
     const [first, second] = this.#waiting;
@@ -177,20 +177,20 @@ export class SqliteQueue {
       transact(this.#handle, isDurable ? 'durable' : 'write', (sql) => {
         for (const { mode, work } of this.#waiting) {
           if ((mode === 'durable') !== isDurable) return;
-          failures.push(attempt(sql, mode, work));
+          failures.push(runInSavepoint(sql, mode, work));
           if (performance.now() >= endsAt) return;
         }
       });
       return failures;
     } catch (error) {
       if (isBusy(error)) throw error;
-      // One after another then, so that only those are refused for which there is no room.
-      if (error instanceof TransactionLost) return [this.#commitAlone(first)];
+      // Then commit one by one, so that only the writes fail for which there is no space.
+      if (error instanceof TransactionLostError) return [this.#commitAlone(first)];
       return this.#waiting.slice(0, Math.max(1, failures.length)).map(() => ({ error }));
     }
   }
 
-  #commitAlone({ mode, work }: Waiting): Failure | undefined {
+  #commitAlone({ mode, work }: QueuedWork): Failure | undefined {
     try {
       transact(this.#handle, mode, work);
       return undefined;
@@ -200,12 +200,12 @@ export class SqliteQueue {
     }
   }
 
-  /** Of those that have waited for long enough. */
-  #giveUp(): void {
+  /** Fails the writes that have waited too long. */
+  #failOverdue(): void {
     const late = this.#waiting.filter(({ until }) => until <= this.#pausedMs);
     this.#waiting = this.#waiting.filter(({ until }) => until > this.#pausedMs);
     for (const { settle } of late) {
-      settle({ error: new Error('the file is locked: other processes have had it all the time') });
+      settle({ error: new Error('the file is locked by other processes') });
     }
   }
 }

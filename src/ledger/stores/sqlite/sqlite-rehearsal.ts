@@ -8,7 +8,7 @@ import { accountNames, findKey, isHashTaken, overdueAccounts, SqliteAccount } fr
 import { followClock } from './sqlite-clock.ts';
 import type { Sql } from './sqlite-schema.ts';
 
-/** No account can have this name. */
+/** Not a valid account name, so no account can have it. */
 const ACCOUNT = '(rehearsal)';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -24,19 +24,18 @@ const USAGE: SettledUsage = {
 };
 
 /**
- * One command of each kind, in a transaction that is rolled back.
+ * A dry run: one command of each kind, in a transaction that is rolled back.
  *
- * A file can be opened and read by a SQLite that can't run a statement of ours, or by a user who may not
- * write to it: only a command that was made tells that it can be made. What is rolled back is not written,
- * so a full disk is not found.
+ * It detects a SQLite version that can open the file but lacks a feature of our statements, and a user without
+ * permission to write. It doesn't detect a full disk, because nothing is written.
  *
  * @param now - the store's clock, in ms
- * @throws what any of them throws
+ * @throws what any of the commands throws
  */
 export function rehearse(sql: Sql, now: number): void {
   const account = ACCOUNT;
   const ids = new RequestIds(() => now);
-  /** As a command of the store: the account is found, changed and saved. */
+  /** Like a command of the store: finds, changes and saves the account. */
   const command = <T>(work: (rows: SqliteAccount) => T): T => {
     const rows = SqliteAccount.open(sql, account);
     const result = work(rows);
@@ -83,15 +82,15 @@ export function rehearse(sql: Sql, now: number): void {
   command((rows) => release(rows, { account, requestId: voided, key: 'k1', model: 'm' }, now));
   command((rows) => revokeKey(rows, 'k1', now));
 
-  // What is due by then: a lease, final records, and the lot that expires.
+  // Due by then: a lease, final records, and an expiring lot.
   const later = now + 2 * DAY_MS;
   overdueAccounts(sql, '', later);
   command((rows) => {
     reap(rows, 10, later);
     expireLots(rows, later);
   });
-  command((rows) => rows.foldUsage('~'));
-  command((rows) => rows.trim(1n, 1n));
+  command((rows) => rows.compactUsage('~'));
+  command((rows) => rows.compact(1n, 1n));
   command((rows) => {
     rows.request(left);
     rows.lines(0n, 10);

@@ -5,19 +5,19 @@ import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
 import {
   type Columns,
   columnsOf,
-  endIn,
-  flagIn,
+  timeOrNeverIn,
+  booleanIn,
   integerIn,
   type Members,
   numberIn,
   optional,
   textIn,
-  wordIn,
+  enumIn,
 } from './sqlite-columns.ts';
 
-/** Each kind of row as columns: a member once, with its column and how that is written and read. */
+/** The mapping of each kind of row to columns: each member is named once, with its column and type. */
 
-export const BOOKS: Columns<AccountTotals> = columnsOf<AccountTotals>({
+export const TOTALS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   granted: integerIn('granted'),
   available: integerIn('available'),
   held: integerIn('held'),
@@ -25,16 +25,16 @@ export const BOOKS: Columns<AccountTotals> = columnsOf<AccountTotals>({
   expired: integerIn('expired'),
   writtenOff: integerIn('written_off'),
   floor: integerIn('floor'),
-  frozen: flagIn('frozen'),
+  frozen: booleanIn('frozen'),
   seq: integerIn('seq'),
   lowWater: numberIn('low_water'),
   freeLowWater: numberIn('free_low_water'),
-  nextExpiry: endIn('next_expiry'),
+  nextExpiry: timeOrNeverIn('next_expiry'),
 });
 
 export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
   id: textIn('id'),
-  state: wordIn('state', ['held', 'settled', 'voided', 'expired']),
+  state: enumIn('state', ['held', 'settled', 'voided', 'expired']),
   amount: integerIn('amount'),
   checkpoint: integerIn('checkpoint'),
   due: numberIn('due'),
@@ -44,16 +44,16 @@ export const REQUEST: Columns<RequestRow> = columnsOf<RequestRow>({
   idempotencyKey: optional(columnsOf({ key: textIn('idempotency_key'), body: textIn('body_hash') })),
   model: textIn('model'),
   line: optional(integerIn('line')),
-  ending: optional(wordIn('ending', ENDINGS)),
+  ending: optional(enumIn('ending', ENDINGS)),
   provider: optional(textIn('provider')),
 });
 
 const bucketIn = (name: string): Columns<BucketRow> =>
   columnsOf({ level: numberIn(name), at: numberIn(`${name}_at`) });
 
-/** What requests change of a key. */
+/** Members of a key that requests change. */
 type KeyState = Pick<KeyRow, 'held' | 'running' | 'spent' | 'window' | 'requestBucket' | 'tokenBucket'>;
-/** What operators change of it. */
+/** Members of a key that operators change. */
 type KeyTerms = Omit<KeyRow, 'key' | 'createdAt' | keyof KeyState>;
 
 const STATE: Members<KeyState> = {
@@ -73,7 +73,7 @@ const TERMS: Members<KeyTerms> = {
     budget: optional(
       columnsOf({
         amount: integerIn('budget_amount'),
-        per: wordIn('budget_per', BUDGET_PERIODS),
+        per: enumIn('budget_per', BUDGET_PERIODS),
       }),
     ),
     ...everyCount((limit) => optional(numberIn(COUNT_LIMITS[limit]))),
@@ -106,24 +106,24 @@ const SETTLED_USAGE = columnsOf<SettledUsage>({
   cachedTokens: numberIn('cached_tokens'),
   completionTokens: numberIn('completion_tokens'),
   reasoningTokens: numberIn('reasoning_tokens'),
-  source: wordIn('source', ['upstream', 'estimated', 'none']),
+  source: enumIn('source', ['upstream', 'estimated', 'none']),
   cost: optional(integerIn('cost')),
   price: textIn('price'),
-  ending: wordIn('ending', ENDINGS),
+  ending: enumIn('ending', ENDINGS),
   provider: optional(textIn('provider')),
   upstreamModel: optional(textIn('upstream_model')),
   firstByteMs: optional(numberIn('first_byte_ms')),
   durationMs: optional(numberIn('duration_ms')),
   finishReason: optional(textIn('finish_reason')),
-  streamed: optional(flagIn('streamed')),
+  streamed: optional(booleanIn('streamed')),
   cacheWriteTokens: optional(numberIn('cache_write_tokens')),
   webSearches: optional(numberIn('web_searches')),
-  byok: optional(flagIn('byok')),
+  byok: optional(booleanIn('byok')),
 });
 
 export const LINE: Columns<JournalLine> = columnsOf<JournalLine>({
   seq: integerIn('seq'),
-  type: wordIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a']),
+  type: enumIn('type', ['g', 's', 'l', 'o', 'e', 'x', 'a']),
   at: numberIn('at'),
   id: textIn('id'),
   amount: integerIn('amount'),

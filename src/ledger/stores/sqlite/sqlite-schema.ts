@@ -1,4 +1,4 @@
-/** As much of `node:sqlite` as a ledger needs: only sqlite-store.ts names the module itself. */
+/** The part of `node:sqlite` that a ledger uses; only sqlite-store.ts names the module itself. */
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -15,20 +15,20 @@ export interface Statement {
 export type SqlValue = null | number | bigint | string;
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Prepares a statement, or finds it prepared: once for each handle. */
+/** Returns a prepared statement; each is prepared once per handle. */
 export type Sql = (text: string) => Statement;
 
-/** `user_version` of the files that this code writes; raised when the tables change. */
+/** `user_version` of ledger files; incremented when the tables change. */
 export const SCHEMA_VERSION = 1n;
 
-/** `application_id` that tells our files from others: `ccrl` in ASCII. */
+/** `application_id` of ledger files: `ccrl` in ASCII. */
 export const APPLICATION_ID = 0x6363726cn;
 
 /**
  * The tables of a ledger file.
  *
- * Money is INTEGER, which is 64 bits: what is beyond is refused, and with it the
- * command that needs it. Times are ms; what is unset is NULL.
+ * Money is a 64-bit INTEGER: an overflow fails the command. Times are in ms;
+ * absent values are NULL.
  */
 export const SCHEMA: string = `
 CREATE TABLE accounts (
@@ -106,7 +106,7 @@ CREATE TABLE keys (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX keys_previous_hash ON keys (previous_hash) WHERE previous_hash IS NOT NULL;
 
--- Those with something remaining.
+-- Lots with something remaining.
 CREATE TABLE lots (
   account            INTEGER NOT NULL,
   id                 TEXT    NOT NULL,
@@ -117,7 +117,7 @@ CREATE TABLE lots (
   PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
 
--- Parameters that an id of a grant or adjustment was first used with.
+-- Parameters with which an id of a grant or adjustment was first used.
 CREATE TABLE fingerprints (
   account            INTEGER NOT NULL,
   id                 TEXT    NOT NULL,
@@ -154,11 +154,11 @@ CREATE TABLE journal (
   duration_ms        INTEGER,
   finish_reason      TEXT,
   streamed           INTEGER,
-  byok            INTEGER,
+  byok               INTEGER,
   PRIMARY KEY (account, seq)
 ) STRICT, WITHOUT ROWID;
 
--- Requests that are over, by the UTC day they were made in, as 2026-11-21.
+-- Ended requests, by UTC day of arrival, as 2026-11-21.
 CREATE TABLE usage (
   account            INTEGER NOT NULL,
   day                TEXT    NOT NULL,
@@ -176,7 +176,7 @@ CREATE TABLE usage (
   PRIMARY KEY (account, day, api_key, model)
 ) STRICT, WITHOUT ROWID;
 
--- One row, once there was a lease: when the ledger was looked at last.
+-- One row, once there was a lease: the last reading of the wall clock and of monotonic time.
 CREATE TABLE last_look (
   id                 INTEGER PRIMARY KEY CHECK (id = 1),
   wall               INTEGER NOT NULL,

@@ -5,18 +5,18 @@ import { joinFile, leaveFile, type SqliteFile } from './sqlite-file.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 import { isBusy, type Mode, transact } from './sqlite-transaction.ts';
 
-/** Backoff before the file is opened or read again, while another process has it locked. */
+/** Backoff before a retry, when another process locks the whole file. */
 const RETRY = { firstMs: 1.5, maxMs: 24 };
 
-/** Variables by which hosts tell that a process may be one of many, on a disk that doesn't last. */
+/** Environment variables of platforms where each instance has its own temporary disk. */
 const SERVERLESS = ['VERCEL', 'AWS_LAMBDA_FUNCTION_NAME', 'K_SERVICE'];
 
 /**
- * A store's use of a ledger file: opened by the first transaction that succeeds
- * in it, until `close`.
+ * A store's access to a ledger file: opened lazily by the first transaction, until
+ * `close`.
  *
- * A transaction that finds the file busy waits for it, without stopping the
- * event loop. All that can go wrong is a StoreUnavailableError, whose cause names the file.
+ * A transaction that finds the file busy waits for it without blocking the event
+ * loop. Every failure is a StoreUnavailableError, whose cause names the file.
  */
 export class SqliteSession {
   readonly #path: string;
@@ -43,13 +43,13 @@ export class SqliteSession {
   }
 
   /**
-   * Runs `work` in a transaction of its own: at once, where no other process has the file.
+   * Runs `work` in its own transaction: at once, if the file is free.
    *
-   * @param patienceMs - how long it waits for other processes, if not as long as always
+   * @param maxWaitMs - how long to wait for other processes, at most the default
    */
-  async run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number = this.#timeoutMs): Promise<T> {
+  async run<T>(mode: Mode, work: (sql: Sql) => T, maxWaitMs: number = this.#timeoutMs): Promise<T> {
     if (this.#closed) throw this.#unavailable(new Error('the store is closed'));
-    const running = this.#run(mode, work, Math.min(patienceMs, this.#timeoutMs));
+    const running = this.#run(mode, work, Math.min(maxWaitMs, this.#timeoutMs));
     this.#running.add(running);
     try {
       return await running;
@@ -60,22 +60,22 @@ export class SqliteSession {
     }
   }
 
-  async #run<T>(mode: Mode, work: (sql: Sql) => T, patienceMs: number): Promise<T> {
-    const joined = this.#file ?? untilFree(() => (this.#file ??= this.#join()), patienceMs);
-    // What needs not wait goes on in this turn, before what comes after it.
+  async #run<T>(mode: Mode, work: (sql: Sql) => T, maxWaitMs: number): Promise<T> {
+    const joined = this.#file ?? retryWhileBusy(() => (this.#file ??= this.#join()), maxWaitMs);
+    // No `await` if the file is open: the command then runs in this turn, before later ones.
     const file = joined instanceof Promise ? await joined : joined;
-    if (mode !== 'read') return file.queue.run(mode, work, patienceMs);
-    return untilFree(() => transact(file, mode, work), patienceMs);
+    if (mode !== 'read') return file.queue.run(mode, work, maxWaitMs);
+    return retryWhileBusy(() => transact(file, mode, work), maxWaitMs);
   }
 
   #join(): SqliteFile {
     const { NEXT_PHASE } = process.env;
     if (NEXT_PHASE === 'phase-production-build') {
-      throw new Error('no ledger is opened during next build: credits are for requests at run time');
+      throw new Error('the ledger is not opened during next build: it is only available at run time');
     }
     const host = SERVERLESS.find((name) => process.env[name]);
     if (host && !this.#allowServerless) {
-      const message = `store_not_shared: where ${host} is set, instances have disks of their own that end with them; use Redis, or allowServerless if this file lasts and is shared`;
+      const message = `store_not_shared: ${host} is set, so each instance has its own temporary disk; use Redis, or set allowServerless if this file is on a persistent, shared disk`;
       throw Object.assign(new Error(message), { code: 'store_not_shared' });
     }
     const file = joinFile(this.#path, this.#open);
@@ -83,7 +83,7 @@ export class SqliteSession {
     return file;
   }
 
-  /** The one error that a store throws, with the file named in its cause. */
+  /** Wraps any error as a StoreUnavailableError whose cause names the file. */
   #unavailable(error: unknown): StoreUnavailableError {
     const [applied, reason] =
       error instanceof StoreUnavailableError ? [error.applied, error.cause] : (['no', error] as const);
@@ -93,7 +93,7 @@ export class SqliteSession {
     return new StoreUnavailableError(applied, { cause });
   }
 
-  /** Waits for the transactions that are under way, and refuses later ones. */
+  /** Waits for running transactions, and refuses later ones. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.allSettled(this.#running);
@@ -103,18 +103,18 @@ export class SqliteSession {
   }
 }
 
-/** Tries at once, and while the file is busy again, with backoff. */
-function untilFree<T>(work: () => T, patienceMs: number): T | Promise<T> {
+/** Tries at once, then with exponential backoff and jitter. */
+function retryWhileBusy<T>(work: () => T, maxWaitMs: number): T | Promise<T> {
   try {
     return work();
   } catch (error) {
     if (!isBusy(error)) throw error;
-    return tryAgain(work, patienceMs);
+    return retryWithBackoff(work, maxWaitMs);
   }
 }
 
-async function tryAgain<T>(work: () => T, patienceMs: number): Promise<T> {
-  let left = patienceMs;
+async function retryWithBackoff<T>(work: () => T, maxWaitMs: number): Promise<T> {
+  let left = maxWaitMs;
   for (let retries = 0; ; retries++) {
     const delayMs = backoff(retries, RETRY);
     left -= delayMs;

@@ -9,7 +9,7 @@ import {
   checkAdmit,
   checkCreateKey,
   checkExtend,
-  checkFoldUsage,
+  checkCompactUsage,
   checkGrant,
   checkJournal,
   checkKeyOf,
@@ -17,7 +17,7 @@ import {
   checkRotateKey,
   checkSettle,
   checkSweep,
-  checkTrim,
+  checkCompact,
   checkUpdateKey,
   checkUsage,
   checkVoid,
@@ -28,7 +28,7 @@ import {
   keyRecord,
   keyState,
   keyStatus,
-  madeKey,
+  createdKey,
   revokeKey,
   rotateKey,
   updateKey,
@@ -79,51 +79,51 @@ import { text } from './sqlite-columns.ts';
 import { SqliteSession } from './sqlite-session.ts';
 import type { Mode } from './sqlite-transaction.ts';
 
-/** Requests that one transaction of a sweep ends, lines that one of a trim folds: few ms each. */
+/** Requests that one transaction of `sweep` ends, lines that one of `compact` removes: a few ms each. */
 const SWEEP_STEP = 100;
-const TRIM_STEP = 1000n;
+const COMPACT_STEP = 1000n;
 
 const MAX_INT64 = 2n ** 63n - 1n;
 
 export interface SqliteStoreOptions {
-  /** The store's clock, in ms, which is believed whatever it shows. By default `Date.now`, of which steps are found. */
+  /** The store's clock, in ms, trusted as it is. @default `Date.now`, with detection of steps */
   readonly now?: () => number;
-  /** A clock that is never set, in ms, by which steps of `now` are found. By default `performance.now`, where `now` isn't given. */
+  /** Monotonic clock, in ms, that detects steps of `now`. @default `performance.now`, if `now` isn't given */
   readonly elapsed?: () => number;
   /**
-   * Open the file also where each instance commonly has a disk of its own, that
-   * ends with it: only right if this file is on one that lasts and is shared.
+   * Open the file even on platforms where each instance has its own temporary
+   * disk. Set it only if this file is on a persistent, shared disk.
    *
    * @default false
    */
   readonly allowServerless?: boolean;
   /**
-   * How long a command waits for other processes that have the file, in ms; an admit no longer than until its `notAfter`.
+   * How long a command waits for other processes that lock the file, in ms; an admit waits at most until its `notAfter`.
    *
    * @default 5000
    */
   readonly timeoutMs?: number;
-  /** Told the whole path of the file when it was opened. */
+  /** Called with the absolute path once the file is open. */
   readonly onOpen?: (path: string) => void;
 }
 
 /**
- * A ledger in a file, by the SQLite that is part of Node: for any number of
+ * A ledger in a SQLite file, by Node's built-in SQLite, for any number of
  * processes on one machine.
  *
- * What was acknowledged survives the death of the process. A power cut may take
- * back the latest settles and holds, never what an operator did: grants,
- * adjustments and keys are on the disk when they are acknowledged.
+ * Acknowledged changes survive a crash of the process. A power failure may lose
+ * the latest settles and holds, but no change of an operator: grants, adjustments
+ * and keys are on the disk when they are acknowledged.
  *
- * Every command is atomic by itself. It runs to its end in one turn of the event loop; where
- * another process has the file, it stands in line for it, for 5 seconds at most.
+ * Every command is atomic, and runs in one turn of the event loop. While another process locks the file, it waits for up
+ * to `timeoutMs`.
  */
 export class SqliteStore implements LedgerStore {
   readonly #session: SqliteSession;
   readonly #now: () => number;
   readonly #clockSteps: ClockSteps | undefined;
 
-  /** @param file - made, but not its folder, by the first command: until then nothing is opened */
+  /** @param file - created by the first command if missing; its directory must exist */
   constructor(file: string, options: SqliteStoreOptions = {}) {
     const { now, elapsed, allowServerless = false, onOpen, timeoutMs = 5000 } = options;
     if (typeof file !== 'string' || file === '' || file === ':memory:') {
@@ -140,15 +140,15 @@ export class SqliteStore implements LedgerStore {
     this.#clockSteps = clockSteps(now, elapsed);
   }
 
-  /** Opens the file, and makes one command of each kind in a transaction that is rolled back. */
+  /** Opens the file, and executes one command of each kind in a transaction that is rolled back. */
   async ready(): Promise<void> {
     await this.#session.run('rehearsal', (sql) => rehearse(sql, this.#now()));
   }
 
   async admit(command: Admit): Promise<AdmitResult> {
     checkAdmit(command);
-    const patienceMs = Math.max(0, command.notAfter - this.#now());
-    return this.#leaseCommand(command.account, (rows, now) => admit(rows, command, now), patienceMs);
+    const maxWaitMs = Math.max(0, command.notAfter - this.#now());
+    return this.#leaseCommand(command.account, (rows, now) => admit(rows, command, now), maxWaitMs);
   }
 
   async extend(command: Extend): Promise<ExtendResult> {
@@ -190,7 +190,7 @@ export class SqliteStore implements LedgerStore {
 
   async sweep(budget: number): Promise<number> {
     checkSweep(budget);
-    const now = await this.#session.run('write', (sql) => this.#look(sql));
+    const now = await this.#session.run('write', (sql) => this.#leaseNow(sql));
     let left = budget;
     let names: string[] = [];
     let last = '';
@@ -244,10 +244,10 @@ export class SqliteStore implements LedgerStore {
     return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.lines(after, most) ?? []);
   }
 
-  async trim(account: string, seq: bigint): Promise<void> {
-    checkTrim(account, seq);
+  async compact(account: string, seq: bigint): Promise<void> {
+    checkCompact(account, seq);
     const until = within64Bits(seq);
-    await this.#steps(() => this.#command(account, (rows) => rows?.trim(until, TRIM_STEP) ?? false));
+    await this.#steps(() => this.#command(account, (rows) => rows?.compact(until, COMPACT_STEP) ?? false));
   }
 
   async usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
@@ -255,9 +255,9 @@ export class SqliteStore implements LedgerStore {
     return this.#session.run('read', (sql) => SqliteAccount.find(sql, account)?.usage(fromDay, toDay) ?? []);
   }
 
-  async foldUsage(account: string, beforeDay: string): Promise<void> {
-    checkFoldUsage(account, beforeDay);
-    return this.#command(account, (rows) => rows?.foldUsage(beforeDay));
+  async compactUsage(account: string, beforeDay: string): Promise<void> {
+    checkCompactUsage(account, beforeDay);
+    return this.#command(account, (rows) => rows?.compactUsage(beforeDay));
   }
 
   async freeze(account: string, frozen: boolean): Promise<boolean> {
@@ -265,7 +265,7 @@ export class SqliteStore implements LedgerStore {
     return this.#command(
       account,
       (rows) => {
-        if (rows) rows.books.frozen = frozen;
+        if (rows) rows.totals.frozen = frozen;
         return rows !== undefined;
       },
       'durable',
@@ -296,7 +296,7 @@ export class SqliteStore implements LedgerStore {
       }
       const rows = found ?? accountFor(sql, command);
       if (!rows) return { code: 'no_account', ...replyMeta(undefined, now) };
-      rows.saveKeyTerms(madeKey(known, command, now));
+      rows.saveKeyTerms(createdKey(known, command, now));
       const reply = replyMeta(rows, now);
       rows.save();
       return durable({ code: 'ok', ...reply });
@@ -349,13 +349,13 @@ export class SqliteStore implements LedgerStore {
     return this.#command(account, (rows, now) => revokeKey(rows, key, now), 'durable');
   }
 
-  /** Reads the whole file, and stops this process's event loop for as long as that takes. */
+  /** Reads the whole file, which blocks this process's event loop. */
   async damage(): Promise<readonly string[]> {
     const rows = await this.#session.run('read', (sql) => sql('PRAGMA integrity_check').all());
     return rows.map((row) => text(row, 'integrity_check')).filter((found) => found !== 'ok');
   }
 
-  /** Waits for the commands that are under way, and refuses later ones. */
+  /** Waits for running commands, and refuses later ones. */
   async close(): Promise<void> {
     await this.#session.close();
   }
@@ -369,23 +369,23 @@ export class SqliteStore implements LedgerStore {
     return this.#session.run(mode, (sql) => onAccount(sql, account, this.#now(), work));
   }
 
-  /** As `#command`, of those that begin, renew or end leases. */
+  /** Like `#command`, for commands that use leases. */
   async #leaseCommand<T>(
     account: string,
     work: (rows: SqliteAccount | undefined, now: number) => T,
-    patienceMs?: number,
+    maxWaitMs?: number,
   ): Promise<T> {
-    return this.#session.run('write', (sql) => onAccount(sql, account, this.#look(sql), work), patienceMs);
+    return this.#session.run('write', (sql) => onAccount(sql, account, this.#leaseNow(sql), work), maxWaitMs);
   }
 
-  /** The store's clock, once all leases are moved by what it was set since the last look. */
-  #look(sql: Sql): number {
+  /** The store's time, for commands that use leases: moves all leases first if the clock was set. */
+  #leaseNow(sql: Sql): number {
     const now = this.#now();
     followClock(sql, this.#clockSteps, now);
     return now;
   }
 
-  /** Runs steps, each of them a command, with turns of the event loop between, until one says there are no more. */
+  /** Runs steps, each its own command, in separate turns of the event loop, until one returns false. */
   async #steps(step: () => Promise<boolean>): Promise<void> {
     for (let count = 0; ; count++) {
       try {
@@ -410,20 +410,20 @@ function onAccount<T>(
   return result;
 }
 
-/** Asked of the process, and only now, so that bundlers don't look for it and nobody loads it who doesn't use it. */
+/** Loads SQLite lazily, by a call that bundlers don't try to resolve. */
 function openDatabase(path: string): Database {
   const sqlite = process.getBuiltinModule('node:sqlite');
   return new sqlite.DatabaseSync(path);
 }
 
-/** A commit at FULL is on the disk. What was there before may be from a moment ago, of a process that died since. */
+/** A commit at FULL is on the disk, with all earlier ones: those may be of a process that has crashed since. */
 function durable<Reply extends { readonly code: string }>(
   reply: Reply,
 ): Reply & { readonly durable?: boolean } {
   return reply.code === 'ok' ? { ...reply, durable: true } : reply;
 }
 
-/** The account that a command makes, if it may. */
+/** Finds the account, or creates it unless `mustExist`. */
 function accountFor(
   sql: Sql,
   { account, mustExist }: MakesAccount & { readonly account: string },

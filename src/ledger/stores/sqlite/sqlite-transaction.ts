@@ -1,29 +1,29 @@
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
 import type { Database, Sql } from './sqlite-schema.ts';
 
-/** A file's database, and its statements. */
+/** The database of a file, and its prepared statements. */
 export interface SqliteHandle {
   readonly database: Database;
   readonly sql: Sql;
 }
 
 /**
- * How much a transaction is worth. `write` survives the death of the process at
- * any moment, and is on the disk by the next checkpoint; `durable` is on the
- * disk when it returns, and all before it with it; a `rehearsal` is a write that is rolled back.
+ * Durability of a transaction. A `write` survives a crash of the process, and is
+ * on the disk by the next checkpoint; a `durable` write is on the disk when it
+ * returns, with all earlier ones; a `rehearsal` is a write that is rolled back.
  */
 export type Mode = 'read' | 'write' | 'durable' | 'rehearsal';
 
 /**
- * Runs `work` in one transaction, from begin to commit without a turn of the event loop.
+ * Runs `work` in one transaction, synchronously from begin to commit.
  *
- * @throws {StoreUnavailableError} `unknown` when it was the commit that failed
- * @throws what went wrong before that; nothing was changed then
+ * @throws {StoreUnavailableError} `unknown` when the commit failed
+ * @throws any earlier error; nothing was changed then
  */
 export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (sql: Sql) => T): T {
-  // The level can't be changed inside a transaction, but it can between two: a
-  // commit at FULL then syncs the whole WAL, with what earlier commits left unsynced.
-  // It is of the handle, and nobody else can use that before this returns.
+  // The level can only be changed outside a transaction. A commit at FULL syncs the
+  // whole WAL, including earlier unsynced commits. The level belongs to the handle,
+  // which has no other user until this returns.
   if (mode === 'durable') database.exec('PRAGMA synchronous = FULL');
   try {
     sql(mode === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE').run();
@@ -47,12 +47,12 @@ export function transact<T>({ database, sql }: SqliteHandle, mode: Mode, work: (
 }
 
 /**
- * Runs `work` as a part of a transaction: if it fails, what it changed is taken back, and nothing else.
+ * Runs `work` in a savepoint of the current transaction: if it fails, only its own changes are rolled back.
  *
- * @returns why it failed, if it did
- * @throws {TransactionLost} if SQLite has given up all of the transaction, as it may when the disk is full
+ * @returns the failure of `work`, if any
+ * @throws {TransactionLostError} if SQLite rolled back the whole transaction, as it may when the disk is full
  */
-export function attempt(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure | undefined {
+export function runInSavepoint(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure | undefined {
   sql('SAVEPOINT command').run();
   let failure: Failure | undefined;
   try {
@@ -64,7 +64,7 @@ export function attempt(sql: Sql, mode: Mode, work: (sql: Sql) => void): Failure
     if (failure || mode === 'rehearsal') sql('ROLLBACK TO command').run();
     sql('RELEASE command').run();
   } catch (cause) {
-    throw new TransactionLost('the transaction was given up', { cause });
+    throw new TransactionLostError('the transaction was rolled back', { cause });
   }
   return failure;
 }
@@ -73,13 +73,13 @@ export interface Failure {
   readonly error: unknown;
 }
 
-export class TransactionLost extends Error {
-  override readonly name = 'TransactionLost';
+export class TransactionLostError extends Error {
+  override readonly name = 'TransactionLostError';
 }
 
-/** Whether another process has the file just now. */
+/** Whether the error means that another process locks the file. */
 export function isBusy(error: unknown): boolean {
-  // Extended codes have the plain one in their lowest byte.
+  // The lowest byte of an extended code is the primary code.
   return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === SQLITE_BUSY;
 }
 
@@ -89,6 +89,6 @@ function rollBack(sql: Sql): void {
   try {
     sql('ROLLBACK').run();
   } catch {
-    // The failure that brought us here has ended the transaction already.
+    // The original failure has already ended the transaction.
   }
 }

@@ -87,16 +87,16 @@ export class AcmeStore implements LedgerStore {
     return this.#rows.journal(account, afterSeq, limit);
   }
 
-  trim(account: string, seq: bigint): Promise<void> {
-    return this.#rows.trim(account, seq);
+  compact(account: string, seq: bigint): Promise<void> {
+    return this.#rows.compact(account, seq);
   }
 
   usage(account: string, fromDay: string, toDay: string): Promise<readonly UsageRow[]> {
     return this.#rows.usage(account, fromDay, toDay);
   }
 
-  foldUsage(account: string, beforeDay: string): Promise<void> {
-    return this.#rows.foldUsage(account, beforeDay);
+  compactUsage(account: string, beforeDay: string): Promise<void> {
+    return this.#rows.compactUsage(account, beforeDay);
   }
 
   freeze(account: string, frozen: boolean): Promise<boolean> {

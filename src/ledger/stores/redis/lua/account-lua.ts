@@ -1,35 +1,35 @@
 /**
- * What the scripts of an account share: its keys, exact numbers, its books and
- * its journal. Put before the script that uses it.
+ * The shared part of all scripts of an account: its keys, exact arithmetic, its
+ * totals and its journal. Prepended to each script.
  *
- * A script reads, decides and changes tables; what changed is written when it
- * replies. So a script that fails on its way has written nothing.
+ * A script reads, decides and changes Lua tables; `reply` writes all changes. So a
+ * script that fails before has written nothing.
  */
 
-/** Names of everything an account has, in the order of the scripts' KEYS. They share a hash tag, hence a slot. */
+/** Names of an account's Redis keys, in the order of KEYS. They share a hash tag, hence a slot. */
 export const ACCOUNT_KEYS = ['a', 'r', 'd', 'k', 'j', 'g', 'l', 'x', 'u'] as const;
 
-/** Stands in each collection from the account's birth, so that its key is there when a slot migrates. */
+/** A member of each collection from the account's creation on, so that its key exists when a slot migrates. */
 export const SENTINEL = ' ';
 
-/** Documents the keys once, for all scripts of an account. */
+/** Documentation of the keys, once for all scripts of an account. */
 const COLLECTIONS = /* lua */ `
--- KEYS[1] a  hash   the books: av h g s x wo fl st q lw fw nx, and jq jg js jx jw of the lines trimmed away; ver, the
+-- KEYS[1] a  hash   the totals: av h g s x wo fl st q lw fw nx, and jq jg js jx jw of the compacted lines; ver, the
 --                   version of this layout
 -- KEYS[2] r  hash   request id -> state amount checkpoint due window tokens key, hashes of idempotency key and body
---                   if it has one, =model and line; of a voided one also ending and provider. And
+--                   if it has one, =model and line; if voided also ending and provider. And
 --                   key:hash of idempotency key -> the last request admitted with it
--- KEYS[3] d  zset   request id -> when its lease ends or it may be forgotten
+-- KEYS[3] d  zset   request id -> when its lease ends or its record may be deleted
 -- KEYS[4] k  hash   key id -> hash, limits and dates; id:s -> its counters; id:n -> its name, as JSON; id:p -> its policy;
 --                   id:v -> its version, expiry, previous hash and when that ends; without it version 1 and none of these
--- KEYS[5] j  list   the journal, after the sentinel, which is still the first element when lines are trimmed away
--- KEYS[6] g  hash   id of a grant or adjustment -> what it was
--- KEYS[7] l  hash   open lot -> what remains of it
+-- KEYS[5] j  list   the journal, after the sentinel, which stays the first element when lines are compacted
+-- KEYS[6] g  hash   id of a grant or adjustment -> its parameters
+-- KEYS[7] l  hash   open lot -> its remaining amount
 -- KEYS[8] x  zset   open lots in burn order: "priority expiry id amount", all of score 0
 -- KEYS[9] u  hash   "day key model", the day counted from 1970 -> requests errors aborted, prompt cached completion
---                   and reasoning tokens, charged, cost; the sentinel -> what is charged in no such row
--- Every collection has a sentinel, a space, from birth.
-local BOOKS = KEYS[1]
+--                   and reasoning tokens, charged, cost; the sentinel -> the charges of compacted rows
+-- Every collection has a sentinel, a space, from the creation of the account.
+local TOTALS = KEYS[1]
 local REQUESTS = KEYS[2]
 local DUE = KEYS[3]
 local API_KEYS = KEYS[4]
@@ -42,8 +42,8 @@ local SENTINEL = ' '
 `;
 
 /**
- * Integers: a Lua number below 2^53, else a string of decimal digits. What a
- * single command moves is always a number.
+ * Integers: a Lua number below 2^53, else a string of decimal digits. The amount
+ * that a single command moves is always a number.
  */
 const NUMBERS = /* lua */ `
 local WIDE = 9007199254740992
@@ -64,7 +64,7 @@ local function limbs(n)
   return tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9))
 end
 
--- n + m, of which only a number may be negative
+-- n + m. Only m may be negative, and only if it is a number.
 local function plus(n, m)
   if type(n) == 'number' and type(m) == 'number' then
     local sum = n + m
@@ -83,47 +83,47 @@ local function plus(n, m)
   return integer(string.format('%d%09d', high, low))
 end
 
--- To compare with a number: what is wide is rounded, and stays greater than any number.
+-- For comparison with a number: a string is rounded, and stays greater than any number.
 local function size(n)
   return tonumber(n)
 end
 `;
 
-const BOOKS = /* lua */ `
+const TOTALS = /* lua */ `
 local FIELDS = {'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw'}
 local NEVER = 9007199254740992
--- Raised when the layout changes.
+-- Incremented when the layout changes.
 local VERSION = '1'
 
--- Before is what they were, in the order of the fields, and then the state.
-local books, before
+-- before: the stored values, in the order of FIELDS, then the state.
+local totals, before
 local save_lots, save_keys, save_usage
--- A witness of this command is missing.
+-- Whether a witness of this command is missing.
 local rolled_back = false
-local saves = {requests = {}, due = {}, lines = {}, forgotten = {}, freed = {}}
+local saves = {requests = {}, due = {}, lines = {}, deleted = {}, freed = {}}
 
--- The account's books, or nil if there is no account.
-local function load_books()
-  local values = redis.call('HMGET', BOOKS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'st', 'ver')
+-- Loads the account's totals; nil if there is no account.
+local function load_totals()
+  local values = redis.call('HMGET', TOTALS, 'av', 'h', 'g', 's', 'x', 'wo', 'fl', 'q', 'lw', 'nx', 'fw', 'st', 'ver')
   if not values[1] then return nil end
   if values[13] ~= VERSION then
-    error('the account is of version ' .. tostring(values[13]) .. ', and this release only knows version ' .. VERSION)
+    error('the account has version ' .. tostring(values[13]) .. '; this release supports only version ' .. VERSION)
   end
-  -- Made with all of its fields, the table need not grow as they are set.
-  books = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', st = values[12]}
+  -- Created with all of its fields, so that the table need not grow.
+  totals = {av = '', h = '', g = '', s = '', x = '', wo = '', fl = '', q = '', lw = '', nx = '', fw = '', st = values[12]}
   for i = 1, #FIELDS do
     local n = tonumber(values[i])
     if n < WIDE or FIELDS[i] == 'nx' then values[i] = n end
-    books[FIELDS[i]] = values[i]
+    totals[FIELDS[i]] = values[i]
   end
   before = values
-  return books
+  return totals
 end
 
--- Makes the account. One that lost its books, but not all else, is not begun anew.
-local function birth()
-  if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its books') end
-  redis.call('HSET', BOOKS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
+-- Creates the account. One that lost its totals, but has other keys, is not re-created.
+local function create_account()
+  if redis.call('EXISTS', unpack(KEYS)) > 0 then error('the account has lost its totals') end
+  redis.call('HSET', TOTALS, 'ver', VERSION, 'av', '0', 'h', '0', 'g', '0', 's', '0', 'x', '0', 'wo', '0', 'fl', '0',
     'q', '0', 'lw', '0', 'fw', '0', 'nx', '9007199254740992', 'st', 'open',
     'jq', '0', 'jg', '0', 'js', '0', 'jx', '0', 'jw', '0')
   redis.call('HSET', REQUESTS, SENTINEL, '')
@@ -134,44 +134,44 @@ local function birth()
   redis.call('HSET', LOTS, SENTINEL, '')
   redis.call('ZADD', BURN_ORDER, '1', SENTINEL)
   redis.call('HSET', USAGE, SENTINEL, '0')
-  return load_books()
+  return load_totals()
 end
 
-local function save_books()
+local function save_totals()
   local changed = {}
   for i = 1, #FIELDS do
     local field = FIELDS[i]
-    if books[field] ~= before[i] then
+    if totals[field] ~= before[i] then
       changed[#changed + 1] = field
-      changed[#changed + 1] = text(books[field])
+      changed[#changed + 1] = text(totals[field])
     end
   end
-  if books.st ~= before[#FIELDS + 1] then
+  if totals.st ~= before[#FIELDS + 1] then
     changed[#changed + 1] = 'st'
-    changed[#changed + 1] = books.st
+    changed[#changed + 1] = totals.st
   end
-  if #changed > 0 then redis.call('HSET', BOOKS, unpack(changed)) end
+  if #changed > 0 then redis.call('HSET', TOTALS, unpack(changed)) end
 end
 
--- A line is "type seq at id amount available hold writtenOff key rest", where - is none.
+-- A line is "type seq at id amount available hold writtenOff key rest", with - for none.
 local function write_line(now, kind, id, amount, more)
-  books.q = plus(books.q, 1)
-  saves.lines[#saves.lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, text(books.q), now, id,
-    amount, text(books.av), more.hold and text(more.hold) or '-',
+  totals.q = plus(totals.q, 1)
+  saves.lines[#saves.lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, text(totals.q), now, id,
+    amount, text(totals.av), more.hold and text(more.hold) or '-',
     more.written_off and text(more.written_off) or '-', more.key or '-', more.rest or '-')
 end
 
--- Writes all that changed. The books are checked each time: if they don't add up, which only a bug can
--- cause, the account is frozen as it is and nothing is repaired.
+-- Writes all changes. Checks the totals each time: if they don't add up, which only a bug can cause, the
+-- account is frozen as it is and nothing is repaired.
 local function reply(now, code, ...)
-  if not books then return {code, text(now), '0', '0'} end
-  if plus(plus(plus(books.av, books.h), books.s), books.x) ~= books.g then books.st = 'frozen' end
-  save_books()
-  if #saves.forgotten > 0 then
-    redis.call('HDEL', REQUESTS, unpack(saves.forgotten))
-    redis.call('ZREM', DUE, unpack(saves.forgotten))
+  if not totals then return {code, text(now), '0', '0'} end
+  if plus(plus(plus(totals.av, totals.h), totals.s), totals.x) ~= totals.g then totals.st = 'frozen' end
+  save_totals()
+  if #saves.deleted > 0 then
+    redis.call('HDEL', REQUESTS, unpack(saves.deleted))
+    redis.call('ZREM', DUE, unpack(saves.deleted))
   end
-  -- Before requests are saved: one of them may take over what is freed.
+  -- Before requests are saved: one of them may take over a freed idempotency key.
   if #saves.freed > 0 then redis.call('HDEL', REQUESTS, unpack(saves.freed)) end
   if #saves.requests > 0 then redis.call('HSET', REQUESTS, unpack(saves.requests)) end
   if #saves.due > 0 then redis.call('ZADD', DUE, unpack(saves.due)) end
@@ -179,60 +179,60 @@ local function reply(now, code, ...)
   if save_keys then save_keys() end
   if save_usage then save_usage() end
   if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end
-  return {code, text(now), text(books.q), rolled_back and '1' or '0', ...}
+  return {code, text(now), text(totals.q), rolled_back and '1' or '0', ...}
 end
 
--- When a request id was made, in ms.
+-- The time at which a request id was made, in ms.
 local function request_time(id)
   return tonumber(string.sub(id, 1, 9), 36)
 end
 
--- The line at a position, by one that has written none yet; nil once it is folded.
+-- The line at a position; nil once it is compacted. Only valid before this command writes lines.
 local function line_at(seq)
-  local line = redis.call('LINDEX', JOURNAL, text(seq - books.q - 1))
+  local line = redis.call('LINDEX', JOURNAL, text(seq - totals.q - 1))
   return line ~= SENTINEL and line or nil
 end
 
--- Whether an unknown request may be one that was forgotten, and cost nothing.
-local function may_be_forgotten_free(id)
-  return request_time(id) <= math.max(books.lw, books.fw)
+-- Whether an unknown request may be one that cost nothing and was deleted.
+local function may_be_deleted_free(id)
+  return request_time(id) <= math.max(totals.lw, totals.fw)
 end
 
--- Whether what a witness tells of is there, or may have been folded or forgotten since. It is "seq at id" of a line,
--- "H hold id", "S id", "F id" if it was charged 0, or "V id" of a request, "P id" of a payment.
-local function is_there(witness)
+-- Whether a witness is present, or may have been compacted or deleted since. A witness is "seq at id" for a line;
+-- "H hold id", "S id", "F id" (charged 0) or "V id" for a request; "P id" for a payment.
+local function is_present(witness)
   local seq = tonumber(string.match(witness, '^%-?%d+'))
   if seq then
-    if seq > size(books.q) then return false end
+    if seq > size(totals.q) then return false end
     local line = line_at(seq)
     if not line or string.sub(line, 3, 3 + #witness) == witness .. ' ' then return true end
-    -- Credits may have expired with what it is of, behind it.
+    -- The same command may have expired credits, and written that line last.
     return string.match(line, '^x (%S+ %S+) ') == string.match(witness, '^%S+ %S+')
   end
   local kind, rest = string.sub(witness, 1, 1), string.sub(witness, 3)
   if kind == 'P' then return redis.call('HEXISTS', PAID, rest) == 1 end
   local id = string.sub(rest, -19)
   local row = redis.call('HGET', REQUESTS, id)
-  -- Forgotten, its id may have been used again. What was held may have come to nothing, though its holder was not told.
-  if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_forgotten_free(id) then return true end
-  if not row then return request_time(id) <= books.lw end
+  -- Once deleted, its id may be in use again. What was held may have been voided without its holder's knowledge.
+  if (kind == 'F' or kind == 'V' or kind == 'H' and not row) and may_be_deleted_free(id) then return true end
+  if not row then return request_time(id) <= totals.lw end
   local state, amount = string.match(row, '^(%S) (%S+)')
   if kind ~= 'H' then return state == (kind == 'V' and 'V' or 'S') end
   return state ~= 'H' or tonumber(amount) >= tonumber(string.match(rest, '^%S+'))
 end
 
--- Looks for the witnesses, which are the arguments from the n-th on; says whether one is missing.
-local function look_for_witnesses(n)
+-- Checks the witnesses, which are the arguments from the n-th on; returns whether one is missing.
+local function check_witnesses(n)
   for i = n, #ARGV do
-    if books and not is_there(ARGV[i]) then rolled_back = true end
+    if totals and not is_present(ARGV[i]) then rolled_back = true end
   end
   return rolled_back
 end
 
--- Leases that end later are not ended yet, whatever the clock shows.
+-- Leases that run out later are not ended yet, whatever the clock shows.
 local lease_horizon = NEVER
 
--- Redis's own clock in ms, unless the store was given another; after a < the horizon of leases, if there is one.
+-- The time in ms: the store's clock, or Redis's own if empty. Also sets the horizon of leases, given after a <.
 local function clock(given)
   if given ~= '' then
     local now, horizon = string.match(given, '^([^<]*)<?(.*)$')
@@ -244,8 +244,8 @@ local function clock(given)
 end
 `;
 
-/** For scripts that only read. */
+/** For read-only scripts. */
 export const READ_LUA: string = COLLECTIONS;
 
-/** For scripts that change something: more than books and journal needs the other pieces too. */
-export const BOOKS_LUA: string = COLLECTIONS + NUMBERS + BOOKS;
+/** For scripts that write totals and journal; other data needs further parts. */
+export const ACCOUNT_LUA: string = COLLECTIONS + NUMBERS + TOTALS;

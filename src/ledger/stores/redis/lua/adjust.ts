@@ -1,58 +1,58 @@
 import type { AdjustResult } from '../../../contract/ledger-store.ts';
-import { BOOKS_LUA } from './account-lua.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
-/** Corrects a balance, as `adjust` in lots.ts. */
+/** Adjusts a balance, as `adjust` in lots.ts. */
 export const adjust: Script<
   [clock: string, id: string, delta: string, reason: string, ...witnesses: string[]],
   AdjustResult
 > = defineScript(
   /* lua */ `#!lua
 -- ARGV[1] clock        ms, or empty for Redis's own
--- ARGV[2] id           of the adjustment; a grant's is none
+-- ARGV[2] id           of the adjustment; grants and adjustments share ids
 -- ARGV[3] delta        nano-dollars, not 0
--- ARGV[4] reason       kept in the journal as it is
+-- ARGV[4] reason       recorded in the journal as it is
 -- ARGV[5] and on       witnesses
 -- returns {code, now, seq, ...}: {available} for ok, duplicate and below_floor
-${BOOKS_LUA}${LOTS_LUA}
+${ACCOUNT_LUA}${LOTS_LUA}
 local now, id, delta = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-if not load_books() then return reply(now, 'no_account') end
-look_for_witnesses(5)
+if not load_totals() then return reply(now, 'no_account') end
+check_witnesses(5)
 local terms = string.format('adjust %s %s', ARGV[3], ARGV[4])
 local known = redis.call('HGET', PAID, id)
 if known == terms then
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', PAID, id, terms)
-  return reply(now, 'duplicate', text(books.av))
+  return reply(now, 'duplicate', text(totals.av))
 end
 if known then return reply(now, 'conflict') end
 
 expire_lots(now)
-if delta > 0 and size(books.av) + size(books.h) + delta >= WIDE then return reply(now, 'too_big') end
-if delta < 0 and size(books.av) + delta < books.fl then return reply(now, 'below_floor', text(books.av)) end
+if delta > 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end
+if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end
 
-books.g = plus(books.g, delta)
-books.av = plus(books.av, delta)
+totals.g = plus(totals.g, delta)
+totals.av = plus(totals.av, delta)
 burn(0 - delta)
 write_line(now, 'a', id, delta, {rest = ARGV[4]})
 redis.call('HSET', PAID, id, terms)
-return reply(now, 'ok', text(books.av))
+return reply(now, 'ok', text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
       case 'duplicate':
       case 'below_floor':
-        return { code, available: reply.amount(), ...at };
+        return { code, available: reply.amount(), ...meta };
       case 'conflict':
       case 'too_big':
       case 'no_account':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

@@ -1,10 +1,10 @@
 import type { KeyRate, KeyRates } from '../../../contract/key-records.ts';
 import type { AdmitResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type ReplyReader, type Script, unexpected } from './define-script.ts';
+import { defineScript, type ReplyReader, type Script, unknownCode } from './define-script.ts';
 import { finalState, requestState } from './request-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Takes a hold, as `admit` in account.ts. */
+/** Takes a hold, as `admit` in account-engine.ts. */
 export const admit: Script<
   [
     clock: string,
@@ -16,7 +16,7 @@ export const admit: Script<
     tokens: string,
     notAfter: string,
     externalKey: '0' | '1',
-    reassert: '0' | '1',
+    restore: '0' | '1',
     idempotencyKey: string,
     body: string,
     keyVersion: string,
@@ -34,40 +34,40 @@ export const admit: Script<
 -- ARGV[6] lease        ms
 -- ARGV[7] tokens       counted against the key's tokens per minute
 -- ARGV[8] not after    ms
--- ARGV[9] external     1 if the host authenticated the key
--- ARGV[10] reassert    1 to repeat a hold that may be lost
+-- ARGV[9] external     1 if the app authenticated the key
+-- ARGV[10] restore     1 to re-create a hold that may be lost
 -- ARGV[11] idempotency key, as a hash, or empty
--- ARGV[12] body        hash of what was asked under that key, or empty
--- ARGV[13] key version that the caller was judged by, or empty
+-- ARGV[12] body        hash of the body for that key, or empty
+-- ARGV[13] key version that the caller was authenticated with, or empty
 -- ARGV[14] model       without blanks, or empty
 -- ARGV[15] and on      witnesses
 -- returns {code, now, seq, ...}: {hold, available} for ok and exists, {state} for done, {available} for no_funds,
 --   {request id, state} for repeated, {request id} for key_reused,
---   {left} for budget, {ms to wait} for requests_per_minute and tokens_per_minute; and, last, of a key with limits
---   per minute what is left of them: with ok and exists, and where nothing but its account refused it
+--   {left} for budget, {ms to wait} for requests_per_minute and tokens_per_minute. Last, for a key with limits per
+--   minute, their rates: for ok, exists, and every refusal after the checks of account and key
 ${ENDS_LUA}
 local now, id, key_id = clock(ARGV[1]), ARGV[2], ARGV[3]
 local want, min, tokens = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
-local reassert = ARGV[10] == '1'
+local restore = ARGV[10] == '1'
 
-local known = load_books() and load_request(id)
-if look_for_witnesses(15) then return reply(now, 'rolled_back') end
+local known = load_totals() and load_request(id)
+if check_witnesses(15) then return reply(now, 'rolled_back') end
 if known then
   if known.state ~= 'H' then return reply(now, 'done', known.state) end
-  return reply(now, 'exists', text(known.amount), text(books.av), rates(load_key(known.key), now))
+  return reply(now, 'exists', text(known.amount), text(totals.av), rates(load_key(known.key), now))
 end
 if now > tonumber(ARGV[8]) then return reply(now, 'stale') end
 if request_time(id) > now + 300000 then return reply(now, 'ahead') end
-if not books then return reply(now, 'no_account') end
-if request_time(id) <= books.lw then return reply(now, 'old') end
-if books.st == 'frozen' and not reassert then return reply(now, 'frozen') end
+if not totals then return reply(now, 'no_account') end
+if request_time(id) <= totals.lw then return reply(now, 'old') end
+if totals.st == 'frozen' and not restore then return reply(now, 'frozen') end
 
 reap(8, now)
 expire_lots(now)
 
 local key = load_key(key_id)
 local is_new = not key
-if ARGV[9] == '0' and not reassert then
+if ARGV[9] == '0' and not restore then
   if not key or not key.recorded then return reply(now, 'no_key') end
   if key.revoked then return reply(now, 'revoked') end
   if key.expires and now >= key.expires then return reply(now, 'expired') end
@@ -75,17 +75,17 @@ if ARGV[9] == '0' and not reassert then
 end
 local hashes = ''
 if ARGV[11] ~= '' then
-  local twin, body = load_twin(key_id, ARGV[11])
-  if twin and not reassert then
-    if body ~= ARGV[12] then return reply(now, 'key_reused', twin.id, rates(key, now)) end
-    return reply(now, 'repeated', twin.id, twin.state, rates(key, now))
+  local duplicate, body = load_duplicate(key_id, ARGV[11])
+  if duplicate and not restore then
+    if body ~= ARGV[12] then return reply(now, 'key_reused', duplicate.id, rates(key, now)) end
+    return reply(now, 'repeated', duplicate.id, duplicate.state, rates(key, now))
   end
-  if not twin then hashes = ' ' .. ARGV[11] .. ' ' .. ARGV[12] end
+  if not duplicate then hashes = ' ' .. ARGV[11] .. ' ' .. ARGV[12] end
 end
 
 key = key or new_key(key_id, '-', nil, nil, now)
 local left
-if not reassert then
+if not restore then
   if key.concurrent and key.running >= key.concurrent then return reply(now, 'concurrency', rates(key, now)) end
   local wait = wait_ms(key.requests, key.rpm, 1, now)
   if wait > 0 then return reply(now, 'requests_per_minute', text(wait), rates(key, now)) end
@@ -97,14 +97,14 @@ if not reassert then
   end
 end
 
-local affordable = math.min(size(books.av), left or want)
+local affordable = math.min(size(totals.av), left or want)
 local hold = math.max(0, math.min(want, affordable))
-if not reassert and (hold < min or (hold == 0 and want > 0)) then
-  return reply(now, 'no_funds', text(books.av), rates(key, now))
+if not restore and (hold < min or (hold == 0 and want > 0)) then
+  return reply(now, 'no_funds', text(totals.av), rates(key, now))
 end
 
-books.av = plus(books.av, 0 - hold)
-books.h = plus(books.h, hold)
+totals.av = plus(totals.av, 0 - hold)
+totals.h = plus(totals.h, hold)
 enter_window(key, now)
 take(key.requests, key.rpm, 1, now)
 take(key.tokens, key.tpm, tokens, now)
@@ -114,36 +114,36 @@ key.changed = true
 local request = {id = id, state = 'H', amount = hold, checkpoint = 0, due = now + tonumber(ARGV[6]), window = key.window,
   tokens = tokens, key = key_id, hashes = hashes, model = ARGV[14], line = '-', ended = ''}
 save_request(request)
-if hashes ~= '' then save_twin(request, ARGV[11]) end
+if hashes ~= '' then save_idempotency_key(request, ARGV[11]) end
 if is_new then
   redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')
 end
-return reply(now, 'ok', text(hold), text(books.av), rates(key, now))
+return reply(now, 'ok', text(hold), text(totals.av), rates(key, now))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
       case 'exists':
-        return { code, hold: reply.amount(), available: reply.amount(), ...ratesIn(reply), ...at };
+        return { code, hold: reply.amount(), available: reply.amount(), ...ratesIn(reply), ...meta };
       case 'done':
-        return { code, state: finalState(reply.text()), ...at };
+        return { code, state: finalState(reply.text()), ...meta };
       case 'repeated': {
         const [requestId, state] = [reply.text(), requestState(reply.text())];
-        return { code, requestId, state, ...ratesIn(reply), ...at };
+        return { code, requestId, state, ...ratesIn(reply), ...meta };
       }
       case 'key_reused':
-        return { code, requestId: reply.text(), ...ratesIn(reply), ...at };
+        return { code, requestId: reply.text(), ...ratesIn(reply), ...meta };
       case 'no_funds':
-        return { code, available: reply.amount(), ...ratesIn(reply), ...at };
+        return { code, available: reply.amount(), ...ratesIn(reply), ...meta };
       case 'budget':
-        return { code, left: reply.amount(), ...ratesIn(reply), ...at };
+        return { code, left: reply.amount(), ...ratesIn(reply), ...meta };
       case 'requests_per_minute':
       case 'tokens_per_minute':
-        return { code, retryAfterMs: reply.count(), ...ratesIn(reply), ...at };
+        return { code, retryAfterMs: reply.count(), ...ratesIn(reply), ...meta };
       case 'concurrency':
-        return { code, ...ratesIn(reply), ...at };
+        return { code, ...ratesIn(reply), ...meta };
       case 'rolled_back':
       case 'no_account':
       case 'frozen':
@@ -154,14 +154,14 @@ return reply(now, 'ok', text(hold), text(books.av), rates(key, now))
       case 'stale':
       case 'old':
       case 'ahead':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );
 
-/** What is left of the key's limits per minute, where the reply goes on with it. */
+/** The state of the key's limits per minute, if the reply has it. */
 function ratesIn(reply: ReplyReader): { readonly rates?: KeyRates } | undefined {
   const [text] = reply.texts();
   if (text === undefined) return undefined;

@@ -1,11 +1,11 @@
 import { defineScript, type Script } from './define-script.ts';
 
-/** Takes accounts whose time has come out of a set of hints, soonest first. */
+/** Removes due accounts from a set of hints and returns them, earliest first. */
 export const claimDue: Script<[clock: string, limit: string], readonly string[]> = defineScript(
   /* lua */ `#!lua flags=allow-oom
--- KEYS[1] zset         account -> when something of it comes due
+-- KEYS[1] zset         account -> when something in it is due
 -- ARGV[1] clock        ms, or empty for Redis's own
--- ARGV[2] limit        at most so many
+-- ARGV[2] limit        maximum number of accounts
 -- returns {account, ...}
 local now = ARGV[1]
 if now == '' then

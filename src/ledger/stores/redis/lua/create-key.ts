@@ -1,9 +1,9 @@
 import type { CreateKeyResult } from '../../../contract/key-records.ts';
-import { BOOKS_LUA } from './account-lua.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Records a key, and makes the account if there is none. */
+/** Records a key, and creates the account if there is none. */
 export const createKey: Script<
   [
     clock: string,
@@ -23,32 +23,32 @@ export const createKey: Script<
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- ARGV[3] hash         SHA-256 of the key
--- ARGV[4] limits       "budget per rpm tpm concurrent", where - is none
+-- ARGV[4] limits       "budget per rpm tpm concurrent", with - for none
 -- ARGV[5] name         JSON
 -- ARGV[6] expires      ms, or -
 -- ARGV[7] policy       or empty
--- ARGV[8] version      that it begins with
+-- ARGV[8] version      initial version
 -- ARGV[9] taken        1 if another key has the hash
--- ARGV[10] must exist  1 to make no account
+-- ARGV[10] must exist  1 to refuse if there is no account
 -- returns {code, now, seq}
-${BOOKS_LUA}${API_KEYS_LUA}
+${ACCOUNT_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
 local row = ARGV[3] .. ' ' .. ARGV[4] .. ' '
-local known = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
--- Of a key that a rollback took, a hold that was taken again brings the label, and what is counted.
+local known = load_totals() and redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
+-- A label with counters: a rollback lost the key, and a restored hold has created the label.
 local label = known and known[1] and string.sub(known[1], 1, 2) == '- '
 if known and known[1] and not label then
   local _, expires = key_marks(known[3])
   local same = string.sub(known[1], 1, #row) == row and known[2] == ARGV[5] and expires == ARGV[6]
     and (known[4] or '') == ARGV[7]
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   if same then redis.call('HSET', API_KEYS, id, known[1]) end
   return reply(now, same and 'ok' or 'conflict')
 end
 if ARGV[9] == '1' then return reply(now, 'conflict') end
 
-if not books and ARGV[10] == '1' then return reply(now, 'no_account') end
-if not books then birth() end
+if not totals and ARGV[10] == '1' then return reply(now, 'no_account') end
+if not totals then create_account() end
 local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
 local before, created = label and load_key(id), text(now)
 local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
@@ -67,7 +67,7 @@ return reply(now, 'ok')
 `,
   (reply) => {
     const code = reply.text();
-    if (code !== 'ok' && code !== 'conflict' && code !== 'no_account') throw unexpected(code);
-    return { code, ...reply.at() };
+    if (code !== 'ok' && code !== 'conflict' && code !== 'no_account') throw unknownCode(code);
+    return { code, ...reply.meta() };
   },
 );

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import type { ReplyMeta } from '../../../contract/reply.ts';
 import { linkLua } from './link-lua.ts';
 
-/** Sends one command to Redis. Its keys are found by the client, which knows `EVALSHA` and `EVAL`. */
+/** Sends one command to Redis. The client finds the keys in it, because it knows `EVALSHA` and `EVAL`. */
 export type Send = (command: string, ...args: readonly string[]) => Promise<unknown>;
 
-/** A Lua script and how its reply is read. */
+/** A Lua script with the parser of its reply. */
 export interface Script<Args extends readonly string[], Reply> {
   readonly source: string;
   readonly hash: string;
@@ -24,23 +24,24 @@ export function defineScript<Args extends readonly string[], Reply>(
   return { source, hash: createHash('sha1').update(source).digest('hex'), read };
 }
 
-/** Reads a reply from its beginning: arrays of strings, and of such arrays, are all that scripts reply. */
+/** Reads a reply sequentially. Scripts reply with arrays of strings and of such arrays. */
 export class ReplyReader {
   readonly #values: readonly unknown[];
   #next = 0;
 
   constructor(reply: unknown) {
-    if (!Array.isArray(reply)) throw new TypeError('a script replied something else than an array');
+    if (!Array.isArray(reply)) throw new TypeError('the reply of a script is not an array');
     this.#values = reply;
   }
 
   text(): string {
     const value = this.#values[this.#next++];
-    if (typeof value !== 'string') throw new TypeError('a script replied something else than a string');
+    if (typeof value !== 'string')
+      throw new TypeError('the reply of a script has a value that is not a string');
     return value;
   }
 
-  /** All that is left, as strings. */
+  /** All remaining values, as strings. */
   texts(): string[] {
     const texts: string[] = [];
     while (this.#next < this.#values.length) texts.push(this.text());
@@ -59,21 +60,21 @@ export class ReplyReader {
     return new ReplyReader(this.#values[this.#next++]);
   }
 
-  /** The pairs of a hash, or of a set's members and their scores. */
+  /** All remaining values as pairs: of a hash, or of a sorted set's members and scores. */
   pairs(): [string, string][] {
     const pairs: [string, string][] = [];
     while (this.#next < this.#values.length) pairs.push([this.text(), this.text()]);
     return pairs;
   }
 
-  /** What every reply to a command has after its code. */
-  at(): ReplyMeta {
-    const at = { now: this.count(), seq: this.amount() };
-    return this.text() === '1' ? { ...at, rolledBack: true } : at;
+  /** The common part of every reply to a command, after its code. */
+  meta(): ReplyMeta {
+    const meta = { now: this.count(), seq: this.amount() };
+    return this.text() === '1' ? { ...meta, rolledBack: true } : meta;
   }
 }
 
-/** A script replied a code that it doesn't have. */
-export function unexpected(code: string): TypeError {
-  return new TypeError(`a script replied the code ${JSON.stringify(code)}`);
+/** For a reply code that a script is not expected to return. */
+export function unknownCode(code: string): TypeError {
+  return new TypeError(`unknown reply code of a script: ${JSON.stringify(code)}`);
 }

@@ -1,9 +1,9 @@
 import type { ExtendResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { finalState } from './request-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Renews a lease, as `extend` in account.ts. */
+/** Renews a lease, as `extend` in account-engine.ts. */
 export const extend: Script<
   [
     clock: string,
@@ -18,15 +18,15 @@ export const extend: Script<
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] request id
--- ARGV[3] hold         nano-dollars that it shall be at least
+-- ARGV[3] hold         minimum, in nano-dollars
 -- ARGV[4] lease        ms
 -- ARGV[5] checkpoint   nano-dollars consumed so far
 -- ARGV[6] and on       witnesses
 -- returns {code, now, seq, ...}: {hold, available} for ok and no_funds, {state} for closed
 ${ENDS_LUA}
 local now = clock(ARGV[1])
-local request = load_books() and load_request(ARGV[2])
-look_for_witnesses(6)
+local request = load_totals() and load_request(ARGV[2])
+check_witnesses(6)
 if not request then return reply(now, 'unknown') end
 if request.state ~= 'H' then return reply(now, 'closed', request.state) end
 
@@ -36,11 +36,11 @@ local more = tonumber(ARGV[3]) - request.amount
 if more > 0 then
   local key = load_key(request.key)
   local left = key and budget_left(key, now)
-  if more > size(books.av) or (left and more > left) then
+  if more > size(totals.av) or (left and more > left) then
     code = 'no_funds'
   else
-    books.av = plus(books.av, 0 - more)
-    books.h = plus(books.h, more)
+    totals.av = plus(totals.av, 0 - more)
+    totals.h = plus(totals.h, more)
     request.amount = request.amount + more
     if key then
       enter_window(key, now)
@@ -52,21 +52,21 @@ end
 request.checkpoint = math.min(math.max(tonumber(ARGV[5]), request.checkpoint), request.amount)
 request.due = math.max(request.due, now + tonumber(ARGV[4]))
 save_request(request)
-return reply(now, code, text(request.amount), text(books.av))
+return reply(now, code, text(request.amount), text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
       case 'no_funds':
-        return { code, hold: reply.amount(), available: reply.amount(), ...at };
+        return { code, hold: reply.amount(), available: reply.amount(), ...meta };
       case 'closed':
-        return { code, state: finalState(reply.text()), ...at };
+        return { code, state: finalState(reply.text()), ...meta };
       case 'unknown':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

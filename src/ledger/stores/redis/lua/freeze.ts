@@ -1,14 +1,14 @@
 import { READ_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/** Freezes an account, or thaws it; says whether there is one. */
+/** Freezes or unfreezes an account; returns whether there is one. */
 export const freeze: Script<[state: 'frozen' | 'open'], boolean> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] state        frozen or open
 -- returns {code}
 ${READ_LUA}
-if redis.call('EXISTS', BOOKS) == 0 then return {'no_account'} end
-redis.call('HSET', BOOKS, 'st', ARGV[1])
+if redis.call('EXISTS', TOTALS) == 0 then return {'no_account'} end
+redis.call('HSET', TOTALS, 'st', ARGV[1])
 return {'ok'}
 `,
   (reply) => reply.text() === 'ok',

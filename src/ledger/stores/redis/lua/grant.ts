@@ -1,9 +1,9 @@
 import type { GrantResult } from '../../../contract/ledger-store.ts';
-import { BOOKS_LUA } from './account-lua.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
-/** Adds credits, as `grant` in lots.ts; makes the account if there is none. */
+/** Adds credits, as `grant` in lots.ts; creates the account if there is none. */
 export const grant: Script<
   [
     clock: string,
@@ -22,52 +22,52 @@ export const grant: Script<
 -- ARGV[3] amount       nano-dollars
 -- ARGV[4] expires at   ms, or empty for never
 -- ARGV[5] priority     0 to 100
--- ARGV[6] must exist   1 to make no account
+-- ARGV[6] must exist   1 to refuse if there is no account
 -- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {available} for ok and duplicate
-${BOOKS_LUA}${LOTS_LUA}
+${ACCOUNT_LUA}${LOTS_LUA}
 local now, id, amount = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local expiry = tonumber(ARGV[4]) or NEVER
-if not load_books() and ARGV[6] == '1' then return reply(now, 'no_account') end
-if not books then birth() end
-look_for_witnesses(7)
+if not load_totals() and ARGV[6] == '1' then return reply(now, 'no_account') end
+if not totals then create_account() end
+check_witnesses(7)
 local terms = string.format('grant %s %d %s', ARGV[3], expiry, ARGV[5])
 local known = redis.call('HGET', PAID, id)
 if known == terms then
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', PAID, id, terms)
-  return reply(now, 'duplicate', text(books.av))
+  return reply(now, 'duplicate', text(totals.av))
 end
 if known then return reply(now, 'conflict') end
 
 expire_lots(now)
-if size(books.av) + size(books.h) + amount >= WIDE then return reply(now, 'too_big') end
+if size(totals.av) + size(totals.h) + amount >= WIDE then return reply(now, 'too_big') end
 if open_lots() >= 100 then return reply(now, 'too_many_lots') end
 
-books.g = plus(books.g, amount)
-books.av = plus(books.av, amount)
-books.nx = math.min(books.nx, expiry)
+totals.g = plus(totals.g, amount)
+totals.av = plus(totals.av, amount)
+totals.nx = math.min(totals.nx, expiry)
 write_line(now, 'g', id, amount, {})
 redis.call('HSET', PAID, id, terms)
 local member = string.format('%03d %016d %s %s', tonumber(ARGV[5]), expiry, id, ARGV[3])
 redis.call('HSET', LOTS, member, ARGV[3])
 redis.call('ZADD', BURN_ORDER, '0', member)
-return reply(now, 'ok', text(books.av))
+return reply(now, 'ok', text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
       case 'duplicate':
-        return { code, available: reply.amount(), ...at };
+        return { code, available: reply.amount(), ...meta };
       case 'conflict':
       case 'too_big':
       case 'too_many_lots':
       case 'no_account':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

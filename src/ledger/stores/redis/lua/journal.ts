@@ -6,19 +6,19 @@ import { defineScript, type Script } from './define-script.ts';
 export const journal: Script<[afterSeq: string, limit: string], JournalLine[]> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- ARGV[1] after        position of the line before the first
--- ARGV[2] limit        at most so many
+-- ARGV[2] limit        maximum number of lines
 -- returns lines
 ${READ_LUA}
-local trimmed = redis.call('HGET', BOOKS, 'jq')
-if not trimmed then return {} end
-local first = math.max(0, tonumber(ARGV[1]) - tonumber(trimmed)) + 1
+local compacted = redis.call('HGET', TOTALS, 'jq')
+if not compacted then return {} end
+local first = math.max(0, tonumber(ARGV[1]) - tonumber(compacted)) + 1
 local last = first + tonumber(ARGV[2]) - 1
 return redis.call('LRANGE', JOURNAL, string.format('%d', first), string.format('%d', last))
 `,
   (reply) => reply.texts().map(parseLine),
 );
 
-/** What a settle's line keeps, beside what the script knows. */
+/** The details of a settle's line that the script stores as they are. */
 export function settleDetails(model: string, usage: SettledUsage): string {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, source, cost, price, ending } =
     usage;
@@ -44,7 +44,7 @@ function flag(given: boolean | undefined): number | undefined {
   return given === undefined ? undefined : Number(given);
 }
 
-/** An adjustment's reason, as its line keeps it. */
+/** An adjustment's reason, in the format of its line. */
 export function adjustDetails(reason: string): string {
   return JSON.stringify(reason);
 }
@@ -53,7 +53,7 @@ function parseLine(line: string): JournalLine {
   const fields = line.split(' ', FIELDS);
   const [letter = '', seq = '', at, id = '', amount = '', available = '', hold, writtenOff, key] = fields;
   const type = TYPES.find((each) => each === letter);
-  if (!type) throw new TypeError(`a journal has a line of the type ${JSON.stringify(letter)}`);
+  if (!type) throw new TypeError(`unknown type of a journal line: ${JSON.stringify(letter)}`);
   const rest = line.slice(fields.join(' ').length + 1);
   return {
     type,
@@ -69,7 +69,7 @@ function parseLine(line: string): JournalLine {
   };
 }
 
-/** Of a line before its details. */
+/** Fields of a line before its details. */
 const FIELDS = 9;
 
 const TYPES = ['g', 's', 'l', 'o', 'e', 'x', 'a'] as const;

@@ -3,25 +3,25 @@ import { BUDGET_PERIODS, COUNT_LIMIT_NAMES, countLimits, type KeyLimits } from '
 import { limitedBuckets } from '../../../engine/key-limits.ts';
 import { SENTINEL } from './account-lua.ts';
 
-/** What the fields of an account's keys say, as the scripts keep them. */
+/** Parsers and formats of the fields in which scripts store API keys. */
 
-/** A key's limits as one text; two keys have the same if they are limited alike. */
+/** A key's limits as text; equal limits have equal texts. */
 export function limitTerms({ budget, ...counts }: KeyLimits): string {
   const terms = [budget?.amount, budget?.per, ...COUNT_LIMIT_NAMES.map((limit) => counts[limit])];
   return terms.map((term) => term ?? NONE).join(' ');
 }
 
-/** A key's expiry, as a text. */
+/** A key's expiry as text. */
 export function expiryTerm(expiresAt: number | undefined): string {
   return String(expiresAt ?? NONE);
 }
 
-/** Ids of the recorded keys among the fields of an account's keys, with those that the host authenticates. */
+/** Ids of all keys in the fields of an account's keys, including those that your app authenticates. */
 export function keyIds(fields: ReadonlyMap<string, string>): string[] {
   return [...fields.keys()].filter((field) => field !== SENTINEL && !field.includes(':'));
 }
 
-/** The hashes that stand for a key; undefined for one that the host authenticates. */
+/** The hashes that identify a key; undefined for one that your app authenticates. */
 export function keyHashes(fields: ReadonlyMap<string, string>, key: string): KeyHashes | undefined {
   const [current] = fields.get(key)?.split(' ') ?? [];
   if (current === undefined || current === NONE) return undefined;
@@ -71,7 +71,7 @@ export function keyState(account: string, fields: ReadonlyMap<string, string>, k
   };
 }
 
-/** One that never changed and doesn't expire has nothing of it. */
+/** Version, expiry and previous secret. The field is absent for a key that never changed and doesn't expire. */
 function marksOf(fields: ReadonlyMap<string, string>, key: string): Marks {
   const [version = '1', expires = NONE, previous = NONE, until = NONE] =
     fields.get(`${key}:v`)?.split(' ') ?? [];

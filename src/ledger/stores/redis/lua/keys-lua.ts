@@ -1,4 +1,4 @@
-/** API keys and their limits, as in key-limits.ts. A key is read when it is needed. */
+/** API keys and their limits, as in key-limits.ts. Keys are loaded lazily. */
 export const API_KEYS_LUA: string = /* lua */ `
 local MINUTE = 60000
 local DAY = 86400000
@@ -6,7 +6,7 @@ local DEBT_MINUTES = 60
 
 local api_keys = {}
 
--- A key of which nothing ran yet.
+-- A key without any requests.
 local function new_key(id, per, rpm, tpm, now)
   local key = {id = id, per = per, rpm = rpm, tpm = tpm, held = 0, running = 0, spent = 0, window = 0}
   key.requests = {level = (rpm or 0) * MINUTE, at = now}
@@ -15,7 +15,7 @@ local function new_key(id, per, rpm, tpm, now)
   return key
 end
 
--- Version, expiry, previous hash and when that ends, as they are kept: - where is none.
+-- Version, expiry, previous hash and its end, as stored: - for none.
 local function key_marks(kept)
   if not kept then return '1', '-', '-', '-' end
   return string.match(kept, '^(%S+) (%S+) (%S+) (%S+)$')
@@ -51,13 +51,13 @@ save_keys = function()
   end
 end
 
--- Start of the month of a time, by the proleptic Gregorian calendar: years from March, in eras of 400.
+-- Start of the month of a time, by the proleptic Gregorian calendar: years from March, in cycles of 400.
 local function month_start(now)
   local day = math.floor(now / DAY)
-  local of_era = (day + 719468) % 146097
+  local of_cycle = (day + 719468) % 146097
   local year = math.floor(
-    (of_era - math.floor(of_era / 1460) + math.floor(of_era / 36524) - math.floor(of_era / 146096)) / 365)
-  local of_year = of_era - (365 * year + math.floor(year / 4) - math.floor(year / 100))
+    (of_cycle - math.floor(of_cycle / 1460) + math.floor(of_cycle / 36524) - math.floor(of_cycle / 146096)) / 365)
+  local of_year = of_cycle - (365 * year + math.floor(year / 4) - math.floor(year / 100))
   local month = math.floor((5 * of_year + 2) / 153)
   return (day - (of_year - math.floor((153 * month + 2) / 5))) * DAY
 end
@@ -73,7 +73,7 @@ local function window_start(key, now)
   return 0
 end
 
--- What the key's budget has left in the window of now, exact unless overrun; nil without a budget.
+-- The rest of the key's budget in the window of now, exact unless overrun; nil without a budget.
 local function budget_left(key, now)
   if not key.budget then return nil end
   local spent = window_start(key, now) > key.window and 0 or size(key.spent)
@@ -91,7 +91,7 @@ local function level_at(bucket, limit, now)
   return math.min(limit * MINUTE, bucket.level + elapsed * limit)
 end
 
--- How long until so many fit; more than the whole limit fits when the bucket is full.
+-- Time until count fits, in ms. A count above the limit fits when the bucket is full.
 local function wait_ms(bucket, limit, count, now)
   if not limit then return 0 end
   local missing = math.min(count, limit) * MINUTE - level_at(bucket, limit, now)
@@ -105,7 +105,7 @@ local function rate(bucket, limit, now)
     math.ceil((limit * MINUTE - level) / limit))
 end
 
--- "limit remaining reset" of requests, then of tokens; nil for a key without either.
+-- "limit remaining reset" for requests, then for tokens; nil for a key with neither limit.
 local function rates(key, now)
   if not key or not (key.rpm or key.tpm) then return nil end
   return rate(key.requests, key.rpm, now) .. ' ' .. rate(key.tokens, key.tpm, now)

@@ -1,9 +1,9 @@
 /**
- * A script as it is run, of its source and all the pieces that were put before it.
+ * Links a script: its own source with the shared parts prepended.
  *
- * Each run makes every function of a script again, with a reference to each local of the script that it uses: of all
- * pieces that took a tenth of a request's time in Redis. So constants, which are locals with names in capitals, are
- * replaced by their values, and functions that the script doesn't use are left out; comments, too.
+ * Each run of a script creates all of its functions, with a reference to each local that they use, which took a tenth of a
+ * request's time in Redis. So constants (locals with names in capitals) are inlined, and unused functions and comments are
+ * removed.
  */
 export function linkLua(source: string): string {
   return withoutUnused(withoutConstants(source.replaceAll(COMMENT, '')));
@@ -60,5 +60,5 @@ function wordsOf(text: string): Map<string, number> {
 
 const COMMENT = /^ *-- .*\n/gm;
 const CONSTANT = /^local ([A-Z_]+) = (KEYS\[\d\]|'[^']*'|-?\d+)\n/gm;
-/** But within quotes, where they are a command's name. */
+/** Except in quotes, where they are the name of a command. */
 const CAPITALS = /(?<!['\w])[A-Z_]{2,}(?!['\w])/g;

@@ -1,8 +1,8 @@
-/** Lots, as in lots.ts: what burns and expires first. Lots are read when they are needed, in burn order. */
+/** Lots, as in lots.ts. They are loaded lazily, in burn order. */
 export const LOTS_LUA: string = /* lua */ `
 local lots = {}
 
--- The n-th lot in burn order, counted as the account had them before this command; nil after the last.
+-- The n-th lot in burn order, as of before this command; nil after the last.
 local function lot(n)
   if not lots[n] then
     local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n - 1))[1]
@@ -13,7 +13,7 @@ local function lot(n)
   return lots[n]
 end
 
--- Takes what left the account from its lots. A negative amount, a refund, belongs to no lot.
+-- Deducts a spent amount from the lots. A negative amount, a refund, belongs to no lot.
 local function burn(amount)
   local n = 1
   while amount > 0 do
@@ -26,26 +26,26 @@ local function burn(amount)
   end
 end
 
--- Expires lots whose time has come, as far as their credit isn't held.
+-- Expires due lots, as far as their credit isn't held.
 local function expire_lots(now)
-  if books.nx > now then return end
+  if totals.nx > now then return end
   local nearest, n = NEVER, 1
   while lot(n) do
     local each = lot(n)
-    local amount = math.min(each.remaining, size(books.av))
+    local amount = math.min(each.remaining, size(totals.av))
     if each.expiry <= now and amount > 0 then
       each.remaining = each.remaining - amount
-      books.av = plus(books.av, 0 - amount)
-      books.x = plus(books.x, amount)
+      totals.av = plus(totals.av, 0 - amount)
+      totals.x = plus(totals.x, amount)
       write_line(now, 'x', string.match(each.member, '^%d+ %d+ (%S+)'), amount, {})
     end
     if each.remaining > 0 then nearest = math.min(nearest, each.expiry) end
     n = n + 1
   end
-  books.nx = nearest
+  totals.nx = nearest
 end
 
--- How many lots have something remaining.
+-- Number of lots with something remaining.
 local function open_lots()
   local count = redis.call('ZCARD', BURN_ORDER) - 1
   for _, each in pairs(lots) do

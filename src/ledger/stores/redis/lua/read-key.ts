@@ -1,7 +1,7 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/** The store's clock and the fields of one key; no fields if there is no such key. */
+/** The store's time, and the fields of one key; none if there is no such key. */
 export const readKey: Script<
   [clock: string, key: string],
   { readonly now: number; readonly fields: Map<string, string> }
@@ -10,7 +10,7 @@ export const readKey: Script<
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- returns {now, field, value, ...}
-${BOOKS_LUA}
+${ACCOUNT_LUA}
 local names = {ARGV[2]}
 for n, kind in ipairs({':n', ':s', ':v', ':p'}) do names[n + 1] = ARGV[2] .. kind end
 local found = {text(clock(ARGV[1]))}

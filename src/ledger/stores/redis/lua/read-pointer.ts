@@ -1,6 +1,6 @@
 import { defineScript, type Script } from './define-script.ts';
 
-/** Which key has a hash: "account key", or empty. */
+/** The key that a hash points to: "account key", or empty. */
 export const readPointer: Script<[], string> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- KEYS[1] string       "account key"

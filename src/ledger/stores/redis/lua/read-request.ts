@@ -3,7 +3,7 @@ import { READ_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 import { requestRecord } from './request-fields.ts';
 
-/** One request; undefined if it isn't known. */
+/** One request; undefined if unknown. */
 export const readRequest: Script<[requestId: string], RequestRecord | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- ARGV[1] request id

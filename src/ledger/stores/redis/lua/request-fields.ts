@@ -7,7 +7,7 @@ import type {
 } from '../../../contract/ledger-store.ts';
 import { ENDINGS } from '../../../contract/usage.ts';
 
-/** What the row of a request says, as the scripts keep it. */
+/** Parses the row of a request. */
 export function requestRecord(id: string, row: string): RequestRecord {
   const [state = '', amount = '', checkpoint = '', due, , , apiKey = '', ...rest] = row.split(' ');
   const [key, body] = rest[0]?.startsWith('=') ? [] : rest.splice(0, 2);
@@ -22,17 +22,17 @@ export function requestRecord(id: string, row: string): RequestRecord {
     ...(key !== undefined && body !== undefined && { idempotencyKey: { key, body } }),
     ...(model !== '=' && { model: withBlanks(model.slice(1)) }),
     ...(line !== NONE && { line: BigInt(line) }),
-    ...endingOf(ending),
+    ...endingField(ending),
     ...(provider !== NONE && { provider: withBlanks(provider) }),
   };
 }
 
-/** How a voided request ended, and where, as its row has it. */
+/** Ending and provider of a voided request, in the format of its row. */
 export function endedFields({ ending, provider }: Pick<Void, 'ending' | 'provider'>): string {
   return `${ending ?? NONE} ${provider === undefined ? NONE : withoutBlanks(provider)}`;
 }
 
-/** A name as one field among others, which blanks part, and which isn't taken for none. */
+/** Encodes a name as a field of a row: without blanks, and distinct from `-`, which means none. */
 export function withoutBlanks(name: string): string {
   return name === NONE ? '%2D' : name.replaceAll(/[\s%]/g, encodeURIComponent);
 }
@@ -43,24 +43,24 @@ export function withBlanks(field: string): string {
 
 const NONE = '-';
 
-function endingOf(word: string): { ending?: Ending } {
+function endingField(word: string): { ending?: Ending } {
   const ending = ENDINGS.find((each) => each === word);
   return ending ? { ending } : {};
 }
 
-/** The letter that a request's row and the scripts' replies have for a state. */
+/** The state for its letter in rows and replies. */
 export function requestState(letter: string): RequestRecord['state'] {
   return letter === 'H' ? 'held' : finalState(letter);
 }
 
-/** As `requestState`, where it can't be held. */
+/** Like `requestState`, for a request that is not held. */
 export function finalState(letter: string): FinalState {
   if (letter === 'S') return 'settled';
   if (letter === 'V') return 'voided';
   return 'expired';
 }
 
-/** Hashes of an idempotency key and of what was asked under it; empty where there is none. */
+/** Hashes of an idempotency key and of its body; empty where there is none. */
 export function idempotencyTerms({
   idempotencyKey,
 }: {

@@ -1,18 +1,18 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 import { USAGE_LUA } from './usage-lua.ts';
 
-/** Requests and their ends, as in account.ts. */
+/** Requests and their ends, as in account-engine.ts. */
 const REQUESTS_LUA: string = /* lua */ `
 local RETENTION = 86400000
--- Of a request that cost nothing, and has no idempotency key.
+-- For a request that cost nothing and has no idempotency key.
 local FREE_RETENTION = 600000
 
--- Request id -> what this command made of it, false if it forgot it.
+-- Request id -> the request as changed by this command; false if deleted.
 local changed_requests = {}
 
--- The state of a request is H held, S settled, V voided or X expired; hashes is '' or two with a space before each.
+-- The state is H held, S settled, V voided or X expired; hashes is '' or two hashes, each after a space.
 local function load_request(id)
   local row = redis.call('HGET', REQUESTS, id)
   if not row then return nil end
@@ -35,58 +35,58 @@ local function save_request(request)
   changed_requests[request.id] = request
 end
 
--- Where it stands which request has an idempotency key.
-local function twin_field(key, idempotency_key)
+-- The field that maps an idempotency key to its request.
+local function idempotency_field(key, idempotency_key)
   return key .. ':' .. idempotency_key
 end
 
 -- The request, not voided, that was admitted for this API key with this idempotency key; and the hash of its body.
-local function load_twin(key, idempotency_key)
-  local id = redis.call('HGET', REQUESTS, twin_field(key, idempotency_key))
+local function load_duplicate(key, idempotency_key)
+  local id = redis.call('HGET', REQUESTS, idempotency_field(key, idempotency_key))
   if not id then return nil end
-  local twin = changed_requests[id]
-  if twin == nil then twin = load_request(id) end
-  if twin and twin.state ~= 'V' then return twin, string.sub(twin.hashes, 67) end
+  local duplicate = changed_requests[id]
+  if duplicate == nil then duplicate = load_request(id) end
+  if duplicate and duplicate.state ~= 'V' then return duplicate, string.sub(duplicate.hashes, 67) end
 end
 
-local function save_twin(request, idempotency_key)
-  saves.requests[#saves.requests + 1] = twin_field(request.key, idempotency_key)
+local function save_idempotency_key(request, idempotency_key)
+  saves.requests[#saves.requests + 1] = idempotency_field(request.key, idempotency_key)
   saves.requests[#saves.requests + 1] = request.id
 end
 
 local function free_idempotency_key(request)
   if request.hashes == '' then return end
-  local field = twin_field(request.key, string.sub(request.hashes, 2, 65))
+  local field = idempotency_field(request.key, string.sub(request.hashes, 2, 65))
   if redis.call('HGET', REQUESTS, field) == request.id then saves.freed[#saves.freed + 1] = field end
   request.hashes = ''
 end
 
-local function forget_request(request)
-  saves.forgotten[#saves.forgotten + 1] = request.id
+local function delete_request(request)
+  saves.deleted[#saves.deleted + 1] = request.id
   changed_requests[request.id] = false
   free_idempotency_key(request)
 end
 
-local function forget_at(id, now, is_free)
+local function delete_at(id, now, is_free)
   return math.max(now, request_time(id)) + (is_free and FREE_RETENTION or RETENTION)
 end
 
--- Brings a request to its end: what charges, and gives back. Charges amount in all, counting what its expiry has charged
--- already; what would take the account below its floor is written off, but not in parts. So is its usage counted here,
--- in place of what its expiry has counted: errors aborted, tokens and cost as count_usage has them.
+-- Ends a request: the only function that charges and releases. Charges amount in total, including what its expiry has
+-- charged already; what would take the account below its floor is written off, unless in parts. The usage is counted here
+-- too, replacing what the expiry has counted: errors, aborted, tokens and cost, in the order of count_usage.
 local function finish(request, state, amount, tokens, now, model, usage, in_parts)
   local hold = request.state == 'H' and request.amount or 0
   local already = request.state == 'X' and request.amount or 0
-  local covered = size(books.av) + hold + already - books.fl
+  local covered = size(totals.av) + hold + already - totals.fl
   local rest = math.max(0, math.min(amount - covered, amount))
   local written_off = in_parts and 0 or rest
   local charged = amount - rest
   local moved = charged - already
 
-  books.av = plus(books.av, hold - moved)
-  books.h = plus(books.h, 0 - hold)
-  books.s = plus(books.s, moved)
-  books.wo = plus(books.wo, written_off)
+  totals.av = plus(totals.av, hold - moved)
+  totals.h = plus(totals.h, 0 - hold)
+  totals.s = plus(totals.s, moved)
+  totals.wo = plus(totals.wo, written_off)
   burn(moved)
   local key = load_key(request.key)
   if key then
@@ -96,34 +96,34 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
     take(key.tokens, key.tpm, tokens - request.tokens, now)
     key.changed = true
   end
-  -- One that nobody admitted has no line yet, and nothing of it was counted.
+  -- An orphan has no line yet, and was not counted.
   local is_counted = request.state == 'X' and request.line ~= '-'
   if is_counted then count_usage(request, request.model, {-1, -1, 0, 0, 0, 0, 0, 0 - already, 0}) end
   usage[1], usage[8] = 1, is_counted and charged or moved
   count_usage(request, model, usage)
   local is_free = amount == 0 and (state == 'V' or state == 'S' and request.hashes == '')
-  request.state, request.amount, request.due, request.model = state, charged, forget_at(request.id, now, is_free), model
-  -- Of the line that the caller writes now; of a voided one only a correction is told, which says nothing of it.
-  request.line = state == 'V' and '-' or text(plus(books.q, 1))
+  request.state, request.amount, request.due, request.model = state, charged, delete_at(request.id, now, is_free), model
+  -- The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
+  request.line = state == 'V' and '-' or text(plus(totals.q, 1))
   if state == 'V' then free_idempotency_key(request) end
   save_request(request)
   return hold, charged, moved, written_off
 end
 
--- Whether a part of what a request costs was posted, and the rest was not written off.
+-- Whether only a part of the cost was posted, and the rest was not written off.
 local function is_charged_in_part(request, amount)
   if request.amount >= amount then return false end
   local posted = line_at(request.line)
   return not posted or string.match(posted, '^' .. string.rep('%S+ ', 7) .. '(%S+)') == '-'
 end
 
--- Charges what is covered by now of the rest of a request that was charged in part; says whether that is anything.
+-- Charges a further part of a request, as far as the balance covers it now; returns whether anything was charged.
 local function charge_more(request, amount, now)
   if not is_charged_in_part(request, amount) then return false end
-  local moved = math.min(amount - request.amount, size(books.av) - books.fl)
+  local moved = math.min(amount - request.amount, size(totals.av) - totals.fl)
   if moved <= 0 then return false end
-  books.av = plus(books.av, 0 - moved)
-  books.s = plus(books.s, moved)
+  totals.av = plus(totals.av, 0 - moved)
+  totals.s = plus(totals.s, moved)
   burn(moved)
   local key = load_key(request.key)
   if key and request.window == key.window then
@@ -131,8 +131,8 @@ local function charge_more(request, amount, now)
     key.changed = true
   end
   count_usage(request, request.model, {0, 0, 0, 0, 0, 0, 0, moved, 0})
-  -- One that had cost nothing until now is kept as others are.
-  if request.amount == 0 then request.due = math.max(request.due, forget_at(request.id, now, false)) end
+  -- It cost nothing until now; from now on its record is kept as long as any other.
+  if request.amount == 0 then request.due = math.max(request.due, delete_at(request.id, now, false)) end
   request.amount = request.amount + moved
   save_request(request)
   write_line(now, 'l', request.id, moved, {key = request.key})
@@ -140,26 +140,25 @@ local function charge_more(request, amount, now)
   return true
 end
 
--- Ends leases that ran out, up to their horizon, and forgets final records whose time has come, oldest first; says how
--- many.
+-- Ends leases that ran out, up to the horizon, and deletes final records that are due, oldest first; returns how many.
 local function reap(budget, now)
-  -- A range with a negative limit is all of it.
+  -- A negative limit would mean no limit.
   if budget <= 0 then return 0 end
   local count = 0
   local ids = redis.call('ZRANGE', DUE, '-inf', text(now), 'BYSCORE', 'LIMIT', '0', text(budget))
   for _, id in ipairs(ids) do
     local request = load_request(id)
     if not request then
-      -- Its record is lost, which only another hand can cause: for an operator to see.
-      books.st = 'frozen'
+      -- Its record is missing, which only a change from outside can cause: left for an operator.
+      totals.st = 'frozen'
       return count
     end
     if request.state ~= 'H' then
-      forget_request(request)
+      delete_request(request)
       local time = request_time(id)
-      -- What is forgotten sooner cost nothing: others of its time are known.
+      -- Deleted early, so it cost nothing: records of that age that cost something still exist.
       local mark = request.due < time + RETENTION and 'fw' or 'lw'
-      books[mark] = math.max(books[mark], time)
+      totals[mark] = math.max(totals[mark], time)
       count = count + 1
     elseif request.due <= lease_horizon then
       local hold, _, moved = finish(request, 'X', request.checkpoint, request.tokens, now, request.model,
@@ -172,5 +171,5 @@ local function reap(budget, now)
 end
 `;
 
-/** All that a script needs which ends requests. */
-export const ENDS_LUA: string = BOOKS_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;
+/** For scripts that end requests. */
+export const ENDS_LUA: string = ACCOUNT_LUA + LOTS_LUA + API_KEYS_LUA + USAGE_LUA + REQUESTS_LUA;

@@ -1,14 +1,14 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Revokes a recorded key, at the time of the first revocation; says whether there is one. */
+/** Revokes a recorded key, keeping the time of the first revocation; returns whether there is such a key. */
 export const revokeKey: Script<[clock: string, key: string], boolean> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- returns {code}
-${BOOKS_LUA}${API_KEYS_LUA}
+${ACCOUNT_LUA}${API_KEYS_LUA}
 local row = redis.call('HGET', API_KEYS, ARGV[2])
 local terms, revoked = string.match(row or '- -', '^(%S.*) (%S+)$')
 if string.sub(terms, 1, 1) == '-' then return {'no_key'} end
@@ -17,7 +17,7 @@ if revoked == '-' then
   redis.call('HSET', API_KEYS, ARGV[2], terms .. ' ' .. text(clock(ARGV[1])),
     ARGV[2] .. ':v', table.concat({text(version + 1), expires, previous, ends}, ' '))
 else
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', API_KEYS, ARGV[2], row)
 end
 return {'ok'}

@@ -1,9 +1,9 @@
 import type { RotateKeyResult } from '../../../contract/key-records.ts';
-import { BOOKS_LUA } from './account-lua.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Gives a recorded key another hash, as `rotateKey` in books/keys.ts; says which hashes stand for it no more. */
+/** Replaces the hash of a recorded key, as `rotateKey` in api-keys.ts; returns the hashes that are no longer valid. */
 export const rotateKey: Script<
   [clock: string, key: string, hash: string, version: string, overlapMs: string, hashIsTaken: '0' | '1'],
   { readonly result: RotateKeyResult; readonly dropped: readonly string[] }
@@ -12,18 +12,18 @@ export const rotateKey: Script<
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
 -- ARGV[3] hash         SHA-256 of the new key
--- ARGV[4] version      that it was decided by
--- ARGV[5] overlap      ms that the present hash goes on
--- ARGV[6] taken        1 if a secret of another key has the new hash, or had it last
+-- ARGV[4] version      that the rotation is based on
+-- ARGV[5] overlap      ms for which the current hash stays valid
+-- ARGV[6] taken        1 if the new hash is, or was last, that of another key
 -- returns {code, now, seq, ...}: {version, hash that is dropped, ...} for ok
-${BOOKS_LUA}${API_KEYS_LUA}
+${ACCOUNT_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
-local values = load_books() and redis.call('HMGET', API_KEYS, id, id .. ':v')
+local values = load_totals() and redis.call('HMGET', API_KEYS, id, id .. ':v')
 local hash, limits, dates = string.match(values and values[1] or '', '^([^-%s]%S*) (%S+ %S+ %S+ %S+ %S+) (%S+ %S+)$')
 if not hash then return reply(now, 'no_key') end
 local version, expires, previous, ends = key_marks(values[2])
 if hash == ARGV[3] then
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', API_KEYS, id, values[1])
   return reply(now, 'ok', version)
 end
@@ -47,17 +47,17 @@ return reply(now, 'ok', version, unpack(dropped))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
-        return { result: { code, version: reply.count(), ...at }, dropped: reply.texts() };
+        return { result: { code, version: reply.count(), ...meta }, dropped: reply.texts() };
       case 'changed':
       case 'conflict':
       case 'no_key':
       case 'revoked':
-        return { result: { code, ...at }, dropped: [] };
+        return { result: { code, ...meta }, dropped: [] };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

@@ -1,8 +1,8 @@
 import type { SettleResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Posts a charge, as `settle` in account.ts. */
+/** Posts a charge, as `settle` in account-engine.ts. */
 export const settle: Script<
   [
     clock: string,
@@ -26,39 +26,39 @@ export const settle: Script<
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] request id
 -- ARGV[3] amount       nano-dollars
--- ARGV[4] key id       whose request it is, if the account doesn't know
--- ARGV[5] tokens       that were used, prompt and completion
--- ARGV[6] force        1 to post also what the account doesn't know
--- ARGV[7] details      kept in the journal as they are
+-- ARGV[4] key id       used if the request is unknown
+-- ARGV[5] tokens       prompt and completion
+-- ARGV[6] force        1 to post an unknown request
+-- ARGV[7] details      recorded in the journal as they are
 -- ARGV[8] model        without blanks
--- ARGV[9] usage        "errors aborted prompt cached completion reasoning cost", to be counted
+-- ARGV[9] usage        counts: "errors aborted prompt cached completion reasoning cost"
 -- ARGV[10] idempotency key, as a hash, or empty
--- ARGV[11] body        hash of what was asked under that key, or empty
--- ARGV[12] in parts    1 to write nothing off
--- ARGV[13] admitted    1 if not to know the request, nor to have forgotten it, is to have lost it
+-- ARGV[11] body        hash of the body for that key, or empty
+-- ARGV[12] in parts    1 to write off nothing
+-- ARGV[13] admitted    1 if a request that is unknown, and was not deleted, was lost in a rollback
 -- ARGV[14] and on      witnesses
 -- returns {code, now, seq, ...}: {charged, written off, available} for ok, {charged, 1 if in part} for duplicate
 ${ENDS_LUA}
--- Of a request whose key isn't known: what it is charged counts into no budget.
+-- Budget window of a request with an unknown key: its charge counts in no budget.
 local NO_WINDOW = -1
 
 local now, id = clock(ARGV[1]), ARGV[2]
-if not load_books() then return reply(now, 'no_account') end
+if not load_totals() then return reply(now, 'no_account') end
 local request = load_request(id)
 local amount = tonumber(ARGV[3])
-local is_forgotten = not request and amount == 0 and may_be_forgotten_free(id)
-if not request and ARGV[13] == '1' and not is_forgotten and request_time(id) > books.lw then rolled_back = true end
-local in_parts = look_for_witnesses(14) or ARGV[12] == '1'
+local is_deleted = not request and amount == 0 and may_be_deleted_free(id)
+if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > totals.lw then rolled_back = true end
+local in_parts = check_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
     return reply(now, 'duplicate', text(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
-  return reply(now, 'ok', text(request.amount), '0', text(books.av))
+  return reply(now, 'ok', text(request.amount), '0', text(totals.av))
 end
 if request and request.state == 'V' then return reply(now, 'voided') end
-if is_forgotten then return reply(now, 'duplicate', '0', '0') end
+if is_deleted then return reply(now, 'duplicate', '0', '0') end
 if not request and ARGV[6] == '0' then return reply(now, 'unknown') end
-if not request and request_time(id) <= books.lw then return reply(now, 'old') end
+if not request and request_time(id) <= totals.lw then return reply(now, 'old') end
 
 local kind = 'o'
 if request then
@@ -73,17 +73,17 @@ else
   request = {id = id, state = 'X', amount = 0, checkpoint = 0, due = now, window = key and key.window or NO_WINDOW,
     tokens = 0, key = ARGV[4], hashes = '', model = ARGV[8], line = '-', ended = ''}
 end
--- Its admission, or its hold, was lost.
+-- Its admission or hold was lost.
 if ARGV[10] ~= '' and request.hashes == '' then
-  local twin = load_twin(request.key, ARGV[10])
-  if not (twin and twin.state == 'S') then
+  local duplicate = load_duplicate(request.key, ARGV[10])
+  if not (duplicate and duplicate.state == 'S') then
     request.hashes = ' ' .. ARGV[10] .. ' ' .. ARGV[11]
-    -- It was admitted meanwhile, and may yet be voided.
-    if twin then
-      twin.hashes = ''
-      save_request(twin)
+    -- The other request was admitted since, and may still be voided.
+    if duplicate then
+      duplicate.hashes = ''
+      save_request(duplicate)
     end
-    save_twin(request, ARGV[10])
+    save_idempotency_key(request, ARGV[10])
   end
 end
 local hold, charged, moved, written_off = finish(request, 'S', amount, tonumber(ARGV[5]), now, ARGV[8],
@@ -95,11 +95,11 @@ write_line(now, kind, id, moved, {
   rest = ARGV[7],
 })
 expire_lots(now)
-return reply(now, 'ok', text(charged), text(written_off), text(books.av))
+return reply(now, 'ok', text(charged), text(written_off), text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
         return {
@@ -107,17 +107,17 @@ return reply(now, 'ok', text(charged), text(written_off), text(books.av))
           charged: reply.amount(),
           writtenOff: reply.amount(),
           available: reply.amount(),
-          ...at,
+          ...meta,
         };
       case 'duplicate':
-        return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...at };
+        return { code, charged: reply.amount(), ...(reply.text() === '1' && { isPart: true }), ...meta };
       case 'voided':
       case 'unknown':
       case 'old':
       case 'no_account':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

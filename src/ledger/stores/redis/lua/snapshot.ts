@@ -5,22 +5,22 @@ import { keyIds, keyState } from './key-fields.ts';
 import { requestRecord } from './request-fields.ts';
 import { usageRow } from './usage-fields.ts';
 
-/** Everything of an account at one moment, save its journal; undefined when there is no account. */
+/** The whole account at one moment, without its journal; undefined when there is no account. */
 export const snapshot: Script<[], ((account: string) => AccountState) | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
--- returns {books, requests, lots, keys, usage}, each {field, value, ...}
+-- returns {totals, requests, lots, keys, usage}, each {field, value, ...}
 ${READ_LUA}
-return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.call('HGETALL', LOTS),
+return {redis.call('HGETALL', TOTALS), redis.call('HGETALL', REQUESTS), redis.call('HGETALL', LOTS),
   redis.call('HGETALL', API_KEYS), redis.call('HGETALL', USAGE)}
 `,
   (reply) => {
-    const books = new Map(reply.nested().pairs());
+    const totals = new Map(reply.nested().pairs());
     const requests = reply.nested().pairs();
     const lots = reply.nested().pairs();
     const keys = new Map(reply.nested().pairs());
     const usage = reply.nested().pairs();
-    if (books.size === 0) return undefined;
-    const amount = (field: string): bigint => BigInt(books.get(field) ?? '');
+    if (totals.size === 0) return undefined;
+    const amount = (field: string): bigint => BigInt(totals.get(field) ?? '');
     return (account) => ({
       granted: amount('g'),
       available: amount('av'),
@@ -29,14 +29,14 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
       expired: amount('x'),
       writtenOff: amount('wo'),
       floor: amount('fl'),
-      frozen: books.get('st') === 'frozen',
+      frozen: totals.get('st') === 'frozen',
       seq: amount('q'),
-      lowWater: Number(books.get('lw')),
-      freeLowWater: Number(books.get('fw') ?? 0),
+      lowWater: Number(totals.get('lw')),
+      freeLowWater: Number(totals.get('fw') ?? 0),
       requests: requests.filter(isRequest).map(([id, row]) => requestRecord(id, row)),
       lots: lots.filter(isNoSentinel).sort(inBurnOrder).map(lotState),
       keys: keyIds(keys).map((key) => keyState(account, keys, key)),
-      trimmed: {
+      compacted: {
         seq: amount('jq'),
         granted: amount('jg'),
         spent: amount('js'),
@@ -44,17 +44,17 @@ return {redis.call('HGETALL', BOOKS), redis.call('HGETALL', REQUESTS), redis.cal
         writtenOff: amount('jw'),
       },
       usage: usage.filter(isNoSentinel).map(usageRow),
-      usageFolded: usageFolded(usage),
+      usageCompacted: compactedCharges(usage),
     });
   },
 );
 
-/** What is charged in no row of usage. */
-function usageFolded(usage: readonly [string, string][]): bigint {
+/** The charges of compacted usage rows. */
+function compactedCharges(usage: readonly [string, string][]): bigint {
   return BigInt(usage.find(([field]) => field === SENTINEL)?.[1] ?? '0');
 }
 
-/** Neither the sentinel nor what finds a request by its idempotency key. */
+/** Not the sentinel, and not the field of an idempotency key. */
 function isRequest([field]: [string, string]): boolean {
   return field !== SENTINEL && !field.includes(':');
 }

@@ -2,11 +2,11 @@ import { defineScript, type Script } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /**
- * Ends and forgets what is due in one account and says how many, as `reap` in
- * account.ts; expires credits. Says when to look again, if ever.
+ * Ends and deletes due requests of one account, as `reap` in account-engine.ts,
+ * and expires credits. Returns the count, and when to sweep again, if ever.
  *
- * What has just been final makes that soon: its account is busy, and who admits
- * there has hinted at it once, not again for this request.
+ * A request that became final in the last two minutes makes that soon: its account
+ * is busy, and its hint was written at most once a minute.
  */
 export const sweep: Script<
   [clock: string, budget: string],
@@ -14,24 +14,24 @@ export const sweep: Script<
 > = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own; then <, and the horizon of leases in ms, or nothing
--- ARGV[2] budget       at most so many
+-- ARGV[2] budget       maximum number of requests
 -- returns {code, now, seq, count, when to look again or empty} for ok
 ${ENDS_LUA}
 local now = clock(ARGV[1])
-if not load_books() then return reply(now, 'no_account') end
+if not load_totals() then return reply(now, 'no_account') end
 local count = reap(tonumber(ARGV[2]), now)
 expire_lots(now)
 local result = reply(now, 'ok', text(count))
 local first = redis.call('ZRANGE', DUE, '-inf', '(+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local last = redis.call('ZRANGE', DUE, '(+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES')[2]
-local again = math.min(tonumber(first or NEVER), size(books.nx))
+local again = math.min(tonumber(first or NEVER), size(totals.nx))
 if last and tonumber(last) > now + RETENTION - 120000 then again = math.min(again, now + 120000) end
 result[6] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
 return result
 `,
   (reply) => {
     if (reply.text() !== 'ok') return { count: 0, lookAgainAt: undefined, now: undefined };
-    const { now } = reply.at();
+    const { now } = reply.meta();
     const count = reply.count();
     const again = reply.text();
     return { count, lookAgainAt: again === '' ? undefined : Number(again), now };

@@ -1,9 +1,9 @@
 import type { UpdateKeyResult } from '../../../contract/key-records.ts';
-import { BOOKS_LUA } from './account-lua.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Replaces the terms of a recorded key, as `updateKey` in books/keys.ts. */
+/** Replaces the terms of a recorded key, as `updateKey` in api-keys.ts. */
 export const updateKey: Script<
   [
     clock: string,
@@ -19,21 +19,21 @@ export const updateKey: Script<
   /* lua */ `#!lua
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] key id
--- ARGV[3] version      that the new terms were made from
--- ARGV[4] limits       "budget per rpm tpm concurrent", where - is none
+-- ARGV[3] version      that the new terms are based on
+-- ARGV[4] limits       "budget per rpm tpm concurrent", with - for none
 -- ARGV[5] name         JSON
 -- ARGV[6] expires      ms, or -
 -- ARGV[7] policy       or empty
 -- returns {code, now, seq, ...}: {version} for ok
-${BOOKS_LUA}${API_KEYS_LUA}
+${ACCOUNT_LUA}${API_KEYS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
-local key = load_books() and load_key(id)
+local key = load_totals() and load_key(id)
 if not key or not key.recorded then return reply(now, 'no_key') end
 local values = redis.call('HMGET', API_KEYS, id, id .. ':n', id .. ':v', id .. ':p')
 local hash, limits, dates = string.match(values[1], '^(%S+) (%S+ %S+ %S+ %S+ %S+) (%S+ %S+)$')
 local version, expires, previous, ends = key_marks(values[3])
 if limits == ARGV[4] and values[2] == ARGV[5] and expires == ARGV[6] and (values[4] or '') == ARGV[7] then
-  -- Written again, so that who repeats it can wait until replicas have it.
+  -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', API_KEYS, id, values[1])
   return reply(now, 'ok', version)
 end
@@ -52,15 +52,15 @@ return reply(now, 'ok', version)
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
-        return { code, version: reply.count(), ...at };
+        return { code, version: reply.count(), ...meta };
       case 'changed':
       case 'no_key':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

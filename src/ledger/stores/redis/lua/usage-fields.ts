@@ -3,19 +3,19 @@ import type { Settle, UsageRow, Void } from '../../../contract/ledger-store.ts';
 import { dayOf } from '../../../contract/usage.ts';
 import { withBlanks } from './request-fields.ts';
 
-/** What a settle adds to the counters, as its script takes it. */
+/** The counts of a settle, as an argument of its script. */
 export function settledCounts({ usage }: Pick<Settle, 'usage'>): string {
   const { ending, promptTokens, cachedTokens, completionTokens, reasoningTokens, cost = 0n } = usage;
   const tokens = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
   return [Number(isError({ ending, usage })), Number(isAborted({ ending })), ...tokens, cost].join(' ');
 }
 
-/** What a void adds. */
+/** The counts of a void, as an argument of its script. */
 export function voidedCounts({ ending }: Pick<Void, 'ending'>): string {
   return `${isError({ ending }) ? 1 : 0} ${isAborted({ ending }) ? 1 : 0} 0 0 0 0 0`;
 }
 
-/** A row of usage, as the scripts keep it. */
+/** Parses a usage row. */
 export function usageRow([field, packed]: readonly [field: string, packed: string]): UsageRow {
   const [, , key = '', model = ''] = /^(\d+) (\S*) (\S*)$/.exec(field) ?? [];
   const [requests = '', errors, aborted, prompt, cached, completion, reasoning, charged = '', cost = ''] =
@@ -36,7 +36,7 @@ export function usageRow([field, packed]: readonly [field: string, packed: strin
   };
 }
 
-/** The day of a row, by its field. */
+/** The day of a usage row, from its field. */
 export function usageDay(field: string): string {
   return dayOf(Number(field.slice(0, field.indexOf(' '))) * DAY_MS);
 }

@@ -1,9 +1,9 @@
-/** Counters of requests that are over, as in usage-counters.ts. A row is read when it is needed. */
+/** Usage counters of ended requests, as in usage-counters.ts. Rows are loaded lazily. */
 export const USAGE_LUA: string = /* lua */ `
 -- "day key model" -> its nine counts, as text.
 local usage_rows = {}
 
--- Adds counts to the row of a request's day, key and model; what is negative was added before.
+-- Adds counts to the row of a request's day, key and model. Negative counts undo earlier ones.
 local function count_usage(request, model, counts)
   local field = string.format('%d %s %s', math.floor(request_time(request.id) / 86400000), request.key, model)
   local row = usage_rows[field]
@@ -25,7 +25,7 @@ save_usage = function()
   end
 end
 
--- Counts as a command has them: errors aborted, prompt cached completion and reasoning tokens, cost.
+-- Parses the counts of a command: errors aborted, prompt cached completion and reasoning tokens, cost.
 local function usage_of(packed)
   local errors, aborted, prompt, cached, completion, reasoning, cost =
     string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')

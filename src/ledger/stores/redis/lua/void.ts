@@ -1,8 +1,8 @@
 import type { VoidResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unexpected } from './define-script.ts';
+import { defineScript, type Script, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
-/** Gives back a hold, or what expiry charged, as `release` in account.ts. */
+/** Releases a hold, or refunds the charge of an expiry, as `release` in account-engine.ts. */
 export const release: Script<
   [
     clock: string,
@@ -18,24 +18,24 @@ export const release: Script<
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] request id
--- ARGV[3] key id       whose request it is, if the account doesn't know, or empty
--- ARGV[4] model        without blanks, - if it isn't said
--- ARGV[5] ended        "ending provider", - where it isn't said
--- ARGV[6] usage        "errors aborted 0 0 0 0 0", to be counted
+-- ARGV[3] key id       used if the request is unknown, or empty
+-- ARGV[4] model        without blanks, - if unknown
+-- ARGV[5] ended        "ending provider", each - if unknown
+-- ARGV[6] usage        counts: "errors aborted 0 0 0 0 0"
 -- ARGV[7] and on       witnesses
 -- returns {code, now, seq, ...}: {released, available} for ok, {charged} for settled
 ${ENDS_LUA}
 local now, id = clock(ARGV[1]), ARGV[2]
-if not load_books() then return reply(now, 'no_account') end
-look_for_witnesses(7)
+if not load_totals() then return reply(now, 'no_account') end
+check_witnesses(7)
 local request = load_request(id)
 if not request then
-  if may_be_forgotten_free(id) then return reply(now, 'old') end
+  if may_be_deleted_free(id) then return reply(now, 'old') end
   local has_model = ARGV[4] ~= '-'
-  request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = forget_at(id, now, true), window = 0, tokens = 0,
+  request = {id = id, state = 'V', amount = 0, checkpoint = 0, due = delete_at(id, now, true), window = 0, tokens = 0,
     key = ARGV[3], hashes = '', model = has_model and ARGV[4] or '', line = '-', ended = ' ' .. ARGV[5]}
   save_request(request)
-  -- Of whom it is said whose it was, there was a hold.
+  -- If the key and model are given, there was a hold.
   if ARGV[3] ~= '' and has_model then count_usage(request, request.model, usage_of(ARGV[6])) end
   return reply(now, 'planted')
 end
@@ -47,23 +47,23 @@ local model = ARGV[4] ~= '-' and ARGV[4] or request.model
 local hold, _, moved = finish(request, 'V', 0, 0, now, model, usage_of(ARGV[6]))
 if moved ~= 0 then write_line(now, 'l', id, moved, {key = request.key}) end
 expire_lots(now)
-return reply(now, 'ok', text(hold - moved), text(books.av))
+return reply(now, 'ok', text(hold - moved), text(totals.av))
 `,
   (reply) => {
     const code = reply.text();
-    const at = reply.at();
+    const meta = reply.meta();
     switch (code) {
       case 'ok':
-        return { code, released: reply.amount(), available: reply.amount(), ...at };
+        return { code, released: reply.amount(), available: reply.amount(), ...meta };
       case 'settled':
-        return { code, charged: reply.amount(), ...at };
+        return { code, charged: reply.amount(), ...meta };
       case 'duplicate':
       case 'planted':
       case 'old':
       case 'no_account':
-        return { code, ...at };
+        return { code, ...meta };
       default:
-        throw unexpected(code);
+        throw unknownCode(code);
     }
   },
 );

@@ -1,6 +1,6 @@
 import type { Witnessed } from '../../../contract/ledger-store.ts';
 
-/** The witnesses of a command as its script has them; see `is_there`. */
+/** The witnesses of a command as arguments of its script; see `is_present`. */
 export function witnessTerms({ witnesses = [] }: Witnessed): string[] {
   return witnesses.map((witness) => {
     if (witness.type === 'line') return `${witness.seq} ${witness.at} ${witness.id}`;

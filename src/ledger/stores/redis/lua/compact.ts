@@ -1,15 +1,13 @@
-import { BOOKS_LUA } from './account-lua.ts';
+import { ACCOUNT_LUA } from './account-lua.ts';
 import { defineScript, type Script } from './define-script.ts';
 
-/**
- * Folds the journal's oldest lines into the checkpoint of the books, at most 500.
- */
-export const trim: Script<[seq: string], 'more' | 'done'> = defineScript(
+/** Compacts the journal's oldest lines, at most 500, into the account's checkpoint. */
+export const compact: Script<[seq: string], 'more' | 'done'> = defineScript(
   /* lua */ `#!lua flags=allow-oom
--- ARGV[1] seq          the last line to fold
--- returns {'more'} if there are still such lines, else {'done'}
-${BOOKS_LUA}
-local values = redis.call('HMGET', BOOKS, 'jq', 'jg', 'js', 'jx', 'jw')
+-- ARGV[1] seq          the last line to compact
+-- returns {'more'} if such lines remain, else {'done'}
+${ACCOUNT_LUA}
+local values = redis.call('HMGET', TOTALS, 'jq', 'jg', 'js', 'jx', 'jw')
 if not values[1] then return {'done'} end
 local position, granted, spent, expired, lost =
   tonumber(values[1]), integer(values[2]), integer(values[3]), integer(values[4]), integer(values[5])
@@ -31,7 +29,7 @@ for _, line in ipairs(redis.call('LRANGE', JOURNAL, '1', text(count))) do
 end
 redis.call('LTRIM', JOURNAL, text(count), '-1')
 redis.call('LSET', JOURNAL, '0', SENTINEL)
-redis.call('HSET', BOOKS, 'jq', text(position + count), 'jg', text(granted), 'js', text(spent), 'jx', text(expired),
+redis.call('HSET', TOTALS, 'jq', text(position + count), 'jg', text(granted), 'js', text(spent), 'jx', text(expired),
   'jw', text(lost))
 return {count < wanted and 'more' or 'done'}
 `,

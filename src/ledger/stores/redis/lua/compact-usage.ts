@@ -1,0 +1,20 @@
+import { ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type Script } from './define-script.ts';
+
+/** Deletes usage rows, and adds their charges to the sum of compacted rows. */
+export const compactUsage: Script<readonly string[], void> = defineScript(
+  /* lua */ `#!lua flags=allow-oom
+-- ARGV        the rows' fields
+-- returns {}
+${ACCOUNT_LUA}
+local sum = integer(redis.call('HGET', USAGE, SENTINEL) or '0')
+for _, field in ipairs(ARGV) do
+  local row = redis.call('HGET', USAGE, field)
+  if row then sum = plus(sum, integer(string.match(row, '(%S+) %S+$'))) end
+end
+redis.call('HSET', USAGE, SENTINEL, text(sum))
+redis.call('HDEL', USAGE, unpack(ARGV))
+return {}
+`,
+  () => {},
+);
