@@ -2,7 +2,7 @@ import * as v from 'valibot';
 
 import type { AccountInfo } from '../ledger/operations/accounts.ts';
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { noAccount } from './errors.ts';
+import { accountNotFound } from './errors.ts';
 import { accountId, component, flag, integerInQuery, object, usd } from './schema.ts';
 import type { AdministeredRouter } from './options.ts';
 
@@ -75,8 +75,8 @@ export const accountEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: nothing,
     answer: account,
-    refuses: [404],
-    run: async ({ params: { account: id } }, router) => ({ answer: await find(router, id) }),
+    errorStatuses: [404],
+    run: async ({ params: { account: id } }, router) => ({ answer: await getAccountAnswer(router, id) }),
   }),
   endpoint({
     operation: 'updateAccount',
@@ -87,16 +87,16 @@ export const accountEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: accountChange,
     answer: account,
-    refuses: [404],
+    errorStatuses: [404],
     change: {
       action: 'accounts.update',
       repeat: 'The same: the account is frozen or open as the request says.',
     },
     async run({ params: { account: id }, body: { frozen } }, router) {
-      const before = await find(router, id);
+      const before = await getAccountAnswer(router, id);
       const known = await (frozen ? router.accounts.freeze(id) : router.accounts.unfreeze(id));
-      if (!known) throw noAccount(id);
-      const answer = await find(router, id);
+      if (!known) throw accountNotFound(id);
+      const answer = await getAccountAnswer(router, id);
       return {
         answer,
         before: { frozen: before.frozen },
@@ -107,9 +107,12 @@ export const accountEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-async function find(router: AdministeredRouter, id: string): Promise<v.InferOutput<typeof account>> {
+async function getAccountAnswer(
+  router: AdministeredRouter,
+  id: string,
+): Promise<v.InferOutput<typeof account>> {
   const found = await router.accounts.get(id);
-  if (!found) throw noAccount(id);
+  if (!found) throw accountNotFound(id);
   return accountAnswer(found);
 }
 

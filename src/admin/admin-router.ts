@@ -7,10 +7,10 @@ import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
 import { type AuditEvent, logAudit } from './audit-log.ts';
-import { serve } from './handle-request.ts';
+import { handleRequest } from './handle-request.ts';
 import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
-import { type AdministeredRouter, type AdminRouterOptions, checkOptions } from './options.ts';
+import { type AdministeredRouter, type AdminRouterOptions, checkAdminOptions } from './options.ts';
 import { AdminRoutes } from './admin-routes.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
@@ -29,7 +29,7 @@ export interface AdminRouter extends NodeHandler {
  * @throws {TypeError} naming the option that can't be right
  */
 export function createAdminRouter(router: AdministeredRouter, options: AdminRouterOptions): AdminRouter {
-  checkOptions(options);
+  checkAdminOptions(options);
   const { authorize, onAudit = logAudit, onError = logError, basePath = '/admin' } = options;
   const tellError = async (error: Error, requestId: string): Promise<void> => {
     const failure = await guard(() => onError(error, { requestId }));
@@ -37,7 +37,7 @@ export function createAdminRouter(router: AdministeredRouter, options: AdminRout
   };
   const services = {
     router,
-    places: new AdminRoutes(endpoints, trimSlashes(basePath)),
+    routes: new AdminRoutes(endpoints, trimSlashes(basePath)),
     description: openApi(endpoints),
     authorize,
     audit: async (event: AuditEvent) => {
@@ -48,7 +48,7 @@ export function createAdminRouter(router: AdministeredRouter, options: AdminRout
   };
   const running = new WeakMap<object, Promise<void>>();
   const handle = (exchange: Exchange, request: object): Promise<void> => {
-    const handled = serve(exchange, addressOf(request), services);
+    const handled = handleRequest(exchange, addressOf(request), services);
     running.set(request, handled);
     return handled;
   };

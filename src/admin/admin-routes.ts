@@ -19,8 +19,8 @@ export type RouteMatch =
  */
 export class AdminRoutes {
   readonly #basePath: string;
-  readonly #resources: readonly Resource[];
-  readonly #beginnings: ReadonlySet<string>;
+  readonly #resources: readonly RoutePattern[];
+  readonly #firstSegments: ReadonlySet<string>;
 
   constructor(endpoints: readonly Endpoint[], basePath: string) {
     this.#basePath = basePath;
@@ -29,25 +29,28 @@ export class AdminRoutes {
       const byMethod = byPath.get(endpoint.path) ?? new Map<string, Endpoint>();
       byPath.set(endpoint.path, byMethod.set(endpoint.method, endpoint));
     }
-    this.#resources = [...byPath].map(([path, byMethod]) => ({ pattern: segmentsOf(path), byMethod }));
-    this.#beginnings = new Set([DESCRIPTION, ...this.#resources.map(({ pattern: [first = ''] }) => first)]);
+    this.#resources = [...byPath].map(([path, byMethod]) => ({ pattern: splitSegments(path), byMethod }));
+    this.#firstSegments = new Set([
+      DESCRIPTION,
+      ...this.#resources.map(({ pattern: [first = ''] }) => first),
+    ]);
   }
 
   /** @param acceptsPage - whoever asks is a browser that navigates: under a mount that nobody named, it gets the page */
-  find(url: string, acceptsPage: boolean): RouteMatch | undefined {
+  matchParameters(url: string, acceptsPage: boolean): RouteMatch | undefined {
     const path = pathOf(url);
     if (isTooLong(path)) return undefined;
     const base = this.#basePath;
     const inside = path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : path;
-    const segments = segmentsOf(inside);
-    const start = segments.findIndex((segment) => this.#beginnings.has(segment));
+    const segments = splitSegments(inside);
+    const start = segments.findIndex((segment) => this.#firstSegments.has(segment));
     if (start === -1) return segments.length === 0 || acceptsPage ? { kind: 'page', path: '/' } : undefined;
     const rest = segments.slice(start);
     if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description', path: `/${DESCRIPTION}` };
     for (const { pattern, byMethod } of this.#resources) {
       const params = match(pattern, rest);
       if (!params) continue;
-      const served = pattern.map((part) => (isParameter(part) ? params[nameOf(part)] : part));
+      const served = pattern.map((part) => (isParameter(part) ? params[parameterName(part)] : part));
       return { kind: 'resource', path: `/${served.join('/')}`, endpoints: byMethod, params };
     }
     return undefined;
@@ -56,13 +59,13 @@ export class AdminRoutes {
 
 const DESCRIPTION = 'openapi.json';
 
-interface Resource {
+interface RoutePattern {
   readonly pattern: readonly string[];
   readonly byMethod: Map<string, Endpoint>;
 }
 
 /** Slashes at either end are taken for nothing. */
-function segmentsOf(path: string): string[] {
+function splitSegments(path: string): string[] {
   const trimmed = trimSlashes(path);
   const start = trimmed.search(/[^/]/);
   return start === -1 ? [] : trimmed.slice(start).split('/');
@@ -77,7 +80,7 @@ function match(pattern: readonly string[], segments: readonly string[]): Record<
     if (isParameter(part)) {
       const value = decodeOnce(segment);
       if (segment.includes('%') && encodeURIComponent(value) !== segment) return undefined;
-      params[nameOf(part)] = value;
+      params[parameterName(part)] = value;
     } else if (part !== segment) return undefined;
   }
   return params;
@@ -88,6 +91,6 @@ function isParameter(part: string): boolean {
 }
 
 /** Of a parameter in a pattern, as `{account}`. */
-function nameOf(part: string): string {
+function parameterName(part: string): string {
   return part.slice(1, -1);
 }

@@ -2,8 +2,8 @@ import * as v from 'valibot';
 
 import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
-import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
-import { ConflictError, noAccount } from './errors.ts';
+import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
+import { ConflictError, accountNotFound } from './errors.ts';
 import {
   accountId,
   amount,
@@ -21,7 +21,7 @@ import {
   usd,
   whole,
 } from './schema.ts';
-import { type ChangeId, changeId } from './idempotency.ts';
+import { type ChangeId, resolveChangeId } from './idempotency.ts';
 
 const newGrant = component(
   'NewGrant',
@@ -127,18 +127,18 @@ export const creditsEndpoints: readonly Endpoint[] = [
     body: newGrant,
     answer: creditsChange,
     status: 201,
-    refuses: [409],
+    errorStatuses: [409],
     change: { action: 'grants.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
       const { expires_at: expiresAt, priority, recreate: again } = body;
-      const named = changeId(body.id, idempotencyKey);
+      const named = resolveChangeId(body.id, idempotencyKey);
       const change = credits.grant(account, body.amount, {
         id: named.id,
         ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
         ...(priority !== undefined && { priority }),
         ...(again !== undefined && { recreate: again }),
       });
-      return await outcomeOf(change, account, named);
+      return await changeResult(change, account, named);
     },
   }),
   endpoint({
@@ -151,12 +151,12 @@ export const creditsEndpoints: readonly Endpoint[] = [
     body: newAdjustment,
     answer: creditsChange,
     status: 201,
-    refuses: [404, 409],
+    errorStatuses: [404, 409],
     change: { action: 'adjustments.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
-      const named = changeId(body.id, idempotencyKey);
+      const named = resolveChangeId(body.id, idempotencyKey);
       const change = credits.adjust(account, body.delta, { id: named.id, reason: body.reason });
-      return await outcomeOf(change, account, named);
+      return await changeResult(change, account, named);
     },
   }),
   endpoint({
@@ -171,10 +171,10 @@ export const creditsEndpoints: readonly Endpoint[] = [
     }),
     body: nothing,
     answer: journal,
-    refuses: [404],
+    errorStatuses: [404],
     async run({ params: { account }, query: { after = 0, limit = 100 } }, { accounts, credits }) {
       const entries = await credits.journal(account, { after, limit });
-      if (entries.length === 0 && !(await accounts.get(account))) throw noAccount(account);
+      if (entries.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
       const next = entries.length === limit ? entries.at(-1)?.position : undefined;
       return { answer: { ...list(entries.map(entryAnswer)), next_after: next ?? null } };
     },
@@ -182,19 +182,19 @@ export const creditsEndpoints: readonly Endpoint[] = [
 ];
 
 /** @throws a 409 that says why the account refused the change, or a 404 */
-async function outcomeOf(
+async function changeResult(
   change: Promise<CreditsChange>,
   account: string,
   { id, isDerived }: ChangeId,
-): Promise<Result<v.InferOutput<typeof creditsChange>>> {
+): Promise<OperationResult<v.InferOutput<typeof creditsChange>>> {
   const made = await change.catch((error: unknown) => {
-    throw conflictOf(error, account, isDerived);
+    throw toConflictError(error, account, isDerived);
   });
   return { answer: { id, account, ...made }, target: id, repeated: made.duplicate };
 }
 
 /** By name: bundlers make a second copy of a class for a second entry. */
-function conflictOf(error: unknown, account: string, isDerived: boolean): unknown {
+function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
   if (!(error instanceof Error) || error.name !== 'CreditsConflictError') return error;
   const { message } = error;
   switch (Reflect.get(error, 'code')) {
@@ -206,7 +206,7 @@ function conflictOf(error: unknown, account: string, isDerived: boolean): unknow
           )
         : new ConflictError('id_already_used', `${message}.`, 'id');
     case 'no_account':
-      return noAccount(account);
+      return accountNotFound(account);
     case 'below_floor':
       return new ConflictError('balance_too_low', `${message}.`, 'delta');
     case 'too_big':

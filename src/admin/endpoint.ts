@@ -13,7 +13,7 @@ export interface Endpoint extends Omit<EndpointDefinition, 'run'> {
    *
    * @throws a 400 that names the parameter at fault
    */
-  prepare(sent: RawInput): Call;
+  prepare(sent: RawInput): PreparedCall;
 }
 
 /** What came with a request, not judged yet. */
@@ -26,10 +26,10 @@ export interface RawInput {
 }
 
 /** A request that can be carried out. */
-export interface Call {
+export interface PreparedCall {
   /** What of it the audit may show. */
   readonly body: unknown;
-  run(router: AdministeredRouter): Promise<Result>;
+  run(router: AdministeredRouter): Promise<OperationResult>;
 }
 
 /** An operation as its file writes it. */
@@ -56,9 +56,9 @@ export interface EndpointDefinition<
   /** Of an answer to what was done now, and not before. @default 200 */
   readonly status?: number;
   /** Statuses of what it refuses, beside those that every operation can have. */
-  readonly refuses?: readonly number[];
+  readonly errorStatuses?: readonly number[];
   /** Only of what changes something. */
-  readonly change?: Change;
+  readonly change?: ChangeNotes;
   readonly run: (
     input: {
       readonly params: v.InferOutput<Params>;
@@ -67,17 +67,17 @@ export interface EndpointDefinition<
       readonly idempotencyKey: string | undefined;
     },
     router: AdministeredRouter,
-  ) => Promise<Result<v.InferOutput<Answer>>>;
+  ) => Promise<OperationResult<v.InferOutput<Answer>>>;
 }
 
-export interface Change {
+export interface ChangeNotes {
   /** What the audit calls it, as `grants.create`. */
   readonly action: string;
   /** What the same request answers when it is sent again with the same `Idempotency-Key`. */
   readonly repeat: string;
 }
 
-export interface Result<Answer = unknown> {
+export interface OperationResult<Answer = unknown> {
   readonly answer: Answer;
   /** Id of the key or grant that was changed. */
   readonly target?: string;

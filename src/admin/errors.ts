@@ -53,18 +53,18 @@ export class NotFoundError extends RouterError {
   }
 }
 
-export function noAccount(account: string): NotFoundError {
+export function accountNotFound(account: string): NotFoundError {
   return new NotFoundError(
     'account_not_found',
     `There is no account ${account}. The first grant or the first key makes one.`,
   );
 }
 
-export function noKey(account: string, key: string): NotFoundError {
+export function keyNotFound(account: string, key: string): NotFoundError {
   return new NotFoundError('key_not_found', `The account ${account} has no key ${key}.`);
 }
 
-export class WrongMethodError extends RouterError {
+export class AdminMethodNotAllowedError extends RouterError {
   readonly status = 405;
   readonly code = 'method_not_allowed';
   readonly type = 'invalid_request_error';
@@ -143,7 +143,7 @@ export class AccountLostError extends RouterError {
  *
  * By name, not by class: bundlers make a second copy of a class for a second entry.
  */
-export function refusalOf(thrown: unknown, isChange: boolean): unknown {
+export function toAdminError(thrown: unknown, isChange: boolean): unknown {
   if (!(thrown instanceof Error) || thrown instanceof RouterError) return thrown;
   if (thrown.name === 'StoreUnavailableError') {
     if (Reflect.get(thrown, 'code') === 'account_lost') return new AccountLostError(thrown);
@@ -158,7 +158,7 @@ export function refusalOf(thrown: unknown, isChange: boolean): unknown {
   return thrown;
 }
 
-export function missing(param: string, message: string): InvalidRequestError {
+export function missingParameter(param: string, message: string): InvalidRequestError {
   return new InvalidRequestError('missing_required_parameter', message, param);
 }
 

@@ -3,16 +3,16 @@ import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
-import { type Call, type Endpoint, type Result } from './endpoint.ts';
-import { NotFoundError, refusalOf, UnauthorizedError, WrongMethodError } from './errors.ts';
+import { type PreparedCall, type Endpoint, type OperationResult } from './endpoint.ts';
+import { NotFoundError, toAdminError, UnauthorizedError, AdminMethodNotAllowedError } from './errors.ts';
 import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
 import { PAGE } from './page.ts';
 import type { RouteMatch, AdminRoutes } from './admin-routes.ts';
-import { readCall } from './parse-request.ts';
+import { parseRequest } from './parse-request.ts';
 
 export interface AdminServices {
   readonly router: AdministeredRouter;
-  readonly places: AdminRoutes;
+  readonly routes: AdminRoutes;
   /** The OpenAPI document. */
   readonly description: Buffer;
   readonly authorize: AdminRouterOptions['authorize'];
@@ -27,27 +27,28 @@ export interface AdminServices {
  * Who asks is judged before anything else, so that a stranger learns nothing, not even which paths exist; only
  * `OPTIONS` is for everybody.
  */
-export async function serve(
+export async function handleRequest(
   exchange: Exchange,
   ip: string | undefined,
   services: AdminServices,
 ): Promise<void> {
-  const attempt: Attempt = { requestId: exchange.id, ip };
+  const attempt: AuditContext = { requestId: exchange.id, ip };
   const { method } = exchange;
-  const place = services.places.find(exchange.url, acceptsPage(exchange));
-  const endpoint = place && endpointOf(place, method);
-  let answer: Answer;
+  const place = services.routes.matchParameters(exchange.url, acceptsPage(exchange));
+  const endpoint = place && findEndpoint(place, method);
+  let answer: AdminResponse;
   try {
     answer =
       method === 'OPTIONS'
-        ? { status: 204, headers: { allow: allowOf(place) } }
-        : await answerOf(exchange, place, attempt, services);
+        ? { status: 204, headers: { allow: allowHeader(place) } }
+        : await respond(exchange, place, attempt, services);
   } catch (thrown) {
-    const error = errorOf(thrown, endpoint?.change !== undefined);
+    const error = toRouterError(thrown, endpoint?.change !== undefined);
     if (error.status >= 500) services.onError(error, exchange.id);
-    answer = refusalAnswer(error);
+    answer = errorResponse(error);
     // A browser that navigates can't send a token: the page, which holds no data, asks for one.
-    if (error.status === 401 && place?.kind === 'page' && acceptsPage(exchange)) answer = pageAnswer(answer);
+    if (error.status === 401 && place?.kind === 'page' && acceptsPage(exchange))
+      answer = pageResponse(answer);
   }
   // Told before it is answered, and waited for after: no change that somebody heard of is without its line.
   const told =
@@ -59,27 +60,27 @@ export async function serve(
 }
 
 /** What is known of a request so far, for the audit. */
-interface Attempt {
+interface AuditContext {
   readonly requestId: string;
   readonly ip: string | undefined;
   operator?: string;
-  call?: Call;
-  result?: Result;
+  call?: PreparedCall;
+  result?: OperationResult;
 }
 
-interface Answer {
+interface AdminResponse {
   readonly status: number;
   readonly body?: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   readonly error?: RouterError;
 }
 
-async function answerOf(
+async function respond(
   exchange: Exchange,
   place: RouteMatch | undefined,
-  attempt: Attempt,
+  attempt: AuditContext,
   services: AdminServices,
-): Promise<Answer> {
+): Promise<AdminResponse> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
   // Of the path as it is read here: by what stands before it nobody is let in to something else.
@@ -89,13 +90,13 @@ async function answerOf(
   if (!place) throw unknownPath(method, path);
   const isRead = method === 'GET' || method === 'HEAD';
   if (place.kind !== 'resource') {
-    if (!isRead) throw new WrongMethodError(method, allowOf(place));
-    if (place.kind === 'page') return pageAnswer({ status: 200 });
+    if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(place));
+    if (place.kind === 'page') return pageResponse({ status: 200 });
     return { status: 200, body: services.description };
   }
-  const endpoint = endpointOf(place, method);
-  if (!endpoint) throw new WrongMethodError(method, allowOf(place));
-  const call = await readCall(exchange, endpoint, place.params);
+  const endpoint = findEndpoint(place, method);
+  if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(place));
+  const call = await parseRequest(exchange, endpoint, place.params);
   attempt.call = call;
   const result = await call.run(services.router);
   attempt.result = result;
@@ -103,7 +104,7 @@ async function answerOf(
   return { status, body: Buffer.from(JSON.stringify(result.answer)) };
 }
 
-function refusalAnswer(error: RouterError): Answer {
+function errorResponse(error: RouterError): AdminResponse {
   return {
     status: error.status,
     body: Buffer.from(JSON.stringify(error)),
@@ -113,7 +114,7 @@ function refusalAnswer(error: RouterError): Answer {
 }
 
 /** The same with the usage page as its body. */
-function pageAnswer(answer: Answer): Answer {
+function pageResponse(answer: AdminResponse): AdminResponse {
   const { html, contentSecurityPolicy } = PAGE;
   const headers = {
     ...answer.headers,
@@ -129,14 +130,14 @@ async function authorizeOperator(
   { authorize }: AdminServices,
 ): Promise<string | undefined> {
   try {
-    return operatorOf(await authorize(request));
+    return operatorName(await authorize(request));
   } catch (thrown) {
     throw new InternalError(asError(thrown));
   }
 }
 
 /** @throws {TypeError} for what is no name: nobody is let in by mistake */
-function operatorOf(answer: unknown): string | undefined {
+function operatorName(answer: unknown): string | undefined {
   if (answer === undefined || answer === null || answer === false || answer === '') return undefined;
   if (typeof answer === 'string' && answer.length <= 200) return answer;
   throw new TypeError(
@@ -152,11 +153,11 @@ function unknownPath(method: string, path: string): NotFoundError {
   );
 }
 
-function endpointOf(place: RouteMatch, method: string): Endpoint | undefined {
+function findEndpoint(place: RouteMatch, method: string): Endpoint | undefined {
   return place.kind === 'resource' ? place.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
 }
 
-function allowOf(place: RouteMatch | undefined): string {
+function allowHeader(place: RouteMatch | undefined): string {
   const methods = place?.kind === 'resource' ? [...place.endpoints.keys()] : ['GET'];
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
 }
@@ -166,16 +167,16 @@ function acceptsPage({ method, headers }: Exchange): boolean {
   return method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-function errorOf(thrown: unknown, isChange: boolean): RouterError {
-  const refusal = refusalOf(thrown, isChange);
+function toRouterError(thrown: unknown, isChange: boolean): RouterError {
+  const refusal = toAdminError(thrown, isChange);
   return refusal instanceof RouterError ? refusal : new InternalError(asError(refusal));
 }
 
 function auditEvent(
   action: string,
   params: Readonly<Record<string, string>>,
-  { requestId, ip, operator, call, result }: Attempt,
-  { status, error }: Answer,
+  { requestId, ip, operator, call, result }: AuditContext,
+  { status, error }: AdminResponse,
 ): AuditEvent {
   const target = result?.target ?? params['id'];
   return withoutSecrets({
@@ -186,7 +187,7 @@ function auditEvent(
     ...(target !== undefined && { target: target.slice(0, 128) }),
     requestId,
     ...(ip !== undefined && { ip }),
-    outcome: outcomeOf(status, result),
+    outcome: auditOutcome(status, result),
     status,
     ...(error && { code: error.code }),
     ...(call && { body: call.body }),
@@ -195,7 +196,7 @@ function auditEvent(
   });
 }
 
-function outcomeOf(status: number, result: Result | undefined): AuditEvent['outcome'] {
+function auditOutcome(status: number, result: OperationResult | undefined): AuditEvent['outcome'] {
   if (status >= 500) return 'failed';
   if (!result) return 'refused';
   return result.repeated ? 'repeated' : 'done';
@@ -211,7 +212,7 @@ const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 };
 
-function send({ id, response }: Exchange, { status, body, headers }: Answer): void {
+function send({ id, response }: Exchange, { status, body, headers }: AdminResponse): void {
   if (response.destroyed) return;
   response.writeHead(status, {
     ...SECURITY_HEADERS,

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
 import { InvalidRequestError } from '../errors/errors.ts';
-import { missing } from './errors.ts';
+import { missingParameter } from './errors.ts';
 
 /** The id under which the ledger remembers a grant or an adjustment, and whose word it is. */
 export interface ChangeId {
@@ -16,11 +16,11 @@ export interface ChangeId {
  *
  * @throws a 400 where there is neither, or both: the same key could come with another id, and be done twice
  */
-export function changeId(id: string | undefined, idempotencyKey: string | undefined): ChangeId {
-  refuseBoth(id, idempotencyKey);
+export function resolveChangeId(id: string | undefined, idempotencyKey: string | undefined): ChangeId {
+  rejectBoth(id, idempotencyKey);
   if (id !== undefined) return { id, isDerived: false };
   if (idempotencyKey === undefined) {
-    throw missing(
+    throw missingParameter(
       'id',
       'id is missing: give one, as a payment has, or an Idempotency-Key, so that the request can be repeated.',
     );
@@ -39,10 +39,10 @@ export function keyIdOf(
   id: string | undefined,
   idempotencyKey: string | undefined,
 ): { readonly id: string | undefined; readonly isDerived: boolean } {
-  refuseBoth(id, idempotencyKey);
+  rejectBoth(id, idempotencyKey);
   if (id !== undefined || idempotencyKey === undefined) return { id, isDerived: false };
   const digest = hash('sha256', `${account}\0${idempotencyKey}`, 'hex');
-  return { id: tenCharacters(BigInt(`0x${digest}`)), isDerived: true };
+  return { id: base62(BigInt(`0x${digest}`)), isDerived: true };
 }
 
 /** The id that a rotation is remembered under. */
@@ -50,7 +50,7 @@ export function rotationIdOf(idempotencyKey: string): string {
   return hash('sha256', idempotencyKey, 'hex').slice(0, 20);
 }
 
-function refuseBoth(id: string | undefined, idempotencyKey: string | undefined): void {
+function rejectBoth(id: string | undefined, idempotencyKey: string | undefined): void {
   if (id === undefined || idempotencyKey === undefined || id === idempotencyKey) return;
   throw new InvalidRequestError(
     'ambiguous_parameter',
@@ -60,7 +60,7 @@ function refuseBoth(id: string | undefined, idempotencyKey: string | undefined):
 }
 
 /** As the ids that the router draws are, which a key begins with. */
-function tenCharacters(number: bigint): string {
+function base62(number: bigint): string {
   let rest = number;
   return Array.from({ length: 10 }, () => {
     const character = ALPHABET[Number(rest % 62n)] ?? '';

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { ApiKeyInfo } from '../keys/api-keys.ts';
 import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
-import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
-import { ConflictError, noAccount, noKey } from './errors.ts';
+import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
+import { ConflictError, accountNotFound, keyNotFound } from './errors.ts';
 import { accountId, keyId, object } from './schema.ts';
 import { keyIdOf, rotationIdOf } from './idempotency.ts';
 import {
@@ -37,10 +37,10 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: nothing,
     answer: apiKeys,
-    refuses: [404],
+    errorStatuses: [404],
     async run({ params: { account } }, { accounts, keys }) {
       const found = await keys.list(account);
-      if (found.length === 0 && !(await accounts.get(account))) throw noAccount(account);
+      if (found.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
       return { answer: list(found.map(keyAnswer)) };
     },
   }),
@@ -55,7 +55,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     bodyIsOptional: true,
     answer: createdApiKey,
     status: 201,
-    refuses: [409],
+    errorStatuses: [409],
     change: {
       action: 'keys.create',
       repeat:
@@ -91,10 +91,10 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: nothing,
     answer: apiKeyDetails,
-    refuses: [404],
+    errorStatuses: [404],
     async run({ params: { account, id } }, { keys }) {
       const found = await keys.get(account, id);
-      if (!found) throw noKey(account, id);
+      if (!found) throw keyNotFound(account, id);
       return { answer: keyDetailsAnswer(found) };
     },
   }),
@@ -107,12 +107,12 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: apiKeyChange,
     answer: apiKey,
-    refuses: [404, 409],
+    errorStatuses: [404, 409],
     change: { action: 'keys.update', repeat: 'the same: the key is as the request says.' },
     async run({ params: { account, id }, body }, router) {
-      const before = await find(router, account, id);
-      const changed = await attempt(router.keys.update(account, id, changesOf(body)));
-      if (!changed) throw noKey(account, id);
+      const before = await getKeyAnswer(router, account, id);
+      const changed = await withConflictErrors(router.keys.update(account, id, changesOf(body)));
+      if (!changed) throw keyNotFound(account, id);
       const answer = keyAnswer(changed);
       return { answer, target: id, before, after: answer, repeated: isDeepStrictEqual(before, answer) };
     },
@@ -126,12 +126,12 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: nothing,
     answer: apiKey,
-    refuses: [404],
+    errorStatuses: [404],
     change: { action: 'keys.revoke', repeat: 'the same: the key is revoked.' },
     async run({ params: { account, id } }, router) {
-      const before = await find(router, account, id);
-      if (!(await router.keys.revoke(account, id))) throw noKey(account, id);
-      const answer = await find(router, account, id);
+      const before = await getKeyAnswer(router, account, id);
+      if (!(await router.keys.revoke(account, id))) throw keyNotFound(account, id);
+      const answer = await getKeyAnswer(router, account, id);
       return { answer, target: id, before, after: answer, repeated: before.state === 'revoked' };
     },
   }),
@@ -145,36 +145,36 @@ export const keyEndpoints: readonly Endpoint[] = [
     body: rotation,
     bodyIsOptional: true,
     answer: createdApiKey,
-    refuses: [404, 409],
+    errorStatuses: [404, 409],
     change: {
       action: 'keys.rotate',
       repeat:
         'with duplicate: true and without the secret, which can not be had again, as long as no other rotation came between; with another overlap_ms 409 idempotency_key_reused.',
     },
     async run({ params: { account, id }, body: { overlap_ms: overlapMs = 0 }, idempotencyKey }, router) {
-      const before = await find(router, account, id);
+      const before = await getKeyAnswer(router, account, id);
       try {
-        const rotated = await attempt(
+        const rotated = await withConflictErrors(
           router.keys.rotate(account, id, {
             overlapMs,
             ...(idempotencyKey !== undefined && { id: rotationIdOf(idempotencyKey) }),
           }),
         );
-        if (!rotated) throw noKey(account, id);
+        if (!rotated) throw keyNotFound(account, id);
         const after = keyAnswer(rotated);
         return { answer: { ...after, key: rotated.key, duplicate: false }, target: id, before, after };
       } catch (error) {
         if (!isConflict(error, 'already_rotated')) throw error;
-        const there = await find(router, account, id);
+        const there = await getKeyAnswer(router, account, id);
         return { answer: { ...there, duplicate: true }, target: id, repeated: true };
       }
     },
   }),
 ];
 
-async function find({ keys }: AdministeredRouter, account: string, id: string): Promise<KeyAnswer> {
+async function getKeyAnswer({ keys }: AdministeredRouter, account: string, id: string): Promise<KeyAnswer> {
   const found = await keys.get(account, id);
-  if (!found) throw noKey(account, id);
+  if (!found) throw keyNotFound(account, id);
   return keyAnswer(found);
 }
 
@@ -183,7 +183,7 @@ function repeatedCreation(
   known: ApiKeyInfo,
   asked: PolicyBody,
   isDerived: boolean,
-): Result<CreatedKeyAnswer> {
+): OperationResult<CreatedKeyAnswer> {
   const { id, account } = known;
   const policy = policyOf(asked);
   const wanted = keyAnswer({
@@ -212,7 +212,7 @@ function repeatedCreation(
 }
 
 /** @throws a 409 that says why the key can't be changed */
-async function attempt<Change>(change: Promise<Change>): Promise<Change> {
+async function withConflictErrors<Change>(change: Promise<Change>): Promise<Change> {
   return await change.catch((error: unknown) => {
     if (isConflict(error, 'key_revoked')) throw new ConflictError('key_revoked', `${error.message}.`);
     if (isConflict(error, 'rotation_differs')) {

@@ -62,7 +62,7 @@ const DESCRIPTION = {
   operationId: 'getDescription',
   summary: 'This document',
   responses: {
-    200: { description: 'OpenAPI 3.1', content: { 'application/json': { schema: { type: 'object' } } } },
+    200: { description: 'OpenAPI 3.1', jsonContent: { 'application/json': { schema: { type: 'object' } } } },
     default: { $ref: '#/components/responses/Error' },
   },
 };
@@ -78,7 +78,14 @@ const PAGE = {
 };
 
 function operation(endpoint: Endpoint): unknown {
-  const { operation: operationId, summary, change, status = 200, refuses = [], answer } = endpoint;
+  const {
+    operation: operationId,
+    summary,
+    change,
+    status = 200,
+    errorStatuses: refuses = [],
+    answer,
+  } = endpoint;
   const takesBody = endpoint.body !== nothing;
   return {
     operationId,

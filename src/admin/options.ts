@@ -50,7 +50,7 @@ export interface AdminRequest {
 }
 
 /** @throws {TypeError} naming the option that can't be right */
-export function checkOptions(options: AdminRouterOptions): void {
+export function checkAdminOptions(options: AdminRouterOptions): void {
   if (typeof options !== 'object' || options === null || typeof options.authorize !== 'function') {
     throw new TypeError(
       'createAdminRouter needs authorize, a function that returns the name of an operator, or undefined for a stranger',

@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';
 import { textOf } from '../json/token.ts';
-import { type Call, type Endpoint, nothing, type RawInput } from './endpoint.ts';
+import { type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
 /** Far more than any change needs. */
@@ -15,12 +15,12 @@ const LIMITS = { maxBodyBytes: 65_536, bodyTimeoutMs: 10_000 };
  *
  * @throws a RouterError that says what keeps it from that
  */
-export async function readCall(
+export async function parseRequest(
   exchange: Exchange,
   endpoint: Endpoint,
   params: RawInput['params'],
-): Promise<Call> {
-  const query = queryOf(exchange.url);
+): Promise<PreparedCall> {
+  const query = parseQuery(exchange.url);
   if (!endpoint.change) return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined });
   checkOrigin(exchange);
   const idempotencyKey = idempotencyKeyOf(exchange.headers);
@@ -52,7 +52,7 @@ function checkOrigin({ method, headers }: Exchange): void {
   );
 }
 
-function queryOf(url: string): Record<string, string> {
+function parseQuery(url: string): Record<string, string> {
   const start = url.indexOf('?');
   const query: Record<string, string> = {};
   if (start === -1) return query;

@@ -15,7 +15,7 @@ export type Schema<Value = unknown> = v.GenericSchema<unknown, Value>;
 export const components: Record<string, Schema> = {};
 
 /** What the document says of a schema, beside what follows from it. */
-interface Documentation {
+interface SchemaNotes {
   readonly format?: string;
   readonly examples?: readonly string[];
 }
@@ -28,7 +28,7 @@ export function component<Value>(id: string, description: string, schema: Schema
 export function described<Value>(
   description: string,
   schema: Schema<Value>,
-  more: Documentation = {},
+  more: SchemaNotes = {},
 ): Schema<Value> {
   return v.pipe(schema, v.metadata({ description, ...more }));
 }

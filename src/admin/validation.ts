@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 
 import { InvalidRequestError } from '../errors/errors.ts';
-import { InvalidValueError, missing } from './errors.ts';
+import { InvalidValueError, missingParameter } from './errors.ts';
 import type { Schema } from './schema.ts';
 
 /**
@@ -13,15 +13,19 @@ import type { Schema } from './schema.ts';
 export function validate<Value>(schema: Schema<Value>, value: unknown, where: string): Value {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  throw refusal(result.issues[0], value, where);
+  throw validationError(result.issues[0], value, where);
 }
 
-function refusal({ expected, path, message }: v.BaseIssue<unknown>, value: unknown, where: string): Error {
+function validationError(
+  { expected, path, message }: v.BaseIssue<unknown>,
+  value: unknown,
+  where: string,
+): Error {
   if (!path) return new InvalidRequestError('invalid_type', `${where} must be a JSON object.`);
   const keys = path.map(({ key }) => key);
   const param = keys.join('.');
   if (expected === 'never') {
-    const unknown = `${quote(param)} is not known here.${message}`;
+    const unknown = `${abbreviate(param)} is not known here.${message}`;
     return new InvalidRequestError('unsupported_parameter', unknown, param);
   }
   const got = keys.reduce<unknown>(
@@ -29,12 +33,12 @@ function refusal({ expected, path, message }: v.BaseIssue<unknown>, value: unkno
       typeof inside === 'object' && inside !== null ? Reflect.get(inside, String(key)) : undefined,
     value,
   );
-  if (got === undefined) return missing(param, `${param} is missing; it must be ${message}.`);
-  return new InvalidValueError(`${param} must be ${message}, got ${quote(got)}.`, param);
+  if (got === undefined) return missingParameter(param, `${param} is missing; it must be ${message}.`);
+  return new InvalidValueError(`${param} must be ${message}, got ${abbreviate(got)}.`, param);
 }
 
 /** Short, and on one line. */
-function quote(value: unknown): string {
+function abbreviate(value: unknown): string {
   const shown = JSON.stringify(value) ?? String(value);
   return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown;
 }

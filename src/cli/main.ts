@@ -52,7 +52,7 @@ const COMMANDS: readonly Command[] = [
 ];
 
 /** All is well; something is wrong, or failed; the command was not called as it has to be. */
-const [OK, FAILED, MISUSED] = [0, 1, 2];
+const [OK, FAILED, USAGE_ERROR] = [0, 1, 2];
 
 const progress = new Progress(process.stderr);
 
@@ -71,7 +71,7 @@ export async function main(args: readonly string[]): Promise<number> {
     progress.clear();
     console.error(`${NAME}: ${explain(error)}`);
     if (isMisused) console.error(`Try ${NAME} --help`);
-    return isMisused ? MISUSED : FAILED;
+    return isMisused ? USAGE_ERROR : FAILED;
   }
 }
 
@@ -83,7 +83,7 @@ async function runCommand(args: readonly string[]): Promise<number> {
   }
   if (word === undefined || ['--help', '-h'].includes(word)) {
     console.log(overview(COMMANDS));
-    return word === undefined ? MISUSED : OK;
+    return word === undefined ? USAGE_ERROR : OK;
   }
   if (word === 'help') return runCommand([...args.slice(1), '--help']);
   const family = COMMANDS.filter(({ name }) => name.startsWith(`${word} `));

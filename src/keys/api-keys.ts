@@ -129,12 +129,12 @@ export class ApiKeyConflictError extends Error {
   readonly code: 'key_exists' | 'key_revoked' | 'key_changing' | 'already_rotated' | 'rotation_differs';
 
   constructor(code: ApiKeyConflictError['code'], account: string, id: string) {
-    super(`key ${id} of account ${account} ${REASONS[code]}`);
+    super(`key ${id} of account ${account} ${CONFLICT_MESSAGES[code]}`);
     this.code = code;
   }
 }
 
-const REASONS: Record<ApiKeyConflictError['code'], string> = {
+const CONFLICT_MESSAGES: Record<ApiKeyConflictError['code'], string> = {
   key_exists: 'exists already; its secret can not be had again, but it can be rotated',
   key_revoked: 'is revoked, which is for good: make another one',
   key_changing: 'is being changed by others all the time: try again',
@@ -150,7 +150,7 @@ export interface KeyCache {
 }
 
 /** Others that change the same key at the same time are given way so often. */
-const MAX_TRIES = 10;
+const MAX_ATTEMPTS = 10;
 
 /** @param now - the store's clock, in ms */
 export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => number = Date.now): ApiKeys {
@@ -160,14 +160,14 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
     id: string,
     make: (state: KeyStatus) => Promise<Result>,
   ): Promise<{ readonly result: Result; readonly info: ApiKeyInfo } | undefined> {
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
       const state = await store.keyState(account, id);
       if (!state) return undefined;
       const result = await make(state);
       cache.invalidate(account, id);
       if (result.code === 'changed') continue;
       const changed = await store.keyState(account, id);
-      return changed && { result, info: infoOf(changed, changed.now) };
+      return changed && { result, info: toKeyInfo(changed, changed.now) };
     }
     throw new ApiKeyConflictError('key_changing', account, id);
   }
@@ -198,17 +198,17 @@ export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => nu
         createdAt,
         version: 1,
       } as const;
-      return { key, ...infoOf(record, createdAt) };
+      return { key, ...toKeyInfo(record, createdAt) };
     },
 
     async list(account) {
       const at = now();
-      return (await store.keys(account)).map((record) => infoOf(record, at));
+      return (await store.keys(account)).map((record) => toKeyInfo(record, at));
     },
 
     async get(account, id) {
       const state = await store.keyState(account, id);
-      return state && { ...infoOf(state, state.now), ...standing(state) };
+      return state && { ...toKeyInfo(state, state.now), ...keyCounters(state) };
     },
 
     async update(account, id, changes) {
@@ -285,7 +285,7 @@ function checkId(field: string, id: string): void {
   throw policyError(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
 }
 
-function infoOf(record: KeyRecord, now: number): ApiKeyInfo {
+function toKeyInfo(record: KeyRecord, now: number): ApiKeyInfo {
   const { key: id, account, createdAt, revokedAt, expiresAt, overlapUntil } = record;
   const isExpired = expiresAt !== undefined && now >= expiresAt;
   return {
@@ -299,7 +299,7 @@ function infoOf(record: KeyRecord, now: number): ApiKeyInfo {
   };
 }
 
-function standing({
+function keyCounters({
   spent,
   held,
   running,

@@ -29,24 +29,24 @@ export interface AuthenticatorOptions {
 
 /** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
 const MAX_CALLERS = 50_000;
-const MAX_STRANGERS = 10_000;
+const MAX_REJECTED = 10_000;
 /** A key that was refused may be made a moment later. */
-const STRANGER_MS = 2000;
+const REJECTED_TTL_MS = 2000;
 
 /** `Authorization` → caller, cached by the key's SHA-256: a heap dump holds nobody's key. */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #callers: LRUCache<string, Caller, Lookup>;
-  readonly #strangers: LRUCache<string, AuthenticationError>;
+  readonly #callers: LRUCache<string, Caller, KeyLookup>;
+  readonly #rejected: LRUCache<string, AuthenticationError>;
   /** What the host's `authenticate` made of a request's headers, and not of its key alone: for that request alone. */
-  readonly #ofHeaders = new WeakSet<Caller | Error>();
+  readonly #headerDependent = new WeakSet<Caller | Error>();
   /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
   #generation = 0;
-  readonly #invalidated = new LRUCache<string, number>({ max: MAX_STRANGERS });
+  readonly #invalidated = new LRUCache<string, number>({ max: MAX_REJECTED });
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#callers = new LRUCache<string, Caller, Lookup>({
+    this.#callers = new LRUCache<string, Caller, KeyLookup>({
       max: MAX_CALLERS,
       ttl: options.keyCacheMs,
       fetchMethod: async (hash, _stale, { context, options: entry }) => {
@@ -57,7 +57,7 @@ export class Authenticator {
         return caller;
       },
     });
-    this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: Math.min(options.keyCacheMs, STRANGER_MS) });
+    this.#rejected = new LRUCache({ max: MAX_REJECTED, ttl: Math.min(options.keyCacheMs, REJECTED_TTL_MS) });
   }
 
   /**
@@ -66,40 +66,40 @@ export class Authenticator {
    * @throws {AuthenticationError} if its key is missing, unknown or revoked
    */
   async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
-    const apiKey = bearer(headers.authorization);
-    const hash = this.#hashOf(apiKey, headers);
+    const apiKey = bearerKey(headers.authorization);
+    const hash = this.#cacheKeyOf(apiKey, headers);
     const known = this.#callers.get(hash);
     if (known) {
       if (this.#isCurrent(known)) return known;
       this.#callers.delete(hash);
     }
     if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
-    const refusal = this.#strangers.get(hash);
+    const refusal = this.#rejected.get(hash);
     if (refusal) throw refusal;
-    return await this.#ask(hash, { apiKey, headers, readsHeaders: false });
+    return await this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
   }
 
   /** Looks a key up: once for all who ask at the same time, but where the answer is of the headers of one of them. */
-  async #ask(hash: string, lookup: Lookup): Promise<Caller> {
+  async #lookUp(hash: string, lookup: KeyLookup): Promise<Caller> {
     try {
       const caller = await this.#callers.forceFetch(hash, { context: lookup });
-      if (lookup.readsHeaders || !this.#ofHeaders.has(caller)) return caller;
+      if (lookup.readsHeaders || !this.#headerDependent.has(caller)) return caller;
     } catch (error) {
-      if (lookup.readsHeaders || !(error instanceof Error && this.#ofHeaders.has(error))) throw error;
+      if (lookup.readsHeaders || !(error instanceof Error && this.#headerDependent.has(error))) throw error;
     }
     return await this.#find(hash, lookup);
   }
 
   /** Looks a key up again of which the ledger says that it was changed since. */
   async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
-    const hash = this.#hashOf(bearer(headers.authorization), headers);
+    const hash = this.#cacheKeyOf(bearerKey(headers.authorization), headers);
     if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
     return this.authenticate(headers);
   }
 
   /** Forgets a key of ours, by its id. */
   invalidate(account: string, key: string): void {
-    this.#invalidated.set(subject(account, key), ++this.#generation);
+    this.#invalidated.set(keySubject(account, key), ++this.#generation);
     for (const [hash, caller] of this.#callers.entries()) {
       if (caller.account === account && caller.key === key) this.#callers.delete(hash);
     }
@@ -109,19 +109,19 @@ export class Authenticator {
   forget(apiKey: string): void {
     const own = hashApiKey(apiKey);
     this.#invalidated.set(own, ++this.#generation);
-    for (const hash of [...this.#callers.keys(), ...this.#strangers.keys()]) {
+    for (const hash of [...this.#callers.keys(), ...this.#rejected.keys()]) {
       if (!hash.startsWith(own)) continue;
       this.#callers.delete(hash);
-      this.#strangers.delete(hash);
+      this.#rejected.delete(hash);
     }
   }
 
   #isCurrent(caller: Caller): boolean {
-    if (this.#ofHeaders.has(caller)) return false;
+    if (this.#headerDependent.has(caller)) return false;
     return caller.until === undefined || this.#options.now() < caller.until;
   }
 
-  #hashOf(apiKey: string, headers: IncomingHttpHeaders): string {
+  #cacheKeyOf(apiKey: string, headers: IncomingHttpHeaders): string {
     const { authenticate, cacheKey } = this.#options;
     const own = hashApiKey(apiKey);
     if (!authenticate || !cacheKey) return own;
@@ -134,26 +134,26 @@ export class Authenticator {
     }
   }
 
-  async #find(hash: string, lookup: Lookup): Promise<Caller> {
+  async #find(hash: string, lookup: KeyLookup): Promise<Caller> {
     for (;;) {
       const began = this.#generation;
       const found = await (this.#options.authenticate
-        ? this.#askHost(this.#options.authenticate, lookup)
-        : this.#askStore(hash));
-      const told = found instanceof AuthenticationError ? '' : subject(found.account, found.key);
+        ? this.#callHook(this.#options.authenticate, lookup)
+        : this.#findInStore(hash));
+      const told = found instanceof AuthenticationError ? '' : keySubject(found.account, found.key);
       const invalidated =
         this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(told) ?? 0;
       if (invalidated > began) continue;
       if (!(found instanceof AuthenticationError)) return found;
-      if (!lookup.readsHeaders) this.#strangers.set(hash, found);
+      if (!lookup.readsHeaders) this.#rejected.set(hash, found);
       throw found;
     }
   }
 
-  async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
+  async #callHook(authenticate: Authenticate, lookup: KeyLookup): Promise<Caller | AuthenticationError> {
     const { apiKey, headers } = lookup;
     // With a `cacheKey` the host itself says what an answer is of.
-    const request = this.#options.cacheKey ? { headers } : watched(lookup);
+    const request = this.#options.cacheKey ? { headers } : trackHeaderAccess(lookup);
     let answer: Caller | Error;
     try {
       answer = hostCaller(await authenticate(apiKey, request)) ?? new AuthenticationError('invalid_api_key');
@@ -163,12 +163,12 @@ export class Authenticator {
           ? thrown
           : new AuthenticationUnavailableError(loggableFailure(thrown, headers));
     }
-    if (lookup.readsHeaders) this.#ofHeaders.add(answer);
+    if (lookup.readsHeaders) this.#headerDependent.add(answer);
     if (!(answer instanceof Error) || answer instanceof AuthenticationError) return answer;
     throw answer;
   }
 
-  async #askStore(hash: string): Promise<Caller | AuthenticationError> {
+  async #findInStore(hash: string): Promise<Caller | AuthenticationError> {
     let record: FoundKey | undefined;
     try {
       record = await this.#options.store.findKey(hash);
@@ -195,11 +195,11 @@ export class Authenticator {
   }
 }
 
-function subject(account: string, key: string): string {
+function keySubject(account: string, key: string): string {
   return `${account} ${key}`;
 }
 
-interface Lookup {
+interface KeyLookup {
   readonly apiKey: string;
   readonly headers: IncomingHttpHeaders;
   /** The host's `authenticate` asked for them. */
@@ -207,7 +207,7 @@ interface Lookup {
 }
 
 /** Notes when the headers are asked for. */
-function watched(lookup: Lookup): AuthenticateRequest {
+function trackHeaderAccess(lookup: KeyLookup): AuthenticateRequest {
   return {
     get headers() {
       lookup.readsHeaders = true;
@@ -217,7 +217,7 @@ function watched(lookup: Lookup): AuthenticateRequest {
 }
 
 /** @throws {AuthenticationError} if there is no bearer key in the header */
-function bearer(header: string | undefined): string {
+function bearerKey(header: string | undefined): string {
   const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
   if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
   return apiKey;

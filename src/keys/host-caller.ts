@@ -5,7 +5,7 @@ import { parseModelPatterns } from '../options/model-patterns.ts';
 import type { Caller } from './caller.ts';
 import { ByokKeys } from './byok.ts';
 
-const MEMBERS: Record<keyof AuthenticatedCaller, true> = {
+const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   account: true,
   key: true,
   models: true,
@@ -24,9 +24,9 @@ export function hostCaller(answer: unknown): Caller | undefined {
   if (!isRecord(answer)) {
     throw new TypeError(`authenticate must return an object or undefined, got ${typeof answer}`);
   }
-  const unknown = Object.keys(answer).find((name) => !Object.hasOwn(MEMBERS, name));
+  const unknown = Object.keys(answer).find((name) => !Object.hasOwn(CALLER_MEMBERS, name));
   if (unknown !== undefined) {
-    const known = Object.keys(MEMBERS).join(', ');
+    const known = Object.keys(CALLER_MEMBERS).join(', ');
     throw new TypeError(`authenticate returned ${JSON.stringify(unknown)}; it takes ${known}`);
   }
   const { account, key = 'external', models, markup, upstreamKeys } = answer;

@@ -2,7 +2,7 @@
 export const FAKE_MODEL = 'fake-model';
 
 /** What chunks and completions begin with. */
-export function headOf(object: string, model: string = FAKE_MODEL): object {
+export function commonFields(object: string, model: string = FAKE_MODEL): object {
   return { id: 'chatcmpl-fake', object, created: 1_700_000_000, model, system_fingerprint: 'fp_fake' };
 }
 
@@ -21,5 +21,5 @@ export function chunk(content: string | object, finishReason: string | null = nu
     typeof content === 'string'
       ? { choices: [{ index: 0, delta: { content }, finish_reason: finishReason }] }
       : content;
-  return `data: ${JSON.stringify({ ...headOf('chat.completion.chunk'), ...fields })}\n\n`;
+  return `data: ${JSON.stringify({ ...commonFields('chat.completion.chunk'), ...fields })}\n\n`;
 }

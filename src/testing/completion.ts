@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
-import { chunk, DONE, FAKE_MODEL, headOf } from './chunk.ts';
+import { chunk, DONE, FAKE_MODEL, commonFields } from './chunk.ts';
 import { type DialectName, dialectOf, type TokenCounts, type UsageDialect } from './dialects.ts';
 import { error } from './refusals.ts';
 import { end, head, type Part, pause, respond, type Script, sequence } from './script.ts';
@@ -56,16 +56,17 @@ export function completion(answer: string | CompletionFields = {}): Script {
       return error(400, { message: 'The body is not valid JSON.' })(response, request);
     }
     const { model = asked.model ?? FAKE_MODEL } = fields;
-    if (asked.stream !== true) return respond(200, whole(fields, model), headers)(response, request);
-    const parts = streamed(fields, model, asked.stream_options?.include_usage === true);
+    if (asked.stream !== true)
+      return respond(200, wholeCompletion(fields, model), headers)(response, request);
+    const parts = streamParts(fields, model, asked.stream_options?.include_usage === true);
     const begin = head(200, { 'content-type': 'text/event-stream', ...headers });
     return sequence(begin, ...parts, end)(response, request);
   };
 }
 
-function whole(fields: CompletionFields, model: string): object {
+function wholeCompletion(fields: CompletionFields, model: string): object {
   const calls = toolCalls(fields);
-  const content = pieces(fields).join('');
+  const content = textChunks(fields).join('');
   const message = {
     role: 'assistant',
     content: calls.length > 0 && content === '' ? null : content,
@@ -74,18 +75,18 @@ function whole(fields: CompletionFields, model: string): object {
   };
   const usage = usageOf(fields);
   return {
-    ...headOf('chat.completion', model),
+    ...commonFields('chat.completion', model),
     choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(fields) }],
     ...(usage && { usage }),
   };
 }
 
-function streamed(fields: CompletionFields, model: string, usageAsked: boolean): readonly Part[] {
+function streamParts(fields: CompletionFields, model: string, usageAsked: boolean): readonly Part[] {
   const { dialect: name = 'openai', chunkMs = 0 } = fields;
   const dialect: UsageDialect = dialectOf(name);
   const deltas = [
     { role: 'assistant', content: '' },
-    ...pieces(fields).map((content) => ({ content })),
+    ...textChunks(fields).map((content) => ({ content })),
     ...toolCalls(fields).flatMap(callDeltas),
   ];
   const nulls = usageAsked ? { usage: null } : {};
@@ -93,7 +94,7 @@ function streamed(fields: CompletionFields, model: string, usageAsked: boolean):
     chunk({
       model,
       choices: [{ index: 0, delta, logprobs: null, finish_reason: null }],
-      ...(dialect.on === 'every' ? told(usageOf(fields, (index + 1) / (deltas.length + 1))) : nulls),
+      ...(dialect.on === 'every' ? usageMember(usageOf(fields, (index + 1) / (deltas.length + 1))) : nulls),
     }),
   );
   events.push(finishChunk(fields, model, dialect, nulls));
@@ -112,8 +113,8 @@ function finishChunk(fields: CompletionFields, model: string, dialect: UsageDial
   const choice = { index: 0, delta: {}, logprobs: null, finish_reason: finishReason(fields) };
   return chunk({
     model,
-    choices: [{ ...choice, ...(dialect.on === 'choice' && told(usage)) }],
-    ...(dialect.on === 'finish' || dialect.on === 'every' ? told(usage) : nulls),
+    choices: [{ ...choice, ...(dialect.on === 'choice' && usageMember(usage)) }],
+    ...(dialect.on === 'finish' || dialect.on === 'every' ? usageMember(usage) : nulls),
     ...(dialect.alsoIn !== undefined && usage && { [dialect.alsoIn]: { usage } }),
   });
 }
@@ -130,18 +131,18 @@ function usageOf({ usage, tokens, dialect = 'openai' }: CompletionFields, share 
   });
 }
 
-function told(usage: object | null): object {
+function usageMember(usage: object | null): object {
   return usage ? { usage } : {};
 }
 
-function pieces({ content, json, toolCalls: calls }: CompletionFields): readonly string[] {
+function textChunks({ content, json, toolCalls: calls }: CompletionFields): readonly string[] {
   const text = content ?? (json === undefined ? undefined : JSON.stringify(json));
-  if (text === undefined) return calls ? [] : wordsOf('Hello there.');
-  return typeof text === 'string' ? wordsOf(text) : text;
+  if (text === undefined) return calls ? [] : splitWords('Hello there.');
+  return typeof text === 'string' ? splitWords(text) : text;
 }
 
 /** Each with the blanks before it. */
-function wordsOf(text: string): readonly string[] {
+function splitWords(text: string): readonly string[] {
   return text.match(/\s*\S+|\s+$/g) ?? [];
 }
 

@@ -23,7 +23,7 @@ export function sequence(...parts: readonly Part[]): Script {
     for (const part of parts) {
       if (response.destroyed) return;
       if (typeof part === 'function') await part(response, request);
-      else await write(response, part);
+      else await writeBytes(response, part);
     }
   };
 }
@@ -123,7 +123,7 @@ export function truncated(body: string | object, bytes: number): Script {
 }
 
 /** Resolves once the bytes have left, and so not before a slow reader has room for them. */
-function write(response: ServerResponse, bytes: string | Uint8Array): Promise<void> {
+function writeBytes(response: ServerResponse, bytes: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     response.write(bytes, () => resolve());
   });

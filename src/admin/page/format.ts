@@ -40,7 +40,7 @@ export function count(value: number): string {
 }
 
 /** `1 request`, `2 requests` */
-export function counted(value: number, noun: string, written = count(value)): string {
+export function plural(value: number, noun: string, written = count(value)): string {
   return `${written} ${noun}${value === 1 ? '' : 's'}`;
 }
 

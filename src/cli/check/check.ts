@@ -7,12 +7,12 @@ import type { Provider } from '../../catalog/provider.ts';
 import type { ProviderOptions } from '../../options/provider-options.ts';
 import { createChatCompletionsRouter } from '../../router/router.ts';
 import { resolveSettings } from '../../options/resolve-options.ts';
-import { probeModels, type ListAnswer } from './probe-models.ts';
+import { probeModels, type ListResult } from './probe-models.ts';
 import { storeProblem } from './probe-store.ts';
-import { type ProbedTarget, probeTargets, type TargetAnswer } from './probe-targets.ts';
-import { bodyLine } from './body-rules.ts';
+import { type ProbedTarget, probeTargets, type TargetResult } from './probe-targets.ts';
+import { describeBodyRules } from './body-rules.ts';
 import {
-  billedFor,
+  findBilled,
   type ComparedPrice,
   comparePrice,
   installedPrices,
@@ -21,9 +21,9 @@ import {
   type ShownRates,
   shownRates,
 } from './compare-prices.ts';
-import { mostOutput, outputWarning } from './compare-limits.ts';
-import { type Key, readKey, withEachKey } from './keys.ts';
-import { feeWarnings, tierWarnings, unpricedAt } from './unpriced.ts';
+import { findMaxOutput, outputWarning } from './compare-limits.ts';
+import { type KeyCheck, readKey, withEachKey } from './keys.ts';
+import { feeWarnings, tierWarnings, unpricedFeatures } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
@@ -33,7 +33,7 @@ export interface CheckOptions {
   /** Of each question. */
   readonly timeoutMs: number;
   /** Told whenever something was asked. */
-  readonly onAsked: (asked: number, all: number) => void;
+  readonly onProgress: (asked: number, all: number) => void;
 }
 
 /** What became of a provider, with one of its keys, or of a target. */
@@ -85,23 +85,23 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
       withEachKey(name, given).map(async (each) => ({
         ...each,
         name,
-        named: names.get(name) ?? { targets: [], stars: [] },
+        named: names.get(name) ?? { targets: [], wildcards: [] },
         provider: resolveProvider(each.label, each.options, settings.timeouts),
         key: await readKey(each.options.apiKey),
       })),
     ),
   );
-  const all = keyed.reduce((sum, each) => sum + questionsOf(each, options), 0);
+  const all = keyed.reduce((sum, each) => sum + countProbes(each, options), 0);
   let asked = 0;
   const secrets = keyed
     .map(({ key }) => key.secret)
     .filter((secret) => secret !== undefined && secret.length > 3);
-  const context: Context = {
+  const context: CheckContext = {
     options,
     catalogs: { catalog: settings.prices, package: await installedPrices() },
     samples: ({ name, named }, listed) =>
-      samplesOf(name, named.stars, listed, (id) => masked(id, secrets) === id, catalog, settings),
-    done: (questions) => options.onAsked((asked += questions), all),
+      samplesOf(name, named.wildcards, listed, (id) => redact(id, secrets) === id, catalog, settings),
+    onDone: (questions) => options.onProgress((asked += questions), all),
   };
   const rows = await Promise.all([
     storeProblem(config.store, timeoutMs).then((problem) => [storeRow(problem)]),
@@ -109,47 +109,47 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
   ]);
   return rows
     .flat()
-    .map((row) => (row.problem === undefined ? row : { ...row, problem: masked(row.problem, secrets) }));
+    .map((row) => (row.problem === undefined ? row : { ...row, problem: redact(row.problem, secrets) }));
 }
 
 /** What all providers are checked with. */
-interface Context {
+interface CheckContext {
   readonly options: CheckOptions;
   readonly catalogs: PriceCatalogs;
-  readonly samples: (keyed: Keyed, listed: readonly ListedModel[]) => readonly Sample[];
+  readonly samples: (keyed: ProviderWithKey, listed: readonly ListedModel[]) => readonly Sample[];
   /** So many questions are answered, or won't be asked. */
-  readonly done: (questions: number) => void;
+  readonly onDone: (questions: number) => void;
 }
 
 /** A provider with one of its keys. */
-interface Keyed {
+interface ProviderWithKey {
   /** In the config. */
   readonly name: string;
   readonly label: string;
   readonly options: ProviderOptions;
   readonly provider: Provider;
   readonly named: NamedTargets;
-  readonly key: Key;
+  readonly key: KeyCheck;
 }
 
 /** At most: a model that several entries stand for is asked once. */
-function questionsOf({ named, provider }: Keyed, { completions }: CheckOptions): number {
-  return completions ? 1 + named.targets.length + named.stars.length + (provider.discovery ? 1 : 0) : 1;
+function countProbes({ named, provider }: ProviderWithKey, { completions }: CheckOptions): number {
+  return completions ? 1 + named.targets.length + named.wildcards.length + (provider.discovery ? 1 : 0) : 1;
 }
 
-async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]> {
+async function checkProvider(keyed: ProviderWithKey, context: CheckContext): Promise<CheckRow[]> {
   const { label, provider, named, key } = keyed;
-  const { options, catalogs, samples, done } = context;
-  let left = questionsOf(keyed, options);
+  const { options, catalogs, samples, onDone } = context;
+  let left = countProbes(keyed, options);
   const oneDone = (): void => {
     left -= 1;
-    done(1);
+    onDone(1);
   };
   if (key.problem !== undefined) {
-    done(left);
+    onDone(left);
     return [{ provider: label, ok: false, problem: key.problem }];
   }
-  const ask = async (models: readonly ProbedTarget[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
+  const ask = async (models: readonly ProbedTarget[]): Promise<ReadonlyMap<string, TargetResult>> =>
     options.completions && models.length > 0
       ? probeTargets(
           label,
@@ -171,7 +171,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
     return { models, found, answers: await ask(rest) };
   });
   const [answers, { models, found, answers: ofSamples }] = await Promise.all([ask(named.targets), sampled]);
-  done(left);
+  onDone(left);
   const own: CheckRow =
     models.state === 'failed'
       ? { provider: label, ok: false, problem: models.problem }
@@ -179,7 +179,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
   const rows = withSamples(named.targets, found).map(({ sampleOf, ...target }) => ({
     ...targetRow(label, target.model, models, answers.get(target.model) ?? ofSamples.get(target.model)),
     ...(sampleOf.length > 0 && { sampleOf }),
-    ...factsOf(target, models, catalogs),
+    ...compareTarget(target, models, catalogs),
   }));
   const missing = found
     .filter(({ target }) => !target)
@@ -221,25 +221,25 @@ function withSamples(
   return [...all.values()];
 }
 
-function factsOf(
+function compareTarget(
   { model, serves }: CheckedTarget,
-  models: ListAnswer,
+  models: ListResult,
   catalogs: PriceCatalogs,
 ): Pick<CheckRow, 'billed' | 'prices' | 'unpriced' | 'body' | 'warnings'> {
   const [first] = serves;
   if (!first) return {};
-  const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
-  const billed = billedFor(first, listedModel, catalogs);
+  const listedModel = models.state === 'ok' ? findListed(models.listed, model) : undefined;
+  const billed = findBilled(first, listedModel, catalogs);
   const compared = serves.map((target) => comparePrice(target, billed));
-  const ownMost = mostOutput(first, listedModel, catalogs);
+  const ownMost = findMaxOutput(first, listedModel, catalogs);
   const warnings = [
     ...compared.flatMap((each) => each.warnings),
     ...serves.flatMap((target) => outputWarning(target, ownMost)),
     ...serves.flatMap(tierWarnings),
     ...serves.flatMap(feeWarnings),
   ];
-  const body = serves.flatMap((target) => bodyLine(target) ?? []);
-  const unpriced = [...new Set(serves.flatMap(unpricedAt))];
+  const body = serves.flatMap((target) => describeBodyRules(target) ?? []);
+  const unpriced = [...new Set(serves.flatMap(unpricedFeatures))];
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),
@@ -252,8 +252,8 @@ function factsOf(
 function targetRow(
   provider: string,
   model: string,
-  models: ListAnswer,
-  answer: TargetAnswer | undefined,
+  models: ListResult,
+  answer: TargetResult | undefined,
 ): CheckRow {
   const listed = models.state === 'ok' ? isListed(models.ids, model) : undefined;
   const row = { provider, model, ...(listed !== undefined && { listed }) };
@@ -268,7 +268,7 @@ function targetRow(
 }
 
 /** By its name, or where only one ends so: of several nobody knows which is asked. */
-function listedAs(listed: readonly ListedModel[], model: string): ListedModel | undefined {
+function findListed(listed: readonly ListedModel[], model: string): ListedModel | undefined {
   const found = listed.find(({ id }) => id === model);
   if (found) return found;
   const [first, ...others] = listed.filter(({ id }) => id.endsWith(`/${model}`));
@@ -284,6 +284,6 @@ function storeRow(problem: string | undefined): CheckRow {
   return { provider: '(store)', ok: problem === undefined, ...(problem !== undefined && { problem }) };
 }
 
-function masked(text: string, secrets: readonly (string | undefined)[]): string {
+function redact(text: string, secrets: readonly (string | undefined)[]): string {
   return secrets.reduce<string>((rest, secret) => (secret ? rest.replaceAll(secret, '***') : rest), text);
 }

@@ -4,16 +4,16 @@ import { priceQuestion } from '../../catalog/resolve-model.ts';
 import { type PriceCatalogs, type PriceSource, SOURCES } from './compare-prices.ts';
 
 /** The most that a model writes, by the first source that knows it. */
-export interface MostOutput {
+export interface MaxOutput {
   readonly tokens: number;
   readonly source: PriceSource;
 }
 
-export function mostOutput(
+export function findMaxOutput(
   { provider, model }: Target,
   listed: ListedModel | undefined,
   catalogs: PriceCatalogs,
-): MostOutput | undefined {
+): MaxOutput | undefined {
   const question = priceQuestion(provider, model);
   const known: Record<PriceSource, () => number | undefined> = {
     provider: () => listed?.maxOutputTokens,
@@ -28,7 +28,7 @@ export function mostOutput(
 }
 
 /** What a request without a limit may cost beyond its hold: the model writes more than the config says. */
-export function outputWarning(target: Target, own: MostOutput | undefined): readonly string[] {
+export function outputWarning(target: Target, own: MaxOutput | undefined): readonly string[] {
   const { most, isLimited } = target.output;
   if (!own || most === undefined || isLimited || own.tokens <= most) return [];
   const place = `${target.modelId} at ${target.provider.name}/${target.model}`;

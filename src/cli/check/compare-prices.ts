@@ -55,7 +55,7 @@ export async function installedPrices(): Promise<PriceCatalog | undefined> {
 }
 
 /** What the first source that knows it says of a target; undefined where none does. */
-export function billedFor(
+export function findBilled(
   { provider, model }: Target,
   listed: ListedModel | undefined,
   catalogs: PriceCatalogs,
@@ -98,7 +98,7 @@ export function comparePrice(
   };
   if (!billed) return { compared: facts, warnings: [] };
   const losses = price === FREE ? [] : differences(price, billed, isBelow);
-  const others = cost && !cost.reported ? differences(cost, billed, isOther) : [];
+  const others = cost && !cost.reported ? differences(cost, billed, isDifferent) : [];
   const verdict =
     losses.length > 0 ? 'loss' : others.length > 0 ? 'cost differs' : price === FREE ? 'free' : 'ok';
   const place = `${modelId} at ${target.provider.name}/${target.model}`;
@@ -117,14 +117,15 @@ export function comparePrice(
 }
 
 /** Whether an amount of ours is wrong, with the factor of our markup, beside one that is billed. */
-type IsWrong = (ours: bigint, billed: bigint, own: Price) => boolean;
+type IsMismatch = (ours: bigint, billed: bigint, own: Price) => boolean;
 
-const isBelow: IsWrong = (ours, billed, { markup }) => ours * markup.numerator < billed * markup.denominator;
+const isBelow: IsMismatch = (ours, billed, { markup }) =>
+  ours * markup.numerator < billed * markup.denominator;
 
-const isOther: IsWrong = (ours, billed) => ours !== billed;
+const isDifferent: IsMismatch = (ours, billed) => ours !== billed;
 
 /** The numbers of both at each size of a prompt where some are wrong. */
-function differences(own: Price, { pricing, price: billed }: Billed, isWrong: IsWrong): string[] {
+function differences(own: Price, { pricing, price: billed }: Billed, isWrong: IsMismatch): string[] {
   const sizes = new Set([0, ...[...billed.tiers, ...own.tiers].map(({ above }) => above)]);
   const fees = [requestFee(own), requestFee(billed)] as const;
   const feeIsWrong = isWrong === isBelow ? fees[0] < fees[1] : fees[0] !== fees[1];

@@ -2,7 +2,7 @@ import { PRESETS } from '../../catalog/presets.ts';
 import type { ApiKeySource, ProviderOptions } from '../../options/provider-options.ts';
 
 /** What a provider's key was found to be. */
-export interface Key {
+export interface KeyCheck {
   readonly secret?: string;
   readonly problem?: string;
 }
@@ -22,7 +22,7 @@ export function withEachKey(
 }
 
 /** Never rejects. */
-export async function readKey(source: ApiKeySource | undefined): Promise<Key> {
+export async function readKey(source: ApiKeySource | undefined): Promise<KeyCheck> {
   if (source === undefined) return {};
   try {
     const secret = typeof source === 'function' ? await source() : source;

@@ -1,33 +1,33 @@
 import type { ChatCompletionsRouter } from '../../router/router.ts';
 
 /** How a completion of one token went. */
-export type CompletionAnswer =
+export type CompletionResult =
   | { readonly state: 'ok'; readonly firstByteMs: number }
   | { readonly state: 'failed'; readonly problem: string };
 
 /** Models that think first refuse to write one token only. */
-const TOKENS = [1, 16];
+const TOKEN_LIMITS = [1, 16];
 
 /** Asks for a token through a router, as a client does. Never rejects. */
 export async function probeCompletion(
   router: ChatCompletionsRouter,
   model: string,
   limitField: string,
-): Promise<CompletionAnswer> {
-  let answer: CompletionAnswer = { state: 'failed', problem: 'nothing was asked' };
-  for (const tokens of TOKENS) {
-    const { isRefused, ...asked } = await ask(router, model, { [limitField]: tokens });
+): Promise<CompletionResult> {
+  let answer: CompletionResult = { state: 'failed', problem: 'nothing was asked' };
+  for (const tokens of TOKEN_LIMITS) {
+    const { isRefused, ...asked } = await probeOnce(router, model, { [limitField]: tokens });
     answer = asked;
     if (!isRefused) break;
   }
   return answer;
 }
 
-async function ask(
+async function probeOnce(
   router: ChatCompletionsRouter,
   model: string,
   limit: object,
-): Promise<CompletionAnswer & { readonly isRefused?: boolean }> {
+): Promise<CompletionResult & { readonly isRefused?: boolean }> {
   const startedAt = performance.now();
   const request = new Request('http://check.invalid/v1/chat/completions', {
     method: 'POST',
@@ -55,7 +55,7 @@ async function ask(
   }
 }
 
-const LONGEST = 200;
+const MAX_MESSAGE_LENGTH = 200;
 
 /** What an error says, on a line. */
 function messageOf(text: string): string {
@@ -66,5 +66,5 @@ function messageOf(text: string): string {
     // Whatever it is, it is shown as it is.
   }
   const line = (typeof message === 'string' ? message : text).replaceAll(/\s+/g, ' ').trim();
-  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+  return line.length > MAX_MESSAGE_LENGTH ? `${line.slice(0, MAX_MESSAGE_LENGTH)}…` : line;
 }

@@ -4,7 +4,7 @@ import type { Provider } from '../../catalog/provider.ts';
 import { askForModels } from '../../upstream/list-models.ts';
 
 /** What a provider said when it was asked for its models. */
-export type ListAnswer =
+export type ListResult =
   | {
       readonly state: 'ok';
       readonly ids: ReadonlySet<string>;
@@ -20,7 +20,7 @@ export async function probeModels(
   provider: Provider,
   apiKey: string | undefined,
   timeoutMs: number,
-): Promise<ListAnswer> {
+): Promise<ListResult> {
   const { modelsPath } = provider;
   if (modelsPath === undefined) return { state: 'none' };
   const [shownPath] = modelsPath.split('?');
@@ -35,12 +35,12 @@ export async function probeModels(
     const ids = listedIds(list);
     return ids ? { state: 'ok', ids, listed: readListedModels(list) } : { state: 'none' };
   } catch (error) {
-    return { state: 'failed', problem: problemOf(error) };
+    return { state: 'failed', problem: describeFailure(error) };
   }
 }
 
 /** What `fetch` itself says is only that it failed. */
-function problemOf(error: unknown): string {
+function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
   if (!(cause instanceof Error)) return error.message;

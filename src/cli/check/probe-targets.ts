@@ -1,10 +1,10 @@
 import type { TargetOptions } from '../../options/model-options.ts';
 import type { OutputLimitField, ProviderOptions } from '../../options/provider-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../router/router.ts';
-import { probeCompletion, type CompletionAnswer } from './probe-completion.ts';
+import { probeCompletion, type CompletionResult } from './probe-completion.ts';
 
 /** How a completion went, and whether its stream said what it used. */
-export type TargetAnswer = CompletionAnswer & { readonly usage?: 'reported' | 'estimated' };
+export type TargetResult = CompletionResult & { readonly usage?: 'reported' | 'estimated' };
 
 /** A model at a provider, and the rules by which its requests are written. */
 export type ProbedTarget = Pick<TargetOptions, 'model'> & {
@@ -12,7 +12,7 @@ export type ProbedTarget = Pick<TargetOptions, 'model'> & {
 };
 
 /** Models of a provider that are asked at a time. */
-const AT_A_TIME = 4;
+const PROBE_CONCURRENCY = 4;
 
 /** Asks models of a provider for a token each, through a router of its own: what is asked is what a client's request would be. */
 export async function probeTargets(
@@ -22,8 +22,8 @@ export async function probeTargets(
   targets: readonly ProbedTarget[],
   timeoutMs: number,
   done: () => void,
-): Promise<ReadonlyMap<string, TargetAnswer>> {
-  const answers = new Map<string, TargetAnswer>();
+): Promise<ReadonlyMap<string, TargetResult>> {
+  const answers = new Map<string, TargetResult>();
   const sources = new Map<string, string>();
   const timeouts = { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs };
   // What it discovers itself isn't asked here, and would want prices that this router has not.
@@ -53,7 +53,7 @@ export async function probeTargets(
       done();
     }
   };
-  await Promise.all(Array.from({ length: AT_A_TIME }, askNext));
+  await Promise.all(Array.from({ length: PROBE_CONCURRENCY }, askNext));
   await router.close();
   for (const [n, { model }] of targets.entries()) {
     const answer = answers.get(model);

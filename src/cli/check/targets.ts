@@ -27,12 +27,12 @@ export interface WildcardTarget {
 /** What a config names of a provider. */
 export interface NamedTargets {
   readonly targets: readonly CheckedTarget[];
-  readonly stars: readonly WildcardTarget[];
+  readonly wildcards: readonly WildcardTarget[];
 }
 
 /** The upstream models of each provider, each once, and the entries whose models can't be told yet. */
 export function namedTargets({ models }: ServerConfig, catalog: Catalog): ReadonlyMap<string, NamedTargets> {
-  const found = new Map<string, { targets: Map<string, CheckedTarget>; stars: WildcardTarget[] }>();
+  const found = new Map<string, { targets: Map<string, CheckedTarget>; wildcards: WildcardTarget[] }>();
   for (const [id, { targets }] of Object.entries(models)) {
     const isEntry = id.includes('*');
     const made = catalog.get(isEntry ? id.replace('*', 'check') : id);
@@ -43,10 +43,10 @@ export function namedTargets({ models }: ServerConfig, catalog: Catalog): Readon
           ? (/^([^/]*)\/(.*)$/s.exec(target) ?? [])
           : [undefined, target.provider, target.model];
       const body = typeof target === 'string' ? undefined : target.body;
-      const ofProvider = found.get(provider) ?? { targets: new Map<string, CheckedTarget>(), stars: [] };
+      const ofProvider = found.get(provider) ?? { targets: new Map<string, CheckedTarget>(), wildcards: [] };
       found.set(provider, ofProvider);
       if (isEntry && model.includes('*')) {
-        ofProvider.stars.push({ entry: id, model, body });
+        ofProvider.wildcards.push({ entry: id, model, body });
         continue;
       }
       const before = ofProvider.targets.get(model);
@@ -61,7 +61,10 @@ export function namedTargets({ models }: ServerConfig, catalog: Catalog): Readon
     }
   }
   return new Map(
-    [...found].map(([provider, { targets, stars }]) => [provider, { targets: [...targets.values()], stars }]),
+    [...found].map(([provider, { targets, wildcards }]) => [
+      provider,
+      { targets: [...targets.values()], wildcards },
+    ]),
   );
 }
 
@@ -76,7 +79,7 @@ export interface Sample {
 }
 
 /** Lists have all that a provider has, and mostly say nothing of what it is for: these come last. */
-const NOT_FOR_CHATS =
+const NOT_CHAT_MODELS =
   /embed|whisper|tts|dall-e|moderation|transcri|realtime|image|sora|babbage|davinci|rerank/i;
 
 /**
@@ -86,7 +89,7 @@ const NOT_FOR_CHATS =
  */
 export function samplesOf(
   provider: string,
-  stars: readonly WildcardTarget[],
+  wildcards: readonly WildcardTarget[],
   listed: readonly ListedModel[],
   isShown: (id: string) => boolean,
   catalog: Catalog,
@@ -95,14 +98,14 @@ export function samplesOf(
   const asked = catalog.providers.get(provider);
   const shown = listed.filter(({ id }) => isShown(id));
   const likelyFirst = [
-    ...shown.filter(({ id }) => !NOT_FOR_CHATS.test(id)),
-    ...shown.filter(({ id }) => NOT_FOR_CHATS.test(id)),
+    ...shown.filter(({ id }) => !NOT_CHAT_MODELS.test(id)),
+    ...shown.filter(({ id }) => NOT_CHAT_MODELS.test(id)),
   ];
   const found = asked
     ? discoveredModels(asked, likelyFirst, { ...surroundings, providers: catalog.providers })
     : [];
   const all = catalog.with(found);
-  const samples = stars.map(({ entry, model, body }): Sample => {
+  const samples = wildcards.map(({ entry, model, body }): Sample => {
     const [before = '', after = ''] = model.split('*');
     for (const { id } of likelyFirst) {
       // Google lists `models/gemini-2.5-flash`, and takes it without as well.

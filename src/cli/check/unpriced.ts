@@ -6,7 +6,7 @@ import { searchesByName } from '../../catalog/priced-apart.ts';
 import { unpricedTools } from '../../catalog/resolve-server-tools.ts';
 
 /** What a provider is known to sell at a price of its own, and a target has none of: requests for it are refused. */
-export function unpricedAt(target: Target): readonly string[] {
+export function unpricedFeatures(target: Target): readonly string[] {
   const { price, provider, wildcard } = target;
   const searches = wildcard !== undefined && !pricesSearches(price) && sellsSearches(provider);
   const tools = [...unpricedTools(target), ...(searches ? ['models that search'] : [])];

@@ -4,20 +4,20 @@ import { type Command, type CommandOption, UsageError } from './command.ts';
 import { didYouMean } from './did-you-mean.ts';
 
 /** Options of all commands that work on a store. */
-const OF_STORES: Readonly<Record<string, CommandOption>> = {
+const STORE_OPTIONS: Readonly<Record<string, CommandOption>> = {
   store: { value: 'URL', help: 'sqlite:FILE, redis://HOST and so on' },
   config: { value: 'FILE', help: 'the config of the app or server, which names the store' },
   json: { help: 'print JSON, an object a line' },
 };
 
-const OF_ALL: Readonly<Record<string, CommandOption>> = {
+const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
   'env-file': { value: 'FILE', help: 'read variables of the environment from here; those that are set stay' },
   help: { help: 'say this' },
 };
 
 /** What a command takes: its own options first. */
 export function optionsOf(command: Command): Readonly<Record<string, CommandOption>> {
-  return { ...command.options, ...(command.store && OF_STORES), ...OF_ALL };
+  return { ...command.options, ...(command.store && STORE_OPTIONS), ...COMMON_OPTIONS };
 }
 
 export interface ParsedArguments {
@@ -52,7 +52,7 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
     if (token.kind !== 'option') continue;
     const { name, rawName, value } = token;
     const option = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (!option) throw new UsageError(`Unknown option '${rawName}'${meant(rawName, known)}`);
+    if (!option) throw new UsageError(`Unknown option '${rawName}'${suggestion(rawName, known)}`);
     const wantsValue = option.value !== undefined;
     if (wantsValue && (value === undefined || (value.startsWith('-') && !token.inlineValue))) {
       throw new UsageError(`--${name} wants a value: --${name} ${option.value}`);
@@ -63,7 +63,7 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
   return { options: given, positionals };
 }
 
-function meant(rawName: string, known: Readonly<Record<string, CommandOption>>): string {
+function suggestion(rawName: string, known: Readonly<Record<string, CommandOption>>): string {
   const near = didYouMean(
     rawName,
     Object.keys(known).map((name) => `--${name}`),

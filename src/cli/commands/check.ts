@@ -29,7 +29,7 @@ export const checkCommand: PlainCommand = {
       path,
       completions: options['no-completion'] === undefined,
       timeoutMs: seconds * 1000,
-      onAsked: (asked, all) => {
+      onProgress: (asked, all) => {
         progress(`asked ${asked} of ${all} …`);
       },
     });
@@ -82,15 +82,15 @@ function report(rows: readonly CheckRow[]): string[] {
 }
 
 /** The most names of what isn't sold that are shown. */
-const SHOWN = 8;
+const MAX_NAMES = 8;
 
 /** Of each provider once, with its models. */
 function notSold(rows: readonly CheckRow[]): readonly string[] {
   const models = new Map<string, string[]>();
   for (const { provider, model, unpriced } of rows) {
     if (!unpriced || model === undefined) continue;
-    const more = unpriced.length - SHOWN;
-    const names = unpriced.slice(0, SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
+    const more = unpriced.length - MAX_NAMES;
+    const names = unpriced.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
     const what = `${provider} has no price here of: ${names}`;
     models.set(what, [...(models.get(what) ?? []), model]);
   }
@@ -106,11 +106,11 @@ function bodyRules(rows: readonly CheckRow[]): readonly string[] {
 }
 
 function warningsOf(rows: readonly CheckRow[]): readonly string[] {
-  return each(rows.flatMap(({ warnings }) => warnings ?? []));
+  return unique(rows.flatMap(({ warnings }) => warnings ?? []));
 }
 
 /** Each once: a provider's several keys have the same prices. */
-function each(lines: readonly string[]): readonly string[] {
+function unique(lines: readonly string[]): readonly string[] {
   return [...new Set(lines)];
 }
 

@@ -20,7 +20,7 @@ export async function findStore(
     throw new UsageError('--store and --config both say where the store is: give one of them');
   }
   const named = store ?? (config === undefined ? process.env['CREDITS_STORE'] : undefined);
-  if (named !== undefined && named !== '') return existing(named);
+  if (named !== undefined && named !== '') return requireExisting(named);
   const path = config ?? findConfig('.');
   if (path === undefined) {
     throw new UsageError('--store URL is required, or --config FILE, or CREDITS_STORE in the environment');
@@ -28,11 +28,11 @@ export async function findStore(
   const { store: configured = DEFAULT_STORE } = await loadConfig(path);
   return mayBeNew && typeof configured === 'string' && configured !== 'memory:'
     ? configured
-    : existing(configured);
+    : requireExisting(configured);
 }
 
 /** A store that can have something: a mistyped path must not make a new, empty file that looks sound. */
-function existing<Store extends string | LedgerStore>(store: Store): Store {
+function requireExisting<Store extends string | LedgerStore>(store: Store): Store {
   if (store === 'memory:')
     throw new UsageError("memory: is a process's own, and gone with it: no other can look into it");
   const file = typeof store === 'string' ? /^sqlite:(.+)/s.exec(store)?.[1] : undefined;

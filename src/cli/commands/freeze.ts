@@ -3,16 +3,16 @@ import type { StoreCommand } from './command.ts';
 export const freezeCommand: StoreCommand = {
   name: 'freeze',
   summary: 'Refuse new requests of an account; those that run go on, and are charged',
-  ...changing(true),
+  ...freezing(true),
 };
 
 export const unfreezeCommand: StoreCommand = {
   name: 'unfreeze',
   summary: 'Admit requests of an account again',
-  ...changing(false),
+  ...freezing(false),
 };
 
-function changing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary'> {
+function freezing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary'> {
   return {
     store: 'exists',
     positionals: 'ACCOUNT',

@@ -19,7 +19,7 @@ export function overview(commands: readonly Command[]): string {
     '',
     ...list(({ store }) => store !== undefined),
     '',
-    WHERE,
+    STORE_NOTE,
     '',
     `${bold('--help')} after a command says how it is called; ${bold('--version')} says which this is.`,
     'Ends with 0 if all is well, 1 if something is wrong or failed, 2 if it was called wrongly.',
@@ -49,7 +49,7 @@ export function help(command: Command): string {
     `${command.summary}.`,
     '',
     ...options.map(([left = '', meaning]) => `  ${bold(left.padEnd(width))}  ${meaning}`),
-    ...(command.store ? ['', WHERE] : []),
+    ...(command.store ? ['', STORE_NOTE] : []),
   ].join('\n');
 }
 
@@ -70,7 +70,7 @@ function flag(name: string, { value }: CommandOption): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`;
 }
 
-const WHERE = `The store is that of --store, else of --config, else of CREDITS_STORE in the environment, else of the
+const STORE_NOTE = `The store is that of --store, else of --config, else of CREDITS_STORE in the environment, else of the
 config in this folder (chat-completions-router.config.ts, .json and so on).`;
 
 /** Only where somebody sees it; NO_COLOR and FORCE_COLOR are obeyed. */

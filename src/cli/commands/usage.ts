@@ -52,7 +52,8 @@ export const usageCommand: StoreCommand = {
       ...(model !== undefined && { model }),
     });
     if (json !== undefined) for (const row of rows) print('', row);
-    else for (const line of csv === undefined ? shown(rows, groupBy) : asCsv(rows, groupBy)) print(line, {});
+    else
+      for (const line of csv === undefined ? asTable(rows, groupBy) : asCsv(rows, groupBy)) print(line, {});
     return true;
   },
 };
@@ -80,7 +81,7 @@ const HEADS = [
   'COST',
 ];
 
-function shown(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
+function asTable(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
   if (rows.length === 0) return ['nothing was used'];
   const heads = [...groupBy.map((group) => group.toUpperCase()), ...HEADS];
   const cells = rows.map((row) => cellsOf(row, groupBy));

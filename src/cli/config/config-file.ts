@@ -6,11 +6,11 @@ import type { ServerConfig } from '../../options/server-options.ts';
 import { ConfigError } from './config-error.ts';
 import { parseJsonConfig } from './json-config.ts';
 
-const ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.jsonc'];
+const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs', '.json', '.jsonc'];
 
 /** The config of a folder, where it has one under its usual name. */
 export function findConfig(folder: string): string | undefined {
-  return ENDINGS.map((ending) => join(folder, `chat-completions-router.config${ending}`)).find((path) =>
+  return EXTENSIONS.map((ending) => join(folder, `chat-completions-router.config${ending}`)).find((path) =>
     existsSync(path),
   );
 }
@@ -22,7 +22,7 @@ export function findConfig(folder: string): string | undefined {
  */
 export async function loadConfig(path: string): Promise<ServerConfig> {
   const ending = extname(path);
-  if (!ENDINGS.includes(ending)) throw new ConfigError(path, `a config ends in ${ENDINGS.join(', ')}`);
+  if (!EXTENSIONS.includes(ending)) throw new ConfigError(path, `a config ends in ${EXTENSIONS.join(', ')}`);
   if (!existsSync(path)) throw new ConfigError(path, 'there is no such file');
   const config = ending.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)

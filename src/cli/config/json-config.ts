@@ -13,10 +13,10 @@ export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessE
   try {
     parsed = JSON.parse(plain);
   } catch {
-    throw new ConfigError(path, whatIsWrong(plain));
+    throw new ConfigError(path, describeSyntaxError(plain));
   }
   const missing: string[] = [];
-  const filled = fill(parsed, '', env, missing);
+  const filled = substitute(parsed, '', env, missing);
   if (missing.length > 0) throw new ConfigError(path, missing.join('; '));
   return filled;
 }
@@ -33,7 +33,7 @@ function withoutComments(text: string): string {
 const COMMENT = /\/\/[^\n]*|\/\*[^]*?\*\/|("(?:\\.|[^"\\\n])*"?|\/\*[^]*)/g;
 
 /** The first line that can't stand where it stands, and why; what V8 quotes of a text may be half a secret. */
-function whatIsWrong(text: string): string {
+function describeSyntaxError(text: string): string {
   const lines = text.split('\n');
   for (let n = 1; n <= lines.length; n++) {
     const soFar = lines.slice(0, n).join('\n').trimEnd();
@@ -50,7 +50,7 @@ function whatIsWrong(text: string): string {
   return 'it is empty';
 }
 
-function fill(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
+function substitute(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
   if (typeof value === 'string') {
     return value.replaceAll(
       /\$\$\{|\$\{(\w+)(?::-([^}]*))?(\}|$)/g,
@@ -65,12 +65,12 @@ function fill(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: s
       },
     );
   }
-  if (Array.isArray(value)) return value.map((each, n) => fill(each, `${option}[${n}]`, env, missing));
+  if (Array.isArray(value)) return value.map((each, n) => substitute(each, `${option}[${n}]`, env, missing));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => {
       const step = /^[\w$]+$/.test(name) ? (option === '' ? name : `.${name}`) : `[${JSON.stringify(name)}]`;
-      return [name, fill(each, option + step, env, missing)];
+      return [name, substitute(each, option + step, env, missing)];
     }),
   );
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 import { findConfig } from '../config/config-file.ts';
-import { type App, appOf, mountSnippet } from './mount-snippets.ts';
+import { type App, detectApp, mountSnippet } from './mount-snippets.ts';
 import { type ConfigPlan, jsonConfig, scriptConfig } from './config-text.ts';
 import { findProviders, KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
@@ -23,7 +23,7 @@ export interface InitOptions {
   readonly force?: boolean;
 }
 
-export interface Written {
+export interface InitResult {
   /** In the folder, in the order in which they were written. */
   readonly files: readonly string[];
   readonly app: App;
@@ -41,7 +41,7 @@ export function suggest({ folder, env }: Pick<InitOptions, 'folder' | 'env'>): {
 } {
   const found = findProviders(env);
   return {
-    app: appOf(manifestOf(folder)),
+    app: detectApp(manifestOf(folder)),
     providers: found.length > 0 ? found : KNOWN_PROVIDERS.slice(0, 1),
   };
 }
@@ -51,7 +51,7 @@ export function suggest({ folder, env }: Pick<InitOptions, 'folder' | 'env'>): {
  *
  * @throws an Error, before anything is written, where something is there already
  */
-export function init(options: InitOptions): Written {
+export function init(options: InitOptions): InitResult {
   const { folder, env, isJson = false, store = 'sqlite:./credits.db', force = false } = options;
   const suggested = suggest(options);
   const { app = 'standalone' } = options;
@@ -59,7 +59,7 @@ export function init(options: InitOptions): Written {
     ? KNOWN_PROVIDERS.filter(({ name }) => options.providers?.includes(name))
     : suggested.providers;
   const plan: ConfigPlan = { providers, store, env, isStandalone: app === 'standalone' };
-  const ending = isJson ? '.json' : endingOf(folder, app);
+  const ending = isJson ? '.json' : configExtension(folder, app);
   const config = `chat-completions-router.config${ending}`;
   const files = new Map([[config, isJson ? jsonConfig(plan) : scriptConfig(plan, ending.endsWith('ts'))]]);
   if (app === 'next') {
@@ -67,7 +67,7 @@ export function init(options: InitOptions): Written {
     const route = `${nextAppFolder(folder)}/v1/[...path]/route${ending === '.ts' ? '.ts' : '.js'}`;
     files.set(route, `${mountSnippet(app, relative(dirname(route), config.replace(/\.ts$/, '')))}\n`);
   }
-  assertRoom(folder, [...files.keys()], force);
+  assertWritable(folder, [...files.keys()], force);
   for (const [name, text] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
@@ -82,7 +82,7 @@ export function init(options: InitOptions): Written {
   };
 }
 
-function assertRoom(folder: string, files: readonly string[], force: boolean): void {
+function assertWritable(folder: string, files: readonly string[], force: boolean): void {
   const there = files.find((name) => existsSync(join(folder, name)));
   if (there !== undefined && !force) throw new Error(`${there} is there already: --force writes over it`);
   const found = findConfig(folder);
@@ -93,7 +93,7 @@ function assertRoom(folder: string, files: readonly string[], force: boolean): v
 }
 
 /** As the project's own files end: a config of an app is loaded by that app, too. */
-function endingOf(folder: string, app: App): string {
+function configExtension(folder: string, app: App): string {
   if (app === 'standalone') return '.ts';
   const isModule = Reflect.get(Object(manifestOf(folder)), 'type') === 'module';
   if (app === 'next') return existsSync(join(folder, 'tsconfig.json')) ? '.ts' : '.mjs';

@@ -16,7 +16,7 @@ const PACKAGES: readonly (readonly [name: string, app: App])[] = [
 ];
 
 /** What a project is, by what it depends on; `standalone` where nothing tells. */
-export function appOf(manifest: unknown): App {
+export function detectApp(manifest: unknown): App {
   const dependencies: object = Object(Reflect.get(Object(manifest), 'dependencies'));
   return PACKAGES.find(([name]) => Object.hasOwn(dependencies, name))?.[1] ?? 'standalone';
 }

@@ -4,7 +4,7 @@ import { type App, APPS } from './mount-snippets.ts';
 import { KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
 /** What was answered. */
-export interface Answers {
+export interface PromptAnswers {
   readonly app: App;
   readonly providers: readonly string[];
   readonly store: string;
@@ -15,7 +15,7 @@ export async function promptTerminal(
   input: NodeJS.ReadableStream,
   output: NodeJS.WritableStream,
   suggested: { readonly app: App; readonly providers: readonly KnownProvider[] },
-): Promise<Answers> {
+): Promise<PromptAnswers> {
   const terminal = createInterface({ input, output });
   // An end of input answers nothing more: then the question would never be over.
   const { promise: ended, reject } = Promise.withResolvers<never>();

@@ -16,12 +16,12 @@ export function createLog(out: NodeJS.WritableStream, format: LogFormat, now: ()
     const line =
       format === 'json'
         ? JSON.stringify({ time, level, event, ...fields })
-        : [time.slice(11, 19), painted(level, event, out), ...pairs(fields)].join(' ');
+        : [time.slice(11, 19), colored(level, event, out), ...pairs(fields)].join(' ');
     out.write(`${line}\n`);
   };
 }
 
-function painted(level: Level, event: string, stream: NodeJS.WritableStream): string {
+function colored(level: Level, event: string, stream: NodeJS.WritableStream): string {
   const color = ({ info: 'bold', warn: 'yellow', error: 'red' } as const)[level];
   return styleText(color, event, { stream });
 }

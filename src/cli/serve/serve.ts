@@ -47,8 +47,8 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
   let origin;
   try {
     const isAdministered = admin || own.admin;
-    const adminDoor = isAdministered ? await openAdminDoor(router, log) : undefined;
-    gateway = createGateway({ router, readiness, adminDoor, hostNames: ownNames ?? own.hostNames, log });
+    const adminApi = isAdministered ? await openAdminApi(router, log) : undefined;
+    gateway = createGateway({ router, readiness, adminApi, hostNames: ownNames ?? own.hostNames, log });
     await router.ready();
     origin = await listen(gateway, port ?? own.port, host ?? own.host);
   } catch (error) {
@@ -62,7 +62,7 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
     reloaded = reloaded.then(() => reload(path, config, router, log));
   };
   process.on('SIGHUP', onHangup);
-  const signal = await ended(log);
+  const signal = await receiveSignal(log);
   log('info', 'closing', { signal });
   // It goes on listening: a load balancer hears that nothing more is to come, and a client when to come again.
   readiness.close();
@@ -81,8 +81,8 @@ function createRouter(config: ServerConfig, log: Log): ChatCompletionsRouter {
 }
 
 /** Loaded where it is wanted only, with what checks its input. */
-async function openAdminDoor(router: ChatCompletionsRouter, log: Log): Promise<AdminRouter> {
-  const { createAdminApi: createAdminDoor } = await import('./admin-door.ts');
+async function openAdminApi(router: ChatCompletionsRouter, log: Log): Promise<AdminRouter> {
+  const { createAdminApi: createAdminDoor } = await import('./admin-api.ts');
   return createAdminDoor(router, process.env['ADMIN_TOKEN'], log);
 }
 
@@ -135,7 +135,7 @@ function resolveServer(given: ServerOptions = {}): ResolvedServer {
 }
 
 /** The signal by which an operator, a terminal or a container asks to end; a second one ends the process there and then. */
-function ended(log: Log): Promise<NodeJS.Signals> {
+function receiveSignal(log: Log): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let isEnding = false;
     const end = (signal: NodeJS.Signals): void => {

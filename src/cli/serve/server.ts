@@ -9,16 +9,16 @@ import type { HostNames } from './host-names.ts';
 import type { Log } from './log.ts';
 
 /** How long an answer to `/readyz` stands: who asks more often asks no store. */
-const READY_FOR_MS = 1000;
+const READY_CACHE_MS = 1000;
 /** Longer than load balancers keep a connection that is idle, usually 60 s: else one may send a request into its end. */
 const KEEP_ALIVE_MS = 65_000;
 /** A store that takes longer than this to answer is none to serve from. */
-const READY_WITHIN_MS = 5000;
+const READY_TIMEOUT_MS = 5000;
 
 /** Whether the process can serve, as load balancers ask it. */
 export class Readiness {
   readonly #router: ChatCompletionsRouter;
-  #asked: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
+  #lastCheck: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
   #isClosing = false;
 
   readonly #log: Log;
@@ -32,31 +32,32 @@ export class Readiness {
   async problem(): Promise<string | undefined> {
     if (this.#isClosing) return 'closing';
     const now = performance.now();
-    if (!this.#asked || now - this.#asked.at > READY_FOR_MS) this.#asked = { at: now, problem: this.#ask() };
-    return this.#asked.problem;
+    if (!this.#lastCheck || now - this.#lastCheck.at > READY_CACHE_MS)
+      this.#lastCheck = { at: now, problem: this.#check() };
+    return this.#lastCheck.problem;
   }
 
   close(): void {
     this.#isClosing = true;
   }
 
-  async #ask(): Promise<string | undefined> {
+  async #check(): Promise<string | undefined> {
     const ready = this.#router.ready().then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    const late = (): string => `it has not answered in ${READY_WITHIN_MS} ms`;
-    const message = await withTimeout(ready, READY_WITHIN_MS, late);
+    const late = (): string => `it has not answered in ${READY_TIMEOUT_MS} ms`;
+    const message = await withTimeout(ready, READY_TIMEOUT_MS, late);
     if (message === undefined) return undefined;
     this.#log('warn', 'not_ready', { message });
     return 'it can not serve now; its log says why';
   }
 }
 
-interface GatewayParts {
+interface GatewayOptions {
   readonly router: ChatCompletionsRouter;
   readonly readiness: Readiness;
-  readonly adminDoor: AdminRouter | undefined;
+  readonly adminApi: AdminRouter | undefined;
   /** Undefined where any name will do. */
   readonly hostNames: HostNames | undefined;
   readonly log: Log;
@@ -66,16 +67,16 @@ interface GatewayParts {
  * A server of its own: the router at every path, but `/healthz` (it runs), `/readyz` (it can serve) and, where there
  * is an admin door, `/admin`. The first two are asked by addresses, too: they are answered whatever the `Host`.
  */
-export function createGateway({ router, readiness, adminDoor, hostNames, log }: GatewayParts): Server {
+export function createGateway({ router, readiness, adminApi, hostNames, log }: GatewayOptions): Server {
   return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') answer(response, 200, { status: 'ok' });
-    else if (path === '/readyz') void sayReady(response, readiness);
+    else if (path === '/readyz') void answerReadiness(response, readiness);
     else if (hostNames && !hostNames.allow(request)) {
       const error = new MisdirectedRequestError(request.headers.host);
       answer(response, error.status, error, { 'x-should-retry': 'false' });
     } else {
-      const door = adminDoor && /^\/admin(\/|$)/.test(path) ? adminDoor : router;
+      const door = adminApi && /^\/admin(\/|$)/.test(path) ? adminApi : router;
       door(request, response).catch((error: unknown) => {
         log('error', 'error', { message: String(error) });
       });
@@ -102,7 +103,7 @@ export async function listen(server: Server, port: number, host: string): Promis
   return `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`;
 }
 
-async function sayReady(response: ServerResponse, readiness: Readiness): Promise<void> {
+async function answerReadiness(response: ServerResponse, readiness: Readiness): Promise<void> {
   const problem = await readiness.problem();
   if (problem === undefined) answer(response, 200, { status: 'ready' });
   else answer(response, 503, { status: 'not ready', problem });

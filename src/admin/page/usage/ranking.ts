@@ -1,5 +1,5 @@
 import type { UsageRow } from '../api-rows.ts';
-import { counted, money, short } from '../format.ts';
+import { plural, money, short } from '../format.ts';
 import type { Fact, PointDetails } from '../tooltip.tsx';
 import type { RangeUsage } from './data.ts';
 import { byCharge, type Sums, sum } from './sums.ts';
@@ -50,7 +50,7 @@ export function rank(candidates: readonly Candidate[]): Rank[] {
       tone,
       share: size(sums) / most,
       value,
-      note: counted(sums.requests, 'request', short(sums.requests)),
+      note: plural(sums.requests, 'request', short(sums.requests)),
       point: { title: name, headline: value, parts: about, facts: factsOf(sums, 'charged') },
     };
   });

@@ -5,7 +5,7 @@ import type { ChatCompletionsRouter } from '../../router/router.ts';
 import type { Log } from './log.ts';
 
 /** Shorter ones can be guessed. */
-const MIN_LENGTH = 16;
+const MIN_TOKEN_LENGTH = 16;
 
 /**
  * The admin door of a standalone server, for whoever has the token: `Authorization: Bearer TOKEN`.
@@ -17,9 +17,9 @@ export function createAdminApi(
   token: string | undefined,
   log: Log,
 ): AdminRouter {
-  if (token === undefined || token.length < MIN_LENGTH) {
+  if (token === undefined || token.length < MIN_TOKEN_LENGTH) {
     throw new Error(
-      `the admin door needs ADMIN_TOKEN in the environment, of ${MIN_LENGTH} characters at least; it has ${token?.length ?? 0}`,
+      `the admin door needs ADMIN_TOKEN in the environment, of ${MIN_TOKEN_LENGTH} characters at least; it has ${token?.length ?? 0}`,
     );
   }
   const wanted = digest(`Bearer ${token}`);
