@@ -8,10 +8,10 @@ import type { AdministeredRouter } from './options.ts';
 
 const account = component(
   'Account',
-  'An account and what became of its money: granted is the sum of balance, held, spent and expired.',
+  'An account and its money: granted is the sum of balance, held, spent and expired.',
   v.object({
     id: v.string(),
-    /** What can be spent now. */
+    /** Available to new requests. */
     balance: usd,
     held: usd,
     spent: usd,
@@ -34,7 +34,7 @@ const accountPage = component(
 
 const accountChange = component(
   'AccountChange',
-  'frozen refuses new completions of the account; those that run go on, and are charged.',
+  'frozen: true rejects new completions of the account; running ones continue and are charged.',
   object({ frozen: flag() }),
 );
 
@@ -70,7 +70,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'getAccount',
     method: 'GET',
     path: '/accounts/{account}',
-    summary: 'Say what an account has',
+    summary: 'Get the balance of an account',
     params,
     query: nothing,
     body: nothing,
@@ -82,7 +82,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'updateAccount',
     method: 'PATCH',
     path: '/accounts/{account}',
-    summary: 'Freeze an account, or open it again',
+    summary: 'Freeze or unfreeze an account',
     params,
     query: nothing,
     body: accountChange,
@@ -90,7 +90,7 @@ export const accountEndpoints: readonly Endpoint[] = [
     errorStatuses: [404],
     change: {
       action: 'accounts.update',
-      repeat: 'The same: the account is frozen or open as the request says.',
+      repeat: 'the same answer: the account is frozen or not, as the request says.',
     },
     async run({ params: { account: id }, body: { frozen } }, router) {
       const before = await getAccountAnswer(router, id);

@@ -1,12 +1,12 @@
 import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** What a path of the admin door stands for. */
+/** What a path of the admin API is routed to. */
 export type RouteMatch =
   | { readonly kind: 'page' | 'description'; readonly path: string }
   | {
       readonly kind: 'resource';
-      /** As it is served, parameters decoded, without what stood before it: `/accounts/acme/grants`. */
+      /** Without the mount, with its parameters decoded: `/accounts/acme/grants`. */
       readonly path: string;
       /** By method. */
       readonly endpoints: ReadonlyMap<string, Endpoint>;
@@ -14,8 +14,8 @@ export type RouteMatch =
     };
 
 /**
- * Finds what a path stands for, whatever the mount: the leftmost segment that begins an endpoint decides, and what
- * follows must be one. The mount itself is the page.
+ * Routes a path, whatever the mount: the leftmost segment that an endpoint's path starts with is taken as its start, and
+ * the rest must match that endpoint. The mount itself is the usage page.
  */
 export class AdminRoutes {
   readonly #basePath: string;
@@ -36,8 +36,8 @@ export class AdminRoutes {
     ]);
   }
 
-  /** @param acceptsPage - whoever asks is a browser that navigates: under a mount that nobody named, it gets the page */
-  matchParameters(url: string, acceptsPage: boolean): RouteMatch | undefined {
+  /** @param acceptsPage - the client is a navigating browser: it gets the page also under a mount that `basePath` doesn't name */
+  match(url: string, acceptsPage: boolean): RouteMatch | undefined {
     const path = pathOf(url);
     if (isTooLong(path)) return undefined;
     const base = this.#basePath;
@@ -48,7 +48,7 @@ export class AdminRoutes {
     const rest = segments.slice(start);
     if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description', path: `/${DESCRIPTION}` };
     for (const { pattern, byMethod } of this.#resources) {
-      const params = match(pattern, rest);
+      const params = matchParameters(pattern, rest);
       if (!params) continue;
       const served = pattern.map((part) => (isParameter(part) ? params[parameterName(part)] : part));
       return { kind: 'resource', path: `/${served.join('/')}`, endpoints: byMethod, params };
@@ -64,15 +64,18 @@ interface RoutePattern {
   readonly byMethod: Map<string, Endpoint>;
 }
 
-/** Slashes at either end are taken for nothing. */
+/** Ignores slashes at either end. */
 function splitSegments(path: string): string[] {
   const trimmed = trimSlashes(path);
   const start = trimmed.search(/[^/]/);
   return start === -1 ? [] : trimmed.slice(start).split('/');
 }
 
-/** One place has one spelling: a parameter that is percent-encoded beyond need, or wrongly, matches nothing. */
-function match(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+/** Each path has one spelling: a parameter with needless or invalid percent-encoding doesn't match. */
+function matchParameters(
+  pattern: readonly string[],
+  segments: readonly string[],
+): Record<string, string> | undefined {
   if (pattern.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
   for (const [i, part] of pattern.entries()) {
@@ -90,7 +93,7 @@ function isParameter(part: string): boolean {
   return part.startsWith('{');
 }
 
-/** Of a parameter in a pattern, as `{account}`. */
+/** `{account}` → `account` */
 function parameterName(part: string): string {
   return part.slice(1, -1);
 }

@@ -25,7 +25,7 @@ import { type ChangeId, resolveChangeId } from './idempotency.ts';
 
 const newGrant = component(
   'NewGrant',
-  'Credits for an account, which is made if there is none. Its id, as a payment’s, or an Idempotency-Key makes it once.',
+  'Credits for an account, which is created if needed. An id, such as a payment’s, or an Idempotency-Key prevents a second grant.',
   object({
     id: v.optional(paymentId),
     amount,
@@ -37,13 +37,13 @@ const newGrant = component(
 
 const newAdjustment = component(
   'NewAdjustment',
-  'A correction of a balance, up, or down to 0 at most.',
+  'A correction of a balance, up or down. The balance can not go below 0.',
   object({ id: v.optional(paymentId), delta, reason: textOf(1, 500) }),
 );
 
 const creditsChange = component(
   'CreditsChange',
-  'A grant or an adjustment that the account has. duplicate: it was made before, and not now.',
+  'A grant or an adjustment of the account. duplicate: true means that an earlier request made it.',
   v.object({
     id: v.string(),
     account: v.string(),
@@ -51,7 +51,7 @@ const creditsChange = component(
     duplicate: v.boolean(),
     durable: v.optional(
       described(
-        'whether it is on a disk or on as many replicas as was asked for: send it again while it is false',
+        'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
         v.boolean(),
       ),
     ),
@@ -107,14 +107,14 @@ const journalEntry = component(
 
 const journal = component(
   'Journal',
-  'Entries, oldest first. next_after is where the next page begins, null on the last one.',
+  'Entries, oldest first. next_after is the position to continue after, null on the last page.',
   v.object({ object: v.literal('list'), data: v.array(journalEntry), next_after: v.nullable(whole) }),
 );
 
 const params = object({ account: accountId });
 
 const REPEAT =
-  '200 with duplicate: true, and nothing is granted or taken again; with another body 409 idempotency_key_reused (id_already_used, where it had an id of its own).';
+  '200 with duplicate: true, and the balance is not changed again; with another body 409 idempotency_key_reused (id_already_used, if the body has an id).';
 
 export const creditsEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -130,15 +130,15 @@ export const creditsEndpoints: readonly Endpoint[] = [
     errorStatuses: [409],
     change: { action: 'grants.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
-      const { expires_at: expiresAt, priority, recreate: again } = body;
-      const named = resolveChangeId(body.id, idempotencyKey);
+      const { expires_at: expiresAt, priority, recreate } = body;
+      const changeId = resolveChangeId(body.id, idempotencyKey);
       const change = credits.grant(account, body.amount, {
-        id: named.id,
+        id: changeId.id,
         ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
         ...(priority !== undefined && { priority }),
-        ...(again !== undefined && { recreate: again }),
+        ...(recreate !== undefined && { recreate }),
       });
-      return await changeResult(change, account, named);
+      return await changeResult(change, account, changeId);
     },
   }),
   endpoint({
@@ -154,16 +154,16 @@ export const creditsEndpoints: readonly Endpoint[] = [
     errorStatuses: [404, 409],
     change: { action: 'adjustments.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
-      const named = resolveChangeId(body.id, idempotencyKey);
-      const change = credits.adjust(account, body.delta, { id: named.id, reason: body.reason });
-      return await changeResult(change, account, named);
+      const changeId = resolveChangeId(body.id, idempotencyKey);
+      const change = credits.adjust(account, body.delta, { id: changeId.id, reason: body.reason });
+      return await changeResult(change, account, changeId);
     },
   }),
   endpoint({
     operation: 'listJournal',
     method: 'GET',
     path: '/accounts/{account}/journal',
-    summary: 'List what changed a balance',
+    summary: 'List the journal of an account',
     params,
     query: object({
       after: v.optional(integerInQuery(0, Number.MAX_SAFE_INTEGER)),
@@ -181,7 +181,7 @@ export const creditsEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-/** @throws a 409 that says why the account refused the change, or a 404 */
+/** @throws {ConflictError} naming why the change was rejected; {NotFoundError} if there is no such account */
 async function changeResult(
   change: Promise<CreditsChange>,
   account: string,
@@ -193,7 +193,7 @@ async function changeResult(
   return { answer: { id, account, ...made }, target: id, repeated: made.duplicate };
 }
 
-/** By name: bundlers make a second copy of a class for a second entry. */
+/** Compares names, not classes: bundlers duplicate a class for a second entry point. */
 function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
   if (!(error instanceof Error) || error.name !== 'CreditsConflictError') return error;
   const { message } = error;
@@ -202,7 +202,7 @@ function toConflictError(error: unknown, account: string, isDerived: boolean): u
       return isDerived
         ? new ConflictError(
             'idempotency_key_reused',
-            `This Idempotency-Key belongs to another change of the account ${account}. Nothing was changed now.`,
+            `This Idempotency-Key was used for another change of account ${account}. Nothing was changed.`,
           )
         : new ConflictError('id_already_used', `${message}.`, 'id');
     case 'no_account':
@@ -232,7 +232,7 @@ function usageAnswer(
   usage: NonNullable<CreditsEntry['usage']>,
 ): NonNullable<v.InferOutput<typeof journalEntry>['usage']> {
   const { upstreamModel, firstByteMs, durationMs, finishReason, streamed, provider, cost } = usage;
-  const { cacheWriteTokens, webSearches, byok: byok } = usage;
+  const { cacheWriteTokens, webSearches, byok } = usage;
   return {
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
@@ -250,6 +250,6 @@ function usageAnswer(
     ...(streamed !== undefined && { streamed }),
     ...(cacheWriteTokens !== undefined && { cache_write_tokens: cacheWriteTokens }),
     ...(webSearches !== undefined && { web_searches: webSearches }),
-    ...(byok !== undefined && { byok: byok }),
+    ...(byok !== undefined && { byok }),
   };
 }

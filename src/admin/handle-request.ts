@@ -16,47 +16,47 @@ export interface AdminServices {
   /** The OpenAPI document. */
   readonly description: Buffer;
   readonly authorize: AdminRouterOptions['authorize'];
-  /** Neither throws. Resolves once the host is done with it. */
+  /** Resolves once `onAudit` is done. Neither this nor `onError` throws. */
   readonly audit: (event: AuditEvent) => Promise<void>;
   readonly onError: (error: Error, requestId: string) => void;
 }
 
 /**
- * Answers a request to the admin door. Never rejects.
+ * Answers a request to the admin API. Never rejects.
  *
- * Who asks is judged before anything else, so that a stranger learns nothing, not even which paths exist; only
- * `OPTIONS` is for everybody.
+ * Authorizes before anything else, so an unauthenticated client doesn't even learn which paths exist; only `OPTIONS`
+ * needs no authorization.
  */
 export async function handleRequest(
   exchange: Exchange,
   ip: string | undefined,
   services: AdminServices,
 ): Promise<void> {
-  const attempt: AuditContext = { requestId: exchange.id, ip };
+  const context: AuditContext = { requestId: exchange.id, ip };
   const { method } = exchange;
-  const place = services.routes.matchParameters(exchange.url, acceptsPage(exchange));
-  const endpoint = place && findEndpoint(place, method);
+  const route = services.routes.match(exchange.url, acceptsPage(exchange));
+  const endpoint = route && findEndpoint(route, method);
   let answer: AdminResponse;
   try {
     answer =
       method === 'OPTIONS'
-        ? { status: 204, headers: { allow: allowHeader(place) } }
-        : await respond(exchange, place, attempt, services);
+        ? { status: 204, headers: { allow: allowHeader(route) } }
+        : await respond(exchange, route, context, services);
   } catch (thrown) {
     const error = toRouterError(thrown, endpoint?.change !== undefined);
     if (error.status >= 500) services.onError(error, exchange.id);
     answer = errorResponse(error);
-    // A browser that navigates can't send a token: the page, which holds no data, asks for one.
-    if (error.status === 401 && place?.kind === 'page' && acceptsPage(exchange))
+    // A navigating browser can't send a token: the page, which holds no data, asks for one.
+    if (error.status === 401 && route?.kind === 'page' && acceptsPage(exchange))
       answer = pageResponse(answer);
   }
-  // Told before it is answered, and waited for after: no change that somebody heard of is without its line.
-  const told =
-    endpoint?.change && place?.kind === 'resource'
-      ? services.audit(auditEvent(endpoint.change.action, place.params, attempt, answer))
+  // Audited before the response is sent: no acknowledged change is missing in the audit log.
+  const audited =
+    endpoint?.change && route?.kind === 'resource'
+      ? services.audit(auditEvent(endpoint.change.action, route.params, context, answer))
       : undefined;
   send(exchange, answer);
-  await told;
+  await audited;
 }
 
 /** What is known of a request so far, for the audit. */
@@ -77,29 +77,29 @@ interface AdminResponse {
 
 async function respond(
   exchange: Exchange,
-  place: RouteMatch | undefined,
-  attempt: AuditContext,
+  route: RouteMatch | undefined,
+  context: AuditContext,
   services: AdminServices,
 ): Promise<AdminResponse> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
-  // Of the path as it is read here: by what stands before it nobody is let in to something else.
-  const operator = await authorizeOperator({ headers, method, path: place?.path ?? path }, services);
+  // Authorizes the routed path, without the mount: a prefix of the URL can't change what is authorized.
+  const operator = await authorizeOperator({ headers, method, path: route?.path ?? path }, services);
   if (operator === undefined) throw new UnauthorizedError();
-  attempt.operator = operator;
-  if (!place) throw unknownPath(method, path);
+  context.operator = operator;
+  if (!route) throw unknownPath(method, path);
   const isRead = method === 'GET' || method === 'HEAD';
-  if (place.kind !== 'resource') {
-    if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(place));
-    if (place.kind === 'page') return pageResponse({ status: 200 });
+  if (route.kind !== 'resource') {
+    if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(route));
+    if (route.kind === 'page') return pageResponse({ status: 200 });
     return { status: 200, body: services.description };
   }
-  const endpoint = findEndpoint(place, method);
-  if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(place));
-  const call = await parseRequest(exchange, endpoint, place.params);
-  attempt.call = call;
+  const endpoint = findEndpoint(route, method);
+  if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(route));
+  const call = await parseRequest(exchange, endpoint, route.params);
+  context.call = call;
   const result = await call.run(services.router);
-  attempt.result = result;
+  context.result = result;
   const status = result.repeated ? 200 : (endpoint.status ?? 200);
   return { status, body: Buffer.from(JSON.stringify(result.answer)) };
 }
@@ -113,7 +113,7 @@ function errorResponse(error: RouterError): AdminResponse {
   };
 }
 
-/** The same with the usage page as its body. */
+/** The response with the usage page as its body. */
 function pageResponse(answer: AdminResponse): AdminResponse {
   const { html, contentSecurityPolicy } = PAGE;
   const headers = {
@@ -124,7 +124,7 @@ function pageResponse(answer: AdminResponse): AdminResponse {
   return { ...answer, body: Buffer.from(html), headers };
 }
 
-/** @throws {InternalError} for whatever `authorize` threw: a stranger reads nothing of it */
+/** @throws {InternalError} if `authorize` throws: an unauthenticated client must not see its error */
 async function authorizeOperator(
   request: AdminRequest,
   { authorize }: AdminServices,
@@ -136,7 +136,7 @@ async function authorizeOperator(
   }
 }
 
-/** @throws {TypeError} for what is no name: nobody is let in by mistake */
+/** @throws {TypeError} if the value is no name: a wrong type must not authorize */
 function operatorName(answer: unknown): string | undefined {
   if (answer === undefined || answer === null || answer === false || answer === '') return undefined;
   if (typeof answer === 'string' && answer.length <= 200) return answer;
@@ -149,27 +149,27 @@ function unknownPath(method: string, path: string): NotFoundError {
   const asked = JSON.stringify(`${method} ${path}`.slice(0, 200));
   return new NotFoundError(
     'unknown_endpoint',
-    `${asked} is not served by the admin API. GET openapi.json, in its mount, says what is.`,
+    `The admin API doesn't serve ${asked}. GET openapi.json, below its mount, lists the endpoints.`,
   );
 }
 
-function findEndpoint(place: RouteMatch, method: string): Endpoint | undefined {
-  return place.kind === 'resource' ? place.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
+function findEndpoint(route: RouteMatch, method: string): Endpoint | undefined {
+  return route.kind === 'resource' ? route.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
 }
 
-function allowHeader(place: RouteMatch | undefined): string {
-  const methods = place?.kind === 'resource' ? [...place.endpoints.keys()] : ['GET'];
+function allowHeader(route: RouteMatch | undefined): string {
+  const methods = route?.kind === 'resource' ? [...route.endpoints.keys()] : ['GET'];
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
 }
 
-/** A browser that navigates says that it wants HTML; programs don't. */
+/** A navigating browser accepts HTML; programs don't. */
 function acceptsPage({ method, headers }: Exchange): boolean {
   return method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
 function toRouterError(thrown: unknown, isChange: boolean): RouterError {
-  const refusal = toAdminError(thrown, isChange);
-  return refusal instanceof RouterError ? refusal : new InternalError(asError(refusal));
+  const error = toAdminError(thrown, isChange);
+  return error instanceof RouterError ? error : new InternalError(asError(error));
 }
 
 function auditEvent(
@@ -202,7 +202,7 @@ function auditOutcome(status: number, result: OperationResult | undefined): Audi
   return result.repeated ? 'repeated' : 'done';
 }
 
-/** No cache keeps an answer, no page of another origin sees or frames one. */
+/** No cache stores a response; no page of another origin can read or frame one. */
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

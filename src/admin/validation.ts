@@ -5,10 +5,10 @@ import { InvalidValueError, missingParameter } from './errors.ts';
 import type { Schema } from './schema.ts';
 
 /**
- * A value as its schema wants it.
+ * Parses a value by its schema.
  *
- * @param where - what the value is, where it is wrong as a whole: `the body`
- * @throws a 400 that names the parameter, says what it must be, and what it is
+ * @param where - names the value if it is invalid as a whole, e.g. `the body`
+ * @throws {RouterError} a 400 with the parameter, what it must be and what it is
  */
 export function validate<Value>(schema: Schema<Value>, value: unknown, where: string): Value {
   const result = v.safeParse(schema, value);
@@ -21,11 +21,11 @@ function validationError(
   value: unknown,
   where: string,
 ): Error {
-  if (!path) return new InvalidRequestError('invalid_type', `${where} must be a JSON object.`);
+  if (!path) return new InvalidRequestError('invalid_type', `${capitalize(where)} must be a JSON object.`);
   const keys = path.map(({ key }) => key);
   const param = keys.join('.');
   if (expected === 'never') {
-    const unknown = `${abbreviate(param)} is not known here.${message}`;
+    const unknown = `Unknown parameter ${abbreviate(param)}.${message}`;
     return new InvalidRequestError('unsupported_parameter', unknown, param);
   }
   const got = keys.reduce<unknown>(
@@ -37,7 +37,11 @@ function validationError(
   return new InvalidValueError(`${param} must be ${message}, got ${abbreviate(got)}.`, param);
 }
 
-/** Short, and on one line. */
+function capitalize(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+/** JSON of at most 100 characters. */
 function abbreviate(value: unknown): string {
   const shown = JSON.stringify(value) ?? String(value);
   return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown;

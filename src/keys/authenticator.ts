@@ -23,24 +23,24 @@ export interface AuthenticatorOptions {
   readonly authenticate: Authenticate | undefined;
   readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
   readonly keyCacheMs: number;
-  /** The store's clock, in ms. */
+  /** The store's clock, in ms since the epoch. */
   readonly now: () => number;
 }
 
-/** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
+/** A few hundred bytes each. Rejected keys have their own cache, so a flood of them can't evict valid ones. */
 const MAX_CALLERS = 50_000;
 const MAX_REJECTED = 10_000;
-/** A key that was refused may be made a moment later. */
+/** Short, because a rejected key may be created a moment later. */
 const REJECTED_TTL_MS = 2000;
 
-/** `Authorization` → caller, cached by the key's SHA-256: a heap dump holds nobody's key. */
+/** `Authorization` → caller, cached by the key's SHA-256: a heap dump contains no API keys. */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #callers: LRUCache<string, Caller, KeyLookup>;
   readonly #rejected: LRUCache<string, AuthenticationError>;
-  /** What the host's `authenticate` made of a request's headers, and not of its key alone: for that request alone. */
+  /** Results for which your `authenticate` read the headers, so they are valid for that one request only. */
   readonly #headerDependent = new WeakSet<Caller | Error>();
-  /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
+  /** Counts invalidations, and remembers the latest for each key: a look-up that began before it is discarded. */
   #generation = 0;
   readonly #invalidated = new LRUCache<string, number>({ max: MAX_REJECTED });
 
@@ -52,7 +52,7 @@ export class Authenticator {
       fetchMethod: async (hash, _stale, { context, options: entry }) => {
         const began = performance.now();
         const caller = await this.#find(hash, context);
-        // What was said counts from when it was asked: a slow look-up keeps nobody for longer.
+        // The TTL starts when the look-up starts, so a slow look-up doesn't extend it.
         entry.ttl = Math.max(1, options.keyCacheMs - (performance.now() - began));
         return caller;
       },
@@ -61,9 +61,9 @@ export class Authenticator {
   }
 
   /**
-   * Says whose request this is, from its headers alone.
+   * The caller of a request, from its headers alone.
    *
-   * @throws {AuthenticationError} if its key is missing, unknown or revoked
+   * @throws {AuthenticationError} if the key is missing, unknown, revoked or expired
    */
   async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
     const apiKey = bearerKey(headers.authorization);
@@ -74,12 +74,12 @@ export class Authenticator {
       this.#callers.delete(hash);
     }
     if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
-    const refusal = this.#rejected.get(hash);
-    if (refusal) throw refusal;
+    const rejection = this.#rejected.get(hash);
+    if (rejection) throw rejection;
     return await this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
   }
 
-  /** Looks a key up: once for all who ask at the same time, but where the answer is of the headers of one of them. */
+  /** Looks a key up, once for all concurrent requests with it, unless the result depends on a request's headers. */
   async #lookUp(hash: string, lookup: KeyLookup): Promise<Caller> {
     try {
       const caller = await this.#callers.forceFetch(hash, { context: lookup });
@@ -90,14 +90,14 @@ export class Authenticator {
     return await this.#find(hash, lookup);
   }
 
-  /** Looks a key up again of which the ledger says that it was changed since. */
+  /** Looks a key up again after the ledger reported a newer version of it. */
   async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
     const hash = this.#cacheKeyOf(bearerKey(headers.authorization), headers);
     if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
     return this.authenticate(headers);
   }
 
-  /** Forgets a key of ours, by its id. */
+  /** Removes an API key of the ledger from the cache, by its id. */
   invalidate(account: string, key: string): void {
     this.#invalidated.set(keySubject(account, key), ++this.#generation);
     for (const [hash, caller] of this.#callers.entries()) {
@@ -105,7 +105,7 @@ export class Authenticator {
     }
   }
 
-  /** Forgets what the host's `authenticate` said of an API key. */
+  /** Removes the result of your `authenticate` for an API key from the cache. */
   forget(apiKey: string): void {
     const own = hashApiKey(apiKey);
     this.#invalidated.set(own, ++this.#generation);
@@ -140,9 +140,9 @@ export class Authenticator {
       const found = await (this.#options.authenticate
         ? this.#callHook(this.#options.authenticate, lookup)
         : this.#findInStore(hash));
-      const told = found instanceof AuthenticationError ? '' : keySubject(found.account, found.key);
+      const subject = found instanceof AuthenticationError ? '' : keySubject(found.account, found.key);
       const invalidated =
-        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(told) ?? 0;
+        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(subject) ?? 0;
       if (invalidated > began) continue;
       if (!(found instanceof AuthenticationError)) return found;
       if (!lookup.readsHeaders) this.#rejected.set(hash, found);
@@ -152,7 +152,7 @@ export class Authenticator {
 
   async #callHook(authenticate: Authenticate, lookup: KeyLookup): Promise<Caller | AuthenticationError> {
     const { apiKey, headers } = lookup;
-    // With a `cacheKey` the host itself says what an answer is of.
+    // With `cacheKey`, your app declares which headers the result depends on.
     const request = this.#options.cacheKey ? { headers } : trackHeaderAccess(lookup);
     let answer: Caller | Error;
     try {
@@ -202,11 +202,11 @@ function keySubject(account: string, key: string): string {
 interface KeyLookup {
   readonly apiKey: string;
   readonly headers: IncomingHttpHeaders;
-  /** The host's `authenticate` asked for them. */
+  /** Whether your `authenticate` has read the headers. */
   readsHeaders: boolean;
 }
 
-/** Notes when the headers are asked for. */
+/** Sets `readsHeaders` when `headers` is read. */
 function trackHeaderAccess(lookup: KeyLookup): AuthenticateRequest {
   return {
     get headers() {
@@ -216,7 +216,7 @@ function trackHeaderAccess(lookup: KeyLookup): AuthenticateRequest {
   };
 }
 
-/** @throws {AuthenticationError} if there is no bearer key in the header */
+/** @throws {AuthenticationError} if the header has no bearer key */
 function bearerKey(header: string | undefined): string {
   const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
   if (apiKey === undefined) throw new AuthenticationError('missing_api_key');

@@ -14,10 +14,10 @@ const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
 };
 
 /**
- * The caller that the host's `authenticate` returned, checked as the ledger and the admin API check theirs; undefined
- * where it knows none.
+ * The caller that your app's `authenticate` returned, validated like those of the ledger and the admin API; undefined
+ * if it returned none.
  *
- * @throws {TypeError} naming the member that can't be right
+ * @throws {TypeError} naming the invalid member
  */
 export function hostCaller(answer: unknown): Caller | undefined {
   if (answer === undefined || answer === null || answer === false) return undefined;
@@ -43,7 +43,7 @@ export function hostCaller(answer: unknown): Caller | undefined {
   };
 }
 
-/** Its members are what they are: each is checked. */
+/** Narrows to an object; its members are validated one by one. */
 function isRecord(answer: unknown): answer is AuthenticatedCaller {
   return typeof answer === 'object' && answer !== null && !Array.isArray(answer);
 }

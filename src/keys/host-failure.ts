@@ -2,13 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import { asError } from '../platform/as-error.ts';
 
-/** Shorter ones are words. */
+/** Shorter parts are ordinary words. */
 const MIN_SECRET_LENGTH = 8;
 const MAX_MESSAGE_LENGTH = 300;
 
 /**
- * What the host's `authenticate` threw, as it may be logged: on one line, with asterisks in place of what the client
- * sent in its headers and of credentials in URLs.
+ * An error that your app's `authenticate` threw, made safe to log: on one line, with asterisks in place of the client's
+ * header values and of credentials in URLs.
  */
 export function loggableFailure(thrown: unknown, headers: IncomingHttpHeaders): Error {
   const error = asError(thrown);

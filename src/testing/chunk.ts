@@ -1,7 +1,7 @@
-/** The model of whom no request has asked for another. */
+/** Model of an answer whose request names none. */
 export const FAKE_MODEL = 'fake-model';
 
-/** What chunks and completions begin with. */
+/** Common members of chunks and completions. */
 export function commonFields(object: string, model: string = FAKE_MODEL): object {
   return { id: 'chatcmpl-fake', object, created: 1_700_000_000, model, system_fingerprint: 'fp_fake' };
 }
@@ -10,7 +10,7 @@ export function commonFields(object: string, model: string = FAKE_MODEL): object
 export const DONE = 'data: [DONE]\n\n';
 
 /**
- * One event of a completion's stream: some of its text, or any members of a chunk.
+ * One event of a streamed completion: text, or any members of a chunk.
  *
  * ```ts
  * stream(chunk('Hel'), pause(50), chunk('lo', 'stop'), chunk({ choices: [], usage: … }), DONE)

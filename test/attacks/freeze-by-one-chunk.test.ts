@@ -183,11 +183,7 @@ describe('a chunk of an answer that is slow to look at', () => {
       };
     });
     const brake = { mayPass: () => isPaid || !meter.finished, untilPassable: () => paid };
-    const { response, body, end } = startRelay({
-      meter,
-      filter: new UsageEventFilter(meter, false),
-      gate: brake,
-    });
+    const { response, body, end } = startRelay({ meter, filter: new UsageEventFilter(meter, false), gate: brake });
     const last = Buffer.from('data: {"choices":[{"index":0,"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
     body.end(Buffer.concat([EVENTS, last]));
     if (!body.readableEnded) await once(body, 'end');

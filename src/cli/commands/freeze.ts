@@ -2,13 +2,13 @@ import type { StoreCommand } from './command.ts';
 
 export const freezeCommand: StoreCommand = {
   name: 'freeze',
-  summary: 'Refuse new requests of an account; those that run go on, and are charged',
+  summary: 'Reject new requests of an account; running ones continue and are charged',
   ...freezing(true),
 };
 
 export const unfreezeCommand: StoreCommand = {
   name: 'unfreeze',
-  summary: 'Admit requests of an account again',
+  summary: 'Accept requests of a frozen account again',
   ...freezing(false),
 };
 

@@ -1,11 +1,10 @@
 import { ConfigError } from './config-error.ts';
 
 /**
- * A config in JSON, with comments and `${NAMES}` of the environment in its strings.
+ * Parses a JSON config with comments, and substitutes environment variables in its strings: `${NAME}`, or with a
+ * default `${NAME:-default}`; `$${` is a literal `${`.
  *
- * `${NAME:-default}` has a default, `$${` is a plain `${`.
- *
- * @throws {ConfigError} naming the line, or each option whose variable isn't set
+ * @throws {ConfigError} naming the line of a syntax error, or each option whose variable isn't set
  */
 export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
   const plain = withoutComments(text);
@@ -21,18 +20,18 @@ export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessE
   return filled;
 }
 
-/** Blanks in place of comments and of commas before a bracket, so that what is left stays where it was. */
+/** Replaces comments and trailing commas with blanks, so that line numbers stay the same. */
 function withoutComments(text: string): string {
-  const blanks = (piece: string): string => piece.replaceAll(/[^\n]/g, ' ');
+  const blanks = (match: string): string => match.replaceAll(/[^\n]/g, ' ');
   return text
-    .replaceAll(COMMENT, (piece, kept?: string) => kept ?? blanks(piece))
-    .replaceAll(/("(?:\\.|[^"\\\n])*"?)|,(?=\s*[}\]])/g, (_piece, string?: string) => string ?? ' ');
+    .replaceAll(COMMENT, (match, kept?: string) => kept ?? blanks(match))
+    .replaceAll(/("(?:\\.|[^"\\\n])*"?)|,(?=\s*[}\]])/g, (_match, string?: string) => string ?? ' ');
 }
 
-/** A comment; or, in a group, what stays: a string, or a comment that has no end. */
+/** Matches a comment; or, as a group, text to keep: a string, or an unterminated comment. */
 const COMMENT = /\/\/[^\n]*|\/\*[^]*?\*\/|("(?:\\.|[^"\\\n])*"?|\/\*[^]*)/g;
 
-/** The first line that can't stand where it stands, and why; what V8 quotes of a text may be half a secret. */
+/** The first line with a syntax error, and the error, without the source text that V8 quotes: it may contain a secret. */
 function describeSyntaxError(text: string): string {
   const lines = text.split('\n');
   for (let n = 1; n <= lines.length; n++) {
@@ -42,12 +41,12 @@ function describeSyntaxError(text: string): string {
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const [, position] = /at position (\d+)/.exec(message) ?? [];
-      const isCutOnly = message.startsWith('Unexpected end') || Number(position) >= soFar.length;
-      if (n < lines.length && isCutOnly) continue;
+      const isIncomplete = message.startsWith('Unexpected end') || Number(position) >= soFar.length;
+      if (n < lines.length && isIncomplete) continue;
       return `line ${n}: ${message.replace(/(, (\.\.\.)?"|( in JSON)? at position).*/s, '')}`;
     }
   }
-  return 'it is empty';
+  return 'is empty';
 }
 
 function substitute(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {

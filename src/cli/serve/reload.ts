@@ -1,12 +1,12 @@
 import type { ServerConfig } from '../../options/server-options.ts';
 
-/** What a new config replaces in a router that runs. */
+/** Options that a reload replaces in the running router. */
 export const RELOADABLE: readonly string[] = ['providers', 'models'];
 
 /**
- * Options that a new config has otherwise, and that only a restart would take over, as far as can be told.
+ * Names of changed options that need a restart.
  *
- * Functions are compared by their text; objects of classes, as stores, and hooks are not compared.
+ * Compares functions by their source text; doesn't compare hooks and instances of classes, such as stores.
  */
 export function changedOptions(before: ServerConfig, after: ServerConfig): readonly string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);

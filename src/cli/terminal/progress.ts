@@ -1,9 +1,9 @@
 import type { WriteStream } from 'node:tty';
 
-/** So often at most: a terminal is slower than a loop. */
+/** Throttles updates: a terminal is slower than a loop. */
 const MIN_INTERVAL_MS = 100;
 
-/** A line on a terminal that says how far long work is, and goes when there is something to print. */
+/** A progress line on a terminal, cleared before other output. */
 export class Progress {
   readonly #terminal: Pick<WriteStream, 'isTTY' | 'write'>;
   readonly #now: () => number;
