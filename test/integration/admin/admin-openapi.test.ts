@@ -205,7 +205,7 @@ describe('the description of the admin API', () => {
     const { Account: account, UsageRow: row } = components.schemas as Record<string, Described>;
     expect(account?.properties['balance']?.description).toBe('USD, as a decimal string');
     expect(row?.properties['charged']?.description).toBe('what accounts paid, in USD');
-    expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where that is known');
+    expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where known');
   });
 
   it('would not describe an answer that has another member, or a number for a string', async () => {
