@@ -116,7 +116,7 @@ describe('the description of the admin API', () => {
       for (const [method, { operationId, parameters = [] }] of Object.entries(operations)) {
         const key = parameters.find(({ name }) => name === 'Idempotency-Key');
         expect(key?.description ?? '', operationId).toMatch(
-          method === 'get' ? /^$/ : /^Names the request.*\. Then: .+\.$/,
+          method === 'get' ? /^$/ : /^Identifies the request.*\. A repeated request gets .+\.$/,
         );
       }
     }

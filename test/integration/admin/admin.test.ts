@@ -200,10 +200,10 @@ describe('the admin door, given what can only be a mistake,', () => {
       'expiresAt',
       'Known names: id, amount, expires_at, priority, recreate.',
     ],
-    [GRANTS, [], 'invalid_type', null, 'the body must be a JSON object.'],
-    ['/accounts/acme/keys', [], 'invalid_type', null, 'the body must be a JSON object.'],
+    [GRANTS, [], 'invalid_type', null, 'The body must be a JSON object.'],
+    ['/accounts/acme/keys', [], 'invalid_type', null, 'The body must be a JSON object.'],
     [GRANTS, { id: 'g', amount: '1.00', '': 1 }, 'unsupported_parameter', '', 'Known names: id, amount'],
-    [GRANTS, '{"id":', 'invalid_json', null, 'not JSON in UTF-8'],
+    [GRANTS, '{"id":', 'invalid_json', null, 'not valid JSON in UTF-8'],
     [
       GRANTS,
       { id: 'g', amount: '1.00', ['a'.repeat(2000)]: 1, ['b'.repeat(2000)]: 2 },
