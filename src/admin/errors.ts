@@ -161,6 +161,11 @@ export function missingParameter(param: string, message: string): InvalidRequest
   return new InvalidRequestError('missing_required_parameter', message, param);
 }
 
+/** As the beginning of a sentence. */
+export function capitalize(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 function snakeCase(param: string): string {
   return param.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ApiKeyInfo } from '../keys/api-keys.ts';
 import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
 import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
-import { ConflictError, accountNotFound, keyNotFound } from './errors.ts';
+import { accountNotFound, capitalize, ConflictError, keyNotFound } from './errors.ts';
 import { accountId, keyId, object } from './schema.ts';
 import { keyIdOf, rotationIdOf } from './idempotency.ts';
 import {
@@ -214,11 +214,13 @@ function repeatedCreation(
 /** @throws {ConflictError} naming why the key can't be changed */
 async function withConflictErrors<Change>(change: Promise<Change>): Promise<Change> {
   return await change.catch((error: unknown) => {
-    if (isConflict(error, 'key_revoked')) throw new ConflictError('key_revoked', `${error.message}.`);
+    if (isConflict(error, 'key_revoked'))
+      throw new ConflictError('key_revoked', `${capitalize(error.message)}.`);
     if (isConflict(error, 'rotation_differs')) {
-      throw new ConflictError('idempotency_key_reused', `${error.message}. Nothing was changed.`);
+      throw new ConflictError('idempotency_key_reused', `${capitalize(error.message)}. Nothing was changed.`);
     }
-    if (isConflict(error, 'key_changing')) throw new ConflictError('key_changing', `${error.message}.`);
+    if (isConflict(error, 'key_changing'))
+      throw new ConflictError('key_changing', `${capitalize(error.message)}.`);
     throw error;
   });
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 
 import { InvalidRequestError } from '../errors/errors.ts';
-import { InvalidValueError, missingParameter } from './errors.ts';
+import { capitalize, InvalidValueError, missingParameter } from './errors.ts';
 import type { Schema } from './schema.ts';
 
 /**
@@ -35,10 +35,6 @@ function validationError(
   );
   if (got === undefined) return missingParameter(param, `${param} is missing; it must be ${message}.`);
   return new InvalidValueError(`${param} must be ${message}, got ${abbreviate(got)}.`, param);
-}
-
-function capitalize(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** JSON of at most 100 characters. */

@@ -125,7 +125,7 @@ const STORE_TIMEOUT_MS = 30_000;
 
 async function runOnStore(command: StoreCommand, invocation: Invocation): Promise<boolean> {
   const { store: url, config } = invocation.options;
-  const found = await findStore({ store: url, config }, command.store === 'may be new');
+  const found = await findStore({ store: url, config }, command.store === 'may-be-new');
   const opened: LedgerStore[] = [];
   const open = (where: string | LedgerStore): LedgerStore => {
     const store = openStore(where, { timeoutMs: STORE_TIMEOUT_MS });
@@ -150,22 +150,18 @@ async function runOnStore(command: StoreCommand, invocation: Invocation): Promis
 function findCommand(args: readonly string[]): Command {
   const command = COMMANDS.find(({ name }) => isPrefix(name.split(' '), args));
   if (command) return command;
-  const [word = '', second] = args;
-  const names = COMMANDS.map(({ name }) => name.split(' '));
-  const subcommands = names.filter(([first]) => first === word).map(([, each]) => each);
-  if (subcommands.length > 0) throw new UsageError(`${word} needs a subcommand: ${subcommands.join(', ')}`);
-  const near =
-    didYouMean(
-      [word, second].join(' ').trimEnd(),
-      COMMANDS.map(({ name }) => name),
-    ) ??
-    didYouMean(
-      word,
-      names.map(([first = '']) => first),
-    );
-  throw new UsageError(
-    `unknown command ${JSON.stringify(word)}${near === undefined ? '' : `; did you mean ${near}?`}`,
-  );
+  const [word = ''] = args;
+  const typed = args.slice(0, 2).join(' ');
+  const names = COMMANDS.map(({ name }) => name);
+  const families = [...new Set(names.map((name) => name.replace(/ .*/, '')))];
+  const isFamily = families.includes(word);
+  const near = didYouMean(typed, names) ?? (isFamily ? undefined : didYouMean(word, families));
+  if (isFamily && (near === undefined || args.length === 1)) {
+    const subcommands = names.filter((name) => name.startsWith(`${word} `)).map((name) => name.split(' ')[1]);
+    throw new UsageError(`${word} requires a subcommand: ${subcommands.join(', ')}`);
+  }
+  const unknown = JSON.stringify(isFamily ? typed : word);
+  throw new UsageError(`unknown command ${unknown}${near === undefined ? '' : `; did you mean ${near}?`}`);
 }
 
 /** The message of an error, with those of its causes. */

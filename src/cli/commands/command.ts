@@ -22,8 +22,8 @@ export interface CommandOption {
 
 /** A command on a store, which `main` finds and opens. */
 export interface StoreCommand extends CommandText {
-  /** `may be new`: creates the file of a store that a config names; otherwise the file must exist. */
-  readonly store: 'exists' | 'may be new';
+  /** `may-be-new`: creates the file of a store that a config names; otherwise the file must exist. */
+  readonly store: 'exists' | 'may-be-new';
   /** Resolves to whether it succeeded: if not, the exit code is 1. */
   run(invocation: StoreInvocation): Promise<boolean>;
 }

@@ -4,7 +4,7 @@ import { count, date, required, type StoreCommand, type StoreInvocation } from '
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
   summary: 'Add credits to an account (which is created, if needed)',
-  store: 'may be new',
+  store: 'may-be-new',
   positionals: 'ACCOUNT AMOUNT',
   options: {
     id: { value: 'ID', help: 'id of the grant, such as a payment id; an id grants only once' },

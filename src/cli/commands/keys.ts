@@ -14,7 +14,7 @@ import { table } from '../terminal/table.ts';
 export const createKeyCommand: StoreCommand = {
   name: 'keys create',
   summary: 'Create an API key (and the account, if needed); the secret is shown only once',
-  store: 'may be new',
+  store: 'may-be-new',
   positionals: 'ACCOUNT',
   options: {
     ...POLICY_OPTIONS,

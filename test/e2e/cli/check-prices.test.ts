@@ -362,7 +362,7 @@ describe('check of prices', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^acme +gpt-own +yes .* ok$/m);
     expect(stdout).toMatch(/^acme +gpt-a \(for a\/\*\) +yes .* 2.00 \/ 2.00 +LOSS +ok$/m);
-    expect(stdout).toMatch(/^acme +none-\* \(for none\/\*\) +not asked$/m);
+    expect(stdout).toMatch(/^acme +none-\* \(for none\/\*\) +skipped$/m);
     expect(stdout).toMatch(/^zeta +z1 \(for discovered\) +yes .* 1.00 \/ 1.00 +ok +ok$/m);
     expect(acme.requests).toHaveLength(3);
     expect([askedOf(acme), askedOf(zeta)]).toEqual([new Set(['gpt-own', 'gpt-a']), new Set(['z1'])]);
@@ -386,8 +386,8 @@ describe('check of prices', () => {
       '--no-completion',
     );
     expect(stdout).not.toContain('secret');
-    expect(stdout).toMatch(/^acme#1 +gpt-m .* LOSS +not asked$/m);
-    expect(stdout).toMatch(/^acme#2 +gpt-m .* LOSS +not asked$/m);
+    expect(stdout).toMatch(/^acme#1 +gpt-m .* LOSS +skipped$/m);
+    expect(stdout).toMatch(/^acme#2 +gpt-m .* LOSS +skipped$/m);
     expect(endOf(stdout).at(-1)).toBe('1 warning');
     expect(askedOf(acme)).toEqual(new Set());
   });
@@ -403,7 +403,7 @@ describe('check of prices', () => {
     });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^openai +gpt-4o-mini +\d+ ms +reported +0.15 \/ 0.60 +/m);
-    expect(stdout).toMatch(/^openai +\* \(for o\/\*\) +not asked$/m);
+    expect(stdout).toMatch(/^openai +\* \(for o\/\*\) +skipped$/m);
   });
 });
 

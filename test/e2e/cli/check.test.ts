@@ -180,7 +180,7 @@ describe('check', () => {
       '--no-completion',
     );
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^acme +good +yes +unknown +not asked$/m);
+    expect(stdout).toMatch(/^acme +good +yes +unknown +skipped$/m);
     expect(stdout).toContain("acme bad: not in the provider's model list\n1 problem\n");
     expect(completionsOf(acme)).toEqual([]);
   });

@@ -98,18 +98,20 @@ describe('the command', () => {
     expect(await runCli(['--version'], { flags })).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'chat-completions-router: Node 22.15 or later is needed, and this is 20.19.0\n',
+      stderr: 'chat-completions-router: requires Node >= 22.15, found 20.19.0\n',
     });
   });
 
   it.each<[string, string[], string]>([
     ['no command', [], ''],
     ['an unknown command', ['fly'], 'unknown command "fly"'],
-    ['half a command', ['credits'], 'credits needs a subcommand: balance, grant, adjust'],
+    ['half a command', ['credits'], 'credits requires a subcommand: balance, grant, adjust'],
     ['an unknown option', ['audit', '--fast'], "unknown option --fast"],
     ['no store', ['audit'], 'no store given; use --store URL, --config FILE, or CREDITS_STORE in the environment'],
     ['two stores', ['audit', '--store', 'x', '--config', 'y'], '--store and --config exclude each other'],
     ['a word that is nearly one', ['audti'], 'unknown command "audti"; did you mean audit?'],
+    ['a family that is nearly one', ['credis'], 'unknown command "credis"; did you mean credits?'],
+    ['a subcommand that is nearly one', ['keys', 'creat', 'acme'], 'did you mean keys create?'],
     ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
     [
       'an option that is nearly one',
@@ -118,7 +120,7 @@ describe('the command', () => {
     ],
     ['an option without its value', ['audit', '--store'], '--store requires a value: --store URL'],
     ['a value to an option that has none', ['audit', '--json=1'], '--json takes no value'],
-    ['a store of its own', ['audit', '--store', 'memory:'], "memory: is a process's own"],
+    ['a store of its own', ['audit', '--store', 'memory:'], "memory: stores exist only inside their process"],
     ['a store that is none', ['audit', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
     ['too little', ['freeze'], 'usage: chat-completions-router freeze ACCOUNT'],
     ['too much', ['freeze', 'acme', 'zeta'], 'usage: chat-completions-router freeze ACCOUNT'],
@@ -167,7 +169,7 @@ describe('audit', () => {
     const { code, stdout } = await on('audit', 'acme');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
-    expect(stdout).toMatch(/\n1 account, 1 line of journal: 1 finding\n$/);
+    expect(stdout).toMatch(/\n1 account, 1 journal entry: 1 finding\n$/);
   });
 
   it('finds a name that has changed on the disk, which no sum shows', async () => {
@@ -349,7 +351,7 @@ describe('keys', () => {
     const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
     expect(JSON.parse(stdout)).toMatchObject({ name: 'prod', metadata: { plan: 'pro' } });
     expect(await on('keys', 'update', 'acme', 'k1', '--remove', 'budget')).toEqual(
-      ok('acme: key k1: without limits'),
+      ok('acme: key k1: no limits'),
     );
   });
 
@@ -361,7 +363,7 @@ describe('keys', () => {
     );
     expect(now.stdout.split('\n')[0]).not.toBe(before);
     const later = await on('keys', 'rotate', 'acme', 'k1', '--overlap', '3600');
-    expect(later.stdout).toMatch(/the one before works until 20\S+Z\n$/);
+    expect(later.stdout).toMatch(/the previous one works until 20\S+Z\n$/);
   });
 
   it('are revoked for good', async () => {
@@ -441,7 +443,7 @@ describe('migrate', () => {
   it('refuses a store that would be gone with it', async () => {
     const { code, stderr } = await on('migrate', '--to', 'memory:');
     expect(code).toBe(2);
-    expect(stderr).toContain('--to memory: would be gone');
+    expect(stderr).toContain('--to memory: would be lost');
   });
 
   it('refuses while requests run, and says which', async () => {

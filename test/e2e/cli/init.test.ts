@@ -128,7 +128,7 @@ describe('init', () => {
   it.each<[string, string[], string]>([
     ['an unknown app', ['--app', 'rails'], '--app must be one of standalone, node, express, next, fastify'],
     ['an unknown provider', ['--providers', 'openai,acme'], 'got "acme"'],
-    ['JSON for an app', ['--app', 'koa', '--json'], '--json is for a server of its own'],
+    ['JSON for an app', ['--app', 'koa', '--json'], '--json is only for a standalone server'],
   ])('refuses %s', async (_what, args, message) => {
     const { code, stderr } = await run('init', ...args);
     expect([code, readdirSync(folder)]).toEqual([2, []]);

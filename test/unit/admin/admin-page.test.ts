@@ -12,7 +12,7 @@ import { ticks } from '../../../src/admin/page/usage/axis.ts';
 import { sum } from '../../../src/admin/page/usage/sums.ts';
 import { ModelTones } from '../../../src/admin/page/usage/tones.ts';
 
-const ROOT = new URL('..', import.meta.url).pathname;
+const ROOT = new URL('../../..', import.meta.url).pathname;
 
 describe('the numbers of the usage page', () => {
   it('are sums of decimal strings, exact to the nano-dollar', () => {
