@@ -258,7 +258,7 @@ function hasPhrase(text: string): boolean {
 function nameOf(node: Node): string {
   const { name, property, value } = node;
   if (isNode(property)) return nameOf(property);
-  return typeof name === 'string' ? name : String(value ?? '');
+  return [name, value].find((each) => typeof each === 'string') ?? '';
 }
 
 /** Visits a node and all below it, but no types. */

@@ -344,11 +344,13 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     const asked = gateway.post(QUESTION);
     await page.locator('#live-rows', { hasText: 'acme/fast' }).waitFor();
     expect((await rows(page, 'live-rows'))[0]).toMatch(/^acme\/fast by loopback acct [\w-]+ whole \d/);
-    expect((await rows(page, 'health-rows'))[0]).toBe('loopback upstream-model well – – 1');
+    expect((await rows(page, 'health-rows'))[0]).toBe('loopback upstream-model healthy – – 1');
     answer.resolve();
     await asked;
     await page.getByText('No running requests.').waitFor();
-    expect((await rows(page, 'health-rows'))[0]).toMatch(/^loopback upstream-model well – \d[\d.]* m?s –$/);
+    expect((await rows(page, 'health-rows'))[0]).toMatch(
+      /^loopback upstream-model healthy – \d[\d.]* m?s –$/,
+    );
   });
 
   it('asks nothing while nobody looks', async () => {
@@ -368,7 +370,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     await page.getByText('requires a token').waitFor();
     await page.getByLabel('Token').fill('wrong');
     await page.keyboard.press('Enter');
-    await page.getByText('did not accept that token').waitFor();
+    await page.getByText('rejected this token').waitFor();
     await signIn(page);
     await page.reload();
     await page.locator('#report').waitFor();

@@ -132,7 +132,7 @@ describe('check of fees', () => {
       'warning: low at openrouter/m has a fee for web_search below its cost: 0.006 USD plus markup; costs 0.01 USD',
       'warning: low at openrouter/m has a fee for openrouter:fusion below its cost: 0.50 USD plus markup; costs 0.80 USD',
       'warning: low at openrouter/m has a fee for a request below its cost: 0.001 USD plus markup; costs 0.003 USD',
-      "warning: unknown at openrouter/m has a fee but no cost for speed, so the cost of its requests is unknown",
+      'warning: unknown at openrouter/m has a fee but no cost for speed, so the cost of its requests is unknown',
       'warning: searching at openrouter/openai/gpt-4o-search searches the web, by its name, but its price has no fee for that (webSearch or request)',
     ]);
     const { stdout: json } = await check(
@@ -220,7 +220,7 @@ describe('check of prices', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^acme +m .* cost differs +ok$/m);
     expect(endOf(stdout)).toEqual([
-      "warning: chat at acme/m has a cost that differs from the bill: input 0.20, output 0.60; billed input 0.15, " +
+      'warning: chat at acme/m has a cost that differs from the bill: input 0.20, output 0.60; billed input 0.15, ' +
         "output 0.60 (USD per million tokens, from the provider's model list)",
       '1 warning',
     ]);
@@ -368,7 +368,7 @@ describe('check of prices', () => {
     expect([askedOf(acme), askedOf(zeta)]).toEqual([new Set(['gpt-own', 'gpt-a']), new Set(['z1'])]);
     expect(endOf(stdout)).toEqual([
       expect.stringMatching(/^warning: a\/a at acme\/gpt-a is charged below the bill: input 1.00,/),
-      'warning: acme lists no model with a known price that none/* takes',
+      'warning: acme lists no model with a known price that matches none/*',
       '2 warnings',
     ]);
   });
@@ -435,10 +435,10 @@ describe('check of what has no price', () => {
         'Such requests are rejected.\n',
     );
     expect(stdout).toContain(
-      "some at openai/n has a price for the service tier odd, which openai is not known to offer\n",
+      'some at openai/n has a price for the service tier odd, which openai is not known to offer\n',
     );
     expect(stdout).toContain(
-      "some at openai/n has a price but no cost for the service tier priority, so the cost of its requests is unknown\n",
+      'some at openai/n has a price but no cost for the service tier priority, so the cost of its requests is unknown\n',
     );
   });
 

@@ -318,9 +318,7 @@ describe('check', () => {
     );
     const { code, stdout } = await runCli(['check', '--config', path]);
     expect(code).toBe(1);
-    expect(stdout).toContain(
-      'acme: apiKey is empty; is its environment variable set?\n1 problem\n',
-    );
+    expect(stdout).toContain('acme: apiKey is empty; is its environment variable set?\n1 problem\n');
     expect(acme.requests).toEqual([]);
   });
 

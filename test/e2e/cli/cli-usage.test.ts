@@ -109,7 +109,11 @@ describe('usage', () => {
   });
 
   it.each<[string, string[], string]>([
-    ['an unknown group', ['--by', 'day,week'], '--by must be of day, account, key, model, or total, got "week"'],
+    [
+      'an unknown group',
+      ['--by', 'day,week'],
+      '--by must be of day, account, key, model, or total, got "week"',
+    ],
     ['a group twice', ['--by', 'day,day'], '--by must name each group once, got "day,day"'],
     ['a day that is none', ['--from', '2026-02-30'], 'from must be a day'],
     [

@@ -182,7 +182,12 @@ describe('serve', () => {
       'c.mts: its default export must be an object',
     ],
     ['a throw', 'c.mts', 'throw new Error("no luck")', 'c.mts: no luck'],
-    ['another ending', 'c.yaml', 'a: 1', 'c.yaml: unsupported file type; use one of .ts, .mts, .js, .mjs, .json, .jsonc'],
+    [
+      'another ending',
+      'c.yaml',
+      'a: 1',
+      'c.yaml: unsupported file type; use one of .ts, .mts, .js, .mjs, .json, .jsonc',
+    ],
   ])('refuses a config with %s, and names the file', async (_what, name, content, message) => {
     const path = write(name, content);
     const { code, stdout, stderr } = await runCli(['serve', '--config', path]);
