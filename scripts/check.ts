@@ -14,6 +14,7 @@ let failures = 0;
 step('page', 'node', 'scripts/page.ts');
 step('format', 'oxfmt', '--check');
 step('lint', 'oxlint', '--type-aware', '--deny-warnings');
+step('words', 'node', 'scripts/words.ts');
 step('types', 'tsc', '-p', 'tsconfig.json');
 step("the page's types", 'tsc', '-p', 'src/admin/page/tsconfig.json');
 step('dead code', 'knip');

@@ -1,17 +1,17 @@
 import * as v from 'valibot';
 
 import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
-import { noAccount } from './errors.ts';
+import { accountNotFound } from './errors.ts';
 import { accountId, component, flag, integerInQuery, object, usd } from './schema.ts';
 import { inJson } from './in-json.ts';
 import type { AdministeredRouter } from './options.ts';
 
 const account = component(
   'Account',
-  'An account and what became of its money: granted is the sum of balance, held, spent and expired.',
+  'An account and its money: granted is the sum of balance, held, spent and expired.',
   v.object({
     id: v.string(),
-    /** What can be spent now. */
+    /** Available to new requests. */
     balance: usd,
     held: usd,
     spent: usd,
@@ -34,7 +34,7 @@ const accountPage = component(
 
 const accountChange = component(
   'AccountChange',
-  'frozen refuses new completions of the account; those that run go on, and are charged.',
+  'frozen: true rejects new completions of the account; running ones continue and are charged.',
   object({ frozen: flag() }),
 );
 
@@ -70,33 +70,33 @@ export const accountEndpoints: readonly Endpoint[] = [
     operation: 'getAccount',
     method: 'GET',
     path: '/accounts/{account}',
-    summary: 'Say what an account has',
+    summary: 'Get the balance of an account',
     params,
     query: nothing,
     body: nothing,
     answer: account,
-    refuses: [404],
-    run: async ({ params: { account: id } }, router) => ({ answer: await find(router, id) }),
+    errorStatuses: [404],
+    run: async ({ params: { account: id } }, router) => ({ answer: await getAccountAnswer(router, id) }),
   }),
   endpoint({
     operation: 'updateAccount',
     method: 'PATCH',
     path: '/accounts/{account}',
-    summary: 'Freeze an account, or open it again',
+    summary: 'Freeze or unfreeze an account',
     params,
     query: nothing,
     body: accountChange,
     answer: account,
-    refuses: [404],
+    errorStatuses: [404],
     change: {
       action: 'accounts.update',
-      repeat: 'The same: the account is frozen or open as the request says.',
+      repeat: 'the same answer: the account is frozen or not, as the request says.',
     },
     async run({ params: { account: id }, body: { frozen } }, router) {
-      const before = await find(router, id);
+      const before = await getAccountAnswer(router, id);
       const known = await (frozen ? router.accounts.freeze(id) : router.accounts.unfreeze(id));
-      if (!known) throw noAccount(id);
-      const answer = await find(router, id);
+      if (!known) throw accountNotFound(id);
+      const answer = await getAccountAnswer(router, id);
       return {
         answer,
         before: { frozen: before.frozen },
@@ -107,8 +107,11 @@ export const accountEndpoints: readonly Endpoint[] = [
   }),
 ];
 
-async function find(router: AdministeredRouter, id: string): Promise<v.InferOutput<typeof account>> {
+async function getAccountAnswer(
+  router: AdministeredRouter,
+  id: string,
+): Promise<v.InferOutput<typeof account>> {
   const found = await router.accounts.get(id);
-  if (!found) throw noAccount(id);
+  if (!found) throw accountNotFound(id);
   return inJson(found);
 }

@@ -7,48 +7,48 @@ import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
 import { type AuditEvent, logAudit } from './audit-log.ts';
-import { serve } from './handle-request.ts';
+import { handleRequest } from './handle-request.ts';
 import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
-import { type AdministeredRouter, type AdminRouterOptions, checkOptions } from './options.ts';
+import { type AdministeredRouter, type AdminRouterOptions, checkAdminOptions } from './options.ts';
 import { AdminRoutes } from './admin-routes.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
 export interface AdminRouter extends NodeHandler {
-  /** The Web door. Needs no `this`. */
+  /** The fetch handler. Needs no `this`. */
   readonly fetch: WebHandler;
-  /** Resolves once a request is over and its audit was told. The request is the object that the router was given. */
+  /** Resolves once a request is answered and `onAudit` is done with it. `request` is the object that the router was given. */
   settled(request: object): Promise<void>;
 }
 
 /**
- * Makes an HTTP interface of what a router's host can do: accounts, keys, credits, usage, the health of providers.
+ * Creates the admin API: the router's own functions over HTTP, for accounts, keys, credits, usage and provider health.
  *
- * Nothing of it is served unless it is mounted, and nobody is served whom `authorize` doesn't know.
+ * It is served only where your app mounts it, and only to requests that `authorize` accepts.
  *
- * @throws {TypeError} naming the option that can't be right
+ * @throws {TypeError} naming the invalid option
  */
 export function createAdminRouter(router: AdministeredRouter, options: AdminRouterOptions): AdminRouter {
-  checkOptions(options);
+  checkAdminOptions(options);
   const { authorize, onAudit = logAudit, onError = logError, basePath = '/admin' } = options;
-  const tellError = async (error: Error, requestId: string): Promise<void> => {
+  const reportError = async (error: Error, requestId: string): Promise<void> => {
     const failure = await guard(() => onError(error, { requestId }));
     if (failure) logError(failure, { requestId });
   };
   const services = {
     router,
-    places: new AdminRoutes(endpoints, trimSlashes(basePath)),
+    routes: new AdminRoutes(endpoints, trimSlashes(basePath)),
     description: openApi(endpoints),
     authorize,
     audit: async (event: AuditEvent) => {
       const failure = await guard(() => onAudit(event));
-      if (failure) await tellError(failure, event.requestId);
+      if (failure) await reportError(failure, event.requestId);
     },
-    onError: (error: Error, requestId: string) => void tellError(error, requestId),
+    onError: (error: Error, requestId: string) => void reportError(error, requestId),
   };
   const running = new WeakMap<object, Promise<void>>();
   const handle = (exchange: Exchange, request: object): Promise<void> => {
-    const handled = serve(exchange, addressOf(request), services);
+    const handled = handleRequest(exchange, addressOf(request), services);
     running.set(request, handled);
     return handled;
   };
@@ -61,7 +61,7 @@ export function createAdminRouter(router: AdministeredRouter, options: AdminRout
   });
 }
 
-/** What a hook of the host's threw, or rejected with. */
+/** The error that a hook threw or rejected with. */
 async function guard(hook: () => unknown): Promise<Error | undefined> {
   try {
     await hook();
@@ -71,7 +71,7 @@ async function guard(hook: () => unknown): Promise<Error | undefined> {
   }
 }
 
-/** Express knows which proxies to believe; else it is the other end of the connection. */
+/** Express's `req.ip`, which respects trusted proxies; else the peer address of the connection. */
 function addressOf(request: object): string | undefined {
   const { ip, socket }: { readonly ip?: unknown; readonly socket?: { readonly remoteAddress?: unknown } } =
     request;
@@ -79,10 +79,10 @@ function addressOf(request: object): string | undefined {
   return typeof address === 'string' ? address : undefined;
 }
 
-/** A line for what we foresaw, all of it for what we did not. */
+/** One line for a known error; the whole error, with its stack, for an unexpected one. */
 function logError(error: Error, { requestId }: { readonly requestId: string }): void {
-  const foreseen = error instanceof RouterError && !(error instanceof InternalError);
-  const because = foreseen && error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  const shown = foreseen ? `${error.code}: ${error.message}${because}` : error;
+  const isKnown = error instanceof RouterError && !(error instanceof InternalError);
+  const cause = isKnown && error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  const shown = isKnown ? `${error.code}: ${error.message}${cause}` : error;
   console.error('chat-completions-router:', requestId, shown);
 }

@@ -1,12 +1,12 @@
 import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** What a path of the admin door stands for. */
+/** What a path of the admin API is routed to. */
 export type RouteMatch =
   | { readonly kind: 'page' | 'description'; readonly path: string }
   | {
       readonly kind: 'resource';
-      /** As it is served, parameters decoded, without what stood before it: `/accounts/acme/grants`. */
+      /** Without the mount, with its parameters decoded: `/accounts/acme/grants`. */
       readonly path: string;
       /** By method. */
       readonly endpoints: ReadonlyMap<string, Endpoint>;
@@ -14,13 +14,13 @@ export type RouteMatch =
     };
 
 /**
- * Finds what a path stands for, whatever the mount: the leftmost segment that begins an endpoint decides, and what
- * follows must be one. The mount itself is the page.
+ * Routes a path, whatever the mount: the leftmost segment that an endpoint's path starts with is taken as its start, and
+ * the rest must match that endpoint. The mount itself is the usage page.
  */
 export class AdminRoutes {
   readonly #basePath: string;
-  readonly #resources: readonly Resource[];
-  readonly #beginnings: ReadonlySet<string>;
+  readonly #resources: readonly RoutePattern[];
+  readonly #firstSegments: ReadonlySet<string>;
 
   constructor(endpoints: readonly Endpoint[], basePath: string) {
     this.#basePath = basePath;
@@ -29,25 +29,28 @@ export class AdminRoutes {
       const byMethod = byPath.get(endpoint.path) ?? new Map<string, Endpoint>();
       byPath.set(endpoint.path, byMethod.set(endpoint.method, endpoint));
     }
-    this.#resources = [...byPath].map(([path, byMethod]) => ({ pattern: segmentsOf(path), byMethod }));
-    this.#beginnings = new Set([DESCRIPTION, ...this.#resources.map(({ pattern: [first = ''] }) => first)]);
+    this.#resources = [...byPath].map(([path, byMethod]) => ({ pattern: splitSegments(path), byMethod }));
+    this.#firstSegments = new Set([
+      DESCRIPTION,
+      ...this.#resources.map(({ pattern: [first = ''] }) => first),
+    ]);
   }
 
-  /** @param acceptsPage - whoever asks is a browser that navigates: under a mount that nobody named, it gets the page */
-  find(url: string, acceptsPage: boolean): RouteMatch | undefined {
+  /** @param acceptsPage - the client is a navigating browser: it gets the page also under a mount that `basePath` doesn't name */
+  match(url: string, acceptsPage: boolean): RouteMatch | undefined {
     const path = pathOf(url);
     if (isTooLong(path)) return undefined;
     const base = this.#basePath;
     const inside = path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : path;
-    const segments = segmentsOf(inside);
-    const start = segments.findIndex((segment) => this.#beginnings.has(segment));
+    const segments = splitSegments(inside);
+    const start = segments.findIndex((segment) => this.#firstSegments.has(segment));
     if (start === -1) return segments.length === 0 || acceptsPage ? { kind: 'page', path: '/' } : undefined;
     const rest = segments.slice(start);
     if (rest.length === 1 && rest[0] === DESCRIPTION) return { kind: 'description', path: `/${DESCRIPTION}` };
     for (const { pattern, byMethod } of this.#resources) {
-      const params = match(pattern, rest);
+      const params = matchParameters(pattern, rest);
       if (!params) continue;
-      const served = pattern.map((part) => (isParameter(part) ? params[nameOf(part)] : part));
+      const served = pattern.map((part) => (isParameter(part) ? params[parameterName(part)] : part));
       return { kind: 'resource', path: `/${served.join('/')}`, endpoints: byMethod, params };
     }
     return undefined;
@@ -56,20 +59,23 @@ export class AdminRoutes {
 
 const DESCRIPTION = 'openapi.json';
 
-interface Resource {
+interface RoutePattern {
   readonly pattern: readonly string[];
   readonly byMethod: Map<string, Endpoint>;
 }
 
-/** Slashes at either end are taken for nothing. */
-function segmentsOf(path: string): string[] {
+/** Ignores slashes at either end. */
+function splitSegments(path: string): string[] {
   const trimmed = trimSlashes(path);
   const start = trimmed.search(/[^/]/);
   return start === -1 ? [] : trimmed.slice(start).split('/');
 }
 
-/** One place has one spelling: a parameter that is percent-encoded beyond need, or wrongly, matches nothing. */
-function match(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+/** Each path has one spelling: a parameter with needless or invalid percent-encoding doesn't match. */
+function matchParameters(
+  pattern: readonly string[],
+  segments: readonly string[],
+): Record<string, string> | undefined {
   if (pattern.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
   for (const [i, part] of pattern.entries()) {
@@ -77,7 +83,7 @@ function match(pattern: readonly string[], segments: readonly string[]): Record<
     if (isParameter(part)) {
       const value = decodeOnce(segment);
       if (segment.includes('%') && encodeURIComponent(value) !== segment) return undefined;
-      params[nameOf(part)] = value;
+      params[parameterName(part)] = value;
     } else if (part !== segment) return undefined;
   }
   return params;
@@ -87,7 +93,7 @@ function isParameter(part: string): boolean {
   return part.startsWith('{');
 }
 
-/** Of a parameter in a pattern, as `{account}`. */
-function nameOf(part: string): string {
+/** `{account}` → `account` */
+function parameterName(part: string): string {
   return part.slice(1, -1);
 }

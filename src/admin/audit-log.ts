@@ -1,41 +1,41 @@
 /** A change that an operator made, or tried to make. */
 export interface AuditEvent {
-  /** UTC, as `2026-11-21T14:00:00.000Z`. */
+  /** UTC, e.g. `2026-11-21T14:00:00.000Z`. */
   readonly at: string;
-  /** What `authorize` called who asked; undefined where it knew nobody. */
+  /** Name that `authorize` returned; undefined if it rejected the request. */
   readonly operator?: string;
-  /** As `grants.create` or `keys.revoke`. */
+  /** E.g. `grants.create` or `keys.revoke`. */
   readonly action: string;
   readonly account: string;
-  /** Id of the key, grant or adjustment, where it is known. */
+  /** Id of the key, grant or adjustment, if known. */
   readonly target?: string;
-  /** `x-request-id` of the answer. */
+  /** `x-request-id` of the response. */
   readonly requestId: string;
-  /** As the connection, or Express's `req.ip`, has it; undefined through the Web door. */
+  /** Express's `req.ip`, else the connection's peer address; undefined through the fetch handler. */
   readonly ip?: string;
-  /** `repeated`: it was done before, and not again. `failed`: by a fault of ours or of the store's, perhaps after it was done. */
+  /** `repeated`: done by an earlier request, not again. `failed`: an internal or store error, possibly after the change was applied. */
   readonly outcome: 'done' | 'repeated' | 'refused' | 'failed';
   readonly status: number;
-  /** Of the refusal or failure. */
+  /** Error code of a `refused` or `failed` change. */
   readonly code?: string;
-  /** What was asked for, where it could be read. Never a secret: what looks like a key is masked. */
+  /** The request's body, if it could be parsed. Text that looks like an API key is masked. */
   readonly body?: unknown;
-  /** What was changed, of what can be read before and after. */
+  /** The changed object before and after, where it can be read. */
   readonly before?: unknown;
   readonly after?: unknown;
 }
 
-/** Without an `onAudit` of the host's, an event is a line of JSON on stderr. */
+/** Default of `onAudit`: a line of JSON on stderr. */
 export function logAudit(event: AuditEvent): void {
   console.error(JSON.stringify({ source: 'chat-completions-router', event: 'audit', ...event }));
 }
 
-/** The same without what looks like an API key, wherever an operator put it by mistake: in a name, a reason. */
+/** Masks text that looks like an API key: an operator may have put one into a name or a reason by mistake. */
 export function withoutSecrets<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value), (_key, text: unknown) =>
     typeof text === 'string' ? text.replace(SECRET, 'sk-***') : text,
   );
 }
 
-/** Ours, and those of providers, which begin alike. */
+/** Keys of this router and of providers start with `sk-`. */
 const SECRET = /\bsk-[\w-]{8,}/g;

@@ -2,8 +2,8 @@ import * as v from 'valibot';
 
 import type { CreditsChange } from '../ledger/operations/credits.ts';
 import type { CreditsEntry } from '../ledger/operations/journal-entries.ts';
-import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
-import { ConflictError, noAccount } from './errors.ts';
+import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
+import { ConflictError, accountNotFound } from './errors.ts';
 import {
   accountId,
   amount,
@@ -21,12 +21,12 @@ import {
   usd,
   whole,
 } from './schema.ts';
-import { type ChangeId, changeId } from './idempotency.ts';
+import { type ChangeId, resolveChangeId } from './idempotency.ts';
 import { inJson } from './in-json.ts';
 
 const newGrant = component(
   'NewGrant',
-  'Credits for an account, which is made if there is none. Its id, as a payment’s, or an Idempotency-Key makes it once.',
+  'Credits for an account, which is created if needed. An id, such as a payment’s, or an Idempotency-Key prevents a second grant.',
   object({
     id: v.optional(paymentId),
     amount,
@@ -38,13 +38,13 @@ const newGrant = component(
 
 const newAdjustment = component(
   'NewAdjustment',
-  'A correction of a balance, up, or down to 0 at most.',
+  'A correction of a balance, up or down. The balance can not go below 0.',
   object({ id: v.optional(paymentId), delta, reason: textOf(1, 500) }),
 );
 
 const creditsChange = component(
   'CreditsChange',
-  'A grant or an adjustment that the account has. duplicate: it was made before, and not now.',
+  'A grant or an adjustment of the account. duplicate: true means that an earlier request made it.',
   v.object({
     id: v.string(),
     account: v.string(),
@@ -52,7 +52,7 @@ const creditsChange = component(
     duplicate: v.boolean(),
     durable: v.optional(
       described(
-        'whether it is on a disk or on as many replicas as was asked for: send it again while it is false',
+        'whether it is on disk, or on the configured number of replicas: send the request again while it is false',
         v.boolean(),
       ),
     ),
@@ -108,14 +108,14 @@ const journalEntry = component(
 
 const journal = component(
   'Journal',
-  'Entries, oldest first. next_after is where the next page begins, null on the last one.',
+  'Entries, oldest first. next_after is the position to continue after, null on the last page.',
   v.object({ object: v.literal('list'), data: v.array(journalEntry), next_after: v.nullable(whole) }),
 );
 
 const params = object({ account: accountId });
 
 const REPEAT =
-  '200 with duplicate: true, and nothing is granted or taken again; with another body 409 idempotency_key_reused (id_already_used, where it had an id of its own).';
+  '200 with duplicate: true, and the balance is not changed again; with another body 409 idempotency_key_reused (id_already_used, if the body has an id).';
 
 export const creditsEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -128,18 +128,18 @@ export const creditsEndpoints: readonly Endpoint[] = [
     body: newGrant,
     answer: creditsChange,
     status: 201,
-    refuses: [409],
+    errorStatuses: [409],
     change: { action: 'grants.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
-      const { expires_at: expiresAt, priority, recreate: again } = body;
-      const named = changeId(body.id, idempotencyKey);
+      const { expires_at: expiresAt, priority, recreate } = body;
+      const changeId = resolveChangeId(body.id, idempotencyKey);
       const change = credits.grant(account, body.amount, {
-        id: named.id,
+        id: changeId.id,
         ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
         ...(priority !== undefined && { priority }),
-        ...(again !== undefined && { recreate: again }),
+        ...(recreate !== undefined && { recreate }),
       });
-      return await outcomeOf(change, account, named);
+      return await changeResult(change, account, changeId);
     },
   }),
   endpoint({
@@ -152,19 +152,19 @@ export const creditsEndpoints: readonly Endpoint[] = [
     body: newAdjustment,
     answer: creditsChange,
     status: 201,
-    refuses: [404, 409],
+    errorStatuses: [404, 409],
     change: { action: 'adjustments.create', repeat: REPEAT },
     async run({ params: { account }, body, idempotencyKey }, { credits }) {
-      const named = changeId(body.id, idempotencyKey);
-      const change = credits.adjust(account, body.delta, { id: named.id, reason: body.reason });
-      return await outcomeOf(change, account, named);
+      const changeId = resolveChangeId(body.id, idempotencyKey);
+      const change = credits.adjust(account, body.delta, { id: changeId.id, reason: body.reason });
+      return await changeResult(change, account, changeId);
     },
   }),
   endpoint({
     operation: 'listJournal',
     method: 'GET',
     path: '/accounts/{account}/journal',
-    summary: 'List what changed a balance',
+    summary: 'List the journal of an account',
     params,
     query: object({
       after: v.optional(integerInQuery(0, Number.MAX_SAFE_INTEGER)),
@@ -172,30 +172,30 @@ export const creditsEndpoints: readonly Endpoint[] = [
     }),
     body: nothing,
     answer: journal,
-    refuses: [404],
+    errorStatuses: [404],
     async run({ params: { account }, query: { after = 0, limit = 100 } }, { accounts, credits }) {
       const entries = await credits.journal(account, { after, limit });
-      if (entries.length === 0 && !(await accounts.get(account))) throw noAccount(account);
+      if (entries.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
       const next = entries.length === limit ? entries.at(-1)?.position : undefined;
       return { answer: { ...list(entries.map(entryAnswer)), next_after: next ?? null } };
     },
   }),
 ];
 
-/** @throws a 409 that says why the account refused the change, or a 404 */
-async function outcomeOf(
+/** @throws {ConflictError} naming why the change was rejected; {NotFoundError} if there is no such account */
+async function changeResult(
   change: Promise<CreditsChange>,
   account: string,
   { id, isDerived }: ChangeId,
-): Promise<Result<v.InferOutput<typeof creditsChange>>> {
+): Promise<OperationResult<v.InferOutput<typeof creditsChange>>> {
   const made = await change.catch((error: unknown) => {
-    throw conflictOf(error, account, isDerived);
+    throw toConflictError(error, account, isDerived);
   });
   return { answer: { id, account, ...made }, target: id, repeated: made.duplicate };
 }
 
-/** By name: bundlers make a second copy of a class for a second entry. */
-function conflictOf(error: unknown, account: string, isDerived: boolean): unknown {
+/** Compares names, not classes: bundlers duplicate a class for a second entry point. */
+function toConflictError(error: unknown, account: string, isDerived: boolean): unknown {
   if (!(error instanceof Error) || error.name !== 'CreditsConflictError') return error;
   const { message } = error;
   switch (Reflect.get(error, 'code')) {
@@ -203,11 +203,11 @@ function conflictOf(error: unknown, account: string, isDerived: boolean): unknow
       return isDerived
         ? new ConflictError(
             'idempotency_key_reused',
-            `This Idempotency-Key belongs to another change of the account ${account}. Nothing was changed now.`,
+            `This Idempotency-Key was used for another change of account ${account}. Nothing was changed.`,
           )
         : new ConflictError('id_already_used', `${message}.`, 'id');
     case 'no_account':
-      return noAccount(account);
+      return accountNotFound(account);
     case 'below_floor':
       return new ConflictError('balance_too_low', `${message}.`, 'delta');
     case 'too_big':

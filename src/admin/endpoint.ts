@@ -6,59 +6,59 @@ import { validate } from './validation.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** One operation of the admin API: what it takes and answers is said once, for the door and for its description. */
+/** One operation of the admin API. Its schemas validate requests and make the OpenAPI document. */
 export interface Endpoint extends Omit<EndpointDefinition, 'run'> {
   /**
-   * Judges what was sent.
+   * Validates a request.
    *
-   * @throws a 400 that names the parameter at fault
+   * @throws {RouterError} a 400 that names the invalid parameter
    */
-  prepare(sent: RawInput): Call;
+  prepare(sent: RawInput): PreparedCall;
 }
 
-/** What came with a request, not judged yet. */
+/** The parts of a request, not validated yet. */
 export interface RawInput {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
-  /** Undefined where none came. */
+  /** Parsed JSON; undefined if the request has no body. */
   readonly body: unknown;
   readonly idempotencyKey: string | undefined;
 }
 
-/** A request that can be carried out. */
-export interface Call {
-  /** What of it the audit may show. */
+/** A validated request. */
+export interface PreparedCall {
+  /** For the audit event. */
   readonly body: unknown;
-  run(router: AdministeredRouter): Promise<Result>;
+  run(router: AdministeredRouter): Promise<OperationResult>;
 }
 
-/** An operation as its file writes it. */
+/** An operation as its file defines it. */
 export interface EndpointDefinition<
   Params extends Schema<object> = Schema<object>,
   Query extends Schema<object> = Schema<object>,
   Body extends Schema = Schema,
   Answer extends Schema = Schema,
 > {
-  /** Names it in the description, as `createGrant`. */
+  /** The `operationId` of the OpenAPI document, e.g. `createGrant`. */
   readonly operation: string;
   readonly method: Method;
-  /** Inside the mount, as `/accounts/{account}`. */
+  /** Below the mount, e.g. `/accounts/{account}`. */
   readonly path: string;
   readonly summary: string;
   readonly params: Params;
   readonly query: Query;
-  /** A component of the description, or `nothing`. */
+  /** A component of the OpenAPI document, or `nothing`. */
   readonly body: Body;
-  /** No body means an empty object. */
+  /** If true, a missing body is an empty object. */
   readonly bodyIsOptional?: boolean;
-  /** A component of the description. */
+  /** A component of the OpenAPI document. */
   readonly answer: Answer;
-  /** Of an answer to what was done now, and not before. @default 200 */
+  /** Status if this request made the change; a repeated one gets 200. @default 200 */
   readonly status?: number;
-  /** Statuses of what it refuses, beside those that every operation can have. */
-  readonly refuses?: readonly number[];
-  /** Only of what changes something. */
-  readonly change?: Change;
+  /** Its error statuses, besides those of every operation. */
+  readonly errorStatuses?: readonly number[];
+  /** Only for operations that change something. */
+  readonly change?: ChangeNotes;
   readonly run: (
     input: {
       readonly params: v.InferOutput<Params>;
@@ -67,30 +67,30 @@ export interface EndpointDefinition<
       readonly idempotencyKey: string | undefined;
     },
     router: AdministeredRouter,
-  ) => Promise<Result<v.InferOutput<Answer>>>;
+  ) => Promise<OperationResult<v.InferOutput<Answer>>>;
 }
 
-export interface Change {
-  /** What the audit calls it, as `grants.create`. */
+export interface ChangeNotes {
+  /** Its `action` in audit events, e.g. `grants.create`. */
   readonly action: string;
-  /** What the same request answers when it is sent again with the same `Idempotency-Key`. */
+  /** For the OpenAPI document: the response to the same request with the same `Idempotency-Key`. */
   readonly repeat: string;
 }
 
-export interface Result<Answer = unknown> {
+export interface OperationResult<Answer = unknown> {
   readonly answer: Answer;
-  /** Id of the key or grant that was changed. */
+  /** Id of the changed key or grant. */
   readonly target?: string;
   readonly before?: unknown;
   readonly after?: unknown;
-  /** It was done before, and not again. */
+  /** An earlier request made the change. */
   readonly repeated?: boolean;
 }
 
-/** Where nothing is taken, an empty object is. */
+/** Schema of parameters or a body with no members. */
 export const nothing: Schema<object> = object({});
 
-/** A list as it is answered. */
+/** A list in OpenAI's shape. */
 export function list<Row>(data: Row[]): { object: 'list'; data: Row[] } {
   return { object: 'list', data };
 }

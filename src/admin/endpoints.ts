@@ -5,7 +5,7 @@ import { keyEndpoints } from './keys.ts';
 import { runtimeStatusEndpoints } from './runtime-status.ts';
 import { usageEndpoints } from './usage.ts';
 
-/** Every operation on accounts and on what runs; the page and the description of them all are beside. */
+/** Every operation of the admin API; the page and the OpenAPI document are routed separately. */
 export const endpoints: readonly Endpoint[] = [
   ...accountEndpoints,
   ...creditsEndpoints,

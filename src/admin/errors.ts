@@ -2,16 +2,16 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import { RouterError } from '../errors/router-error.ts';
 import { snakeCase } from './in-json.ts';
 
-/** Refusals of the admin door, in the same shape as the router's: one class per cause, a stable `code`. */
+/** Errors of the admin API, in the router's shape: one class per cause, a stable `code`. */
 
-/** `authorize` knows nobody by this request. */
+/** `authorize` returned no operator for the request. */
 export class UnauthorizedError extends RouterError {
   readonly status = 401;
   readonly code = 'unauthorized';
   readonly type = 'authentication_error';
 
   constructor() {
-    super('The admin API is for operators, and this request is from none.');
+    super('Unauthorized: the admin API needs the credentials of an operator.');
   }
 
   override get headers(): Readonly<Record<string, string>> {
@@ -19,18 +19,18 @@ export class UnauthorizedError extends RouterError {
   }
 }
 
-/** A page of another site let an operator's browser send it. */
+/** The request was sent by an operator's browser from a page of another site. */
 export class CrossSiteRequestError extends RouterError {
   readonly status = 403;
   readonly code = 'cross_site_request';
   readonly type = 'permission_error';
 
   constructor(site: string) {
-    super(`Changes are not taken from pages of other sites, and this one is ${JSON.stringify(site)}.`);
+    super(`Changes from pages of other sites are rejected; this request is ${JSON.stringify(site)}.`);
   }
 }
 
-/** A parameter or a member of the body is not what it must be. */
+/** A parameter or a member of the body has an invalid value. */
 export class InvalidValueError extends RouterError {
   readonly status = 400;
   readonly code = 'invalid_value';
@@ -43,7 +43,6 @@ export class InvalidValueError extends RouterError {
   }
 }
 
-/** Nothing is there. */
 export class NotFoundError extends RouterError {
   readonly status = 404;
   readonly code: 'unknown_endpoint' | 'account_not_found' | 'key_not_found';
@@ -55,26 +54,26 @@ export class NotFoundError extends RouterError {
   }
 }
 
-export function noAccount(account: string): NotFoundError {
+export function accountNotFound(account: string): NotFoundError {
   return new NotFoundError(
     'account_not_found',
-    `There is no account ${account}. The first grant or the first key makes one.`,
+    `There is no account ${account}. The first grant or API key creates it.`,
   );
 }
 
-export function noKey(account: string, key: string): NotFoundError {
-  return new NotFoundError('key_not_found', `The account ${account} has no key ${key}.`);
+export function keyNotFound(account: string, key: string): NotFoundError {
+  return new NotFoundError('key_not_found', `Account ${account} has no key ${key}.`);
 }
 
-export class WrongMethodError extends RouterError {
+export class AdminMethodNotAllowedError extends RouterError {
   readonly status = 405;
   readonly code = 'method_not_allowed';
   readonly type = 'invalid_request_error';
   readonly allow: string;
 
-  /** @param allow - what the path takes, as the `allow` header says it */
+  /** @param allow - allowed methods, as in the `allow` header */
   constructor(method: string, allow: string) {
-    super(`${JSON.stringify(method.slice(0, 40))} is not served on this path; it takes ${allow}.`);
+    super(`${JSON.stringify(method.slice(0, 40))} is not allowed on this path, which takes ${allow}.`);
     this.allow = allow;
   }
 
@@ -83,7 +82,7 @@ export class WrongMethodError extends RouterError {
   }
 }
 
-/** The change contradicts what is there; nothing was changed. */
+/** The change conflicts with the current state; nothing was changed. */
 export class ConflictError extends RouterError {
   readonly status = 409;
   readonly code:
@@ -104,19 +103,19 @@ export class ConflictError extends RouterError {
   }
 }
 
-/** The store can't be reached or can't answer. */
+/** The store is unreachable or didn't answer. */
 export class AdminStoreUnavailableError extends RouterError {
   readonly status = 503;
   readonly code = 'credit_store_unavailable';
   readonly type = 'server_error';
   override readonly shouldRetry = true;
 
-  /** @param maybeApplied - the command may have happened */
+  /** @param maybeApplied - the store may have applied the command */
   constructor(maybeApplied: boolean, cause: unknown) {
     super(
       maybeApplied
-        ? 'The credit store did not answer, and the change may have been applied or not. Send the same request again, with the same id or Idempotency-Key.'
-        : 'The credit store can not be reached at the moment, and nothing was changed. Try again in a second.',
+        ? 'The credit store did not answer; the change may have been applied. Send the same request again, with the same id or Idempotency-Key.'
+        : 'The credit store is unavailable; nothing was changed. Try again in a second.',
       { cause },
     );
   }
@@ -126,7 +125,7 @@ export class AdminStoreUnavailableError extends RouterError {
   }
 }
 
-/** An account that the process which answers has known is not in the store any more. */
+/** This process has known the account, and the store has lost it. */
 export class AccountLostError extends RouterError {
   readonly status = 503;
   readonly code = 'account_lost';
@@ -134,24 +133,24 @@ export class AccountLostError extends RouterError {
 
   constructor(cause: Error) {
     super(
-      'The account is not in the credit store any more, and nothing was changed. Restore the store, or make the account again, without what it had, by a grant or a key with "recreate": true.',
+      'The credit store has lost this account; nothing was changed. Restore the store, or recreate the account without its data: send a grant or a key with "recreate": true.',
       { cause },
     );
   }
 }
 
 /**
- * Whatever the router's own functions threw, as something that an operator may see; as it is if they foresaw nothing.
+ * Turns an error of the router's functions into one that an operator may see; returns an unexpected one unchanged.
  *
- * By name, not by class: bundlers make a second copy of a class for a second entry.
+ * Compares names, not classes: bundlers duplicate a class for a second entry point.
  */
-export function refusalOf(thrown: unknown, isChange: boolean): unknown {
+export function toAdminError(thrown: unknown, isChange: boolean): unknown {
   if (!(thrown instanceof Error) || thrown instanceof RouterError) return thrown;
   if (thrown.name === 'StoreUnavailableError') {
     if (Reflect.get(thrown, 'code') === 'account_lost') return new AccountLostError(thrown);
     return new AdminStoreUnavailableError(isChange && Reflect.get(thrown, 'applied') !== 'no', thrown);
   }
-  // The router's own arguments say what is wrong with them: "limit must be an integer from 1 to 1000, got 0".
+  // A TypeError of the router names the argument: "limit must be an integer from 1 to 1000, got 0".
   const [, param] = /^([a-zA-Z]+(?:\.[a-zA-Z]+)*)(?:\[.*\]| and \w+)? must be /.exec(thrown.message) ?? [];
   if (thrown.name === 'TypeError' && param !== undefined) {
     const name = snakeCase(param);
@@ -160,6 +159,11 @@ export function refusalOf(thrown: unknown, isChange: boolean): unknown {
   return thrown;
 }
 
-export function missing(param: string, message: string): InvalidRequestError {
+export function missingParameter(param: string, message: string): InvalidRequestError {
   return new InvalidRequestError('missing_required_parameter', message, param);
+}
+
+/** As the beginning of a sentence. */
+export function capitalize(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

@@ -3,107 +3,108 @@ import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { pathOf } from '../http/url.ts';
 import { type AuditEvent, withoutSecrets } from './audit-log.ts';
-import { type Call, type Endpoint, type Result } from './endpoint.ts';
-import { NotFoundError, refusalOf, UnauthorizedError, WrongMethodError } from './errors.ts';
+import { type PreparedCall, type Endpoint, type OperationResult } from './endpoint.ts';
+import { NotFoundError, toAdminError, UnauthorizedError, AdminMethodNotAllowedError } from './errors.ts';
 import type { AdministeredRouter, AdminRequest, AdminRouterOptions } from './options.ts';
 import { PAGE } from './page.ts';
 import type { RouteMatch, AdminRoutes } from './admin-routes.ts';
-import { readCall } from './parse-request.ts';
+import { parseRequest } from './parse-request.ts';
 
 export interface AdminServices {
   readonly router: AdministeredRouter;
-  readonly places: AdminRoutes;
+  readonly routes: AdminRoutes;
   /** The OpenAPI document. */
   readonly description: Buffer;
   readonly authorize: AdminRouterOptions['authorize'];
-  /** Neither throws. Resolves once the host is done with it. */
+  /** Resolves once `onAudit` is done. Neither this nor `onError` throws. */
   readonly audit: (event: AuditEvent) => Promise<void>;
   readonly onError: (error: Error, requestId: string) => void;
 }
 
 /**
- * Answers a request to the admin door. Never rejects.
+ * Answers a request to the admin API. Never rejects.
  *
- * Who asks is judged before anything else, so that a stranger learns nothing, not even which paths exist; only
- * `OPTIONS` is for everybody.
+ * Authorizes before anything else, so an unauthenticated client doesn't even learn which paths exist; only `OPTIONS`
+ * needs no authorization.
  */
-export async function serve(
+export async function handleRequest(
   exchange: Exchange,
   ip: string | undefined,
   services: AdminServices,
 ): Promise<void> {
-  const attempt: Attempt = { requestId: exchange.id, ip };
+  const context: AuditContext = { requestId: exchange.id, ip };
   const { method } = exchange;
-  const place = services.places.find(exchange.url, acceptsPage(exchange));
-  const endpoint = place && endpointOf(place, method);
-  let answer: Answer;
+  const route = services.routes.match(exchange.url, acceptsPage(exchange));
+  const endpoint = route && findEndpoint(route, method);
+  let answer: AdminResponse;
   try {
     answer =
       method === 'OPTIONS'
-        ? { status: 204, headers: { allow: allowOf(place) } }
-        : await answerOf(exchange, place, attempt, services);
+        ? { status: 204, headers: { allow: allowHeader(route) } }
+        : await respond(exchange, route, context, services);
   } catch (thrown) {
-    const error = errorOf(thrown, endpoint?.change !== undefined);
+    const error = toRouterError(thrown, endpoint?.change !== undefined);
     if (error.status >= 500) services.onError(error, exchange.id);
-    answer = refusalAnswer(error);
-    // A browser that navigates can't send a token: the page, which holds no data, asks for one.
-    if (error.status === 401 && place?.kind === 'page' && acceptsPage(exchange)) answer = pageAnswer(answer);
+    answer = errorResponse(error);
+    // A navigating browser can't send a token: the page, which holds no data, asks for one.
+    if (error.status === 401 && route?.kind === 'page' && acceptsPage(exchange))
+      answer = pageResponse(answer);
   }
-  // Told before it is answered, and waited for after: no change that somebody heard of is without its line.
-  const told =
-    endpoint?.change && place?.kind === 'resource'
-      ? services.audit(auditEvent(endpoint.change.action, place.params, attempt, answer))
+  // Audited before the response is sent: no acknowledged change is missing in the audit log.
+  const audited =
+    endpoint?.change && route?.kind === 'resource'
+      ? services.audit(auditEvent(endpoint.change.action, route.params, context, answer))
       : undefined;
   send(exchange, answer);
-  await told;
+  await audited;
 }
 
 /** What is known of a request so far, for the audit. */
-interface Attempt {
+interface AuditContext {
   readonly requestId: string;
   readonly ip: string | undefined;
   operator?: string;
-  call?: Call;
-  result?: Result;
+  call?: PreparedCall;
+  result?: OperationResult;
 }
 
-interface Answer {
+interface AdminResponse {
   readonly status: number;
   readonly body?: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   readonly error?: RouterError;
 }
 
-async function answerOf(
+async function respond(
   exchange: Exchange,
-  place: RouteMatch | undefined,
-  attempt: Attempt,
+  route: RouteMatch | undefined,
+  context: AuditContext,
   services: AdminServices,
-): Promise<Answer> {
+): Promise<AdminResponse> {
   const { method, headers, url } = exchange;
   const path = pathOf(url);
-  // Of the path as it is read here: by what stands before it nobody is let in to something else.
-  const operator = await authorizeOperator({ headers, method, path: place?.path ?? path }, services);
+  // Authorizes the routed path, without the mount: a prefix of the URL can't change what is authorized.
+  const operator = await authorizeOperator({ headers, method, path: route?.path ?? path }, services);
   if (operator === undefined) throw new UnauthorizedError();
-  attempt.operator = operator;
-  if (!place) throw unknownPath(method, path);
+  context.operator = operator;
+  if (!route) throw unknownPath(method, path);
   const isRead = method === 'GET' || method === 'HEAD';
-  if (place.kind !== 'resource') {
-    if (!isRead) throw new WrongMethodError(method, allowOf(place));
-    if (place.kind === 'page') return pageAnswer({ status: 200 });
+  if (route.kind !== 'resource') {
+    if (!isRead) throw new AdminMethodNotAllowedError(method, allowHeader(route));
+    if (route.kind === 'page') return pageResponse({ status: 200 });
     return { status: 200, body: services.description };
   }
-  const endpoint = endpointOf(place, method);
-  if (!endpoint) throw new WrongMethodError(method, allowOf(place));
-  const call = await readCall(exchange, endpoint, place.params);
-  attempt.call = call;
+  const endpoint = findEndpoint(route, method);
+  if (!endpoint) throw new AdminMethodNotAllowedError(method, allowHeader(route));
+  const call = await parseRequest(exchange, endpoint, route.params);
+  context.call = call;
   const result = await call.run(services.router);
-  attempt.result = result;
+  context.result = result;
   const status = result.repeated ? 200 : (endpoint.status ?? 200);
   return { status, body: Buffer.from(JSON.stringify(result.answer)) };
 }
 
-function refusalAnswer(error: RouterError): Answer {
+function errorResponse(error: RouterError): AdminResponse {
   return {
     status: error.status,
     body: Buffer.from(JSON.stringify(error)),
@@ -112,8 +113,8 @@ function refusalAnswer(error: RouterError): Answer {
   };
 }
 
-/** The same with the usage page as its body. */
-function pageAnswer(answer: Answer): Answer {
+/** The response with the usage page as its body. */
+function pageResponse(answer: AdminResponse): AdminResponse {
   const { html, contentSecurityPolicy } = PAGE;
   const headers = {
     ...answer.headers,
@@ -123,20 +124,20 @@ function pageAnswer(answer: Answer): Answer {
   return { ...answer, body: Buffer.from(html), headers };
 }
 
-/** @throws {InternalError} for whatever `authorize` threw: a stranger reads nothing of it */
+/** @throws {InternalError} if `authorize` throws: an unauthenticated client must not see its error */
 async function authorizeOperator(
   request: AdminRequest,
   { authorize }: AdminServices,
 ): Promise<string | undefined> {
   try {
-    return operatorOf(await authorize(request));
+    return operatorName(await authorize(request));
   } catch (thrown) {
     throw new InternalError(asError(thrown));
   }
 }
 
-/** @throws {TypeError} for what is no name: nobody is let in by mistake */
-function operatorOf(answer: unknown): string | undefined {
+/** @throws {TypeError} if the value is no name: a wrong type must not authorize */
+function operatorName(answer: unknown): string | undefined {
   if (answer === undefined || answer === null || answer === false || answer === '') return undefined;
   if (typeof answer === 'string' && answer.length <= 200) return answer;
   throw new TypeError(
@@ -148,34 +149,34 @@ function unknownPath(method: string, path: string): NotFoundError {
   const asked = JSON.stringify(`${method} ${path}`.slice(0, 200));
   return new NotFoundError(
     'unknown_endpoint',
-    `${asked} is not served by the admin API. GET openapi.json, in its mount, says what is.`,
+    `The admin API doesn't serve ${asked}. GET openapi.json, below its mount, lists the endpoints.`,
   );
 }
 
-function endpointOf(place: RouteMatch, method: string): Endpoint | undefined {
-  return place.kind === 'resource' ? place.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
+function findEndpoint(route: RouteMatch, method: string): Endpoint | undefined {
+  return route.kind === 'resource' ? route.endpoints.get(method === 'HEAD' ? 'GET' : method) : undefined;
 }
 
-function allowOf(place: RouteMatch | undefined): string {
-  const methods = place?.kind === 'resource' ? [...place.endpoints.keys()] : ['GET'];
+function allowHeader(route: RouteMatch | undefined): string {
+  const methods = route?.kind === 'resource' ? [...route.endpoints.keys()] : ['GET'];
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
 }
 
-/** A browser that navigates says that it wants HTML; programs don't. */
+/** A navigating browser accepts HTML; programs don't. */
 function acceptsPage({ method, headers }: Exchange): boolean {
   return method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
 }
 
-function errorOf(thrown: unknown, isChange: boolean): RouterError {
-  const refusal = refusalOf(thrown, isChange);
-  return refusal instanceof RouterError ? refusal : new InternalError(asError(refusal));
+function toRouterError(thrown: unknown, isChange: boolean): RouterError {
+  const error = toAdminError(thrown, isChange);
+  return error instanceof RouterError ? error : new InternalError(asError(error));
 }
 
 function auditEvent(
   action: string,
   params: Readonly<Record<string, string>>,
-  { requestId, ip, operator, call, result }: Attempt,
-  { status, error }: Answer,
+  { requestId, ip, operator, call, result }: AuditContext,
+  { status, error }: AdminResponse,
 ): AuditEvent {
   const target = result?.target ?? params['id'];
   return withoutSecrets({
@@ -186,7 +187,7 @@ function auditEvent(
     ...(target !== undefined && { target: target.slice(0, 128) }),
     requestId,
     ...(ip !== undefined && { ip }),
-    outcome: outcomeOf(status, result),
+    outcome: auditOutcome(status, result),
     status,
     ...(error && { code: error.code }),
     ...(call && { body: call.body }),
@@ -195,13 +196,13 @@ function auditEvent(
   });
 }
 
-function outcomeOf(status: number, result: Result | undefined): AuditEvent['outcome'] {
+function auditOutcome(status: number, result: OperationResult | undefined): AuditEvent['outcome'] {
   if (status >= 500) return 'failed';
   if (!result) return 'refused';
   return result.repeated ? 'repeated' : 'done';
 }
 
-/** No cache keeps an answer, no page of another origin sees or frames one. */
+/** No cache stores a response; no page of another origin can read or frame one. */
 const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -211,7 +212,7 @@ const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 };
 
-function send({ id, response }: Exchange, { status, body, headers }: Answer): void {
+function send({ id, response }: Exchange, { status, body, headers }: AdminResponse): void {
   if (response.destroyed) return;
   response.writeHead(status, {
     ...SECURITY_HEADERS,

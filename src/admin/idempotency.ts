@@ -1,66 +1,66 @@
 import { hash } from 'node:crypto';
 
 import { InvalidRequestError } from '../errors/request-errors.ts';
-import { missing } from './errors.ts';
+import { missingParameter } from './errors.ts';
 
-/** The id under which the ledger remembers a grant or an adjustment, and whose word it is. */
+/** Id of a grant or an adjustment in the ledger. */
 export interface ChangeId {
   readonly id: string;
-  /** It was made from an `Idempotency-Key`. */
+  /** Derived from an `Idempotency-Key`. */
   readonly isDerived: boolean;
 }
 
 /**
- * A change's own id, or one made from its `Idempotency-Key`: what the ledger does once by id, is done once by key
- * in whatever process it arrives, and after a restart.
+ * The id of the body, or one derived from the `Idempotency-Key`. The ledger applies an id once, so an `Idempotency-Key`
+ * is also applied once across processes and restarts.
  *
- * @throws a 400 where there is neither, or both: the same key could come with another id, and be done twice
+ * @throws {InvalidRequestError} if there is neither, or two different ones: the same key with another id would be applied twice
  */
-export function changeId(id: string | undefined, idempotencyKey: string | undefined): ChangeId {
-  refuseBoth(id, idempotencyKey);
+export function resolveChangeId(id: string | undefined, idempotencyKey: string | undefined): ChangeId {
+  rejectBoth(id, idempotencyKey);
   if (id !== undefined) return { id, isDerived: false };
   if (idempotencyKey === undefined) {
-    throw missing(
+    throw missingParameter(
       'id',
-      'id is missing: give one, as a payment has, or an Idempotency-Key, so that the request can be repeated.',
+      'id is missing. Send an id, such as the payment id, or an Idempotency-Key, so that the request can be retried.',
     );
   }
   return { id: `idem-${hash('sha256', idempotencyKey, 'hex').slice(0, 40)}`, isDerived: true };
 }
 
 /**
- * The id that a key is made under, so that it is made once: its own, or one made from an `Idempotency-Key`; undefined
- * where it is to be another one each time.
+ * The id for a new API key, so that it is created once: that of the body, or one derived from the `Idempotency-Key`;
+ * undefined if there is neither, and the router draws a random one.
  *
- * @throws a 400 where there are both
+ * @throws {InvalidRequestError} if there are two different ones
  */
 export function keyIdOf(
   account: string,
   id: string | undefined,
   idempotencyKey: string | undefined,
 ): { readonly id: string | undefined; readonly isDerived: boolean } {
-  refuseBoth(id, idempotencyKey);
+  rejectBoth(id, idempotencyKey);
   if (id !== undefined || idempotencyKey === undefined) return { id, isDerived: false };
   const digest = hash('sha256', `${account}\0${idempotencyKey}`, 'hex');
-  return { id: tenCharacters(BigInt(`0x${digest}`)), isDerived: true };
+  return { id: base62(BigInt(`0x${digest}`)), isDerived: true };
 }
 
-/** The id that a rotation is remembered under. */
+/** The rotation id that is stored with the key. */
 export function rotationIdOf(idempotencyKey: string): string {
   return hash('sha256', idempotencyKey, 'hex').slice(0, 20);
 }
 
-function refuseBoth(id: string | undefined, idempotencyKey: string | undefined): void {
+function rejectBoth(id: string | undefined, idempotencyKey: string | undefined): void {
   if (id === undefined || idempotencyKey === undefined || id === idempotencyKey) return;
   throw new InvalidRequestError(
     'ambiguous_parameter',
-    'Both id and Idempotency-Key say which change this is: give one of them, or the same to both.',
+    'id and Idempotency-Key both identify the change. Send one of them, or the same value in both.',
     'id',
   );
 }
 
-/** As the ids that the router draws are, which a key begins with. */
-function tenCharacters(number: bigint): string {
+/** Ten characters, as in the random ids of API keys. */
+function base62(number: bigint): string {
   let rest = number;
   return Array.from({ length: 10 }, () => {
     const character = ALPHABET[Number(rest % 62n)] ?? '';

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { ApiKeyInfo } from '../keys/api-keys.ts';
 import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
-import { type Endpoint, endpoint, list, nothing, type Result } from './endpoint.ts';
-import { ConflictError, noAccount, noKey } from './errors.ts';
+import { type Endpoint, endpoint, list, nothing, type OperationResult } from './endpoint.ts';
+import { accountNotFound, capitalize, ConflictError, keyNotFound } from './errors.ts';
 import { accountId, keyId, object } from './schema.ts';
 import { keyIdOf, rotationIdOf } from './idempotency.ts';
 import {
@@ -36,10 +36,10 @@ export const keyEndpoints: readonly Endpoint[] = [
     query: nothing,
     body: nothing,
     answer: apiKeys,
-    refuses: [404],
+    errorStatuses: [404],
     async run({ params: { account } }, { accounts, keys }) {
       const found = await keys.list(account);
-      if (found.length === 0 && !(await accounts.get(account))) throw noAccount(account);
+      if (found.length === 0 && !(await accounts.get(account))) throw accountNotFound(account);
       return { answer: list(found.map(keyAnswer)) };
     },
   }),
@@ -47,18 +47,18 @@ export const keyEndpoints: readonly Endpoint[] = [
     operation: 'createKey',
     method: 'POST',
     path: '/accounts/{account}/keys',
-    summary: 'Make an API key, and show it once',
+    summary: 'Create an API key, and show it once',
     params: ofAccount,
     query: nothing,
     body: newApiKey,
     bodyIsOptional: true,
     answer: createdApiKey,
     status: 201,
-    refuses: [409],
+    errorStatuses: [409],
     change: {
       action: 'keys.create',
       repeat:
-        '200 with duplicate: true and without the secret, which can not be had again; with another body, or where the key was changed since, 409 idempotency_key_reused (id_already_used, where it had an id of its own).',
+        '200 with duplicate: true and without the secret, which is shown only once; with another body, or if the key was changed since, 409 idempotency_key_reused (id_already_used, if the body has an id).',
     },
     async run({ params: { account }, body: { id: own, recreate, ...asked }, idempotencyKey }, { keys }) {
       const { id, isDerived } = keyIdOf(account, own, idempotencyKey);
@@ -74,7 +74,7 @@ export const keyEndpoints: readonly Endpoint[] = [
         const after = keyAnswer(created);
         return { answer: { ...after, key: created.key, duplicate: false }, target: created.id, after };
       } catch (error) {
-        // Somebody was faster with the same one.
+        // A concurrent request created the same key.
         const made = isConflict(error, 'key_exists') && id !== undefined && (await keys.get(account, id));
         if (made) return repeatedCreation(made, asked, isDerived);
         throw error;
@@ -85,15 +85,15 @@ export const keyEndpoints: readonly Endpoint[] = [
     operation: 'getKey',
     method: 'GET',
     path: '/accounts/{account}/keys/{id}',
-    summary: 'Say what an API key may do, and how it stands',
+    summary: 'Get the policy and counters of an API key',
     params: ofKey,
     query: nothing,
     body: nothing,
     answer: apiKeyDetails,
-    refuses: [404],
+    errorStatuses: [404],
     async run({ params: { account, id } }, { keys }) {
       const found = await keys.get(account, id);
-      if (!found) throw noKey(account, id);
+      if (!found) throw keyNotFound(account, id);
       return { answer: keyDetailsAnswer(found) };
     },
   }),
@@ -101,17 +101,17 @@ export const keyEndpoints: readonly Endpoint[] = [
     operation: 'updateKey',
     method: 'PATCH',
     path: '/accounts/{account}/keys/{id}',
-    summary: 'Change what an API key may do',
+    summary: 'Change the policy of an API key',
     params: ofKey,
     query: nothing,
     body: apiKeyChange,
     answer: apiKey,
-    refuses: [404, 409],
-    change: { action: 'keys.update', repeat: 'the same: the key is as the request says.' },
+    errorStatuses: [404, 409],
+    change: { action: 'keys.update', repeat: 'the same answer: the key is as the request says.' },
     async run({ params: { account, id }, body }, router) {
-      const before = await find(router, account, id);
-      const changed = await attempt(router.keys.update(account, id, policyOf(body)));
-      if (!changed) throw noKey(account, id);
+      const before = await getKeyAnswer(router, account, id);
+      const changed = await withConflictErrors(router.keys.update(account, id, policyOf(body)));
+      if (!changed) throw keyNotFound(account, id);
       const answer = keyAnswer(changed);
       return { answer, target: id, before, after: answer, repeated: isDeepStrictEqual(before, answer) };
     },
@@ -120,17 +120,17 @@ export const keyEndpoints: readonly Endpoint[] = [
     operation: 'revokeKey',
     method: 'DELETE',
     path: '/accounts/{account}/keys/{id}',
-    summary: 'Revoke an API key, for good',
+    summary: 'Revoke an API key permanently',
     params: ofKey,
     query: nothing,
     body: nothing,
     answer: apiKey,
-    refuses: [404],
-    change: { action: 'keys.revoke', repeat: 'the same: the key is revoked.' },
+    errorStatuses: [404],
+    change: { action: 'keys.revoke', repeat: 'the same answer: the key is revoked.' },
     async run({ params: { account, id } }, router) {
-      const before = await find(router, account, id);
-      if (!(await router.keys.revoke(account, id))) throw noKey(account, id);
-      const answer = await find(router, account, id);
+      const before = await getKeyAnswer(router, account, id);
+      if (!(await router.keys.revoke(account, id))) throw keyNotFound(account, id);
+      const answer = await getKeyAnswer(router, account, id);
       return { answer, target: id, before, after: answer, repeated: before.state === 'revoked' };
     },
   }),
@@ -138,51 +138,51 @@ export const keyEndpoints: readonly Endpoint[] = [
     operation: 'rotateKey',
     method: 'POST',
     path: '/accounts/{account}/keys/{id}/rotate',
-    summary: 'Give an API key another secret, and show it once',
+    summary: 'Replace the secret of an API key, and show it once',
     params: ofKey,
     query: nothing,
     body: rotation,
     bodyIsOptional: true,
     answer: createdApiKey,
-    refuses: [404, 409],
+    errorStatuses: [404, 409],
     change: {
       action: 'keys.rotate',
       repeat:
-        'with duplicate: true and without the secret, which can not be had again, as long as no other rotation came between; with another overlap_ms 409 idempotency_key_reused.',
+        'with duplicate: true and without the secret, which is shown only once, unless there was another rotation since; with another overlap_ms 409 idempotency_key_reused.',
     },
     async run({ params: { account, id }, body: { overlap_ms: overlapMs = 0 }, idempotencyKey }, router) {
-      const before = await find(router, account, id);
+      const before = await getKeyAnswer(router, account, id);
       try {
-        const rotated = await attempt(
+        const rotated = await withConflictErrors(
           router.keys.rotate(account, id, {
             overlapMs,
             ...(idempotencyKey !== undefined && { id: rotationIdOf(idempotencyKey) }),
           }),
         );
-        if (!rotated) throw noKey(account, id);
+        if (!rotated) throw keyNotFound(account, id);
         const after = keyAnswer(rotated);
         return { answer: { ...after, key: rotated.key, duplicate: false }, target: id, before, after };
       } catch (error) {
         if (!isConflict(error, 'already_rotated')) throw error;
-        const there = await find(router, account, id);
+        const there = await getKeyAnswer(router, account, id);
         return { answer: { ...there, duplicate: true }, target: id, repeated: true };
       }
     },
   }),
 ];
 
-async function find({ keys }: AdministeredRouter, account: string, id: string): Promise<KeyAnswer> {
+async function getKeyAnswer({ keys }: AdministeredRouter, account: string, id: string): Promise<KeyAnswer> {
   const found = await keys.get(account, id);
-  if (!found) throw noKey(account, id);
+  if (!found) throw keyNotFound(account, id);
   return keyAnswer(found);
 }
 
-/** @throws a 409 where the key that is there isn't the one that was asked for */
+/** @throws {ConflictError} if the existing key differs from the requested one */
 function repeatedCreation(
   known: ApiKeyInfo,
   asked: PolicyBody,
   isDerived: boolean,
-): Result<CreatedKeyAnswer> {
+): OperationResult<CreatedKeyAnswer> {
   const { id, account } = known;
   const policy = policyOf(asked);
   const wanted = keyAnswer({
@@ -203,26 +203,28 @@ function repeatedCreation(
     throw isDerived
       ? new ConflictError(
           'idempotency_key_reused',
-          `With this Idempotency-Key the key ${id} was made, by another body or changed since. Nothing was changed now.`,
+          `This Idempotency-Key created key ${id}, from another body, or the key was changed since. Nothing was changed.`,
         )
-      : new ConflictError('id_already_used', `The account ${account} has another key ${id}.`, 'id');
+      : new ConflictError('id_already_used', `Account ${account} has another key ${id}.`, 'id');
   }
   return { answer: { ...there, duplicate: true }, target: id, repeated: true };
 }
 
-/** @throws a 409 that says why the key can't be changed */
-async function attempt<Change>(change: Promise<Change>): Promise<Change> {
+/** @throws {ConflictError} naming why the key can't be changed */
+async function withConflictErrors<Change>(change: Promise<Change>): Promise<Change> {
   return await change.catch((error: unknown) => {
-    if (isConflict(error, 'key_revoked')) throw new ConflictError('key_revoked', `${error.message}.`);
+    if (isConflict(error, 'key_revoked'))
+      throw new ConflictError('key_revoked', `${capitalize(error.message)}.`);
     if (isConflict(error, 'rotation_differs')) {
-      throw new ConflictError('idempotency_key_reused', `${error.message}. Nothing was changed now.`);
+      throw new ConflictError('idempotency_key_reused', `${capitalize(error.message)}. Nothing was changed.`);
     }
-    if (isConflict(error, 'key_changing')) throw new ConflictError('key_changing', `${error.message}.`);
+    if (isConflict(error, 'key_changing'))
+      throw new ConflictError('key_changing', `${capitalize(error.message)}.`);
     throw error;
   });
 }
 
-/** By name: bundlers make a second copy of a class for a second entry. */
+/** Compares names, not classes: bundlers duplicate a class for a second entry point. */
 function isConflict(error: unknown, code: string): error is Error {
   return (
     error instanceof Error && error.name === 'ApiKeyConflictError' && Reflect.get(error, 'code') === code

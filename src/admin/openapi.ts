@@ -9,7 +9,7 @@ import * as v from 'valibot';
 import { type Endpoint, nothing } from './endpoint.ts';
 import { component, components, type Schema } from './schema.ts';
 
-/** The document of OpenAPI 3.1 that says what the admin door serves, as JSON. */
+/** The OpenAPI 3.1 document of the admin API, as JSON. */
 export function openApi(endpoints: readonly Endpoint[]): Buffer {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const endpoint of endpoints) {
@@ -26,7 +26,7 @@ export function openApi(endpoints: readonly Endpoint[]): Buffer {
       description:
         'Accounts, API keys, credits and usage of a chat-completions-router. Money is USD in decimal strings, times are UTC.',
     },
-    // The folder of this document, wherever that is mounted.
+    // Relative to this document, so it holds for any mount.
     servers: [{ url: '.' }],
     security: [{ operator: [] }],
     paths,
@@ -35,10 +35,10 @@ export function openApi(endpoints: readonly Endpoint[]): Buffer {
         operator: {
           type: 'http',
           scheme: 'bearer',
-          description: 'Or whatever else the authorize option of this server knows its operators by.',
+          description: 'Or any other credentials that the authorize option of this server accepts.',
         },
       },
-      responses: { Error: content(ERROR, 'A refusal.') },
+      responses: { Error: jsonContent(ERROR, 'An error.') },
       schemas: schemas(),
     },
   };
@@ -47,7 +47,7 @@ export function openApi(endpoints: readonly Endpoint[]): Buffer {
 
 const ERROR = component(
   'Error',
-  'What every refusal answers.',
+  'The body of every error.',
   v.object({
     error: v.object({
       message: v.string(),
@@ -70,7 +70,7 @@ const DESCRIPTION = {
 const PAGE = {
   operationId: 'getPage',
   summary:
-    'The usage page, for browsers: it asks for a token where they can not send one, and comes with a 401 then',
+    'The usage page, for browsers. Without valid credentials its status is 401, and the page asks for a token',
   responses: {
     200: { description: 'HTML', content: { 'text/html': { schema: { type: 'string' } } } },
     default: { $ref: '#/components/responses/Error' },
@@ -78,7 +78,14 @@ const PAGE = {
 };
 
 function operation(endpoint: Endpoint): unknown {
-  const { operation: operationId, summary, change, status = 200, refuses = [], answer } = endpoint;
+  const {
+    operation: operationId,
+    summary,
+    change,
+    status = 200,
+    errorStatuses: refuses = [],
+    answer,
+  } = endpoint;
   const takesBody = endpoint.body !== nothing;
   return {
     operationId,
@@ -95,8 +102,8 @@ function operation(endpoint: Endpoint): unknown {
       },
     }),
     responses: {
-      [status]: content(answer, 'Done.'),
-      ...(status !== 200 && { 200: content(answer, 'Done before, and not again.') }),
+      [status]: jsonContent(answer, 'Done.'),
+      ...(status !== 200 && { 200: jsonContent(answer, 'Already done by an earlier request.') }),
       ...Object.fromEntries([400, 401, ...refuses].map((refused) => [refused, ERROR_RESPONSE])),
       default: ERROR_RESPONSE,
     },
@@ -109,7 +116,7 @@ function idempotencyKey(repeat: string): unknown {
   return {
     name: 'Idempotency-Key',
     in: 'header',
-    description: `Names the request, so that it can be sent again. Then: ${repeat}`,
+    description: `Identifies the request, so that it can be retried safely. A repeated request gets ${repeat}`,
     schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
   };
 }
@@ -124,13 +131,13 @@ function parameters(place: 'path' | 'query', schema: Schema<object>): unknown[] 
   }));
 }
 
-function content(schema: Schema, description: string): unknown {
+function jsonContent(schema: Schema, description: string): unknown {
   return { description, content: { 'application/json': { schema: reference(schema) } } };
 }
 
 function reference(schema: Schema): { readonly $ref: string } {
   const [id] = Object.entries(components).find(([, each]) => each === schema) ?? [];
-  if (id === undefined) throw new TypeError('a body or an answer is no component of the description');
+  if (id === undefined) throw new TypeError('body and answer of an endpoint must be components');
   return { $ref: location(id) };
 }
 
@@ -138,7 +145,7 @@ function location(id: string): string {
   return `#/components/schemas/${id}`;
 }
 
-/** What it can't say, as what a string means, is said in words. */
+/** Checks that JSON Schema can't express, such as an amount's range, are in the descriptions. */
 const CONVERSION: ConversionConfig = { target: 'draft-2020-12', errorMode: 'ignore' };
 
 function schemas(): Record<string, JsonSchema> {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ChatCompletionsRouter } from '../router/router.ts';
 import type { AuditEvent } from './audit-log.ts';
 
-/** What the admin door uses of a router: nothing but what its host could use itself. */
+/** The parts of a router that the admin API uses: all of them are public. */
 export type AdministeredRouter = Pick<
   ChatCompletionsRouter,
   'accounts' | 'credits' | 'health' | 'keys' | 'requests' | 'usage'
@@ -11,49 +11,49 @@ export type AdministeredRouter = Pick<
 
 export interface AdminRouterOptions {
   /**
-   * Who asks: the operator's name, for the audit, or undefined for a stranger, who gets a 401.
+   * Returns the operator's name, for the audit, or undefined for an unauthenticated client, which gets a 401.
    *
-   * Called for each request, before anything else. How often somebody may try is for the host to limit.
+   * Called for each request, before anything else. Your app must limit failed attempts itself.
    */
   readonly authorize: (request: AdminRequest) => string | undefined | Promise<string | undefined>;
   /**
-   * Told of every change that an operator made or tried to make, before it is answered.
+   * Called for every change that an operator made or tried to make, before the response is sent.
    *
    * @default a line of JSON on stderr
    */
   readonly onAudit?: (event: AuditEvent) => unknown;
   /**
-   * Told of what broke, in `authorize` and `onAudit` too.
+   * Called for every internal error, including those of `authorize` and `onAudit`.
    *
    * @default a line on stderr
    */
   readonly onError?: (error: Error, context: { readonly requestId: string }) => unknown;
   /**
-   * Path that the admin router is mounted at, where its host leaves that in the URL. It is taken off if it is there.
-   * Without it all works but what needs to be told from the mount: words as `accounts` in it, and a mistyped path.
+   * Path that the admin API is mounted at, for frameworks that leave the mount in the URL; removed from a URL that has it.
+   * Only needed if the mount contains a word such as `accounts`, and to answer a mistyped path with 404.
    *
    * @default '/admin'
    */
   readonly basePath?: string;
 }
 
-/** What `authorize` can know an operator by. */
+/** What `authorize` gets of a request. */
 export interface AdminRequest {
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
   readonly method: string;
   /**
-   * What is served, without the mount and with its parameters decoded: `/accounts/acme/grants`; the page is `/`. A path
-   * that stands for nothing, and gets a 404, is as it came.
+   * Without the mount, with parameters decoded: `/accounts/acme/grants`; the page is `/`. A path that will get a 404 is
+   * unchanged.
    */
   readonly path: string;
 }
 
-/** @throws {TypeError} naming the option that can't be right */
-export function checkOptions(options: AdminRouterOptions): void {
+/** @throws {TypeError} naming the invalid option */
+export function checkAdminOptions(options: AdminRouterOptions): void {
   if (typeof options !== 'object' || options === null || typeof options.authorize !== 'function') {
     throw new TypeError(
-      'createAdminRouter needs authorize, a function that returns the name of an operator, or undefined for a stranger',
+      'createAdminRouter needs authorize, a function that returns the name of the operator, or undefined to reject the request',
     );
   }
   for (const name of ['onAudit', 'onError'] as const) {

@@ -1,16 +1,16 @@
 import { HTML, SCRIPT_HASH, STYLE_HASH } from './page.generated.ts';
 
-/** The usage page, as it is served. */
+/** The usage page. */
 export interface Page {
   readonly html: string;
-  /** Allows what stands in the page and nothing else: no other script or style, no other origin, no frame around it. */
+  /** Allows only the page's own script and style: no other origin, and no frame around it. */
   readonly contentSecurityPolicy: string;
 }
 
 /**
- * The usage page: one document that asks the admin door for its numbers, by addresses beside its own.
+ * The usage page: one document that loads its numbers from the admin API, by relative URLs.
  *
- * It holds no data, so that it may be served to anybody.
+ * It contains no data, so it may be served to unauthenticated clients.
  */
 export const PAGE: Page = {
   html: HTML,

@@ -4,37 +4,37 @@ import type { Exchange } from '../http/exchange.ts';
 import { readBytes } from '../http/read-body.ts';
 import { JsonScanner } from '../json/scanner.ts';
 import { tokenText } from '../json/token.ts';
-import { type Call, type Endpoint, nothing, type RawInput } from './endpoint.ts';
+import { type PreparedCall, type Endpoint, nothing, type RawInput } from './endpoint.ts';
 import { CrossSiteRequestError } from './errors.ts';
 
-/** Far more than any change needs. */
+/** Far more than any operation needs. */
 const LIMITS = { maxBodyBytes: 65_536, bodyTimeoutMs: 10_000 };
 
 /**
- * A request as its endpoint can carry it out.
+ * Reads and validates a request for its endpoint.
  *
- * @throws a RouterError that says what keeps it from that
+ * @throws {RouterError} naming what is invalid
  */
-export async function readCall(
+export async function parseRequest(
   exchange: Exchange,
   endpoint: Endpoint,
   params: RawInput['params'],
-): Promise<Call> {
-  const query = queryOf(exchange.url);
+): Promise<PreparedCall> {
+  const query = parseQuery(exchange.url);
   if (!endpoint.change) return endpoint.prepare({ params, query, body: {}, idempotencyKey: undefined });
   checkOrigin(exchange);
   const idempotencyKey = idempotencyKeyOf(exchange.headers);
   const isOptional = endpoint.bodyIsOptional || endpoint.body === nothing;
   const body = (await readBody(exchange)) ?? (isOptional ? {} : undefined);
   if (body === undefined) {
-    throw new InvalidRequestError('invalid_json', 'The request has no body; it must be a JSON object.');
+    throw new InvalidRequestError('invalid_json', 'The request has no body; send a JSON object.');
   }
   return endpoint.prepare({ params, query, body, idempotencyKey });
 }
 
 /**
- * Keeps out what a page of another site can make an operator's browser send: forms, and anything without JSON's
- * content type, which such a page may not send without asking first.
+ * Prevents CSRF: rejects requests from pages of other sites, and bodies without a JSON content type, which such a page
+ * can't send without a CORS preflight.
  */
 function checkOrigin({ method, headers }: Exchange): void {
   const site = headers['sec-fetch-site'];
@@ -42,17 +42,17 @@ function checkOrigin({ method, headers }: Exchange): void {
     throw new CrossSiteRequestError(site.slice(0, 40));
   }
   const type = headers['content-type'];
-  // No page may send this method without asking.
+  // A cross-site DELETE always needs a CORS preflight.
   if (type === undefined && method === 'DELETE') return;
   if (type !== undefined && /^application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?$/i.test(type))
     return;
   throw new UnsupportedMediaTypeError(
     'unsupported_content_type',
-    `Changes are taken as application/json, in UTF-8, and this one is ${type === undefined ? 'of no content-type' : JSON.stringify(type.slice(0, 60))}.`,
+    `The content-type must be application/json, in UTF-8; this request has ${type === undefined ? 'none' : JSON.stringify(type.slice(0, 60))}.`,
   );
 }
 
-function queryOf(url: string): Record<string, string> {
+function parseQuery(url: string): Record<string, string> {
   const start = url.indexOf('?');
   const query: Record<string, string> = {};
   if (start === -1) return query;
@@ -66,12 +66,12 @@ function queryOf(url: string): Record<string, string> {
   return query;
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is no body. */
 async function readBody(exchange: Exchange): Promise<unknown> {
-  // Taken once: the Web door's can't be had again.
+  // Destructured once: the fetch handler's body can be taken only once.
   const { headers, body } = exchange;
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
-  // A parser before us may have looked for a body where none was, and kept nothing.
+  // A body parser before the router may have consumed an empty body.
   if (body.kind === 'lost' && length === '0' && encoding === undefined) return undefined;
   const bytes = await readBytes({ headers, body }, LIMITS);
   if (bytes.length === 0) return undefined;
@@ -81,7 +81,7 @@ async function readBody(exchange: Exchange): Promise<unknown> {
     repeated = repeatedMember(bytes);
     parsed = JSON.parse(bytes.toString());
   } catch {
-    throw new InvalidRequestError('invalid_json', 'The request body is not JSON in UTF-8.');
+    throw new InvalidRequestError('invalid_json', 'The request body is not valid JSON in UTF-8.');
   }
   if (repeated === undefined) return parsed;
   const shown = repeated.slice(0, 100);
@@ -89,7 +89,7 @@ async function readBody(exchange: Exchange): Promise<unknown> {
 }
 
 /**
- * A name that stands twice in one object: parsers differ on which of the two counts.
+ * The first name that an object has twice: parsers differ on which of the two values counts.
  *
  * @throws {JsonError} if it isn't JSON in UTF-8
  */
@@ -100,7 +100,7 @@ function repeatedMember(bytes: Uint8Array): string | undefined {
   const scanner = new JsonScanner('', {
     key: (within, token) => {
       const name = tokenText(token);
-      // Longer than any that an endpoint knows, which refuses it.
+      // Too long for a known member: the endpoint rejects it.
       if (name === undefined) return;
       const place = `${within} ${name}`;
       if (seen.has(place)) repeated ??= name;

@@ -5,31 +5,31 @@ import { type Endpoint, endpoint, list, nothing } from './endpoint.ts';
 import { inJson } from './in-json.ts';
 import { at, component, described, whole } from './schema.ts';
 
-/** What one process knows: another one answers for itself. */
+/** Status of this process only: each process reports its own. */
 
 const target = component(
   'Target',
-  'A model of a provider that this process asks.',
+  'A model of a provider that this process has sent requests to.',
   v.object({
     provider: v.string(),
     model: v.string(),
     state: v.picklist(['healthy', 'ejected', 'probing']),
     failures_in_a_row: whole,
     retry_at: v.optional(described('when an ejected target is tried again', at)),
-    first_byte_ms: v.optional(described('how long its answers lately took to begin', v.number())),
-    running: described('requests that run there now', whole),
+    first_byte_ms: v.optional(described('recent time to first byte', v.number())),
+    running: described('requests that are running there now', whole),
   }),
 );
 
 const targets = component(
   'Targets',
-  'How the targets do that this process has asked.',
+  'Health of the targets that this process has sent requests to.',
   v.object({ object: v.literal('list'), data: v.array(target) }),
 );
 
 const runningRequest = component(
   'RunningRequest',
-  'A completion that is not over; model and streaming are missing while its body is on its way.',
+  'A running completion; model and streaming are missing until its body has arrived.',
   v.object({
     id: v.string(),
     account: v.string(),
@@ -43,7 +43,7 @@ const runningRequest = component(
 
 const runningRequests = component(
   'RunningRequests',
-  'The completions that run in this process, oldest first.',
+  'The running completions of this process, oldest first.',
   v.object({ object: v.literal('list'), data: v.array(runningRequest) }),
 );
 
@@ -52,7 +52,7 @@ export const runtimeStatusEndpoints: readonly Endpoint[] = [
     operation: 'listTargets',
     method: 'GET',
     path: '/health',
-    summary: 'Say how the providers do',
+    summary: 'List the health of the targets',
     params: nothing,
     query: nothing,
     body: nothing,
@@ -65,7 +65,7 @@ export const runtimeStatusEndpoints: readonly Endpoint[] = [
     operation: 'listRequests',
     method: 'GET',
     path: '/requests',
-    summary: 'List what runs now',
+    summary: 'List running completions',
     params: nothing,
     query: nothing,
     body: nothing,

@@ -3,24 +3,23 @@ import * as v from 'valibot';
 import { parseUsd } from '../ledger/contract/money.ts';
 
 /**
- * What the admin door's inputs and answers are made of.
+ * Schemas for the inputs and responses of the admin API.
  *
- * Each schema's message is what it wants, to be said after "must be": so a refusal and the description that clients
- * are made from are the same words.
+ * The message of each schema completes "must be …", so errors and the OpenAPI document use the same words.
  */
 
 export type Schema<Value = unknown> = v.GenericSchema<unknown, Value>;
 
-/** Name → schema that is a component of the OpenAPI document. */
+/** Components of the OpenAPI document, by name. */
 export const components: Record<string, Schema> = {};
 
-/** What the document says of a schema, beside what follows from it. */
-interface Documentation {
+/** Notes on a schema for the OpenAPI document, besides its description. */
+interface SchemaNotes {
   readonly format?: string;
   readonly examples?: readonly string[];
 }
 
-/** A schema that is a component of the document. */
+/** Registers a schema as a component of the OpenAPI document. */
 export function component<Value>(id: string, description: string, schema: Schema<Value>): Schema<Value> {
   return (components[id] = described(description, schema));
 }
@@ -28,27 +27,27 @@ export function component<Value>(id: string, description: string, schema: Schema
 export function described<Value>(
   description: string,
   schema: Schema<Value>,
-  more: Documentation = {},
+  more: SchemaNotes = {},
 ): Schema<Value> {
   return v.pipe(schema, v.metadata({ description, ...more }));
 }
 
-/** An object of these members and no others. */
+/** An object with these members and no others. */
 export function object<const Entries extends v.ObjectEntries>(
   entries: Entries,
   wanted = 'a JSON object',
 ): Schema<v.InferOutput<v.StrictObjectSchema<Entries, undefined>>> {
   const known = Object.keys(entries).join(', ');
   const strict = v.strictObject(entries, ({ expected, input, path }) => {
-    if (expected === 'never') return known && ` Known are ${known}.`;
+    if (expected === 'never') return known && ` Known names: ${known}.`;
     const member = input === undefined ? entries[String(path?.at(-1)?.key)] : undefined;
-    // What is missing is what its own schema wants.
+    // A missing member gets the message of its own schema.
     return (member && v.safeParse(member, undefined).issues?.[0].message) ?? wanted;
   });
   return v.pipe(unlessArray(wanted), strict);
 }
 
-/** Valibot takes an array for an object. */
+/** Valibot accepts an array as an object. */
 export function unlessArray(wanted: string): Schema {
   return v.custom((value) => !Array.isArray(value), wanted);
 }
@@ -57,28 +56,28 @@ export function text(wanted: string, pattern: RegExp): Schema<string> {
   return described(wanted, v.pipe(v.string(wanted), v.regex(pattern, wanted)));
 }
 
-export function textOf(least: number, most: number): Schema<string> {
-  const wanted = `a string of ${least} to ${most} characters`;
-  return described(wanted, v.pipe(v.string(wanted), v.minLength(least, wanted), v.maxLength(most, wanted)));
+export function textOf(min: number, max: number): Schema<string> {
+  const wanted = `a string of ${min} to ${max} characters`;
+  return described(wanted, v.pipe(v.string(wanted), v.minLength(min, wanted), v.maxLength(max, wanted)));
 }
 
-/** An integer that is told. */
+/** An integer in a response. */
 export const whole: Schema<number> = v.pipe(v.number(), v.integer());
 
-export function integer(least: number, most: number): Schema<number> {
-  const wanted = `an integer from ${least} to ${most}`;
+export function integer(min: number, max: number): Schema<number> {
+  const wanted = `an integer from ${min} to ${max}`;
   return described(
     wanted,
-    v.pipe(v.number(wanted), v.safeInteger(wanted), v.minValue(least, wanted), v.maxValue(most, wanted)),
+    v.pipe(v.number(wanted), v.safeInteger(wanted), v.minValue(min, wanted), v.maxValue(max, wanted)),
   );
 }
 
-/** An integer in a query, where everything is text. */
-export function integerInQuery(least: number, most: number): Schema<number> {
+/** An integer in a query, where every value is a string. */
+export function integerInQuery(min: number, max: number): Schema<number> {
   return v.pipe(
     v.unknown(),
     v.transform((value) => (typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value)),
-    integer(least, most),
+    integer(min, max),
   );
 }
 
@@ -91,9 +90,9 @@ export function oneOf<const Value extends string>(values: readonly Value[]): Sch
   return described(wanted, v.picklist(values, wanted));
 }
 
-/** A list in a query, as `day,model`. */
+/** A comma-separated list in a query, e.g. `day,model`. */
 export function listInQuery<const Value extends string>(values: readonly Value[]): Schema<readonly Value[]> {
-  const wanted = `of ${values.map((value) => JSON.stringify(value)).join(', ')}, with commas between, each once`;
+  const wanted = `a comma-separated list of ${values.map((value) => JSON.stringify(value)).join(', ')}, each at most once`;
   const pattern = new RegExp(`^(?:${values.join('|')})(?:,(?:${values.join('|')}))*$`);
   const schema = v.pipe(
     v.string(wanted),
@@ -112,43 +111,43 @@ export const paymentId: Schema<string> = text(
   /^[\u0021-\u007e]{1,128}$/,
 );
 
-/** In what makes an account. */
+/** For requests that may create an account. */
 export const recreate: Schema<boolean> = described(
-  'true: make an account again that the store has lost, without what it had. Otherwise that is refused with account_lost',
+  'true: recreate an account that the store has lost, without its data. Otherwise such a request is rejected with account_lost',
   v.boolean('true or false'),
 );
 
-const TIME_WANTED = 'a time as "2027-01-31T00:00:00Z"';
-const DAY_WANTED = 'a day as "2027-01-31"';
-const MOST = '9007199.254740991';
-const AMOUNT_WANTED = `a decimal string of USD, more than 0 and at most ${MOST}, with at most 9 decimals, as "25.00"`;
-const LIMIT_WANTED = `a decimal string of USD, at most ${MOST}, with at most 9 decimals, as "5.00"`;
+const TIME_WANTED = 'a time such as "2027-01-31T00:00:00Z"';
+const DAY_WANTED = 'a day such as "2027-01-31"';
+const MAX_USD = '9007199.254740991';
+const AMOUNT_WANTED = `a decimal string of USD, more than 0 and at most ${MAX_USD}, with at most 9 decimals, such as "25.00"`;
+const LIMIT_WANTED = `a decimal string of USD, at most ${MAX_USD}, with at most 9 decimals, such as "5.00"`;
 const POSITIVE = /^\d{1,9}(\.\d{1,9})?$/;
-const DELTA_WANTED = `a decimal string of USD, not 0 and at most ${MOST} up or down, with at most 9 decimals, as "-5.00"`;
+const DELTA_WANTED = `a decimal string of USD, not 0 and at most ${MAX_USD} up or down, with at most 9 decimals, such as "-5.00"`;
 
-/** An amount that is given: more than nothing. */
+/** An amount in a request: more than 0. */
 export const amount: Schema<string> = money(AMOUNT_WANTED, POSITIVE, 1n, ['25.00']);
 /** A correction, up or down. */
 export const delta: Schema<string> = money(DELTA_WANTED, /^-?\d{1,9}(\.\d{1,9})?$/, 1n, ['-5.00']);
-/** A limit: it may be nothing. */
+/** A limit in a request: 0 or more. */
 export const limit: Schema<string> = money(LIMIT_WANTED, POSITIVE, 0n, ['5.00']);
-/** An amount that is told. */
+/** An amount in a response. */
 export const usd: Schema<string> = described('USD, as a decimal string', v.string(), {
   examples: ['25.00'],
 });
 
-/** A time that is given. */
+/** A time in a request. */
 export const time: Schema<string> = described(
   TIME_WANTED,
   v.pipe(v.string(TIME_WANTED), v.check(isTime, TIME_WANTED)),
   { format: 'date-time' },
 );
-/** A time that is told. */
+/** A time in a response. */
 export const at: Schema<string> = described('a time, in UTC', v.string(), { format: 'date-time' });
 
 /** A day in UTC. */
 export const day: Schema<string> = described(
-  'a day as "2027-01-31", in UTC',
+  'a day such as "2027-01-31", in UTC',
   v.pipe(
     v.string(DAY_WANTED),
     v.check((value) => /^\d{4}-\d\d-\d\d$/.test(value) && isTime(`${value}T00:00:00Z`), DAY_WANTED),
@@ -156,20 +155,20 @@ export const day: Schema<string> = described(
   { format: 'date' },
 );
 
-function money(wanted: string, pattern: RegExp, least: bigint, examples: readonly string[]): Schema<string> {
+function money(wanted: string, pattern: RegExp, min: bigint, examples: readonly string[]): Schema<string> {
   const schema = v.pipe(
     v.string(wanted),
     v.regex(pattern, wanted),
-    v.check((value) => isMoney(value, least), wanted),
+    v.check((value) => isMoney(value, min), wanted),
   );
   return described(wanted, schema, { examples });
 }
 
-/** @param least - how much it must be at least, up or down */
-function isMoney(value: string, least: bigint): boolean {
+/** @param min - smallest absolute value, in nano-dollars */
+function isMoney(value: string, min: bigint): boolean {
   try {
     const nanos = parseUsd(value, 'amount');
-    return nanos >= least || -nanos >= least;
+    return nanos >= min || -nanos >= min;
   } catch {
     return false;
   }

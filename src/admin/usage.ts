@@ -17,7 +17,7 @@ import { inJson } from './in-json.ts';
 
 const usageRow = component(
   'UsageRow',
-  'Requests that ended on a day, in UTC, summed; with the members that they are grouped by.',
+  'Sums over the requests that ended on a day, in UTC; with the members that they are grouped by.',
   v.object({
     day: v.optional(day),
     account: v.optional(v.string()),
@@ -25,13 +25,13 @@ const usageRow = component(
     model: v.optional(v.string()),
     requests: whole,
     errors: whole,
-    aborted: described('whose client left before the end', whole),
+    aborted: described('requests whose client disconnected before the end', whole),
     prompt_tokens: whole,
     cached_tokens: whole,
     completion_tokens: whole,
     reasoning_tokens: whole,
     charged: described('what accounts paid, in USD', usd),
-    cost: described('what providers bill, in USD, where that is known', usd),
+    cost: described('what providers bill, in USD, where known', usd),
   }),
 );
 
@@ -46,7 +46,7 @@ export const usageEndpoints: readonly Endpoint[] = [
     operation: 'queryUsage',
     method: 'GET',
     path: '/usage',
-    summary: 'Say what was used, and what it came to',
+    summary: 'Query usage and charges',
     params: nothing,
     query: object({
       from: v.optional(day),

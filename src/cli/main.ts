@@ -51,8 +51,8 @@ const COMMANDS: readonly Command[] = [
   migrateCommand,
 ];
 
-/** All is well; something is wrong, or failed; the command was not called as it has to be. */
-const [OK, FAILED, MISUSED] = [0, 1, 2];
+/** Exit codes. */
+const [OK, FAILED, USAGE_ERROR] = [0, 1, 2];
 
 const progress = new Progress(process.stderr);
 
@@ -66,12 +66,12 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     return await runCommand(args);
   } catch (error) {
-    // A TypeError says which argument can't be right, of ours or of a store's.
+    // A TypeError names an invalid argument, of the command or of a store.
     const isMisused = error instanceof UsageError || error instanceof TypeError;
     progress.clear();
     console.error(`${NAME}: ${explain(error)}`);
     if (isMisused) console.error(`Try ${NAME} --help`);
-    return isMisused ? MISUSED : FAILED;
+    return isMisused ? USAGE_ERROR : FAILED;
   }
 }
 
@@ -83,7 +83,7 @@ async function runCommand(args: readonly string[]): Promise<number> {
   }
   if (word === undefined || ['--help', '-h'].includes(word)) {
     console.log(overview(COMMANDS));
-    return word === undefined ? MISUSED : OK;
+    return word === undefined ? USAGE_ERROR : OK;
   }
   if (word === 'help') return runCommand([...args.slice(1), '--help']);
   const family = COMMANDS.filter(({ name }) => name.startsWith(`${word} `));
@@ -97,9 +97,9 @@ async function runCommand(args: readonly string[]): Promise<number> {
     console.log(help(command));
     return OK;
   }
-  const [least, most] = positionalCounts(command);
-  if (positionals.length < least || positionals.length > most) {
-    throw new UsageError(`it is ${NAME} ${synopsis(command)}`);
+  const [min, max] = positionalCounts(command);
+  if (positionals.length < min || positionals.length > max) {
+    throw new UsageError(`usage: ${NAME} ${synopsis(command)}`);
   }
   const envFile = options['env-file'];
   if (envFile !== undefined) process.loadEnvFile(envFile);
@@ -115,17 +115,17 @@ async function runCommand(args: readonly string[]): Promise<number> {
       progress.show(line);
     },
   };
-  const isWell = command.store ? await runOnStore(command, invocation) : await command.run(invocation);
+  const succeeded = command.store ? await runOnStore(command, invocation) : await command.run(invocation);
   progress.clear();
-  return isWell ? OK : FAILED;
+  return succeeded ? OK : FAILED;
 }
 
-/** An audit reads all that an account remembers at once, which may be hundreds of thousands of requests. */
+/** `audit` reads all records of an account at once, which may be hundreds of thousands. */
 const STORE_TIMEOUT_MS = 30_000;
 
 async function runOnStore(command: StoreCommand, invocation: Invocation): Promise<boolean> {
   const { store: url, config } = invocation.options;
-  const found = await findStore({ store: url, config }, command.store === 'may be new');
+  const found = await findStore({ store: url, config }, command.store === 'may-be-new');
   const opened: LedgerStore[] = [];
   const open = (where: string | LedgerStore): LedgerStore => {
     const store = openStore(where, { timeoutMs: STORE_TIMEOUT_MS });
@@ -146,30 +146,32 @@ async function runOnStore(command: StoreCommand, invocation: Invocation): Promis
   }
 }
 
-/** @throws {UsageError} naming what could have been meant */
+/** @throws {UsageError} with a suggestion, for an unknown command */
 function findCommand(args: readonly string[]): Command {
   const command = COMMANDS.find(({ name }) => isPrefix(name.split(' '), args));
   if (command) return command;
-  const [word = '', second] = args;
-  const family = COMMANDS.map(({ name }) => name.split(' ')).filter(([first]) => first === word);
-  if (family.length > 0) {
-    throw new UsageError(`${word} is followed by one of ${family.map(([, each]) => each).join(', ')}`);
-  }
+  const [word = ''] = args;
+  const typed = args.slice(0, 2).join(' ');
   const names = COMMANDS.map(({ name }) => name);
-  const near = didYouMean([word, second].join(' ').trimEnd(), names) ?? didYouMean(word, names);
-  throw new UsageError(
-    `there is no command ${JSON.stringify(word)}${near === undefined ? '' : `; did you mean ${near}?`}`,
-  );
+  const families = [...new Set(names.map((name) => name.replace(/ .*/, '')))];
+  const isFamily = families.includes(word);
+  const near = didYouMean(typed, names) ?? (isFamily ? undefined : didYouMean(word, families));
+  if (isFamily && (near === undefined || args.length === 1)) {
+    const subcommands = names.filter((name) => name.startsWith(`${word} `)).map((name) => name.split(' ')[1]);
+    throw new UsageError(`${word} requires a subcommand: ${subcommands.join(', ')}`);
+  }
+  const unknown = JSON.stringify(isFamily ? typed : word);
+  throw new UsageError(`unknown command ${unknown}${near === undefined ? '' : `; did you mean ${near}?`}`);
 }
 
-/** What happened, with its causes. */
+/** The message of an error, with those of its causes. */
 function explain(error: unknown): string {
   const reasons: string[] = [];
   let cause = error;
   for (; cause instanceof Error; cause = cause.cause) {
     const { message } = cause;
     if (message !== '' && !reasons.some((earlier) => earlier.includes(message))) reasons.push(message);
-    // What a module that can't be loaded has for its cause is in the message already.
+    // Its message has that of its cause already.
     if (cause instanceof ConfigError) break;
   }
   if (typeof cause === 'string') reasons.push(cause);
@@ -180,7 +182,7 @@ function isPrefix(words: readonly string[], args: readonly string[]): boolean {
   return words.every((word, n) => word === args[n]);
 }
 
-function positionalCounts({ positionals }: Command): [least: number, most: number] {
+function positionalCounts({ positionals }: Command): [min: number, max: number] {
   const names = positionals.split(' ').filter((name) => name !== '');
   return [names.filter((name) => !name.startsWith('[')).length, names.length];
 }

@@ -1,7 +1,7 @@
 /**
- * Refuses a version of Node that is too old. It runs before any other module is loaded: those may not parse there.
+ * Rejects a version of Node that is too old. Must run before other modules are loaded: an old Node may not parse them.
  *
- * @throws {Error} naming the version that is needed
+ * @throws {Error} naming the required version
  */
 export function requireNode(version: string): void {
   const [major = 0, minor = 0] = version.split('.').map(Number);

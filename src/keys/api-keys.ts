@@ -6,65 +6,65 @@ import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOf, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 
 /**
- * The host's API for keys. A key is shown once, when it is made; the store keeps its SHA-256.
+ * Manages API keys. A secret is returned only when it is created; the store keeps its SHA-256.
  *
- * What is changed counts from the next completion on, in every process; for `GET` endpoints in other processes
- * within `keyCacheMs`.
+ * A change applies from the next completion on, in every process; to `GET` endpoints of other processes within
+ * `keyCacheMs`.
  */
 export interface ApiKeys {
   /**
-   * Makes a key for an account; the first key makes the account.
+   * Creates a key for an account; the first key creates the account.
    *
-   * @throws {TypeError} naming the field that can't be right
-   * @throws {ApiKeyConflictError} when the account has a key of that `id`
-   * @throws {AccountLostError} when this process has known the account, and the store has lost it: see `recreate`
+   * @throws {TypeError} naming the invalid field
+   * @throws {ApiKeyConflictError} if the account already has a key with this `id`
+   * @throws {AccountLostError} if this process has known the account, and the store has lost it: see `recreate`
    */
   create(key: CreateApiKey): Promise<CreatedApiKey>;
-  /** All keys of an account, revoked ones too, without what they were made of. */
+  /** All keys of an account, including revoked ones, without secrets. */
   list(account: string): Promise<readonly ApiKeyInfo[]>;
-  /** One key, with what it has spent, holds and runs; undefined when there is no such key. */
+  /** A key with its counters; undefined if there is no such key. */
   get(account: string, id: string): Promise<ApiKeyDetails | undefined>;
   /**
-   * Changes the fields that are given, and takes away those that are `null`; undefined when there is no such key.
+   * Changes the given fields, and removes those that are `null`; undefined if there is no such key.
    *
-   * What the key has spent, holds and runs stays. A limit per minute that changes begins anew, full.
+   * The key's counters stay. A changed limit per minute starts full.
    *
-   * @throws {TypeError} naming the field that can't be right; nothing was changed
+   * @throws {TypeError} naming the invalid field; nothing was changed
    */
   update(account: string, id: string, changes: KeyPolicyChanges): Promise<ApiKeyInfo | undefined>;
   /**
-   * Gives a key another secret: id, policy and counters stay. The secret of now works for `overlapMs` longer;
-   * one that was still in its own overlap ends at once. Undefined when there is no such key.
+   * Replaces the secret of a key: id, policy and counters stay. The current secret works for `overlapMs` longer; the one
+   * before it ends at once. Undefined if there is no such key.
    *
-   * @throws {ApiKeyConflictError} when it is revoked, or was rotated by the same `id`
+   * @throws {ApiKeyConflictError} if it is revoked, or was rotated with the same `id`
    */
   rotate(account: string, id: string, options?: RotateOptions): Promise<CreatedApiKey | undefined>;
   /**
-   * Refuses a key from now on, for good.
+   * Revokes a key permanently, from now on.
    *
-   * @returns whether there was such a key
+   * @returns whether there is such a key
    */
   revoke(account: string, id: string): Promise<boolean>;
   /**
-   * Forgets what your own `authenticate` said of an API key, in this process: it is asked again at once.
+   * Removes the cached result of your own `authenticate` for an API key, in this process: the next request calls it again.
    *
-   * Without it a key that you revoke is served for up to `keyCacheMs`.
+   * Otherwise a key that you revoke works for up to `keyCacheMs`.
    */
   forget(apiKey: string): void;
 }
 
 export interface CreateApiKey extends KeyPolicy {
-  /** Who pays: 1 to 64 of `A-Z a-z 0-9 _ -`. */
+  /** Account that pays: 1 to 64 characters of `A-Z a-z 0-9 _ -`. */
   readonly account: string;
   /**
-   * The key's id in its account, of the same characters; so a creation that is repeated is found.
+   * The key's id in its account, of the same characters; makes a repeated creation detectable.
    *
    * @default ten random characters
    */
   readonly id?: string;
   /**
-   * Make the account again, without what it had, if this process has known it and the store has lost it. For an operator
-   * who has decided so: without it such a key is refused with `account_lost`, and nothing is made.
+   * Recreate the account, without its data, if this process has known it and the store has lost it. An operator must
+   * decide that: without it such a key is rejected with `account_lost`, and nothing is created.
    *
    * @default false
    */
@@ -72,11 +72,11 @@ export interface CreateApiKey extends KeyPolicy {
 }
 
 export interface RotateOptions {
-  /** @default 0 */
+  /** How much longer the current secret works, in ms. @default 0 */
   readonly overlapMs?: number;
   /**
-   * The rotation's own id, 1 to 64 of `A-Z a-z 0-9 _ -`: a repetition of the last one that was given an id is found,
-   * and refused.
+   * Id of the rotation, 1 to 64 characters of `A-Z a-z 0-9 _ -`: a second rotation with the id of the last one that had
+   * an id is detected and rejected.
    *
    * @default none: each call makes another secret
    */
@@ -90,183 +90,194 @@ export interface ApiKeyInfo extends KeyPolicy {
   readonly state: 'active' | 'revoked' | 'expired';
   readonly createdAt: Date;
   readonly revokedAt?: Date;
-  /** When its previous secret ends, or ended. */
+  /** When its previous secret expires or expired. */
   readonly overlapUntil?: Date;
 }
 
-/** With how it stands now; amounts are decimal strings in USD. */
+/** A key with its current counters; amounts are decimal strings in USD. */
 export interface ApiKeyDetails extends ApiKeyInfo {
-  /** Charged in the budget's day, week or month of now; ever, without a budget. */
+  /** Charged in the budget's current day, week or month; without a budget, in total. */
   readonly spent: string;
-  /** What its running requests hold. */
+  /** Reserved by its running requests. */
   readonly held: string;
-  /** Requests that run. */
+  /** Number of running requests. */
   readonly running: number;
-  /** What new requests may hold of the budget. */
+  /** Budget available to new requests. */
   readonly budgetLeft?: string;
-  /** When the budget begins anew. */
+  /** When the budget resets. */
   readonly budgetResetsAt?: Date;
   readonly requestsLeft?: number;
   readonly tokensLeft?: number;
 }
 
 export interface CreatedApiKey extends ApiKeyInfo {
-  /** `sk-ccr-…`: give it to its user now, it can't be had again. */
+  /** The secret, `sk-ccr-…`: it is not stored, and can't be shown again. */
   readonly key: string;
 }
 
-/** A key that can't be made or changed; `code` is stable and says why. */
+/** The key can't be created or changed; `code` is stable and names the reason. */
 export class ApiKeyConflictError extends Error {
   override readonly name = 'ApiKeyConflictError';
   readonly code: 'key_exists' | 'key_revoked' | 'key_changing' | 'already_rotated' | 'rotation_differs';
 
   constructor(code: ApiKeyConflictError['code'], account: string, id: string) {
-    super(`key ${id} of account ${account} ${REASONS[code]}`);
+    super(`key ${id} of account ${account} ${CONFLICT_MESSAGES[code]}`);
     this.code = code;
   }
 }
 
-const REASONS: Record<ApiKeyConflictError['code'], string> = {
-  key_exists: 'exists already; its secret can not be had again, but it can be rotated',
-  key_revoked: 'is revoked, which is for good: make another one',
-  key_changing: 'is being changed by others all the time: try again',
+const CONFLICT_MESSAGES: Record<ApiKeyConflictError['code'], string> = {
+  key_exists: 'exists already; its secret can not be shown again, but the key can be rotated',
+  key_revoked: 'is revoked permanently; create another key',
+  key_changing: 'was modified concurrently; retry',
   already_rotated:
-    'was rotated by this id already; that secret can not be had again, but it can be rotated anew',
-  rotation_differs: 'was rotated by this id with another overlap',
+    'was already rotated with this id; its secret can not be shown again, but rotated once more',
+  rotation_differs: 'was already rotated with this id and another overlap',
 };
 
-/** What has to be told of keys that change. */
+/** The cache of authenticated keys, which must drop changed ones. */
 export interface KeyCache {
   invalidate(account: string, id: string): void;
   forget(apiKey: string): void;
 }
 
-/** Others that change the same key at the same time are given way so often. */
-const MAX_TRIES = 10;
+/** Attempts before giving up on a concurrently modified key (optimistic locking). */
+const MAX_ATTEMPTS = 10;
 
-/** @param now - the store's clock, in ms */
+/** @param now - the store's clock, in ms since the epoch */
 export function createApiKeys(store: LedgerStore, cache: KeyCache, now: () => number = Date.now): ApiKeys {
-  /** Makes a change from how the key stands, until nobody else was faster. */
-  async function change<Result extends { readonly code: string }>(
-    account: string,
-    id: string,
-    make: (state: KeyStatus) => Promise<Result>,
-  ): Promise<{ readonly result: Result; readonly info: ApiKeyInfo } | undefined> {
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const state = await store.keyState(account, id);
-      if (!state) return undefined;
-      const result = await make(state);
-      cache.invalidate(account, id);
-      if (result.code === 'changed') continue;
-      const changed = await store.keyState(account, id);
-      return changed && { result, info: infoOf(changed, changed.now) };
-    }
-    throw new ApiKeyConflictError('key_changing', account, id);
-  }
-
   return {
-    async create({ account, id = newKeyId(), recreate, ...policy }) {
-      checkId('account', account);
-      checkId('id', id);
-      const terms = termsOf(withChanges(policy, {}));
-      const { expiresAt } = terms;
-      if (expiresAt !== undefined && expiresAt <= now()) {
-        throw policyError('expiresAt', 'in the future', new Date(expiresAt));
-      }
-      const key = newApiKey(id);
-      const command = {
-        account,
-        key: id,
-        hash: hashApiKey(key),
-        ...terms,
-        ...(recreate !== undefined && { recreate }),
-      };
-      const { code, now: createdAt } = await store.createKey(command);
-      if (code === 'conflict') throw new ApiKeyConflictError('key_exists', account, id);
-      const record = {
-        ...command,
-        limits: terms.limits ?? {},
-        state: 'active',
-        createdAt,
-        version: 1,
-      } as const;
-      return { key, ...infoOf(record, createdAt) };
-    },
-
+    create: (key) => createKey(store, key, now()),
     async list(account) {
       const at = now();
-      return (await store.keys(account)).map((record) => infoOf(record, at));
+      return (await store.keys(account)).map((record) => toKeyInfo(record, at));
     },
-
     async get(account, id) {
-      const state = await store.keyState(account, id);
-      return state && { ...infoOf(state, state.now), ...standing(state) };
+      const status = await store.keyState(account, id);
+      return status && { ...toKeyInfo(status, status.now), ...keyCounters(status) };
     },
-
-    async update(account, id, changes) {
-      // Before anything is asked: a mistake is told also of a key that there isn't.
-      termsOf(withChanges({}, changes));
-      const changed = await change(account, id, (state) =>
-        store.updateKey({
-          account,
-          key: id,
-          version: state.version,
-          ...termsOf(withChanges(policyOf(state), changes), carriedRotation(state)),
-        }),
-      );
-      return changed?.info;
-    },
-
-    async rotate(account, id, { overlapMs = 0, id: rotationId } = {}) {
-      if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
-        throw policyError('overlapMs', `an integer from 0 to ${MAX_OVERLAP_MS}`, overlapMs);
-      }
-      if (rotationId !== undefined) checkId('id', rotationId);
-      const key = newApiKey(id);
-      const hash = hashApiKey(key);
-      const rotateFrom = (version: number): Promise<RotateKeyResult> =>
-        store.rotateKey({ account, key: id, hash, version, overlapMs });
-      const rotated = await change(account, id, async (state) => {
-        const known = rotationId === undefined ? undefined : rotationOf(state);
-        if (rotationId === undefined || known?.id === rotationId) {
-          if (known && known.overlapMs !== overlapMs)
-            throw new ApiKeyConflictError('rotation_differs', account, id);
-          if (known && known.version !== state.version)
-            throw new ApiKeyConflictError('already_rotated', account, id);
-          return rotateFrom(state.version);
-        }
-        // Noted first, and made from the version that the note is of: whoever repeats it sees whether it was made.
-        const { version } = state;
-        const rotation = { id: rotationId, overlapMs, version: version + 1 };
-        const noted = await store.updateKey({
-          account,
-          key: id,
-          version,
-          ...termsOf(policyOf(state), rotation),
-        });
-        return noted.code === 'ok' ? rotateFrom(noted.version) : noted;
-      });
-      if (rotated?.result.code === 'revoked') throw new ApiKeyConflictError('key_revoked', account, id);
-      return rotated && { key, ...rotated.info };
-    },
-
+    update: (account, id, changes) => updateKey({ store, cache, account, id }, changes),
+    rotate: (account, id, options) => rotateKey({ store, cache, account, id }, options),
     async revoke(account, id) {
       const found = await store.revokeKey(account, id);
       cache.invalidate(account, id);
       return found;
     },
-
     forget(apiKey) {
       cache.forget(apiKey);
     },
   };
 }
 
-/** As a change of the policy has to keep it: one that is still to be made is made from the version after it. */
-function carriedRotation(state: KeyRecord): Rotation | undefined {
-  const rotation = rotationOf(state);
-  if (rotation?.version !== state.version) return rotation;
-  return { ...rotation, version: state.version + 1 };
+async function createKey(
+  store: LedgerStore,
+  { account, id = newKeyId(), recreate, ...policy }: CreateApiKey,
+  now: number,
+): Promise<CreatedApiKey> {
+  checkId('account', account);
+  checkId('id', id);
+  const terms = termsOf(withChanges(policy, {}));
+  const { expiresAt } = terms;
+  if (expiresAt !== undefined && expiresAt <= now) {
+    throw policyError('expiresAt', 'in the future', new Date(expiresAt));
+  }
+  const key = newApiKey(id);
+  const command = {
+    account,
+    key: id,
+    hash: hashApiKey(key),
+    ...terms,
+    ...(recreate !== undefined && { recreate }),
+  };
+  const { code, now: createdAt } = await store.createKey(command);
+  if (code === 'conflict') throw new ApiKeyConflictError('key_exists', account, id);
+  const record = { ...command, limits: terms.limits ?? {}, state: 'active', createdAt, version: 1 } as const;
+  return { key, ...toKeyInfo(record, createdAt) };
+}
+
+interface KeyReference {
+  readonly store: LedgerStore;
+  readonly cache: KeyCache;
+  readonly account: string;
+  readonly id: string;
+}
+
+async function updateKey(
+  reference: KeyReference,
+  changes: KeyPolicyChanges,
+): Promise<ApiKeyInfo | undefined> {
+  // Validates first, so that invalid changes throw even if there is no such key.
+  termsOf(withChanges({}, changes));
+  const changed = await changeKey(reference, (status) =>
+    reference.store.updateKey({
+      account: reference.account,
+      key: reference.id,
+      version: status.version,
+      ...termsOf(withChanges(policyOf(status), changes), carriedRotation(status)),
+    }),
+  );
+  return changed?.info;
+}
+
+async function rotateKey(
+  reference: KeyReference,
+  { overlapMs = 0, id: rotationId }: RotateOptions = {},
+): Promise<CreatedApiKey | undefined> {
+  const { store, account, id } = reference;
+  if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_OVERLAP_MS) {
+    throw policyError('overlapMs', `an integer from 0 to ${MAX_OVERLAP_MS}`, overlapMs);
+  }
+  if (rotationId !== undefined) checkId('id', rotationId);
+  const key = newApiKey(id);
+  const hash = hashApiKey(key);
+  const rotateFrom = (version: number): Promise<RotateKeyResult> =>
+    store.rotateKey({ account, key: id, hash, version, overlapMs });
+  const rotated = await changeKey(reference, async (status) => {
+    const known = rotationId === undefined ? undefined : rotationOf(status);
+    if (rotationId === undefined || known?.id === rotationId) {
+      if (known && known.overlapMs !== overlapMs)
+        throw new ApiKeyConflictError('rotation_differs', account, id);
+      if (known && known.version !== status.version)
+        throw new ApiKeyConflictError('already_rotated', account, id);
+      return rotateFrom(status.version);
+    }
+    // Stores the rotation id first, with the version to rotate from: a retry can see whether the rotation was done.
+    const { version } = status;
+    const rotation = { id: rotationId, overlapMs, version: version + 1 };
+    const noted = await store.updateKey({
+      account,
+      key: id,
+      version,
+      ...termsOf(policyOf(status), rotation),
+    });
+    return noted.code === 'ok' ? rotateFrom(noted.version) : noted;
+  });
+  if (rotated?.result.code === 'revoked') throw new ApiKeyConflictError('key_revoked', account, id);
+  return rotated && { key, ...rotated.info };
+}
+
+/** Changes a key from its current version, and retries if it was modified concurrently; undefined if there is no such key. */
+async function changeKey<Result extends { readonly code: string }>(
+  { store, cache, account, id }: KeyReference,
+  change: (status: KeyStatus) => Promise<Result>,
+): Promise<{ readonly result: Result; readonly info: ApiKeyInfo } | undefined> {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+    const status = await store.keyState(account, id);
+    if (!status) return undefined;
+    const result = await change(status);
+    cache.invalidate(account, id);
+    if (result.code === 'changed') continue;
+    const changed = await store.keyState(account, id);
+    return changed && { result, info: toKeyInfo(changed, changed.now) };
+  }
+  throw new ApiKeyConflictError('key_changing', account, id);
+}
+
+/** The stored rotation id, for an update: a rotation that isn't done yet must start from the version after the update. */
+function carriedRotation(record: KeyRecord): Rotation | undefined {
+  const rotation = rotationOf(record);
+  if (rotation?.version !== record.version) return rotation;
+  return { ...rotation, version: record.version + 1 };
 }
 
 /** A year. */
@@ -277,7 +288,7 @@ function checkId(field: string, id: string): void {
   throw policyError(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
 }
 
-function infoOf(record: KeyRecord, now: number): ApiKeyInfo {
+function toKeyInfo(record: KeyRecord, now: number): ApiKeyInfo {
   const { key: id, account, createdAt, revokedAt, expiresAt, overlapUntil } = record;
   const isExpired = expiresAt !== undefined && now >= expiresAt;
   return {
@@ -291,7 +302,7 @@ function infoOf(record: KeyRecord, now: number): ApiKeyInfo {
   };
 }
 
-function standing({
+function keyCounters({
   spent,
   held,
   running,

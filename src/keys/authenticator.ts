@@ -20,105 +20,105 @@ export interface AuthenticatorOptions {
   readonly authenticate: Authenticate | undefined;
   readonly cacheKey: ((request: AuthenticateRequest) => string) | undefined;
   readonly keyCacheMs: number;
-  /** The store's clock, in ms. */
+  /** The store's clock, in ms since the epoch. */
   readonly now: () => number;
 }
 
-/** A few hundred bytes each. Strangers are kept apart, so that a flood of them evicts nobody's real key. */
+/** A few hundred bytes each. Rejected keys have their own cache, so a flood of them can't evict valid ones. */
 const MAX_CALLERS = 50_000;
-const MAX_STRANGERS = 10_000;
-/** A key that was refused may be made a moment later. */
-const STRANGER_MS = 2000;
+const MAX_REJECTED = 10_000;
+/** Short, because a rejected key may be created a moment later. */
+const REJECTED_TTL_MS = 2000;
 
-/** `Authorization` → caller, cached by the key's SHA-256: a heap dump holds nobody's key. */
+/** `Authorization` → caller, cached by the key's SHA-256: a heap dump contains no API keys. */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #callers: LRUCache<string, Caller, Lookup>;
-  readonly #strangers: LRUCache<string, AuthenticationError>;
-  /** What the host's `authenticate` made of a request's headers, and not of its key alone: for that request alone. */
-  readonly #ofHeaders = new WeakSet<Caller | Error>();
-  /** Counts invalidations, and remembers which key was the subject of which: a look-up that began before is not believed. */
+  readonly #callers: LRUCache<string, Caller, KeyLookup>;
+  readonly #rejected: LRUCache<string, AuthenticationError>;
+  /** Results for which your `authenticate` read the headers, so they are valid for that one request only. */
+  readonly #headerDependent = new WeakSet<Caller | Error>();
+  /** Counts invalidations, and remembers the latest for each key: a look-up that began before it is discarded. */
   #generation = 0;
-  readonly #invalidated = new LRUCache<string, number>({ max: MAX_STRANGERS });
+  readonly #invalidated = new LRUCache<string, number>({ max: MAX_REJECTED });
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#callers = new LRUCache<string, Caller, Lookup>({
+    this.#callers = new LRUCache<string, Caller, KeyLookup>({
       max: MAX_CALLERS,
       ttl: options.keyCacheMs,
       fetchMethod: async (hash, _stale, { context, options: entry }) => {
         const began = performance.now();
         const caller = await this.#find(hash, context);
-        // What was said counts from when it was asked: a slow look-up keeps nobody for longer.
+        // The TTL starts when the look-up starts, so a slow look-up doesn't extend it.
         entry.ttl = Math.max(1, options.keyCacheMs - (performance.now() - began));
         return caller;
       },
     });
-    this.#strangers = new LRUCache({ max: MAX_STRANGERS, ttl: Math.min(options.keyCacheMs, STRANGER_MS) });
+    this.#rejected = new LRUCache({ max: MAX_REJECTED, ttl: Math.min(options.keyCacheMs, REJECTED_TTL_MS) });
   }
 
   /**
-   * Says whose request this is, from its headers alone.
+   * The caller of a request, from its headers alone.
    *
-   * @throws {AuthenticationError} if its key is missing, unknown or revoked
+   * @throws {AuthenticationError} if the key is missing, unknown, revoked or expired
    */
   async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
-    const apiKey = bearer(headers.authorization);
-    const hash = this.#hashOf(apiKey, headers);
+    const apiKey = bearerKey(headers.authorization);
+    const hash = this.#cacheKeyOf(apiKey, headers);
     const known = this.#callers.get(hash);
     if (known) {
       if (this.#isCurrent(known)) return known;
       this.#callers.delete(hash);
     }
     if (!this.#options.authenticate && !isApiKey(apiKey)) throw new AuthenticationError('invalid_api_key');
-    const refusal = this.#strangers.get(hash);
-    if (refusal) throw refusal;
-    return await this.#ask(hash, { apiKey, headers, readsHeaders: false });
+    const rejection = this.#rejected.get(hash);
+    if (rejection) throw rejection;
+    return await this.#lookUp(hash, { apiKey, headers, readsHeaders: false });
   }
 
-  /** Looks a key up: once for all who ask at the same time, but where the answer is of the headers of one of them. */
-  async #ask(hash: string, lookup: Lookup): Promise<Caller> {
+  /** Looks a key up, once for all concurrent requests with it, unless the result depends on a request's headers. */
+  async #lookUp(hash: string, lookup: KeyLookup): Promise<Caller> {
     try {
       const caller = await this.#callers.forceFetch(hash, { context: lookup });
-      if (lookup.readsHeaders || !this.#ofHeaders.has(caller)) return caller;
+      if (lookup.readsHeaders || !this.#headerDependent.has(caller)) return caller;
     } catch (error) {
-      if (lookup.readsHeaders || !(error instanceof Error && this.#ofHeaders.has(error))) throw error;
+      if (lookup.readsHeaders || !(error instanceof Error && this.#headerDependent.has(error))) throw error;
     }
     return await this.#find(hash, lookup);
   }
 
-  /** Looks a key up again of which the ledger says that it was changed since. */
+  /** Looks a key up again after the ledger reported a newer version of it. */
   async refresh(headers: IncomingHttpHeaders, stale: Caller): Promise<Caller> {
-    const hash = this.#hashOf(bearer(headers.authorization), headers);
+    const hash = this.#cacheKeyOf(bearerKey(headers.authorization), headers);
     if (this.#callers.peek(hash) === stale) this.#callers.delete(hash);
     return this.authenticate(headers);
   }
 
-  /** Forgets a key of ours, by its id. */
+  /** Removes an API key of the ledger from the cache, by its id. */
   invalidate(account: string, key: string): void {
-    this.#invalidated.set(subject(account, key), ++this.#generation);
+    this.#invalidated.set(keySubject(account, key), ++this.#generation);
     for (const [hash, caller] of this.#callers.entries()) {
       if (caller.account === account && caller.key === key) this.#callers.delete(hash);
     }
   }
 
-  /** Forgets what the host's `authenticate` said of an API key. */
+  /** Removes the result of your `authenticate` for an API key from the cache. */
   forget(apiKey: string): void {
     const own = hashApiKey(apiKey);
     this.#invalidated.set(own, ++this.#generation);
-    for (const hash of [...this.#callers.keys(), ...this.#strangers.keys()]) {
+    for (const hash of [...this.#callers.keys(), ...this.#rejected.keys()]) {
       if (!hash.startsWith(own)) continue;
       this.#callers.delete(hash);
-      this.#strangers.delete(hash);
+      this.#rejected.delete(hash);
     }
   }
 
   #isCurrent(caller: Caller): boolean {
-    if (this.#ofHeaders.has(caller)) return false;
+    if (this.#headerDependent.has(caller)) return false;
     return caller.until === undefined || this.#options.now() < caller.until;
   }
 
-  #hashOf(apiKey: string, headers: IncomingHttpHeaders): string {
+  #cacheKeyOf(apiKey: string, headers: IncomingHttpHeaders): string {
     const { authenticate, cacheKey } = this.#options;
     const own = hashApiKey(apiKey);
     if (!authenticate || !cacheKey) return own;
@@ -131,26 +131,26 @@ export class Authenticator {
     }
   }
 
-  async #find(hash: string, lookup: Lookup): Promise<Caller> {
+  async #find(hash: string, lookup: KeyLookup): Promise<Caller> {
     for (;;) {
       const began = this.#generation;
       const found = await (this.#options.authenticate
-        ? this.#askHost(this.#options.authenticate, lookup)
-        : this.#askStore(hash));
-      const told = found instanceof AuthenticationError ? '' : subject(found.account, found.key);
+        ? this.#callHook(this.#options.authenticate, lookup)
+        : this.#findInStore(hash));
+      const subject = found instanceof AuthenticationError ? '' : keySubject(found.account, found.key);
       const invalidated =
-        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(told) ?? 0;
+        this.#invalidated.get(hashApiKey(lookup.apiKey)) ?? this.#invalidated.get(subject) ?? 0;
       if (invalidated > began) continue;
       if (!(found instanceof AuthenticationError)) return found;
-      if (!lookup.readsHeaders) this.#strangers.set(hash, found);
+      if (!lookup.readsHeaders) this.#rejected.set(hash, found);
       throw found;
     }
   }
 
-  async #askHost(authenticate: Authenticate, lookup: Lookup): Promise<Caller | AuthenticationError> {
+  async #callHook(authenticate: Authenticate, lookup: KeyLookup): Promise<Caller | AuthenticationError> {
     const { apiKey, headers } = lookup;
-    // With a `cacheKey` the host itself says what an answer is of.
-    const request = this.#options.cacheKey ? { headers } : watched(lookup);
+    // With `cacheKey`, your app declares which headers the result depends on.
+    const request = this.#options.cacheKey ? { headers } : trackHeaderAccess(lookup);
     let answer: Caller | Error;
     try {
       answer = hostCaller(await authenticate(apiKey, request)) ?? new AuthenticationError('invalid_api_key');
@@ -160,12 +160,12 @@ export class Authenticator {
           ? thrown
           : new AuthenticationUnavailableError(loggableFailure(thrown, headers));
     }
-    if (lookup.readsHeaders) this.#ofHeaders.add(answer);
+    if (lookup.readsHeaders) this.#headerDependent.add(answer);
     if (!(answer instanceof Error) || answer instanceof AuthenticationError) return answer;
     throw answer;
   }
 
-  async #askStore(hash: string): Promise<Caller | AuthenticationError> {
+  async #findInStore(hash: string): Promise<Caller | AuthenticationError> {
     let record: FoundKey | undefined;
     try {
       record = await this.#options.store.findKey(hash);
@@ -192,19 +192,19 @@ export class Authenticator {
   }
 }
 
-function subject(account: string, key: string): string {
+function keySubject(account: string, key: string): string {
   return `${account} ${key}`;
 }
 
-interface Lookup {
+interface KeyLookup {
   readonly apiKey: string;
   readonly headers: IncomingHttpHeaders;
-  /** The host's `authenticate` asked for them. */
+  /** Whether your `authenticate` has read the headers. */
   readsHeaders: boolean;
 }
 
-/** Notes when the headers are asked for. */
-function watched(lookup: Lookup): AuthenticateRequest {
+/** Sets `readsHeaders` when `headers` is read. */
+function trackHeaderAccess(lookup: KeyLookup): AuthenticateRequest {
   return {
     get headers() {
       lookup.readsHeaders = true;
@@ -213,8 +213,8 @@ function watched(lookup: Lookup): AuthenticateRequest {
   };
 }
 
-/** @throws {AuthenticationError} if there is no bearer key in the header */
-function bearer(header: string | undefined): string {
+/** @throws {AuthenticationError} if the header has no bearer key */
+function bearerKey(header: string | undefined): string {
   const apiKey = header === undefined ? undefined : /^bearer +([\u0021-\u007e]+) *$/i.exec(header)?.[1];
   if (apiKey === undefined) throw new AuthenticationError('missing_api_key');
   return apiKey;

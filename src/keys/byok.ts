@@ -1,8 +1,8 @@
-/** A caller's own keys for providers. Holds them where neither a log nor JSON sees them. */
+/** A caller's own provider keys (BYOK), in a private member so that neither logs nor JSON contain them. */
 export class ByokKeys {
   readonly #byProvider = new Map<string, string>();
 
-  /** @throws {TypeError} that doesn't show it, for a key that can't be one */
+  /** @throws {TypeError} for an invalid key, without showing it */
   constructor(given: Readonly<Record<string, string | undefined>>) {
     if (typeof given !== 'object' || given === null || Array.isArray(given)) {
       throw new TypeError(`upstreamKeys of authenticate must be an object of strings, got ${typeof given}`);
@@ -11,14 +11,14 @@ export class ByokKeys {
       if (key === undefined) continue;
       if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) {
         throw new TypeError(
-          `upstreamKeys of authenticate must be visible ASCII characters; that for ${JSON.stringify(provider)} is not`,
+          `upstreamKeys of authenticate must be visible ASCII characters; the one for ${JSON.stringify(provider)} is not`,
         );
       }
       this.#byProvider.set(provider, key);
     }
   }
 
-  /** @param provider - its name */
+  /** @param provider - the provider's name in the config */
   of(provider: string): string | undefined {
     return this.#byProvider.get(provider);
   }

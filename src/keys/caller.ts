@@ -3,22 +3,22 @@ import type { Markup } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { ByokKeys } from './byok.ts';
 
-/** Whose request this is. */
+/** The authenticated client of a request. */
 export interface Caller {
   readonly account: string;
-  /** The key's id, or the host's label for it. */
+  /** The key's id, or the label that your `authenticate` gave it. */
   readonly key: string;
-  /** The host knows this key, the ledger doesn't. */
+  /** The key was authenticated by your app and is not in the ledger. */
   readonly externalKey: boolean;
-  /** Of a key of ours: the version that all of this is from, for the ledger to judge. */
+  /** For keys in the ledger: the version of the key record, for optimistic locking. */
   readonly keyVersion?: number;
-  /** Store time from which it must be looked up again: its secret, or the key, ends then. */
+  /** Store time, in ms, at which the secret or the key expires and must be looked up again. */
   readonly until?: number;
   readonly limits?: KeyLimits;
-  /** The only models that it may use. */
+  /** The only models that it may use; undefined for all. */
   readonly models?: ModelPatterns;
-  /** Added to the prices that it pays. */
+  /** Added to the prices of its requests. */
   readonly markup?: Markup;
-  /** Its own keys for providers, as the host told them. */
+  /** Its own provider keys (BYOK). */
   readonly upstreamKeys?: ByokKeys;
 }

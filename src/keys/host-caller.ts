@@ -5,7 +5,7 @@ import { parseModelPatterns } from '../options/model-patterns.ts';
 import type { Caller } from './caller.ts';
 import { ByokKeys } from './byok.ts';
 
-const MEMBERS: Record<keyof AuthenticatedCaller, true> = {
+const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   account: true,
   key: true,
   models: true,
@@ -14,19 +14,19 @@ const MEMBERS: Record<keyof AuthenticatedCaller, true> = {
 };
 
 /**
- * The caller that the host's `authenticate` returned, checked as the ledger and the admin API check theirs; undefined
- * where it knows none.
+ * The caller that your app's `authenticate` returned, validated like those of the ledger and the admin API; undefined
+ * if it returned none.
  *
- * @throws {TypeError} naming the member that can't be right
+ * @throws {TypeError} naming the invalid member
  */
 export function hostCaller(answer: unknown): Caller | undefined {
   if (answer === undefined || answer === null || answer === false) return undefined;
   if (!isRecord(answer)) {
     throw new TypeError(`authenticate must return an object or undefined, got ${typeof answer}`);
   }
-  const unknown = Object.keys(answer).find((name) => !Object.hasOwn(MEMBERS, name));
+  const unknown = Object.keys(answer).find((name) => !Object.hasOwn(CALLER_MEMBERS, name));
   if (unknown !== undefined) {
-    const known = Object.keys(MEMBERS).join(', ');
+    const known = Object.keys(CALLER_MEMBERS).join(', ');
     throw new TypeError(`authenticate returned ${JSON.stringify(unknown)}; it takes ${known}`);
   }
   const { account, key = 'external', models, markup, upstreamKeys } = answer;
@@ -43,7 +43,7 @@ export function hostCaller(answer: unknown): Caller | undefined {
   };
 }
 
-/** Its members are what they are: each is checked. */
+/** Narrows to an object; its members are validated one by one. */
 function isRecord(answer: unknown): answer is AuthenticatedCaller {
   return typeof answer === 'object' && answer !== null && !Array.isArray(answer);
 }

@@ -6,9 +6,9 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 
 /**
- * What a client calls its request in `Idempotency-Key`; undefined when it calls it nothing.
+ * The `Idempotency-Key` of a request; undefined if it has none.
  *
- * @throws {InvalidRequestError} if it is no name: empty, too long, with spaces, or given twice
+ * @throws {InvalidRequestError} if it is empty, too long, has spaces, or is given twice
  */
 export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key'];
@@ -19,7 +19,7 @@ export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | undefin
   );
 }
 
-/** The name and what was asked under it, as the ledger remembers them. */
+/** SHA-256 of the key and of the request's body, as stored in the ledger. */
 export async function hashIdempotencyKey(key: string, body: Buffer): Promise<IdempotencyKey> {
   const hash = createHash('sha256');
   for (let at = 0; at < body.length; at += SLICE_BYTES) {
@@ -29,5 +29,5 @@ export async function hashIdempotencyKey(key: string, body: Buffer): Promise<Ide
   return { key: createHash('sha256').update(key).digest('hex'), body: hash.digest('hex') };
 }
 
-/** Hashed in about a millisecond; then others have a turn. */
+/** Takes about a millisecond to hash; between slices, the event loop runs other work. */
 const SLICE_BYTES = 1024 * 1024;

@@ -9,10 +9,10 @@ const LENGTH = PREFIX.length + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * Whether a text can be an API key of ours at all: `sk-ccr-…` with the right checksum.
+ * Whether a text has the form of this router's API keys: `sk-ccr-…` with a valid checksum.
  *
- * Asks nobody, so it tells typos, other people's keys, and keys that leaked into a log or a repository. Whether the
- * key is known, and still good, only its store can say.
+ * Needs no store, so it can detect typos, other providers' keys, and keys that leaked into a log or a repository. Only
+ * the store knows whether the key exists and is active.
  */
 export function isApiKey(text: string): boolean {
   return (
@@ -22,20 +22,20 @@ export function isApiKey(text: string): boolean {
   );
 }
 
-/** What stands for a key wherever it is kept. */
+/** SHA-256 of a key, in hex: what caches and stores keep in place of the key. */
 export function hashApiKey(apiKey: string): string {
   return hash('sha256', apiKey, 'hex');
 }
 
-/** An id that a key can begin with. */
+/** A random id for a key. */
 export function newKeyId(): string {
   return randomText(ID_LENGTH);
 }
 
-/** A new secret of a key, in which its id can be read where the id was made by `newKeyId`. */
+/** A new secret for a key; starts with the key's id if `newKeyId` made that. */
 export function newApiKey(id: string): string {
-  const isOurs = id.length === ID_LENGTH && /^[0-9A-Za-z]+$/.test(id);
-  const unchecked = PREFIX + (isOurs ? id : newKeyId()) + randomText(SECRET_LENGTH);
+  const isGeneratedId = id.length === ID_LENGTH && /^[0-9A-Za-z]+$/.test(id);
+  const unchecked = PREFIX + (isGeneratedId ? id : newKeyId()) + randomText(SECRET_LENGTH);
   return unchecked + checksum(unchecked);
 }
 

@@ -1,8 +1,8 @@
-/** The model of whom no request has asked for another. */
+/** Model of an answer whose request names none. */
 export const FAKE_MODEL = 'fake-model';
 
-/** What chunks and completions begin with. */
-export function headOf(object: string, model: string = FAKE_MODEL): object {
+/** Common members of chunks and completions. */
+export function commonFields(object: string, model: string = FAKE_MODEL): object {
   return { id: 'chatcmpl-fake', object, created: 1_700_000_000, model, system_fingerprint: 'fp_fake' };
 }
 
@@ -10,7 +10,7 @@ export function headOf(object: string, model: string = FAKE_MODEL): object {
 export const DONE = 'data: [DONE]\n\n';
 
 /**
- * One event of a completion's stream: some of its text, or any members of a chunk.
+ * One event of a streamed completion: text, or any members of a chunk.
  *
  * ```ts
  * stream(chunk('Hel'), pause(50), chunk('lo', 'stop'), chunk({ choices: [], usage: … }), DONE)
@@ -21,5 +21,5 @@ export function chunk(content: string | object, finishReason: string | null = nu
     typeof content === 'string'
       ? { choices: [{ index: 0, delta: { content }, finish_reason: finishReason }] }
       : content;
-  return `data: ${JSON.stringify({ ...headOf('chat.completion.chunk'), ...fields })}\n\n`;
+  return `data: ${JSON.stringify({ ...commonFields('chat.completion.chunk'), ...fields })}\n\n`;
 }

@@ -1,35 +1,35 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
-import { chunk, DONE, FAKE_MODEL, headOf } from './chunk.ts';
+import { chunk, DONE, FAKE_MODEL, commonFields } from './chunk.ts';
 import { type DialectName, dialectOf, type TokenCounts, type UsageDialect } from './dialects.ts';
 import { error } from './refusals.ts';
 import { end, head, type Part, pause, respond, type Script, sequence } from './script.ts';
 
-/** A function that the model wants to be called. */
+/** A tool call of the model. */
 export interface FakeToolCall {
   readonly name: string;
-  /** An object is sent as its JSON; a string as it is, also where it is no JSON. */
+  /** An object is sent as JSON; a string unchanged, even if it is not valid JSON. */
   readonly arguments: object | string;
   /** @default `call_0`, `call_1`, … */
   readonly id?: string;
 }
 
 export interface CompletionFields {
-  /** The text, or the pieces that it is streamed in; text alone is streamed word by word. @default 'Hello there.' */
+  /** The text, or the chunks to stream; a string is streamed word by word. @default 'Hello there.' */
   readonly content?: string | readonly string[];
   /** Structured output: the text is the JSON of this. */
   readonly json?: unknown;
-  /** In place of text, unless there is some, too. */
+  /** Replaces the default text. */
   readonly toolCalls?: readonly FakeToolCall[];
   /** @default 'stop', or 'tool_calls' */
   readonly finishReason?: string;
-  /** @default what the request asks for */
+  /** @default the requested model */
   readonly model?: string;
-  /** What is told to have been used. @default { prompt: 9, completion: 12 } */
+  /** The reported token counts. @default { prompt: 9, completion: 12 } */
   readonly tokens?: TokenCounts;
-  /** Whose way of telling that. @default 'openai' */
+  /** The provider whose usage format is imitated. @default 'openai' */
   readonly dialect?: DialectName;
-  /** What is told as usage in place of `tokens`, be it nonsense; null for nothing. */
+  /** The `usage` member itself, valid or not, in place of `tokens`; null for none. */
   readonly usage?: object | null;
   /** Pause before each chunk of a stream, in ms. @default 0 */
   readonly chunkMs?: number;
@@ -49,23 +49,23 @@ export function completion(answer: string | CompletionFields = {}): Script {
   const fields = typeof answer === 'string' ? { content: answer } : answer;
   const { headers } = fields;
   return (response, request) => {
-    let asked;
+    let body;
     try {
-      asked = request.json;
+      body = request.json;
     } catch {
       return error(400, { message: 'The body is not valid JSON.' })(response, request);
     }
-    const { model = asked.model ?? FAKE_MODEL } = fields;
-    if (asked.stream !== true) return respond(200, whole(fields, model), headers)(response, request);
-    const parts = streamed(fields, model, asked.stream_options?.include_usage === true);
+    const { model = body.model ?? FAKE_MODEL } = fields;
+    if (body.stream !== true) return respond(200, wholeCompletion(fields, model), headers)(response, request);
+    const parts = streamParts(fields, model, body.stream_options?.include_usage === true);
     const begin = head(200, { 'content-type': 'text/event-stream', ...headers });
     return sequence(begin, ...parts, end)(response, request);
   };
 }
 
-function whole(fields: CompletionFields, model: string): object {
+function wholeCompletion(fields: CompletionFields, model: string): object {
   const calls = toolCalls(fields);
-  const content = pieces(fields).join('');
+  const content = textChunks(fields).join('');
   const message = {
     role: 'assistant',
     content: calls.length > 0 && content === '' ? null : content,
@@ -74,33 +74,33 @@ function whole(fields: CompletionFields, model: string): object {
   };
   const usage = usageOf(fields);
   return {
-    ...headOf('chat.completion', model),
+    ...commonFields('chat.completion', model),
     choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(fields) }],
     ...(usage && { usage }),
   };
 }
 
-function streamed(fields: CompletionFields, model: string, usageAsked: boolean): readonly Part[] {
+function streamParts(fields: CompletionFields, model: string, includesUsage: boolean): readonly Part[] {
   const { dialect: name = 'openai', chunkMs = 0 } = fields;
   const dialect: UsageDialect = dialectOf(name);
   const deltas = [
     { role: 'assistant', content: '' },
-    ...pieces(fields).map((content) => ({ content })),
+    ...textChunks(fields).map((content) => ({ content })),
     ...toolCalls(fields).flatMap(callDeltas),
   ];
-  const nulls = usageAsked ? { usage: null } : {};
+  const nulls = includesUsage ? { usage: null } : {};
   const events = deltas.map((delta, index) =>
     chunk({
       model,
       choices: [{ index: 0, delta, logprobs: null, finish_reason: null }],
-      ...(dialect.on === 'every' ? told(usageOf(fields, (index + 1) / (deltas.length + 1))) : nulls),
+      ...(dialect.on === 'every' ? usageMember(usageOf(fields, (index + 1) / (deltas.length + 1))) : nulls),
     }),
   );
   events.push(finishChunk(fields, model, dialect, nulls));
   const usage = usageOf(fields);
-  const isAlone =
-    dialect.on === 'always' || (usageAsked && (dialect.on === 'asked' || dialect.on === 'choice'));
-  if (usage && isAlone) events.push(chunk({ model, choices: [], usage }));
+  const hasUsageChunk =
+    dialect.on === 'always' || (includesUsage && (dialect.on === 'requested' || dialect.on === 'choice'));
+  if (usage && hasUsageChunk) events.push(chunk({ model, choices: [], usage }));
   if (!dialect.noDone) events.push(DONE);
   if (dialect.comment !== undefined) events.unshift(`${dialect.comment}\n\n`);
   const written = events.map((event) => event.replaceAll('\n', dialect.lineEnd ?? '\n'));
@@ -112,13 +112,13 @@ function finishChunk(fields: CompletionFields, model: string, dialect: UsageDial
   const choice = { index: 0, delta: {}, logprobs: null, finish_reason: finishReason(fields) };
   return chunk({
     model,
-    choices: [{ ...choice, ...(dialect.on === 'choice' && told(usage)) }],
-    ...(dialect.on === 'finish' || dialect.on === 'every' ? told(usage) : nulls),
+    choices: [{ ...choice, ...(dialect.on === 'choice' && usageMember(usage)) }],
+    ...(dialect.on === 'finish' || dialect.on === 'every' ? usageMember(usage) : nulls),
     ...(dialect.alsoIn !== undefined && usage && { [dialect.alsoIn]: { usage } }),
   });
 }
 
-/** @param share - of the output that is there already */
+/** @param share - part of the output that is streamed so far, from 0 to 1 */
 function usageOf({ usage, tokens, dialect = 'openai' }: CompletionFields, share = 1): object | null {
   if (usage !== undefined) return usage;
   const { prompt, completion, cached = 0, reasoning = 0 } = tokens ?? { prompt: 9, completion: 12 };
@@ -130,18 +130,18 @@ function usageOf({ usage, tokens, dialect = 'openai' }: CompletionFields, share 
   });
 }
 
-function told(usage: object | null): object {
+function usageMember(usage: object | null): object {
   return usage ? { usage } : {};
 }
 
-function pieces({ content, json, toolCalls: calls }: CompletionFields): readonly string[] {
+function textChunks({ content, json, toolCalls: calls }: CompletionFields): readonly string[] {
   const text = content ?? (json === undefined ? undefined : JSON.stringify(json));
-  if (text === undefined) return calls ? [] : wordsOf('Hello there.');
-  return typeof text === 'string' ? wordsOf(text) : text;
+  if (text === undefined) return calls ? [] : splitWords('Hello there.');
+  return typeof text === 'string' ? splitWords(text) : text;
 }
 
-/** Each with the blanks before it. */
-function wordsOf(text: string): readonly string[] {
+/** Each word with the blanks before it. */
+function splitWords(text: string): readonly string[] {
   return text.match(/\s*\S+|\s+$/g) ?? [];
 }
 
@@ -159,13 +159,13 @@ function toolCalls({ toolCalls: calls = [] }: CompletionFields): readonly WireTo
   }));
 }
 
-/** The call's name, then its arguments in pieces of eight characters. */
+/** The call's name, then its arguments in chunks of eight characters. */
 function callDeltas(call: WireToolCall, index: number): readonly object[] {
   const { name, arguments: args } = call.function;
   return [
     { tool_calls: [{ ...call, index, function: { name, arguments: '' } }] },
-    ...(args.match(/.{1,8}/gs) ?? []).map((piece) => ({
-      tool_calls: [{ index, function: { arguments: piece } }],
+    ...(args.match(/.{1,8}/gs) ?? []).map((part) => ({
+      tool_calls: [{ index, function: { arguments: part } }],
     })),
   ];
 }

@@ -1,15 +1,15 @@
-/** What a completion used, as its provider knows it. */
+/** The tokens of a completion. */
 export interface TokenCounts {
   readonly prompt: number;
-  /** All output, with what is spent on reasoning. */
+  /** All output tokens, including reasoning. */
   readonly completion: number;
-  /** How many of the prompt's came from a cache. */
+  /** Prompt tokens that came from a cache. */
   readonly cached?: number;
-  /** How many of the completion's were spent on reasoning. */
+  /** Completion tokens that were spent on reasoning. */
   readonly reasoning?: number;
 }
 
-/** A provider whose way of telling what was used is known; those that do as OpenAI does aren't named. */
+/** A provider whose usage format is known and differs from OpenAI's, or `openai`. */
 export type DialectName =
   | 'openai'
   | 'deepseek'
@@ -22,16 +22,16 @@ export type DialectName =
   | 'together'
   | 'xai';
 
-/** How a provider tells what was used: under which names, and on which chunk of a stream. */
+/** How a provider reports usage: the names of its members, and the chunks of a stream that have it. */
 export interface UsageDialect {
   readonly usage: (tokens: Required<TokenCounts>) => object;
   /**
-   * `asked`: a chunk of its own, if `stream_options.include_usage` is true; `always`: without being
-   * asked; `finish`: on the chunk with the finish reason; `every`: on all chunks, growing; `choice`: on
-   * the choice of the finish chunk, and on a chunk of its own if asked.
+   * `requested`: in a separate chunk, if `stream_options.include_usage` is true; `always`: in a separate chunk of every
+   * stream; `finish`: in the chunk with the finish reason; `every`: in all chunks, growing; `choice`: in the choice of
+   * the finish chunk, and in a separate chunk if requested.
    */
-  readonly on: 'asked' | 'always' | 'finish' | 'every' | 'choice';
-  /** Where else the finish chunk has it. */
+  readonly on: 'requested' | 'always' | 'finish' | 'every' | 'choice';
+  /** Another member of the finish chunk that has it. */
   readonly alsoIn?: string;
   /** A comment before the first chunk. */
   readonly comment?: string;
@@ -50,7 +50,7 @@ function openai({ prompt, completion, cached, reasoning }: Required<TokenCounts>
   };
 }
 
-/** Reasoning is in the total and not in the completion. */
+/** Reasoning counts in the total, but not in the completion. */
 function reasoningBeside(tokens: Required<TokenCounts>): object {
   return { ...openai(tokens), completion_tokens: tokens.completion - tokens.reasoning };
 }
@@ -60,7 +60,7 @@ function sums({ prompt, completion }: Required<TokenCounts>): object {
 }
 
 const DIALECTS: Readonly<Record<DialectName, UsageDialect>> = {
-  openai: { on: 'asked', usage: openai },
+  openai: { on: 'requested', usage: openai },
   deepseek: {
     on: 'finish',
     usage: (tokens) => ({

@@ -7,14 +7,14 @@ import { type ReceivedRequest, receive } from './received-request.ts';
 import type { Script } from './script.ts';
 
 export interface FakeProviderOptions {
-  /** Port on 127.0.0.1; 0 takes any that is free. @default 0 */
+  /** Port on 127.0.0.1; 0 takes any free port. @default 0 */
   readonly port?: number;
 }
 
 /**
- * Starts a provider on loopback that does what it is told: real sockets, no key, no model.
+ * Starts a scripted provider on loopback: real sockets, no API key, no model.
  *
- * Until it is told anything it answers every request with `completion()`.
+ * Until `answer` is called it answers every request with `completion()`.
  *
  * ```ts
  * await using provider = await startFakeProvider();
@@ -28,11 +28,11 @@ export async function startFakeProvider({ port = 0 }: FakeProviderOptions = {}):
   return new FakeProvider(server);
 }
 
-/** A provider in a test. */
+/** A provider for tests; see `startFakeProvider`. */
 export class FakeProvider implements AsyncDisposable {
-  /** What to give as a provider's `baseURL`, e.g. `http://127.0.0.1:49152/v1`. */
+  /** The `baseURL` for the router's config, e.g. `http://127.0.0.1:49152/v1`. */
   readonly baseURL: string;
-  /** What it was sent, in the order in which it had arrived. */
+  /** Received requests, in the order in which their bodies were complete. */
   readonly requests: ReceivedRequest[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -41,11 +41,12 @@ export class FakeProvider implements AsyncDisposable {
   #connections = 0;
   #thrown: { readonly error: unknown } | undefined;
 
-  /** @param server - that listens already: see `startFakeProvider` */
+  /** @param server - must be listening: see `startFakeProvider` */
   constructor(server: Server) {
     this.#server = server;
     const address = server.address();
-    if (address === null || typeof address === 'string') throw new TypeError('the server has no port');
+    if (address === null || typeof address === 'string')
+      throw new TypeError('server must listen on a TCP port');
     this.baseURL = `http://127.0.0.1:${address.port}/v1`;
     server.on('connection', (socket) => {
       this.#connections += 1;
@@ -57,24 +58,24 @@ export class FakeProvider implements AsyncDisposable {
     });
   }
 
-  /** Says what the next requests get, a script each; the last script is for all that come after, too. */
+  /** Sets the scripts for the next requests, one each; the last script answers all later requests as well. */
   answer(...scripts: readonly [...Script[], Script]): void {
     this.#scripts = [...scripts];
   }
 
-  /** The next request that arrives, once its body is there. */
+  /** The next request, once its body has arrived. */
   nextRequest(): Promise<ReceivedRequest> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
     });
   }
 
-  /** Connections that it has accepted so far. */
+  /** Number of connections accepted so far. */
   get connections(): number {
     return this.#connections;
   }
 
-  /** Connections that are open now, busy or kept. */
+  /** Number of open connections, busy or idle. */
   get openConnections(): number {
     return this.#sockets.size;
   }
@@ -82,7 +83,7 @@ export class FakeProvider implements AsyncDisposable {
   /**
    * Stops listening and closes all connections.
    *
-   * @throws what a script has thrown: that is a mistake of the test, whatever its client made of it
+   * @throws the first error that a script threw: a mistake in the test, however its client handled it
    */
   async close(): Promise<void> {
     if (this.#server.listening) {
@@ -94,13 +95,13 @@ export class FakeProvider implements AsyncDisposable {
     if (this.#thrown) throw this.#thrown.error;
   }
 
-  /** As `close`. */
+  /** Same as `close`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
   async #serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Whoever has left can't be written to, and that is nobody's fault.
+    // Writing to a disconnected client is no error.
     response.on('error', () => {});
     const request = await receive(message, response);
     if (!request) return;

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 
-/** The body of a request for a completion; other members than these are there too. */
+/** The body of a completion request; other members are accessible too. */
 export interface RequestFields {
   readonly model?: string;
   readonly messages?: readonly { readonly role: string; readonly content?: unknown }[];
@@ -16,12 +16,12 @@ export interface ReceivedRequest {
   /** Path and query, e.g. `/v1/chat/completions?api-version=v1`. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as they were written. */
+  /** Alternating names and values, as they were sent. */
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
-  /** The body, parsed when it is asked for; throws where it is not JSON. */
+  /** The body, parsed on access; throws a `SyntaxError` if it is not JSON. */
   readonly json: RequestFields;
-  /** Resolves once the other side closes before its answer is complete: to when, in ms since the epoch. */
+  /** Resolves when the client disconnects before the answer is complete: to the time, in ms since the epoch. */
   readonly aborted: Promise<number>;
 }
 

@@ -11,14 +11,14 @@ export interface ErrorFields {
   readonly headers?: OutgoingHttpHeaders;
 }
 
-/** An error in OpenAI's shape; others are `respond(status, body, headers)`. */
+/** An error in OpenAI's shape; for other shapes use `respond(status, body, headers)`. */
 export function error(status: number, fields: ErrorFields = {}): Script {
   const { message = `The fake provider answers ${status}.`, param = null, code = null, headers } = fields;
   const { type = status < 500 ? 'invalid_request_error' : 'server_error' } = fields;
   return respond(status, { error: { message, type, param, code } }, headers);
 }
 
-/** 429, with a `retry-after` where seconds are given. */
+/** 429, with `retry-after` if seconds are given. */
 export function rateLimited(retryAfterSeconds?: number): Script {
   return error(429, {
     message: 'Rate limit reached.',
@@ -28,7 +28,7 @@ export function rateLimited(retryAfterSeconds?: number): Script {
   });
 }
 
-/** A page for people, as what stands before a provider answers when that is away. */
+/** An HTML page, as a proxy in front of a provider sends it when the provider is unavailable. */
 export function html(status: number, page: string = `<html><body><h1>${status}</h1></body></html>`): Script {
   return respond(status, page, { 'content-type': 'text/html' });
 }

@@ -3,37 +3,37 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { ReceivedRequest } from './received-request.ts';
 
 /**
- * What a provider does with a request: answers it, or doesn't. May be asynchronous.
+ * Handles a request: answers it, or doesn't. May be asynchronous.
  *
- * Those of this module can be combined by `sequence`; one of your own has all of Node's `ServerResponse`.
+ * Combine the scripts of this module with `sequence`, or write your own on Node's `ServerResponse`.
  */
 export type Script = (response: ServerResponse, request: ReceivedRequest) => unknown;
 
-/** What a script is made of: bytes of a body, or another script. */
+/** A part of a sequence: bytes of the body, or another script. */
 export type Part = string | Uint8Array | Script;
 
 /**
- * Does one after another, for one request: bytes leave in a piece of their own, and no part begins
- * before the last one is over. Stops when the other side has left.
+ * Runs parts one after another for one request. Each part of bytes is one write, and a part starts only when the previous
+ * one has finished. Stops when the client disconnects.
  *
- * It ends the answer only where one of its parts does: see `end`.
+ * It doesn't end the answer by itself: see `end`.
  */
 export function sequence(...parts: readonly Part[]): Script {
   return async (response, request) => {
     for (const part of parts) {
       if (response.destroyed) return;
       if (typeof part === 'function') await part(response, request);
-      else await write(response, part);
+      else await writeBytes(response, part);
     }
   };
 }
 
-/** The same script for so many requests, as in `provider.answer(...repeat(3, error(503)), completion())`. */
+/** The same script for several requests, e.g. `provider.answer(...repeat(3, error(503)), completion())`. */
 export function repeat(times: number, script: Script): Script[] {
   return Array.from({ length: times }, () => script);
 }
 
-/** Sends status and headers at once, before there is any body. */
+/** Sends status and headers at once, before any body. */
 export function head(status: number, headers: OutgoingHttpHeaders = {}): Script {
   return (response) => {
     response.writeHead(status, headers);
@@ -54,17 +54,17 @@ export function respond(
   };
 }
 
-/** A stream of server-sent events: its head at once, then its parts, then its end. */
+/** A stream of server-sent events: the head at once, then the parts, then the end. */
 export function stream(...parts: readonly Part[]): Script {
   return sequence(head(200, { 'content-type': 'text/event-stream' }), ...parts, end);
 }
 
-/** Ends the answer as its head announced. */
+/** Ends the answer. */
 export const end: Script = (response) => {
   response.end();
 };
 
-/** Does nothing for so long. */
+/** Waits `ms`, or until the client disconnects. */
 export function pause(ms: number): Script {
   return (response) =>
     new Promise<void>((resolve) => {
@@ -78,23 +78,23 @@ export function pause(ms: number): Script {
     });
 }
 
-/** Does nothing more, until the other side leaves. */
+/** Sends nothing more, until the client disconnects. */
 export const hang: Script = (response) =>
   new Promise<void>((resolve) => {
     response.once('close', resolve);
   });
 
-/** Resets the connection (RST); the other side may lose what was on its way. */
+/** Resets the connection (RST); the client may lose bytes in flight. */
 export const reset: Script = (response) => {
   response.socket?.resetAndDestroy();
 };
 
-/** Closes the connection as if all was said (FIN), wherever the answer stands. */
+/** Closes the connection (FIN), even in the middle of the answer. */
 export const hangUp: Script = (response) => {
   response.socket?.end();
 };
 
-/** Bytes on the connection as they are, in place of HTTP or in the middle of it. */
+/** Writes raw bytes to the connection, in place of HTTP or in the middle of it. */
 export function raw(bytes: string | Uint8Array): Script {
   return (response) =>
     new Promise<void>((resolve) => {
@@ -103,27 +103,27 @@ export function raw(bytes: string | Uint8Array): Script {
     });
 }
 
-/** Bytes of a body, a few at a time. */
+/** Sends a body a few bytes at a time. */
 export function drip(
   body: string | Uint8Array,
   { bytes = 1, everyMs = 1 }: { readonly bytes?: number; readonly everyMs?: number } = {},
 ): Script {
   const all = Buffer.from(body);
-  const pieces = Array.from({ length: Math.ceil(all.length / bytes) }, (_, n) =>
+  const slices = Array.from({ length: Math.ceil(all.length / bytes) }, (_, n) =>
     all.subarray(n * bytes, (n + 1) * bytes),
   );
-  return sequence(...pieces.flatMap((piece) => [piece, pause(everyMs)]));
+  return sequence(...slices.flatMap((slice) => [slice, pause(everyMs)]));
 }
 
-/** Announces the length of a whole body, sends its first `bytes` bytes, and hangs up. */
+/** Sends the `content-length` of the whole body, its first `bytes` bytes, and closes the connection. */
 export function truncated(body: string | object, bytes: number): Script {
   const whole = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   const headers = { 'content-type': 'application/json', 'content-length': whole.length };
   return sequence(head(200, headers), whole.subarray(0, bytes), hangUp);
 }
 
-/** Resolves once the bytes have left, and so not before a slow reader has room for them. */
-function write(response: ServerResponse, bytes: string | Uint8Array): Promise<void> {
+/** Resolves once the bytes are written to the socket, so it waits for a slow reader. */
+function writeBytes(response: ServerResponse, bytes: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     response.write(bytes, () => resolve());
   });

@@ -10,7 +10,7 @@ import { cpuTime, cpuTimeOf } from './cpu-time.ts';
 const KIB = 1024;
 
 describe('the path of a request', () => {
-  const places = new AdminRoutes(endpoints, '/admin');
+  const routes = new AdminRoutes(endpoints, '/admin');
   const HOSTILE: readonly (readonly [what: string, path: string])[] = [
     ['slashes', '/'.repeat(16 * KIB)],
     ['slashes in the middle', `/v1${'/'.repeat(16 * KIB)}x`],
@@ -25,7 +25,7 @@ describe('the path of a request', () => {
       cpuTime(() => {
         for (let i = 0; i < 20; i++) {
           findEndpoint(url, '/v1');
-          places.find(url, false);
+          routes.match(url, false);
         }
       });
     timeOf(harmless);
@@ -36,8 +36,8 @@ describe('the path of a request', () => {
     const mount = '/m'.repeat(2000);
     expect(findEndpoint(`${mount}/chat/completions`, '')).toEqual({ name: 'completions' });
     expect(findEndpoint(`${mount}${mount}/chat/completions`, '')).toBeUndefined();
-    expect(places.find(`${mount}/accounts`, false)).toMatchObject({ kind: 'resource' });
-    expect(places.find(`${mount}${mount}/accounts`, true)).toBeUndefined();
+    expect(routes.match(`${mount}/accounts`, false)).toMatchObject({ kind: 'resource' });
+    expect(routes.match(`${mount}${mount}/accounts`, true)).toBeUndefined();
   });
 });
 

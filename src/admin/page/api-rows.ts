@@ -1,4 +1,4 @@
-/** A row of `GET usage`: the members that it was grouped by, and sums. */
+/** A row of `GET usage`: the members that it is grouped by, and sums. */
 export interface UsageRow {
   readonly day?: string;
   readonly account?: string;
@@ -11,7 +11,7 @@ export interface UsageRow {
   readonly cached_tokens: number;
   readonly completion_tokens: number;
   readonly charged: string;
-  /** As far as it is known. */
+  /** Of requests with a known cost. */
   readonly cost?: string;
 }
 
@@ -37,7 +37,7 @@ export interface LiveRow {
   readonly account: string;
   readonly key: string;
   readonly started_at: string;
-  /** Not known until the request's body has arrived, and a provider was asked. */
+  /** Unknown until the request's body has arrived. */
   readonly model?: string;
   readonly streaming?: boolean;
   readonly provider?: string;

@@ -2,7 +2,7 @@ import type { List } from './api-rows.ts';
 
 const TOKEN = 'chat-completions-router-token';
 
-/** What went wrong, in words for people; `status` is 0 where there was no answer. */
+/** A failed request, with a message for operators; `status` is 0 if there was no response. */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -12,21 +12,21 @@ export class ApiError extends Error {
   }
 }
 
-/** What an operator is told of anything thrown. */
+/** Any thrown value as an error with a message for operators. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   console.error(thrown);
-  return new ApiError(0, 'This page has failed: its console says how.');
+  return new ApiError(0, 'Unexpected error on this page; see the browser console.');
 }
 
-/** Asks the admin API that served this page, by addresses beside the page's own. */
+/** Client of the admin API that served this page, by URLs relative to the page. */
 export class Api {
   readonly #mount: string;
-  /** Where storage is forbidden, a tab keeps its token in memory. */
+  /** In memory too, for browsers that block storage. */
   #token: string | undefined;
 
   constructor({ origin, pathname }: Location) {
-    // The mount is a folder, whether it was written with its slash or without.
+    // The mount may be opened with or without a trailing slash.
     this.#mount = origin + (pathname.endsWith('/') ? pathname : `${pathname}/`);
     try {
       this.#token = sessionStorage.getItem(TOKEN) ?? undefined;
@@ -37,7 +37,7 @@ export class Api {
     return this.#token;
   }
 
-  /** Kept for as long as this tab lives, and nowhere else; undefined forgets it. */
+  /** Stored for this tab only, until it is closed; undefined removes it. */
   setToken(token: string | undefined): void {
     this.#token = token;
     try {
@@ -54,7 +54,7 @@ export class Api {
       const list: List<Row> = JSON.parse(body);
       return list;
     } catch {
-      throw new ApiError(0, 'The server sent what this page can not read.');
+      throw new ApiError(0, 'The server sent an invalid response.');
     }
   }
 
@@ -83,7 +83,7 @@ export class Api {
 function messageOf(status: number, body: string): string {
   try {
     const { error }: { error?: { message?: unknown; code?: unknown } } = JSON.parse(body);
-    if (error?.code === 'credit_store_unavailable') return 'The credit store is away.';
+    if (error?.code === 'credit_store_unavailable') return 'The credit store is unavailable.';
     if (typeof error?.message === 'string') return error.message;
   } catch {}
   return `The server answered ${status}.`;

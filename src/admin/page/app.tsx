@@ -5,7 +5,7 @@ import { useSession } from './session.ts';
 import { TooltipProvider } from './tooltip.tsx';
 import { UsageView } from './usage/usage-view.tsx';
 
-/** The page. Another view stands beside `UsageView`, in a `Frame` of its own, with the same session. */
+/** The page. Add another view beside `UsageView`, in its own `Frame`, with the same session. */
 export function App({ api }: { readonly api: Api }): JSX.Element {
   const session = useSession(api);
   return (

@@ -8,14 +8,14 @@ const day = { month: 'short', day: 'numeric', timeZone: 'UTC' } as const;
 const dayFormat = new Intl.DateTimeFormat('en-US', day);
 const weekdayFormat = new Intl.DateTimeFormat('en-US', { weekday: 'short', ...day });
 
-/** A decimal string of dollars → nano-dollars, exactly; 0 where there is none. */
+/** A decimal string of dollars → nano-dollars, exactly; 0 without one. */
 export function nanos(decimal = '0'): bigint {
   const [, sign, whole = '0', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(decimal) ?? [];
   const absolute = BigInt(whole) * NANOS + BigInt(fraction.padEnd(9, '0').slice(0, 9));
   return sign === '-' ? -absolute : absolute;
 }
 
-/** Nano-dollars as people read them: cents, and more digits only where cents would say too little. */
+/** Nano-dollars as text: two decimals, and more only below 10 cents. */
 export function money(nanos: bigint): string {
   const sign = nanos < 0n ? '−' : '';
   const dollars = Math.abs(Number(nanos)) / 1e9;
@@ -24,7 +24,7 @@ export function money(nanos: bigint): string {
   return `${sign}$${dollars < 0.1 ? dollars.toFixed(decimals) : cents.format(dollars)}`;
 }
 
-/** The same for the marks of an axis, all with as many digits as their distance has. */
+/** Nano-dollars as a label of an axis, with as many decimals as the distance between labels needs. */
 export function axisMoney(nanos: number, distance: number): string {
   const dollars = nanos / 1e9;
   if (dollars >= 1000) return `$${compact.format(dollars)}`;
@@ -40,7 +40,7 @@ export function count(value: number): string {
 }
 
 /** `1 request`, `2 requests` */
-export function counted(value: number, noun: string, written = count(value)): string {
+export function plural(value: number, noun: string, written = count(value)): string {
   return `${written} ${noun}${value === 1 ? '' : 's'}`;
 }
 
@@ -49,7 +49,7 @@ export function short(value: number): string {
   return value < 100_000 ? plain.format(value) : compact.format(value);
 }
 
-/** A share of a whole; of nothing, `–`. */
+/** `12%`, `1.2%`; `–` if the whole is 0. */
 export function percent(part: number | bigint, whole: number | bigint): string {
   if (Number(whole) === 0) return '–';
   const share = (Number(part) / Number(whole)) * 100;

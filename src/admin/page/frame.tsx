@@ -7,17 +7,17 @@ import { ThemeButton } from './theme-button.tsx';
 export interface FrameProps {
   readonly title: string;
   readonly session: Session;
-  /** What went wrong last. */
+  /** The last error. */
   readonly notice?: string | undefined;
-  /** Stands beside the title. */
+  /** Shown beside the title. */
   readonly status?: string | undefined;
-  /** What the view shows can be chosen with these. */
+  /** Filters of the view. */
   readonly controls: ComponentChildren;
   /** The view; undefined until it has something to show. */
   readonly children?: JSX.Element | undefined;
 }
 
-/** Header and body of a view: the view, the form to sign in, or, before there is either, only what there is to say. */
+/** Header and body of a view. The body is the view, the sign-in form, or before either is ready only the notice. */
 export function Frame({ title, session, notice, status, controls, children }: FrameProps): JSX.Element {
   const view = session.prompt === undefined ? children : undefined;
   return (

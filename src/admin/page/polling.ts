@@ -1,6 +1,6 @@
 import { useCallback, useLayoutEffect, useRef } from 'preact/hooks';
 
-/** A pause is at least this many times as long as the answer took. */
+/** Minimum ratio of the pause to the duration of the last request. */
 const PAUSE_RATIO = 20;
 
 export interface Poll<Answer> {
@@ -9,20 +9,20 @@ export interface Poll<Answer> {
   onError(thrown: unknown): void;
   readonly everyMs: number;
   readonly isPaused: boolean;
-  /** Names what is asked for. Where it changes, it is asked for at once, and an answer to what was asked before is dropped. */
+  /** Identifies the query. A change starts a new request at once and drops the response to the previous one. */
   readonly subject: string;
 }
 
 /**
- * Asks again and again while the page is visible: one question at a time, and less often what takes long to answer.
+ * Polls while the page is visible: one request at a time, and slower requests less often.
  *
- * @returns asks now, unless a question is under way
+ * @returns a function that sends a request now, unless one is running
  */
 export function usePolling<Answer>(poll: Poll<Answer>): () => Promise<void> {
   const latest = useRef(poll);
   latest.current = poll;
   const round = useRef(async () => {});
-  // Right after the subject has changed: no answer may be taken for another question's.
+  // A layout effect, so that no response to the previous subject is shown for the new one.
   useLayoutEffect(() => {
     if (poll.isPaused) return undefined;
     const rounds = startRounds(() => latest.current);

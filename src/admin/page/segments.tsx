@@ -3,12 +3,12 @@ import type { ComponentChildren, JSX } from 'preact';
 export interface Segment<Value> {
   readonly value: Value;
   readonly content: ComponentChildren;
-  /** Where the content alone doesn't say it. */
+  /** Accessible name, if the content isn't enough. */
   readonly label?: string;
 }
 
 export interface SegmentsProps<Value> {
-  /** The buttons' ids begin with it. */
+  /** Prefix of the buttons' ids. */
   readonly id: string;
   readonly label: string;
   readonly segments: readonly Segment<Value>[];
@@ -17,7 +17,7 @@ export interface SegmentsProps<Value> {
   readonly small?: boolean;
 }
 
-/** Buttons of which one is pressed. */
+/** A group of buttons, exactly one of which is pressed. */
 export function Segments<Value extends string | number>(props: SegmentsProps<Value>): JSX.Element {
   const { id, label, segments, value: chosen, choose, small = false } = props;
   return (

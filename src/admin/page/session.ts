@@ -2,16 +2,16 @@ import { useState } from 'preact/hooks';
 
 import type { Api } from './api.ts';
 
-/** The operator's: by a cookie, or by a token that the page asks for. */
+/** The operator's session: by a cookie, or by a token that the page asks for. */
 export interface Session {
   readonly api: Api;
-  /** Why a token is asked for; undefined where none is. */
+  /** Why the page asks for a token; undefined if it doesn't. */
   readonly prompt: 'required' | 'refused' | undefined;
-  /** False while a token is waited for. */
+  /** False while the page waits for a token. */
   readonly canAsk: boolean;
-  /** Asks with this token from now on. */
+  /** Sends this token from now on. */
   readonly signIn: (token: string) => void;
-  /** Forgets the token, and all that was shown. */
+  /** Removes the token and all data from the page. */
   readonly signOut: () => void;
   /** The API has answered. */
   readonly accepted: () => void;
@@ -21,7 +21,7 @@ export interface Session {
 
 interface SessionState {
   readonly prompt: Session['prompt'];
-  /** A token was given, and the API has not answered yet. */
+  /** A token was entered, and the API has not answered yet. */
   readonly isChecking: boolean;
 }
 
@@ -39,7 +39,7 @@ export function useSession(api: Api): Session {
     },
     signOut() {
       api.setToken(undefined);
-      // Nothing of what was shown stays behind.
+      // Removes all data from the page.
       location.reload();
     },
     accepted() {
@@ -49,7 +49,7 @@ export function useSession(api: Api): Session {
       const hadToken = api.token !== undefined;
       api.setToken(undefined);
       setState((state) => {
-        // Several requests of one moment are refused one after another.
+        // Concurrent requests with the same token get their 401 one after another.
         if (!hadToken && state.prompt !== undefined) return state;
         return { prompt: hadToken ? 'refused' : 'required', isChecking: false };
       });

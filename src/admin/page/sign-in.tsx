@@ -20,11 +20,11 @@ export function SignIn({ session }: { readonly session: Session }): JSX.Element 
     <form id="sign-in" class="card sign-in" onSubmit={submit}>
       <h2>Sign in</h2>
       <p id="sign-in-why" class={isRefused ? 'bad' : ''}>
-        {isRefused ? 'The admin door did not accept that token.' : 'The admin door wants to know who asks.'}
+        {isRefused ? 'The admin API rejected this token.' : 'The admin API requires a token.'}
       </p>
       <label htmlFor="token">Token</label>
       <input id="token" ref={input} type="password" autocomplete="off" spellcheck={false} required />
-      <p class="faint">Sent as a bearer token. Kept in this tab, and forgotten with it.</p>
+      <p class="faint">Sent as a bearer token. Stored in this tab until it is closed.</p>
       <button type="submit" class="primary">
         Sign in
       </button>

@@ -1,9 +1,9 @@
 import type { ComponentChildren, JSX } from 'preact';
 
 export interface TableProps {
-  /** Of the rows. */
+  /** Of the table's body. */
   readonly id: string;
-  /** The cells of the head. */
+  /** Header cells. */
   readonly head: ComponentChildren;
   readonly children: ComponentChildren;
 }
@@ -38,7 +38,7 @@ export function NumberCell({ class: kind = '', children }: CellProps): JSX.Eleme
   return <td class={`number ${kind}`}>{children}</td>;
 }
 
-/** A row that stands for rows that aren't there. */
+/** A placeholder row over all columns. */
 export function EmptyRow({ columns, children }: CellProps & { readonly columns: number }): JSX.Element {
   return (
     <tr class="empty">

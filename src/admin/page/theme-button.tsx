@@ -2,10 +2,10 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 
 const STORED = 'chat-completions-router-theme';
-/** The first one is as the system has it. */
+/** The empty one follows the system. */
 const THEMES = ['', 'light', 'dark'];
 
-/** Goes from theme to theme. */
+/** Switches to the next theme. */
 export function ThemeButton(): JSX.Element {
   const [theme, setTheme] = useState(storedTheme);
   useLayoutEffect(() => {
@@ -21,7 +21,7 @@ export function ThemeButton(): JSX.Element {
     } catch {}
   }
 
-  const label = `Theme: ${theme || 'as the system'}`;
+  const label = `Theme: ${theme || 'system'}`;
   return (
     <button type="button" id="theme" class="round" aria-label={label} title={label} onClick={change}>
       <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
@@ -32,7 +32,7 @@ export function ThemeButton(): JSX.Element {
   );
 }
 
-/** Where storage is forbidden, a choice lasts as long as the page. */
+/** The stored theme; `''` if there is none, or the browser blocks storage. */
 function storedTheme(): string {
   try {
     const stored = localStorage.getItem(STORED) ?? '';

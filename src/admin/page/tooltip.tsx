@@ -4,24 +4,24 @@ import { useCallback, useContext, useLayoutEffect, useRef, useState } from 'prea
 export interface Fact {
   readonly name: string;
   readonly value: string;
-  /** Class of the color that stands for it. */
+  /** Class of its color. */
   readonly tone?: string;
 }
 
-/** What the tooltip says of a point. */
+/** Content of the tooltip of a point. */
 export interface PointDetails {
   readonly title: string;
   readonly headline: string;
-  /** What the headline is made of. */
+  /** Parts of the headline's total. */
   readonly parts: readonly Fact[];
   readonly facts: readonly Fact[];
 }
 
 interface Shown {
   readonly details: PointDetails;
-  /** The tooltip stands beside it. */
+  /** The tooltip is placed beside it. */
   readonly anchor: Element;
-  /** Said aloud too, by a screen reader. */
+  /** Announced by a screen reader as well. */
   readonly isSpoken: boolean;
 }
 
@@ -29,7 +29,7 @@ type Show = (shown: Shown | undefined) => void;
 
 const ShowTooltip = createContext<Show>(() => {});
 
-/** Has the one tooltip of all the plots in it, and says aloud what the keyboard has reached. */
+/** Renders one tooltip for all plots below it, and announces the points that are reached by keyboard. */
 export function TooltipProvider({ children }: { readonly children: ComponentChildren }): JSX.Element {
   const [shown, setShown] = useState<Shown>();
   const [spoken, setSpoken] = useState('');
@@ -103,7 +103,7 @@ function placeBeside(anchor: Element, tooltip: HTMLElement): void {
   tooltip.style.top = `${Math.max(8, Math.min(y, clientHeight - height - 8))}px`;
 }
 
-/** Attributes of a plot and of its points: the plot is one stop of the Tab key, in which arrow keys go from point to point. */
+/** Attributes of a plot and its points: the plot is one tab stop, and arrow keys move between its points. */
 export interface PointHandlers {
   readonly plot: JSX.HTMLAttributes<HTMLDivElement>;
   readonly point: (index: number) => {
@@ -115,10 +115,10 @@ export interface PointHandlers {
 }
 
 /**
- * Shows what is known of the point under the pointer, or under the keyboard: then it is said aloud too.
+ * Shows the tooltip of the point under the pointer, or of the one reached by keyboard, which is announced as well.
  *
- * @param points memoized: the tooltip is hidden where they change
- * @param start where the keyboard begins
+ * @param points memoized: a change hides the tooltip
+ * @param start index of the first point for the keyboard
  */
 export function usePoints(points: readonly PointDetails[], start: number): PointHandlers {
   const show = useContext(ShowTooltip);
@@ -165,7 +165,7 @@ export function usePoints(points: readonly PointDetails[], start: number): Point
   };
 }
 
-/** Where a key leads from a point; undefined for a key that leads nowhere. */
+/** Index of the point that a key moves to; undefined for other keys. */
 function indexAfter(key: string, at: number, last: number): number | undefined {
   if (key === 'ArrowLeft' || key === 'ArrowUp') return Math.max(0, at - 1);
   if (key === 'ArrowRight' || key === 'ArrowDown') return Math.min(last, at + 1);

@@ -1,14 +1,14 @@
 import type { BodyRule } from '../../http/apply-body-rules.ts';
 import type { Target } from '../../catalog/model.ts';
 
-/** What a target's requests become, on a line; undefined where they stay as they are. */
-export function bodyLine({ modelId, provider, model, body }: Target): string | undefined {
+/** The body rules of a target, on a line; undefined if it has none. */
+export function describeBodyRules({ modelId, provider, model, body }: Target): string | undefined {
   if (!body) return undefined;
-  return `${modelId} at ${provider.name}/${model}: ${body.rules.map(shown).join(', ')}`;
+  return `${modelId} at ${provider.name}/${model}: ${body.rules.map(describeRule).join(', ')}`;
 }
 
-/** What may be a secret, as texts may, is not shown. */
-function shown(rule: BodyRule): string {
+/** Hides strings and objects, which may contain secrets. */
+function describeRule(rule: BodyRule): string {
   if (rule.action === 'drop') return `drop ${rule.name}`;
   if (rule.action === 'rename') return `rename ${rule.name} to ${rule.to}`;
   const { action, name, value } = rule;

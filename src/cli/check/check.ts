@@ -7,12 +7,12 @@ import type { Provider } from '../../catalog/provider.ts';
 import type { ProviderOptions } from '../../options/provider-options.ts';
 import { createChatCompletionsRouter } from '../../router/router.ts';
 import { resolveSettings } from '../../options/resolve-options.ts';
-import { probeModels, type ListAnswer } from './probe-models.ts';
+import { probeModels, type ListResult } from './probe-models.ts';
 import { storeProblem } from './probe-store.ts';
-import { type ProbedTarget, probeTargets, type TargetAnswer } from './probe-targets.ts';
-import { bodyLine } from './body-rules.ts';
+import { type ProbedTarget, probeTargets, type TargetResult } from './probe-targets.ts';
+import { describeBodyRules } from './body-rules.ts';
 import {
-  billedFor,
+  findBilled,
   type ComparedPrice,
   comparePrice,
   installedPrices,
@@ -21,55 +21,55 @@ import {
   type ShownRates,
   shownRates,
 } from './compare-prices.ts';
-import { mostOutput, outputWarning } from './compare-limits.ts';
-import { type Key, readKey, withEachKey } from './keys.ts';
-import { feeWarnings, tierWarnings, unpricedAt } from './unpriced.ts';
+import { findMaxOutput, outputWarning } from './compare-limits.ts';
+import { type KeyCheck, readKey, withEachKey } from './keys.ts';
+import { feeWarnings, tierWarnings, unpricedFeatures } from './unpriced.ts';
 import { type CheckedTarget, type NamedTargets, namedTargets, type Sample, samplesOf } from './targets.ts';
 
 export interface CheckOptions {
   readonly path: string;
-  /** Whether each target is asked for a token, which costs what it costs. */
+  /** Whether to request a completion of one token from each target, which costs money. */
   readonly completions: boolean;
-  /** Of each question. */
+  /** Of each request. */
   readonly timeoutMs: number;
-  /** Told whenever something was asked. */
-  readonly onAsked: (asked: number, all: number) => void;
+  /** Called after each request. */
+  readonly onProgress: (finished: number, all: number) => void;
 }
 
-/** What became of a provider, with one of its keys, or of a target. */
+/** Result for a provider with one of its keys, or for a target. */
 export interface CheckRow {
-  /** Its name; where it has several keys, with the number of the key: `openai#2`. */
+  /** Its name; with the number of the key if it has several: `openai#2`. */
   readonly provider: string;
-  /** The model's name there; undefined in the row of the provider itself. */
+  /** The provider's name of the model; undefined in the row of the provider itself. */
   readonly model?: string;
-  /** What it is the first listed model of: entries with a star, or `discovered`. */
+  /** The wildcard entries, or `discovered`, that it was tested as a sample of. */
   readonly sampleOf?: readonly string[];
-  /** Whether the provider's own list has it; undefined where there is no list. */
+  /** Whether the provider's model list has it; undefined if there is no list. */
   readonly listed?: boolean;
-  /** How many models the provider's list has. */
+  /** Number of models in the provider's list. */
   readonly models?: number;
   readonly firstByteMs?: number;
-  /** Whether a stream says what it used: where it doesn't, charges are estimates. */
+  /** Whether the stream reported its usage; if not, charges are estimates. */
   readonly usage?: 'reported' | 'estimated';
-  /** What the provider bills; undefined where no source knows it. */
+  /** What the provider bills; undefined if unknown. */
   readonly billed?: ShownRates & { readonly source: PriceSource };
-  /** Of each model of the config that the target serves. */
+  /** For each model of the config that the target serves. */
   readonly prices?: readonly ComparedPrice[];
-  /** What its requests become, a line for each model of the config that has rules there. */
+  /** Body rules, one line for each model of the config that has some for this target. */
   readonly body?: readonly string[];
-  /** What the provider sells at prices of its own, and the config has no price of: requests for it are refused. */
+  /** Features that the provider bills separately and the config has no price for: such requests are rejected. */
   readonly unpriced?: readonly string[];
-  /** What may be meant so. */
+  /** Possible mistakes that don't fail the check. */
   readonly warnings?: readonly string[];
-  /** Undefined where nothing was asked, or nothing is to be had. */
+  /** Undefined if the target was not tested. */
   readonly ok?: boolean;
   readonly problem?: string;
 }
 
 /**
- * Asks all that a config names: its store, each provider for its models, and each target for a token; and compares prices.
+ * Checks a config: probes its store, the model list of each provider, and each target for one token; and compares prices.
  *
- * @throws {ConfigError} when the config itself can't be used
+ * @throws {ConfigError} if the config itself is invalid
  */
 export async function check(options: CheckOptions): Promise<readonly CheckRow[]> {
   const { path, timeoutMs } = options;
@@ -79,29 +79,29 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
     createChatCompletionsRouter({ ...config, store: 'memory:' });
     return { settings: resolved, catalog: createCatalog(config, resolved) };
   });
-  const names = namedTargets(config, catalog);
+  const named = namedTargets(config, catalog);
   const keyed = await Promise.all(
     Object.entries(config.providers).flatMap(([name, given]) =>
       withEachKey(name, given).map(async (each) => ({
         ...each,
         name,
-        named: names.get(name) ?? { targets: [], stars: [] },
+        named: named.get(name) ?? { targets: [], wildcards: [] },
         provider: resolveProvider(each.label, each.options, settings.timeouts),
         key: await readKey(each.options.apiKey),
       })),
     ),
   );
-  const all = keyed.reduce((sum, each) => sum + questionsOf(each, options), 0);
-  let asked = 0;
+  const all = keyed.reduce((sum, each) => sum + countProbes(each, options), 0);
+  let finished = 0;
   const secrets = keyed
     .map(({ key }) => key.secret)
     .filter((secret) => secret !== undefined && secret.length > 3);
-  const context: Context = {
+  const context: CheckContext = {
     options,
     catalogs: { catalog: settings.prices, package: await installedPrices() },
     samples: ({ name, named }, listed) =>
-      samplesOf(name, named.stars, listed, (id) => masked(id, secrets) === id, catalog, settings),
-    done: (questions) => options.onAsked((asked += questions), all),
+      samplesOf(name, named.wildcards, listed, (id) => redact(id, secrets) === id, catalog, settings),
+    onDone: (requests) => options.onProgress((finished += requests), all),
   };
   const rows = await Promise.all([
     storeProblem(config.store, timeoutMs).then((problem) => [storeRow(problem)]),
@@ -109,47 +109,47 @@ export async function check(options: CheckOptions): Promise<readonly CheckRow[]>
   ]);
   return rows
     .flat()
-    .map((row) => (row.problem === undefined ? row : { ...row, problem: masked(row.problem, secrets) }));
+    .map((row) => (row.problem === undefined ? row : { ...row, problem: redact(row.problem, secrets) }));
 }
 
-/** What all providers are checked with. */
-interface Context {
+/** Shared by the checks of all providers. */
+interface CheckContext {
   readonly options: CheckOptions;
   readonly catalogs: PriceCatalogs;
-  readonly samples: (keyed: Keyed, listed: readonly ListedModel[]) => readonly Sample[];
-  /** So many questions are answered, or won't be asked. */
-  readonly done: (questions: number) => void;
+  readonly samples: (keyed: ProviderWithKey, listed: readonly ListedModel[]) => readonly Sample[];
+  /** Counts requests that are finished or were skipped. */
+  readonly onDone: (requests: number) => void;
 }
 
 /** A provider with one of its keys. */
-interface Keyed {
-  /** In the config. */
+interface ProviderWithKey {
+  /** Name in the config. */
   readonly name: string;
   readonly label: string;
   readonly options: ProviderOptions;
   readonly provider: Provider;
   readonly named: NamedTargets;
-  readonly key: Key;
+  readonly key: KeyCheck;
 }
 
-/** At most: a model that several entries stand for is asked once. */
-function questionsOf({ named, provider }: Keyed, { completions }: CheckOptions): number {
-  return completions ? 1 + named.targets.length + named.stars.length + (provider.discovery ? 1 : 0) : 1;
+/** Upper bound of the requests: a model that several entries expand to is probed only once. */
+function countProbes({ named, provider }: ProviderWithKey, { completions }: CheckOptions): number {
+  return completions ? 1 + named.targets.length + named.wildcards.length + (provider.discovery ? 1 : 0) : 1;
 }
 
-async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]> {
+async function checkProvider(keyed: ProviderWithKey, context: CheckContext): Promise<CheckRow[]> {
   const { label, provider, named, key } = keyed;
-  const { options, catalogs, samples, done } = context;
-  let left = questionsOf(keyed, options);
+  const { options, catalogs, samples, onDone } = context;
+  let left = countProbes(keyed, options);
   const oneDone = (): void => {
     left -= 1;
-    done(1);
+    onDone(1);
   };
   if (key.problem !== undefined) {
-    done(left);
+    onDone(left);
     return [{ provider: label, ok: false, problem: key.problem }];
   }
-  const ask = async (models: readonly ProbedTarget[]): Promise<ReadonlyMap<string, TargetAnswer>> =>
+  const ask = async (models: readonly ProbedTarget[]): Promise<ReadonlyMap<string, TargetResult>> =>
     options.completions && models.length > 0
       ? probeTargets(
           label,
@@ -171,7 +171,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
     return { models, found, answers: await ask(rest) };
   });
   const [answers, { models, found, answers: ofSamples }] = await Promise.all([ask(named.targets), sampled]);
-  done(left);
+  onDone(left);
   const own: CheckRow =
     models.state === 'failed'
       ? { provider: label, ok: false, problem: models.problem }
@@ -179,7 +179,7 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
   const rows = withSamples(named.targets, found).map(({ sampleOf, ...target }) => ({
     ...targetRow(label, target.model, models, answers.get(target.model) ?? ofSamples.get(target.model)),
     ...(sampleOf.length > 0 && { sampleOf }),
-    ...factsOf(target, models, catalogs),
+    ...compareTarget(target, models, catalogs),
   }));
   const missing = found
     .filter(({ target }) => !target)
@@ -190,15 +190,15 @@ async function checkProvider(keyed: Keyed, context: Context): Promise<CheckRow[]
       ...(models.state === 'ok' && {
         warnings: [
           sampleOf === 'discovered'
-            ? `${keyed.name}: none of its models can be served: its list says no price, or no size, of them`
-            : `${keyed.name} lists no model with a known price that ${sampleOf} takes`,
+            ? `${keyed.name}: no discovered model can be served: its list has no prices or no context sizes`
+            : `${keyed.name} lists no model with a known price that matches ${sampleOf}`,
         ],
       }),
     }));
   return [own, ...rows, ...missing];
 }
 
-/** Each upstream model once, with what it is a sample of. */
+/** The targets and samples, merged by upstream model. */
 function withSamples(
   targets: readonly CheckedTarget[],
   samples: readonly Sample[],
@@ -221,25 +221,25 @@ function withSamples(
   return [...all.values()];
 }
 
-function factsOf(
+function compareTarget(
   { model, serves }: CheckedTarget,
-  models: ListAnswer,
+  models: ListResult,
   catalogs: PriceCatalogs,
 ): Pick<CheckRow, 'billed' | 'prices' | 'unpriced' | 'body' | 'warnings'> {
   const [first] = serves;
   if (!first) return {};
-  const listedModel = models.state === 'ok' ? listedAs(models.listed, model) : undefined;
-  const billed = billedFor(first, listedModel, catalogs);
+  const listedModel = models.state === 'ok' ? findListed(models.listed, model) : undefined;
+  const billed = findBilled(first, listedModel, catalogs);
   const compared = serves.map((target) => comparePrice(target, billed));
-  const ownMost = mostOutput(first, listedModel, catalogs);
+  const maxOutput = findMaxOutput(first, listedModel, catalogs);
   const warnings = [
     ...compared.flatMap((each) => each.warnings),
-    ...serves.flatMap((target) => outputWarning(target, ownMost)),
+    ...serves.flatMap((target) => outputWarning(target, maxOutput)),
     ...serves.flatMap(tierWarnings),
     ...serves.flatMap(feeWarnings),
   ];
-  const body = serves.flatMap((target) => bodyLine(target) ?? []);
-  const unpriced = [...new Set(serves.flatMap(unpricedAt))];
+  const body = serves.flatMap((target) => describeBodyRules(target) ?? []);
+  const unpriced = [...new Set(serves.flatMap(unpricedFeatures))];
   return {
     ...(billed && { billed: { source: billed.source, ...shownRates(billed.price) } }),
     prices: compared.map((each) => each.compared),
@@ -252,8 +252,8 @@ function factsOf(
 function targetRow(
   provider: string,
   model: string,
-  models: ListAnswer,
-  answer: TargetAnswer | undefined,
+  models: ListResult,
+  answer: TargetResult | undefined,
 ): CheckRow {
   const listed = models.state === 'ok' ? isListed(models.ids, model) : undefined;
   const row = { provider, model, ...(listed !== undefined && { listed }) };
@@ -262,20 +262,18 @@ function targetRow(
     const { firstByteMs, usage } = answer;
     return { ...row, firstByteMs, ...(usage && { usage }), ok: true };
   }
-  return listed === false
-    ? { ...row, ok: false, problem: "the provider's list of models doesn't have it" }
-    : row;
+  return listed === false ? { ...row, ok: false, problem: "not in the provider's model list" } : row;
 }
 
-/** By its name, or where only one ends so: of several nobody knows which is asked. */
-function listedAs(listed: readonly ListedModel[], model: string): ListedModel | undefined {
+/** The listed model with this name, else the only one that ends in it after a slash; several would be ambiguous. */
+function findListed(listed: readonly ListedModel[], model: string): ListedModel | undefined {
   const found = listed.find(({ id }) => id === model);
   if (found) return found;
   const [first, ...others] = listed.filter(({ id }) => id.endsWith(`/${model}`));
   return others.length === 0 ? first : undefined;
 }
 
-/** Some say where a model stands before its name: `models/gemini-2.5-flash`. */
+/** Some lists prefix names with a path: `models/gemini-2.5-flash`. */
 function isListed(ids: ReadonlySet<string>, model: string): boolean {
   return ids.has(model) || [...ids].some((id) => id.endsWith(`/${model}`));
 }
@@ -284,6 +282,6 @@ function storeRow(problem: string | undefined): CheckRow {
   return { provider: '(store)', ok: problem === undefined, ...(problem !== undefined && { problem }) };
 }
 
-function masked(text: string, secrets: readonly (string | undefined)[]): string {
+function redact(text: string, secrets: readonly (string | undefined)[]): string {
   return secrets.reduce<string>((rest, secret) => (secret ? rest.replaceAll(secret, '***') : rest), text);
 }

@@ -3,17 +3,17 @@ import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { priceQuestion } from '../../catalog/resolve-model.ts';
 import { type PriceCatalogs, type PriceSource, SOURCES } from './compare-prices.ts';
 
-/** The most that a model writes, by the first source that knows it. */
-export interface MostOutput {
+/** The output limit of a model, from the first source that knows it. */
+export interface MaxOutput {
   readonly tokens: number;
   readonly source: PriceSource;
 }
 
-export function mostOutput(
+export function findMaxOutput(
   { provider, model }: Target,
   listed: ListedModel | undefined,
   catalogs: PriceCatalogs,
-): MostOutput | undefined {
+): MaxOutput | undefined {
   const question = priceQuestion(provider, model);
   const known: Record<PriceSource, () => number | undefined> = {
     provider: () => listed?.maxOutputTokens,
@@ -27,13 +27,13 @@ export function mostOutput(
   return undefined;
 }
 
-/** What a request without a limit may cost beyond its hold: the model writes more than the config says. */
-export function outputWarning(target: Target, own: MostOutput | undefined): readonly string[] {
-  const { maxTokens: most, insertsLimit: isLimited } = target.output;
-  if (!own || most === undefined || isLimited || own.tokens <= most) return [];
+/** Warns if the model writes more than the config's limit: a request without a limit may then cost more than its hold. */
+export function outputWarning(target: Target, known: MaxOutput | undefined): readonly string[] {
+  const { maxTokens: max, insertsLimit } = target.output;
+  if (!known || max === undefined || insertsLimit || known.tokens <= max) return [];
   const place = `${target.modelId} at ${target.provider.name}/${target.model}`;
   return [
-    `${place} has maxOutputTokens ${most}, and writes up to ${own.tokens} (${SOURCES[own.source]}) where a client gives no ` +
-      "limit: raise it, or set enforceOutputLimit: 'insert'",
+    `${place} has maxOutputTokens ${max}, but writes up to ${known.tokens} (${SOURCES[known.source]}) without a limit ` +
+      "from the client; raise it, or set enforceOutputLimit: 'insert'",
   ];
 }

@@ -7,13 +7,13 @@ import type { ListedModel } from '../../catalog/provider-model-list.ts';
 import { priceQuestion } from '../../catalog/resolve-model.ts';
 import type { PriceCatalog } from '../../options/model-options.ts';
 
-/** Who says what a provider bills, the one that is believed most first. */
+/** Sources of a provider's prices, most reliable first. */
 export type PriceSource = 'provider' | 'catalog' | 'package';
 
 export const SOURCES: Readonly<Record<PriceSource, string>> = {
-  provider: "by the provider's own list",
-  catalog: "by the config's prices",
-  package: 'by @pydantic/genai-prices',
+  provider: "from the provider's model list",
+  catalog: "from the config's prices",
+  package: 'from @pydantic/genai-prices',
 };
 
 /** What a provider bills for a model. */
@@ -29,22 +29,22 @@ export interface ShownRates {
   readonly output: string;
 }
 
-/** What one model of the config charges for a target, beside what that costs. */
+/** What a model of the config charges for a target, compared with what the provider bills. */
 export interface ComparedPrice {
-  /** The ID that clients ask for. */
+  /** The model ID for clients. */
   readonly model: string;
-  /** With the markups of the model and the router, without those of a caller. */
+  /** With the markups of the model and the router, without those of accounts and keys. */
   readonly charged: 'free' | ShownRates;
-  /** Where the config gives it. */
+  /** If the config has it. */
   readonly cost?: ShownRates;
-  /** Undefined where nobody knows what is billed. */
+  /** Undefined if no source knows what is billed. */
   readonly verdict?: 'ok' | 'free' | 'loss' | 'cost differs';
 }
 
-/** The catalogs that are asked where a provider's list has no price. */
+/** Catalogs for providers whose list has no prices. */
 export type PriceCatalogs = Readonly<Record<'catalog' | 'package', PriceCatalog | undefined>>;
 
-/** The catalog that comes with `@pydantic/genai-prices`; undefined where that isn't installed. */
+/** The catalog of `@pydantic/genai-prices`; undefined if it isn't installed. */
 export async function installedPrices(): Promise<PriceCatalog | undefined> {
   try {
     const { catalogPrices } = await import('../../catalog/genai-prices.ts');
@@ -54,8 +54,8 @@ export async function installedPrices(): Promise<PriceCatalog | undefined> {
   }
 }
 
-/** What the first source that knows it says of a target; undefined where none does. */
-export function billedFor(
+/** What a provider bills for a target, from the first source that knows it; undefined if none does. */
+export function findBilled(
   { provider, model }: Target,
   listed: ListedModel | undefined,
   catalogs: PriceCatalogs,
@@ -71,7 +71,7 @@ export function billedFor(
       const pricing = find[source]();
       if (pricing) return { source, pricing, price: parsePricing(pricing, source) };
     } catch {
-      // A price that can't be read is as good as none: the next source may have one.
+      // An invalid price counts as unknown: the next source may have one.
     }
   }
   return undefined;
@@ -82,9 +82,9 @@ export function shownRates(price: Price): ShownRates {
 }
 
 /**
- * What clients pay for a target, and what the config says that it costs, beside what is billed.
+ * Compares the config's price and cost of a target with what the provider bills.
  *
- * Of a bill's rates, those count that are said, at each size of a prompt where something changes. What is free is meant to be.
+ * Compares only the rates that the bill states, at each tier boundary. Free models are never reported as a loss.
  */
 export function comparePrice(
   target: Target,
@@ -98,7 +98,7 @@ export function comparePrice(
   };
   if (!billed) return { compared: facts, warnings: [] };
   const losses = price === FREE ? [] : differences(price, billed, isBelow);
-  const others = cost && !cost.reported ? differences(cost, billed, isOther) : [];
+  const others = cost && !cost.reported ? differences(cost, billed, isDifferent) : [];
   const verdict =
     losses.length > 0 ? 'loss' : others.length > 0 ? 'cost differs' : price === FREE ? 'free' : 'ok';
   const place = `${modelId} at ${target.provider.name}/${target.model}`;
@@ -108,34 +108,35 @@ export function comparePrice(
     warnings: [
       ...losses.map((numbers) =>
         price.reported
-          ? `${place} has a ceiling below what is billed, and holds too little: ${numbers} (${unit})`
-          : `${place} is charged below what is billed: ${numbers} (${unit})`,
+          ? `${place} has a maximum price below the bill, so it holds too little: ${numbers} (${unit})`
+          : `${place} is charged below the bill: ${numbers} (${unit})`,
       ),
-      ...others.map((numbers) => `${place} has a cost that isn't what is billed: ${numbers} (${unit})`),
+      ...others.map((numbers) => `${place} has a cost that differs from the bill: ${numbers} (${unit})`),
     ],
   };
 }
 
-/** Whether an amount of ours is wrong, with the factor of our markup, beside one that is billed. */
-type IsWrong = (ours: bigint, billed: bigint, own: Price) => boolean;
+/** Whether a configured amount, with its markup, mismatches the billed one. */
+type IsMismatch = (ours: bigint, billed: bigint, own: Price) => boolean;
 
-const isBelow: IsWrong = (ours, billed, { markup }) => ours * markup.numerator < billed * markup.denominator;
+const isBelow: IsMismatch = (ours, billed, { markup }) =>
+  ours * markup.numerator < billed * markup.denominator;
 
-const isOther: IsWrong = (ours, billed) => ours !== billed;
+const isDifferent: IsMismatch = (ours, billed) => ours !== billed;
 
-/** The numbers of both at each size of a prompt where some are wrong. */
-function differences(own: Price, { pricing, price: billed }: Billed, isWrong: IsWrong): string[] {
+/** A line for each tier of prompt sizes with a mismatch, with the configured and the billed rates. */
+function differences(own: Price, { pricing, price: billed }: Billed, isMismatch: IsMismatch): string[] {
   const sizes = new Set([0, ...[...billed.tiers, ...own.tiers].map(({ above }) => above)]);
   const fees = [requestFee(own), requestFee(billed)] as const;
-  const feeIsWrong = isWrong === isBelow ? fees[0] < fees[1] : fees[0] !== fees[1];
+  const feeDiffers = isMismatch === isBelow ? fees[0] < fees[1] : fees[0] !== fees[1];
   return [...sizes]
     .sort((a, b) => a - b)
     .flatMap((above) => {
       const [ours, theirs] = [ratesFor(above + 1, own), ratesFor(above + 1, billed)];
-      const said = pricing.tiers?.findLast((tier) => tier.above <= above) ?? pricing;
-      const wrong = RATES.filter((name) => name in said && isWrong(ours[name], theirs[name], own));
-      if (wrong.length === 0 && !(above === 0 && feeIsWrong)) return [];
-      const names = RATES.filter((name) => name === 'input' || name === 'output' || wrong.includes(name));
+      const stated = pricing.tiers?.findLast((tier) => tier.above <= above) ?? pricing;
+      const different = RATES.filter((name) => name in stated && isMismatch(ours[name], theirs[name], own));
+      if (different.length === 0 && !(above === 0 && feeDiffers)) return [];
+      const names = RATES.filter((name) => name === 'input' || name === 'output' || different.includes(name));
       const numbers = (rates: Rates, price: Price, fee: NanoDollars): string =>
         [
           ...names.map((name) => `${name} ${rate(price, name, rates)}`),
@@ -158,7 +159,7 @@ const RATES: readonly Exclude<keyof Rates, 'cacheWriteHourInput'>[] = [
   'imageOutput',
 ];
 
-/** With the markup of its price; a rate is in micro-dollars per million. */
+/** A rate with markup, in USD per million tokens. */
 function rate({ markup }: Price, name: (typeof RATES)[number], rates: Rates): string {
   return formatUsd((rates[name] * 1000n * markup.numerator) / markup.denominator);
 }

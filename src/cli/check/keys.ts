@@ -1,13 +1,13 @@
 import { PRESETS } from '../../catalog/presets.ts';
 import type { ApiKeySource, ProviderOptions } from '../../options/provider-options.ts';
 
-/** What a provider's key was found to be. */
-export interface Key {
+/** A provider's API key, or why it can't be used. */
+export interface KeyCheck {
   readonly secret?: string;
   readonly problem?: string;
 }
 
-/** Each of several keys can be the one that is dead. */
+/** The provider once for each of its keys, so that every key is checked. */
 export function withEachKey(
   name: string,
   given: ProviderOptions,
@@ -22,7 +22,7 @@ export function withEachKey(
 }
 
 /** Never rejects. */
-export async function readKey(source: ApiKeySource | undefined): Promise<Key> {
+export async function readKey(source: ApiKeySource | undefined): Promise<KeyCheck> {
   if (source === undefined) return {};
   try {
     const secret = typeof source === 'function' ? await source() : source;
@@ -30,12 +30,12 @@ export async function readKey(source: ApiKeySource | undefined): Promise<Key> {
     if (secret && /^\s|\s$|[\u0000-\u001f\u007f]/.test(secret)) {
       return {
         secret,
-        problem: 'its apiKey has blanks or a line end at its ends, as a file has it: trim it',
+        problem: 'apiKey starts or ends with whitespace, or contains a control character; trim it',
       };
     }
     if (secret) return { secret };
-    return { problem: 'its apiKey gives no key: is the variable set that it reads?' };
+    return { problem: 'apiKey is empty; is its environment variable set?' };
   } catch (error) {
-    return { problem: `its apiKey failed: ${error instanceof Error ? error.message : String(error)}` };
+    return { problem: `apiKey failed: ${error instanceof Error ? error.message : String(error)}` };
   }
 }

@@ -1,33 +1,33 @@
 import type { ChatCompletionsRouter } from '../../router/router.ts';
 
-/** How a completion of one token went. */
-export type CompletionAnswer =
+/** Result of a completion of one token. */
+export type CompletionResult =
   | { readonly state: 'ok'; readonly firstByteMs: number }
   | { readonly state: 'failed'; readonly problem: string };
 
-/** Models that think first refuse to write one token only. */
-const TOKENS = [1, 16];
+/** Output limits to try: reasoning models reject a limit of one token. */
+const TOKEN_LIMITS = [1, 16];
 
-/** Asks for a token through a router, as a client does. Never rejects. */
+/** Requests one token through a router, as a client does. Never rejects. */
 export async function probeCompletion(
   router: ChatCompletionsRouter,
   model: string,
   limitField: string,
-): Promise<CompletionAnswer> {
-  let answer: CompletionAnswer = { state: 'failed', problem: 'nothing was asked' };
-  for (const tokens of TOKENS) {
-    const { isRefused, ...asked } = await ask(router, model, { [limitField]: tokens });
-    answer = asked;
-    if (!isRefused) break;
+): Promise<CompletionResult> {
+  let result: CompletionResult = { state: 'failed', problem: 'no request was sent' };
+  for (const tokens of TOKEN_LIMITS) {
+    const { isBadRequest, ...probed } = await probeOnce(router, model, { [limitField]: tokens });
+    result = probed;
+    if (!isBadRequest) break;
   }
-  return answer;
+  return result;
 }
 
-async function ask(
+async function probeOnce(
   router: ChatCompletionsRouter,
   model: string,
   limit: object,
-): Promise<CompletionAnswer & { readonly isRefused?: boolean }> {
+): Promise<CompletionResult & { readonly isBadRequest?: boolean }> {
   const startedAt = performance.now();
   const request = new Request('http://check.invalid/v1/chat/completions', {
     method: 'POST',
@@ -46,25 +46,25 @@ async function ask(
     const broken = /^data: (\{"error":.*)$/m.exec(text)?.[1];
     if (response.status !== 200 || broken !== undefined) {
       const problem = `${response.status}: ${messageOf(broken ?? text)}`;
-      return { state: 'failed', problem, isRefused: response.status === 400 };
+      return { state: 'failed', problem, isBadRequest: response.status === 400 };
     }
-    if (!text.includes('"choices"')) return { state: 'failed', problem: '200, but no completion' };
+    if (!text.includes('"choices"')) return { state: 'failed', problem: '200, but not a completion' };
     return { state: 'ok', firstByteMs: firstByteMs ?? 0 };
   } catch (error) {
     return { state: 'failed', problem: error instanceof Error ? error.message : String(error) };
   }
 }
 
-const LONGEST = 200;
+const MAX_MESSAGE_LENGTH = 200;
 
-/** What an error says, on a line. */
+/** The message of an error body, on a line. */
 function messageOf(text: string): string {
   let message: unknown;
   try {
     message = Reflect.get(Object(Reflect.get(Object(JSON.parse(text)), 'error')), 'message');
   } catch {
-    // Whatever it is, it is shown as it is.
+    // Not JSON: shown unchanged.
   }
   const line = (typeof message === 'string' ? message : text).replaceAll(/\s+/g, ' ').trim();
-  return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+  return line.length > MAX_MESSAGE_LENGTH ? `${line.slice(0, MAX_MESSAGE_LENGTH)}…` : line;
 }

@@ -4,7 +4,7 @@ import { withTimeout } from '../../async/timeout.ts';
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 import { openStore } from '../../ledger/stores/open-store.ts';
 
-/** What keeps a store from being used, if anything; a file that isn't there yet is none of it, and is not made. */
+/** Why a store can't be used; undefined if it can. A missing SQLite file is no problem, and is not created. */
 export async function storeProblem(
   given: string | LedgerStore | undefined,
   timeoutMs: number,
@@ -12,17 +12,17 @@ export async function storeProblem(
   const file = /^sqlite:(.+)/s.exec(typeof given === 'string' ? given : 'sqlite:./credits.db')?.[1];
   if (typeof given !== 'object' && file !== undefined && !existsSync(file)) return undefined;
   const store = openStore(given);
-  const asked = async (): Promise<string | undefined> => {
+  const probe = async (): Promise<string | undefined> => {
     try {
       await store.ready?.();
-      await store.balance('nobody');
+      await store.balance('check');
       return undefined;
     } catch (error) {
       const cause = error instanceof Error ? (error.cause ?? error) : error;
       return cause instanceof Error ? cause.message : String(cause);
     }
   };
-  const problem = await withTimeout(asked(), timeoutMs, () => `it has not answered in ${timeoutMs} ms`);
+  const problem = await withTimeout(probe(), timeoutMs, () => `no answer within ${timeoutMs} ms`);
   await store.close().catch(() => {});
   return problem;
 }

@@ -1,36 +1,36 @@
 import type { TargetOptions } from '../../options/model-options.ts';
 import type { OutputLimitField, ProviderOptions } from '../../options/provider-options.ts';
 import { type ChatCompletionsRouter, createChatCompletionsRouter } from '../../router/router.ts';
-import { probeCompletion, type CompletionAnswer } from './probe-completion.ts';
+import { probeCompletion, type CompletionResult } from './probe-completion.ts';
 
-/** How a completion went, and whether its stream said what it used. */
-export type TargetAnswer = CompletionAnswer & { readonly usage?: 'reported' | 'estimated' };
+/** Result of a completion, and whether its stream reported usage. */
+export type TargetResult = CompletionResult & { readonly usage?: 'reported' | 'estimated' };
 
-/** A model at a provider, and the rules by which its requests are written. */
+/** A model at a provider, and its body rules. */
 export type ProbedTarget = Pick<TargetOptions, 'model'> & {
   readonly body: TargetOptions['body'] | undefined;
 };
 
-/** Models of a provider that are asked at a time. */
-const AT_A_TIME = 4;
+/** Concurrent requests to a provider. */
+const PROBE_CONCURRENCY = 4;
 
-/** Asks models of a provider for a token each, through a router of its own: what is asked is what a client's request would be. */
+/** Requests one token from each model of a provider, through a router, so that requests are the same as a client's. */
 export async function probeTargets(
   label: string,
   options: ProviderOptions,
   limitField: OutputLimitField,
   targets: readonly ProbedTarget[],
   timeoutMs: number,
-  done: () => void,
-): Promise<ReadonlyMap<string, TargetAnswer>> {
-  const answers = new Map<string, TargetAnswer>();
+  onDone: () => void,
+): Promise<ReadonlyMap<string, TargetResult>> {
+  const results = new Map<string, TargetResult>();
   const sources = new Map<string, string>();
   const timeouts = { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs };
-  // What it discovers itself isn't asked here, and would want prices that this router has not.
-  const { timeouts: __, models: ___, ...asIs } = options;
+  // Without discovery: its models aren't probed here, and need prices that this router doesn't have.
+  const { timeouts: __, models: ___, ...provider } = options;
   const router: ChatCompletionsRouter = createChatCompletionsRouter({
     store: 'memory:',
-    providers: { [label]: asIs },
+    providers: { [label]: provider },
     models: Object.fromEntries(
       targets.map(({ model, body }, n) => [
         `m${n}`,
@@ -41,24 +41,24 @@ export async function probeTargets(
     retries: false,
     health: false,
     timeouts,
-    // What they are told stands in the answer as well.
+    // The response has the error as well.
     hooks: { onError: () => {}, onSettled: ({ model, usageSource }) => sources.set(model, usageSource) },
   });
   await router.credits.grant('check', '1.00', { id: 'check' });
   const waiting = targets.entries();
-  const askNext = async (): Promise<void> => {
+  const probeNext = async (): Promise<void> => {
     for (const [n, { model }] of waiting) {
-      const answer = await probeCompletion(router, `m${n}`, limitField);
-      answers.set(model, answer);
-      done();
+      const result = await probeCompletion(router, `m${n}`, limitField);
+      results.set(model, result);
+      onDone();
     }
   };
-  await Promise.all(Array.from({ length: AT_A_TIME }, askNext));
+  await Promise.all(Array.from({ length: PROBE_CONCURRENCY }, probeNext));
   await router.close();
   for (const [n, { model }] of targets.entries()) {
-    const answer = answers.get(model);
+    const result = results.get(model);
     const usage = sources.get(`m${n}`) === 'upstream' ? 'reported' : 'estimated';
-    if (answer?.state === 'ok') answers.set(model, { ...answer, usage });
+    if (result?.state === 'ok') results.set(model, { ...result, usage });
   }
-  return answers;
+  return results;
 }

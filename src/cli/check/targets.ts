@@ -6,33 +6,33 @@ import type { ResolveContext } from '../../catalog/resolve-model.ts';
 import type { BodyRules } from '../../options/body-rules.ts';
 import type { ServerConfig } from '../../options/server-options.ts';
 
-/** A model of a provider that is asked for a token. */
+/** A model of a provider to probe. */
 export interface CheckedTarget {
-  /** Its name there. */
+  /** The provider's name for it. */
   readonly model: string;
-  /** With which it is asked: those of the first model that has some there. */
+  /** Body rules of the probe: those of the first model of the config that has some for it. */
   readonly body: BodyRules | undefined;
-  /** A target for each model of the config that it serves, with the prices there. */
+  /** A target with prices for each model of the config that it serves. */
   readonly serves: readonly Target[];
 }
 
-/** An entry of `models` with a star, at a provider: it stands for models that only its list can tell. */
+/** A target of a wildcard entry of `models`, which only the provider's model list can expand. */
 export interface WildcardTarget {
   readonly entry: string;
-  /** The model's name there, with a star. */
+  /** The provider's model name, with a wildcard. */
   readonly model: string;
   readonly body: BodyRules | undefined;
 }
 
-/** What a config names of a provider. */
+/** The targets of a config at one provider. */
 export interface NamedTargets {
   readonly targets: readonly CheckedTarget[];
-  readonly stars: readonly WildcardTarget[];
+  readonly wildcards: readonly WildcardTarget[];
 }
 
-/** The upstream models of each provider, each once, and the entries whose models can't be told yet. */
+/** By provider: its upstream models, each once, and its wildcard entries. */
 export function namedTargets({ models }: ServerConfig, catalog: Catalog): ReadonlyMap<string, NamedTargets> {
-  const found = new Map<string, { targets: Map<string, CheckedTarget>; stars: WildcardTarget[] }>();
+  const found = new Map<string, { targets: Map<string, CheckedTarget>; wildcards: WildcardTarget[] }>();
   for (const [id, { targets }] of Object.entries(models)) {
     const isEntry = id.includes('*');
     const made = catalog.get(isEntry ? id.replace('*', 'check') : id);
@@ -43,16 +43,16 @@ export function namedTargets({ models }: ServerConfig, catalog: Catalog): Readon
           ? (/^([^/]*)\/(.*)$/s.exec(target) ?? [])
           : [undefined, target.provider, target.model];
       const body = typeof target === 'string' ? undefined : target.body;
-      const ofProvider = found.get(provider) ?? { targets: new Map<string, CheckedTarget>(), stars: [] };
+      const ofProvider = found.get(provider) ?? { targets: new Map<string, CheckedTarget>(), wildcards: [] };
       found.set(provider, ofProvider);
       if (isEntry && model.includes('*')) {
-        ofProvider.stars.push({ entry: id, model, body });
+        ofProvider.wildcards.push({ entry: id, model, body });
         continue;
       }
       const before = ofProvider.targets.get(model);
       const serves = before?.serves ?? [];
       const priced = resolved?.targets[n];
-      // Where every ID of an entry is served by the same model, it is known by the entry.
+      // If one model serves every ID of a wildcard entry, it is named by the entry.
       ofProvider.targets.set(model, {
         model,
         body: before?.body ?? body,
@@ -61,51 +61,55 @@ export function namedTargets({ models }: ServerConfig, catalog: Catalog): Readon
     }
   }
   return new Map(
-    [...found].map(([provider, { targets, stars }]) => [provider, { targets: [...targets.values()], stars }]),
+    [...found].map(([provider, { targets, wildcards }]) => [
+      provider,
+      { targets: [...targets.values()], wildcards },
+    ]),
   );
 }
 
-/** The first model for chats that a provider lists of many; none where it lists none of them. */
+/** The first listed chat model that a wildcard entry or discovery expands to. */
 export interface Sample {
-  /** The entry with a star, or `discovered`. */
+  /** The wildcard entry, or `discovered`. */
   readonly sampleOf: string;
-  /** The name of the model there, or what stands for it in the config. */
+  /** The provider's name of the model, or the wildcard if none is listed. */
   readonly model: string;
+  /** Undefined if none is listed. */
   readonly target: Target | undefined;
   readonly body: BodyRules | undefined;
 }
 
-/** Lists have all that a provider has, and mostly say nothing of what it is for: these come last. */
-const NOT_FOR_CHATS =
+/** Lists contain all kinds of models, mostly without their purpose: these come last. */
+const NOT_CHAT_MODELS =
   /embed|whisper|tts|dall-e|moderation|transcri|realtime|image|sora|babbage|davinci|rerank/i;
 
 /**
- * A model for each entry with a star, and one for what is discovered.
+ * A sample for each wildcard entry, and one for discovery.
  *
- * @param isShown - whether an ID may be shown: providers have been seen to say keys back
+ * @param isShown - whether an ID may be shown: some providers echo API keys
  */
 export function samplesOf(
   provider: string,
-  stars: readonly WildcardTarget[],
+  wildcards: readonly WildcardTarget[],
   listed: readonly ListedModel[],
   isShown: (id: string) => boolean,
   catalog: Catalog,
-  surroundings: Omit<ResolveContext, 'providers'>,
+  context: Omit<ResolveContext, 'providers'>,
 ): readonly Sample[] {
-  const asked = catalog.providers.get(provider);
+  const resolved = catalog.providers.get(provider);
   const shown = listed.filter(({ id }) => isShown(id));
   const likelyFirst = [
-    ...shown.filter(({ id }) => !NOT_FOR_CHATS.test(id)),
-    ...shown.filter(({ id }) => NOT_FOR_CHATS.test(id)),
+    ...shown.filter(({ id }) => !NOT_CHAT_MODELS.test(id)),
+    ...shown.filter(({ id }) => NOT_CHAT_MODELS.test(id)),
   ];
-  const found = asked
-    ? discoveredModels(asked, likelyFirst, { ...surroundings, providers: catalog.providers })
+  const found = resolved
+    ? discoveredModels(resolved, likelyFirst, { ...context, providers: catalog.providers })
     : [];
   const all = catalog.with(found);
-  const samples = stars.map(({ entry, model, body }): Sample => {
+  const samples = wildcards.map(({ entry, model, body }): Sample => {
     const [before = '', after = ''] = model.split('*');
     for (const { id } of likelyFirst) {
-      // Google lists `models/gemini-2.5-flash`, and takes it without as well.
+      // Google lists `models/gemini-2.5-flash`, and accepts it without the prefix as well.
       for (const name of [id, id.replace(/^models\//, '')]) {
         if (!name.startsWith(before) || !name.endsWith(after)) continue;
         const rest = name.slice(before.length, name.length - after.length);
@@ -118,7 +122,7 @@ export function samplesOf(
     }
     return { sampleOf: entry, model, target: undefined, body };
   });
-  if (!asked?.discovery) return samples;
+  if (!resolved?.discovery) return samples;
   // The config's own entries win.
   const [target] = found.find((model) => all.get(model.id) === model)?.targets ?? [];
   if (!target && found.length > 0) return samples;

@@ -5,14 +5,14 @@ import { PRESET_FEES } from '../../catalog/preset-fees.ts';
 import { searchesByName } from '../../catalog/implied-prices.ts';
 import { unpricedTools } from '../../catalog/resolve-server-tools.ts';
 
-/** What a provider is known to sell at a price of its own, and a target has none of: requests for it are refused. */
-export function unpricedAt(target: Target): readonly string[] {
+/** Features that a provider bills separately and a target has no price for: such requests are rejected. */
+export function unpricedFeatures(target: Target): readonly string[] {
   const { price, provider, wildcard } = target;
   const searches = wildcard !== undefined && !pricesSearches(price) && sellsSearches(provider);
   const tools = [...unpricedTools(target), ...(searches ? ['models that search'] : [])];
   if (price === FREE) return tools;
   const tiers = (provider.serviceTiers?.sold ?? []).filter((name) => !price.serviceTiers.has(name));
-  // Who bills writes to a cache apart may bill those for an hour again apart.
+  // A provider that bills cache writes may bill those with a lifetime of an hour separately.
   const lacksHour = price.cacheWriteInput !== price.input && price.cacheWriteHourInput === undefined;
   return [
     ...tiers.map((name) => `service tier ${name}`),
@@ -21,7 +21,7 @@ export function unpricedAt(target: Target): readonly string[] {
   ];
 }
 
-/** What of the prices of tiers may not be meant so. */
+/** Warnings on prices of service tiers. */
 export function tierWarnings({
   modelId,
   model,
@@ -34,25 +34,25 @@ export function tierWarnings({
   const sold = provider.serviceTiers?.sold ?? [];
   return [...price.serviceTiers.keys()].flatMap((name) => [
     ...(provider.preset !== undefined && !sold.includes(name)
-      ? [`${place} has a price of the service tier ${name}, which ${provider.preset} isn't known to have`]
+      ? [`${place} has a price for the service tier ${name}, which ${provider.preset} is not known to offer`]
       : []),
     ...(cost && cost !== FREE && !reportsCost && !cost.serviceTiers.has(name)
       ? [
-          `${place} has a price of the service tier ${name}, and its cost has none: what that costs isn't known`,
+          `${place} has a price but no cost for the service tier ${name}, so the cost of its requests is unknown`,
         ]
       : []),
   ]);
 }
 
-/** Which fees are below what they are for, or have no cost beside them. */
+/** Warnings on fees that are below their cost, or have no cost. */
 export function feeWarnings(target: Target): readonly string[] {
   const { modelId, model, price, cost, reportsCost, provider, serverTools } = target;
   const place = `${modelId} at ${provider.name}/${model}`;
   const below = (name: string, fee: NanoDollars, billed: NanoDollars): string[] =>
-    // What is given away is meant to be.
+    // A fee of 0 is intended.
     fee > 0n && isBelow(fee, billed, price)
       ? [
-          `${place} has a fee for ${name} below its cost: ${formatUsd(fee)} and markup; costs ${formatUsd(billed)} USD`,
+          `${place} has a fee for ${name} below its cost: ${formatUsd(fee)} USD plus markup; costs ${formatUsd(billed)} USD`,
         ]
       : [];
   const ofTools = [...serverTools].flatMap(([name, tool]) => {
@@ -60,7 +60,7 @@ export function feeWarnings(target: Target): readonly string[] {
     const isKnown = tool.cost !== undefined || (billed !== undefined && billed > 0n);
     if (isKnown && billed !== undefined) return below(name, tool.fee, billed);
     return cost && cost !== FREE && !reportsCost
-      ? [`${place} has a fee for ${name} and no cost of it: what its requests cost isn't known`]
+      ? [`${place} has a fee but no cost for ${name}, so the cost of its requests is unknown`]
       : [];
   });
   const searches = cost ? below('a search (webSearch)', price.webSearch, cost.webSearch) : [];
@@ -72,7 +72,7 @@ export function feeWarnings(target: Target): readonly string[] {
     ...searches,
     ...requests,
     ...(unpriced
-      ? [`${place} searches, by its name, and its price has no fee for that (webSearch or request)`]
+      ? [`${place} searches the web, by its name, but its price has no fee for that (webSearch or request)`]
       : []),
   ];
 }

@@ -3,21 +3,21 @@ import { parseArgs } from 'node:util';
 import { type Command, type CommandOption, UsageError } from './command.ts';
 import { didYouMean } from './did-you-mean.ts';
 
-/** Options of all commands that work on a store. */
-const OF_STORES: Readonly<Record<string, CommandOption>> = {
-  store: { value: 'URL', help: 'sqlite:FILE, redis://HOST and so on' },
-  config: { value: 'FILE', help: 'the config of the app or server, which names the store' },
-  json: { help: 'print JSON, an object a line' },
+/** Options of all commands on a store. */
+const STORE_OPTIONS: Readonly<Record<string, CommandOption>> = {
+  store: { value: 'URL', help: 'the store, such as sqlite:FILE or redis://HOST' },
+  config: { value: 'FILE', help: 'a config that names the store' },
+  json: { help: 'print JSON, one object per line' },
 };
 
-const OF_ALL: Readonly<Record<string, CommandOption>> = {
-  'env-file': { value: 'FILE', help: 'read variables of the environment from here; those that are set stay' },
-  help: { help: 'say this' },
+const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
+  'env-file': { value: 'FILE', help: 'load environment variables from a file; those already set win' },
+  help: { help: 'show help' },
 };
 
-/** What a command takes: its own options first. */
+/** All options of a command, its own ones first. */
 export function optionsOf(command: Command): Readonly<Record<string, CommandOption>> {
-  return { ...command.options, ...(command.store && OF_STORES), ...OF_ALL };
+  return { ...command.options, ...(command.store && STORE_OPTIONS), ...COMMON_OPTIONS };
 }
 
 export interface ParsedArguments {
@@ -25,7 +25,7 @@ export interface ParsedArguments {
   readonly positionals: readonly string[];
 }
 
-/** @throws {UsageError} saying which argument can't be right */
+/** @throws {UsageError} naming the invalid argument */
 export function parseArguments(command: Command, args: readonly string[]): ParsedArguments {
   const known = optionsOf(command);
   const options = Object.fromEntries(
@@ -37,7 +37,7 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
       },
     ]),
   );
-  // A negative amount is none of our options.
+  // A negative amount is an argument, not an option.
   const { tokens } = parseArgs({
     args: args.map((arg) => (/^-[\d.]/.test(arg) ? NEGATIVE + arg : arg)),
     options,
@@ -52,10 +52,10 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
     if (token.kind !== 'option') continue;
     const { name, rawName, value } = token;
     const option = Object.hasOwn(known, name) ? known[name] : undefined;
-    if (!option) throw new UsageError(`Unknown option '${rawName}'${meant(rawName, known)}`);
+    if (!option) throw new UsageError(`unknown option ${rawName}${suggestion(rawName, known)}`);
     const wantsValue = option.value !== undefined;
     if (wantsValue && (value === undefined || (value.startsWith('-') && !token.inlineValue))) {
-      throw new UsageError(`--${name} wants a value: --${name} ${option.value}`);
+      throw new UsageError(`--${name} requires a value: --${name} ${option.value}`);
     }
     if (!wantsValue && value !== undefined) throw new UsageError(`--${name} takes no value`);
     given[name] = plain(value ?? '');
@@ -63,7 +63,7 @@ export function parseArguments(command: Command, args: readonly string[]): Parse
   return { options: given, positionals };
 }
 
-function meant(rawName: string, known: Readonly<Record<string, CommandOption>>): string {
+function suggestion(rawName: string, known: Readonly<Record<string, CommandOption>>): string {
   const near = didYouMean(
     rawName,
     Object.keys(known).map((name) => `--${name}`),
@@ -71,7 +71,7 @@ function meant(rawName: string, known: Readonly<Record<string, CommandOption>>):
   return near === undefined ? '' : `; did you mean ${near}?`;
 }
 
-/** Stands before a negative number while options are read; no argument has it. */
+/** Prefixes a negative number while options are parsed; no argument can contain it. */
 const NEGATIVE = '\0';
 
 function plain(value: string): string {

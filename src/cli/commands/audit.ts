@@ -3,7 +3,7 @@ import { type StoreCommand, plural } from './command.ts';
 
 export const auditCommand: StoreCommand = {
   name: 'audit',
-  summary: 'Add up the books anew, of one account or all, and say what is wrong',
+  summary: 'Verify the balances of one account or all against the journal',
   store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
@@ -16,14 +16,14 @@ export const auditCommand: StoreCommand = {
     for await (const each of verifyLedger(store, { ...(account !== undefined && { account }) })) {
       accounts += 1;
       lines += each.lines;
-      progress(`${plural(accounts, 'account')}, ${plural(lines, 'line')} of journal …`);
+      progress(`${plural(accounts, 'account')}, ${plural(lines, 'journal entry')} …`);
       findings += each.findings.length;
       for (const finding of each.findings) {
         print(`${finding.account}: ${finding.invariant} ${finding.message}`, finding);
       }
     }
-    const outcome = findings === 0 ? 'nothing is wrong' : plural(findings, 'finding');
-    print(`${plural(accounts, 'account')}, ${plural(lines, 'line')} of journal: ${outcome}`, {
+    const outcome = findings === 0 ? 'no problems found' : plural(findings, 'finding');
+    print(`${plural(accounts, 'account')}, ${plural(lines, 'journal entry')}: ${outcome}`, {
       accounts,
       lines,
       findings,

@@ -10,18 +10,18 @@ const DEFAULT_TIMEOUT_S = 20;
 
 export const checkCommand: PlainCommand = {
   name: 'check',
-  summary: 'Ask all that a config names: store, providers, their prices, and each target for one token',
+  summary: 'Check the store, providers, prices and (one token per) target of a config',
   positionals: '',
   options: {
-    config: { value: 'FILE', help: 'that of this folder by default' },
-    'no-completion': { help: 'ask no target: it costs a token or two of each' },
-    timeout: { value: 'SECONDS', help: `for each question; ${DEFAULT_TIMEOUT_S} by default` },
-    strict: { help: 'end with 1 on a warning as well' },
-    json: { help: 'print JSON, an object a line' },
+    config: { value: 'FILE', help: 'the config; default: the one in this folder' },
+    'no-completion': { help: 'send no completions, which cost a token or two per target' },
+    timeout: { value: 'SECONDS', help: `timeout of each request; default: ${DEFAULT_TIMEOUT_S}` },
+    strict: { help: 'exit with 1 on warnings, too' },
+    json: { help: 'print JSON, one object per line' },
   },
   async run({ options, print, progress }) {
     const path = options['config'] ?? findConfig('.');
-    if (path === undefined) throw new UsageError('there is no config in this folder: init makes one');
+    if (path === undefined) throw new UsageError('no config in this folder; init creates one');
     const seconds = count(options['timeout'] ?? String(DEFAULT_TIMEOUT_S), '--timeout');
     if (seconds < 1 || seconds > 3600) throw new UsageError('--timeout must be from 1 to 3600 seconds');
     const { check } = await import('../check/check.ts');
@@ -29,8 +29,8 @@ export const checkCommand: PlainCommand = {
       path,
       completions: options['no-completion'] === undefined,
       timeoutMs: seconds * 1000,
-      onAsked: (asked, all) => {
-        progress(`asked ${asked} of ${all} …`);
+      onProgress: (finished, all) => {
+        progress(`${finished} of ${all} requests …`);
       },
     });
     const failed = rows.filter(({ ok }) => ok === false);
@@ -57,7 +57,7 @@ function report(rows: readonly CheckRow[]): string[] {
       usage ?? '',
       billed ? `${billed.input} / ${billed.output}` : prices ? 'unknown' : '',
       worst(prices ?? []),
-      ok === undefined ? 'not asked' : ok ? 'ok' : 'FAILED',
+      ok === undefined ? 'skipped' : ok ? 'ok' : 'FAILED',
     ]),
   );
   const problems = failed.map(({ provider, model, problem }) => {
@@ -72,30 +72,30 @@ function report(rows: readonly CheckRow[]): string[] {
   ];
   return [
     ...lines,
-    ...notSold(rows),
+    ...unpricedNotes(rows),
     ...bodyRules(rows),
     '',
     ...problems,
     ...warnings,
-    outcomes.join(', ') || 'nothing is wrong',
+    outcomes.join(', ') || 'no problems found',
   ];
 }
 
-/** The most names of what isn't sold that are shown. */
-const SHOWN = 8;
+/** Names of unpriced features that are shown for a provider. */
+const MAX_NAMES = 8;
 
-/** Of each provider once, with its models. */
-function notSold(rows: readonly CheckRow[]): readonly string[] {
+/** Features that a provider sells and the config has no price for, once per provider with its models. */
+function unpricedNotes(rows: readonly CheckRow[]): readonly string[] {
   const models = new Map<string, string[]>();
   for (const { provider, model, unpriced } of rows) {
     if (!unpriced || model === undefined) continue;
-    const more = unpriced.length - SHOWN;
-    const names = unpriced.slice(0, SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
-    const what = `${provider} has no price here of: ${names}`;
+    const more = unpriced.length - MAX_NAMES;
+    const names = unpriced.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+    const what = `${provider} has no price in the config for ${names}`;
     models.set(what, [...(models.get(what) ?? []), model]);
   }
   const notes = [...models].map(
-    ([what, names]) => `${what} (${names.join(', ')}). Requests for them are refused.`,
+    ([what, names]) => `${what} (${names.join(', ')}). Such requests are rejected.`,
   );
   return notes.length > 0 ? ['', ...notes] : [];
 }
@@ -106,17 +106,17 @@ function bodyRules(rows: readonly CheckRow[]): readonly string[] {
 }
 
 function warningsOf(rows: readonly CheckRow[]): readonly string[] {
-  return each(rows.flatMap(({ warnings }) => warnings ?? []));
+  return unique(rows.flatMap(({ warnings }) => warnings ?? []));
 }
 
-/** Each once: a provider's several keys have the same prices. */
-function each(lines: readonly string[]): readonly string[] {
+/** Drops duplicates: several keys of a provider have the same prices. */
+function unique(lines: readonly string[]): readonly string[] {
   return [...new Set(lines)];
 }
 
 const VERDICTS = ['loss', 'cost differs', 'free', 'ok'] as const;
 
-/** Of the models that a target serves. */
+/** The worst verdict on the models that a target serves. */
 function worst(prices: readonly ComparedPrice[]): string {
   const found = VERDICTS.find((each) => prices.some(({ verdict }) => verdict === each)) ?? '';
   return found === 'loss' ? 'LOSS' : found;

@@ -1,34 +1,34 @@
 import type { LedgerStore } from '../../ledger/contract/ledger-store.ts';
 
-/** A command of the CLI: a file of its own, and a line in cli.ts. */
+/** A command of the CLI: one file each, listed in `main.ts`. */
 export type Command = StoreCommand | PlainCommand;
 
-/** What the help tells of a command, and what its arguments are judged by. */
+/** Help and argument syntax of a command. */
 export interface CommandText {
-  /** One word or two, e.g. `credits grant`. */
+  /** One or two words, e.g. `credits grant`. */
   readonly name: string;
   readonly summary: string;
-  /** What follows the name, options aside, e.g. `ACCOUNT [POSITION]`: this many are taken. */
+  /** Positional arguments, e.g. `ACCOUNT [POSITION]`. */
   readonly positionals: string;
-  /** Beside those that all commands of its kind take. */
+  /** Besides the options that all commands of its kind take. */
   readonly options: Readonly<Record<string, CommandOption>>;
 }
 
 export interface CommandOption {
-  /** Stands for its value in the help, e.g. `DATE`; an option without takes none. */
+  /** Placeholder of its value in the help, e.g. `DATE`; undefined if the option takes no value. */
   readonly value?: string;
   readonly help: string;
 }
 
-/** Works on a store, which the command line finds and opens. */
+/** A command on a store, which `main` finds and opens. */
 export interface StoreCommand extends CommandText {
-  /** `may be new`: it can be the first on a store that a config names; of other stores a file must be there. */
-  readonly store: 'exists' | 'may be new';
-  /** Says whether all is well: if not, the exit code is 1. */
+  /** `may-be-new`: creates the file of a store that a config names; otherwise the file must exist. */
+  readonly store: 'exists' | 'may-be-new';
+  /** Resolves to whether it succeeded: if not, the exit code is 1. */
   run(invocation: StoreInvocation): Promise<boolean>;
 }
 
-/** Opens no store by itself. */
+/** A command without a store. */
 export interface PlainCommand extends CommandText {
   readonly store?: never;
   run(invocation: Invocation): Promise<boolean>;
@@ -36,52 +36,52 @@ export interface PlainCommand extends CommandText {
 
 export interface Invocation {
   readonly positionals: readonly string[];
-  /** Values of those that were given; of one that takes none, the empty string. */
+  /** Values of the given options; the empty string for an option without a value. */
   readonly options: Readonly<Record<string, string | undefined>>;
-  /** Prints a line: the text, or the object as JSON where that is asked for. */
+  /** Prints a line: the text, or with `--json` the object. */
   readonly print: (text: string, object: object) => void;
-  /** Says how far long work is, to whoever sits before a terminal. */
+  /** Shows the progress of long work on a terminal. */
   readonly progress: (text: string) => void;
 }
 
 export interface StoreInvocation extends Invocation {
-  /** Opened by the first command on it, and closed afterwards. */
+  /** Closed after the command. */
   readonly store: LedgerStore;
-  /** Writes as it comes, no faster than it is read. */
+  /** Streams lines to stdout, with back-pressure. */
   readonly write: (lines: AsyncIterable<string>) => Promise<void>;
-  /** Opens another store, which may be new; closed afterwards. */
+  /** Opens another store, which may be new; closed after the command. */
   readonly open: (url: string) => LedgerStore;
 }
 
-/** The command was not called as it has to be; the message says how. */
+/** Invalid command line: the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The option's value. @throws {UsageError} when it isn't given */
+/** The value of a required option. @throws {UsageError} if it isn't given */
 export function required({ options }: Invocation, name: string): string {
   const value = options[name];
   if (value === undefined) throw new UsageError(`--${name} is required`);
   return value;
 }
 
-/** A number of things: `1 account`, `2 accounts`. */
+/** `1 account`, `2 accounts`, `2 entries` */
 export function plural(number: number, thing: string): string {
-  return `${number} ${thing}${number === 1 ? '' : 's'}`;
+  return `${number} ${number === 1 ? thing : `${thing}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
 }
 
-/** A count, from its digits. @throws {UsageError} when it isn't one */
+/** Parses a count. @throws {UsageError} if it isn't a whole number */
 export function count(text: string, what: string): number {
   if (!/^\d{1,15}$/.test(text))
     throw new UsageError(`${what} must be a whole number, got ${JSON.stringify(text)}`);
   return Number(text);
 }
 
-/** A moment, which begins with its day. @throws {UsageError} when it isn't one */
+/** Parses a time in ISO 8601. @throws {UsageError} if it isn't one */
 export function date(text: string, what: string): Date {
   const parsed = new Date(text);
   if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(parsed.getTime())) {
-    throw new UsageError(`${what} must be a date as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
+    throw new UsageError(`${what} must be a date such as 2027-01-31T00:00Z, got ${JSON.stringify(text)}`);
   }
   return parsed;
 }

@@ -3,16 +3,16 @@ import { count, date, required, type StoreCommand, type StoreInvocation } from '
 
 export const grantCommand: StoreCommand = {
   name: 'credits grant',
-  summary: 'Add credits to an account, which this makes if there is none',
-  store: 'may be new',
+  summary: 'Add credits to an account (which is created, if needed)',
+  store: 'may-be-new',
   positionals: 'ACCOUNT AMOUNT',
   options: {
-    id: { value: 'ID', help: "the grant's own id, as a payment's: the same one twice grants once" },
+    id: { value: 'ID', help: 'id of the grant, such as a payment id; an id grants only once' },
     expires: {
       value: 'DATE',
-      help: 'when what is left of it expires, e.g. 2027-01-31T00:00Z; never by default',
+      help: 'expiry of the unused credits, e.g. 2027-01-31T00:00Z; default: never',
     },
-    priority: { value: 'N', help: 'smaller ones are used first, from 0 to 100; 50 by default' },
+    priority: { value: 'N', help: '0 to 100, lower is used first; default: 50' },
   },
   async run(invocation) {
     const { positionals, options, store } = invocation;
@@ -34,8 +34,8 @@ export const adjustCommand: StoreCommand = {
   store: 'exists',
   positionals: 'ACCOUNT DELTA',
   options: {
-    id: { value: 'ID', help: "the adjustment's own id: the same one twice adjusts once" },
-    reason: { value: 'TEXT', help: 'kept in the journal' },
+    id: { value: 'ID', help: 'id of the adjustment; an id adjusts only once' },
+    reason: { value: 'TEXT', help: 'stored in the journal' },
   },
   async run(invocation) {
     const [account = '', delta = ''] = invocation.positionals;
@@ -49,7 +49,7 @@ export const adjustCommand: StoreCommand = {
 
 export const balanceCommand: StoreCommand = {
   name: 'credits balance',
-  summary: 'Say what an account has, or all of them',
+  summary: 'Show the balance of one account or all',
   store: 'exists',
   positionals: '[ACCOUNT]',
   options: {},
@@ -62,7 +62,7 @@ export const balanceCommand: StoreCommand = {
     for await (const each of account === undefined ? credits.accounts() : [account]) {
       const balance = await credits.balance(each);
       const { held, totalUsed, totalGranted } = balance;
-      const numbers = `${balance.balance} to spend, ${held} held, ${totalUsed} used of ${totalGranted} granted`;
+      const numbers = `${balance.balance} available, ${held} held, ${totalUsed} used of ${totalGranted} granted`;
       print(`${each}: ${numbers}`, { account: each, ...balance });
     }
     return true;
@@ -71,8 +71,8 @@ export const balanceCommand: StoreCommand = {
 
 function report({ print }: StoreInvocation, account: string, change: CreditsChange): boolean {
   const { available, duplicate, durable } = change;
-  const repeated = duplicate ? ' (it was made before)' : '';
-  const unsafe = durable === false ? ' (NOT on as many replicas as was asked for: repeat the command)' : '';
-  print(`${account}: ${available} to spend${repeated}${unsafe}`, { account, ...change });
+  const repeated = duplicate ? ' (already applied)' : '';
+  const unsafe = durable === false ? ' (NOT on the configured number of replicas: repeat the command)' : '';
+  print(`${account}: ${available} available${repeated}${unsafe}`, { account, ...change });
   return durable !== false;
 }

@@ -1,4 +1,4 @@
-/** Of some words the one that was probably meant: at most a third of it was typed wrongly. */
+/** The word with the smallest edit distance to `typed`, at most a third of its length; undefined if there is none. */
 export function didYouMean(typed: string, words: readonly string[]): string | undefined {
   const [best] = words
     .map((word) => ({ word, edits: distance(typed, word) }))
@@ -7,7 +7,7 @@ export function didYouMean(typed: string, words: readonly string[]): string | un
   return best?.word;
 }
 
-/** Letters to insert, remove, replace, or swap with their neighbor. */
+/** Edit distance: insertions, deletions, replacements and swaps of neighbors. */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, n) => n)];
   for (let i = 1; i <= one.length; i++) {

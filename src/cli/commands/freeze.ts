@@ -2,17 +2,17 @@ import type { StoreCommand } from './command.ts';
 
 export const freezeCommand: StoreCommand = {
   name: 'freeze',
-  summary: 'Refuse new requests of an account; those that run go on, and are charged',
-  ...changing(true),
+  summary: 'Reject new requests of an account; running ones continue and are charged',
+  ...freezing(true),
 };
 
 export const unfreezeCommand: StoreCommand = {
   name: 'unfreeze',
-  summary: 'Admit requests of an account again',
-  ...changing(false),
+  summary: 'Accept requests of a frozen account again',
+  ...freezing(false),
 };
 
-function changing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary'> {
+function freezing(frozen: boolean): Omit<StoreCommand, 'name' | 'summary'> {
   return {
     store: 'exists',
     positionals: 'ACCOUNT',

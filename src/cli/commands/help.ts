@@ -3,10 +3,10 @@ import { styleText } from 'node:util';
 import { optionsOf } from './arguments.ts';
 import type { Command, CommandOption } from './command.ts';
 
-/** What is typed before a command. */
+/** Name of the program. */
 export const NAME = 'chat-completions-router';
 
-/** All commands, a line each. */
+/** The help of the program: all commands, one per line. */
 export function overview(commands: readonly Command[]): string {
   const width = widest(commands);
   const list = (kind: (command: Command) => boolean): string[] => listed(commands.filter(kind), width);
@@ -15,25 +15,25 @@ export function overview(commands: readonly Command[]): string {
     '',
     ...list(({ store }) => !store),
     '',
-    'On the store of an app or server, while it runs:',
+    'Commands on a store, also while an app or server uses it:',
     '',
     ...list(({ store }) => store !== undefined),
     '',
-    WHERE,
+    STORE_NOTE,
     '',
-    `${bold('--help')} after a command says how it is called; ${bold('--version')} says which this is.`,
-    'Ends with 0 if all is well, 1 if something is wrong or failed, 2 if it was called wrongly.',
+    `${bold('COMMAND --help')} shows the options of a command; ${bold('--version')} shows the version.`,
+    'Exit codes: 0 success, 1 failure, 2 usage error.',
   ].join('\n');
 }
 
-/** The commands that begin with one word. */
+/** The help of the commands that share their first word. */
 export function familyHelp(word: string, commands: readonly Command[]): string {
   return [
     `Usage: ${NAME} ${word} COMMAND …`,
     '',
     ...listed(commands, widest(commands)),
     '',
-    `${bold('--help')} after a command says how it is called.`,
+    `${bold('COMMAND --help')} shows the options of a command.`,
   ].join('\n');
 }
 
@@ -49,7 +49,7 @@ export function help(command: Command): string {
     `${command.summary}.`,
     '',
     ...options.map(([left = '', meaning]) => `  ${bold(left.padEnd(width))}  ${meaning}`),
-    ...(command.store ? ['', WHERE] : []),
+    ...(command.store ? ['', STORE_NOTE] : []),
   ].join('\n');
 }
 
@@ -70,10 +70,10 @@ function flag(name: string, { value }: CommandOption): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`;
 }
 
-const WHERE = `The store is that of --store, else of --config, else of CREDITS_STORE in the environment, else of the
-config in this folder (chat-completions-router.config.ts, .json and so on).`;
+const STORE_NOTE = `The store is taken from --store, else --config, else CREDITS_STORE in the environment, else the config
+in this folder (chat-completions-router.config.ts, .json etc.).`;
 
-/** Only where somebody sees it; NO_COLOR and FORCE_COLOR are obeyed. */
+/** Bold on a terminal; obeys NO_COLOR and FORCE_COLOR. */
 function bold(text: string): string {
   return styleText('bold', text);
 }

@@ -3,20 +3,23 @@ import { NAME } from './help.ts';
 
 export const initCommand: PlainCommand = {
   name: 'init',
-  summary: 'Write a config with comments, for a server of its own or for an app',
+  summary: 'Create a commented config, for a standalone server or an app',
   positionals: '',
   options: {
-    app: { value: 'APP', help: 'standalone (by default), node, express, next, fastify, koa, hono or nest' },
-    json: { help: 'in JSON, not TypeScript' },
+    app: {
+      value: 'APP',
+      help: 'standalone, node, express, next, fastify, koa, hono or nest; default: standalone',
+    },
+    json: { help: 'write JSON instead of TypeScript' },
     providers: {
       value: 'NAMES',
-      help: 'openai,groq and so on; those whose key is in the environment by default',
+      help: 'such as openai,groq; default: those whose key is in the environment',
     },
-    store: { value: 'URL', help: 'where credits and keys live; sqlite:./credits.db by default' },
-    force: { help: 'write over what is there' },
+    store: { value: 'URL', help: 'store of credits and keys; default: sqlite:./credits.db' },
+    force: { help: 'overwrite existing files' },
   },
   async run({ options }) {
-    const { APPS, askTerminal, init, KNOWN_PROVIDERS, suggest } = await import('../init/init.ts');
+    const { APPS, init, KNOWN_PROVIDERS, promptTerminal, suggest } = await import('../init/init.ts');
     const here = { folder: '.', env: process.env };
     const { json, force } = options;
     const { app: appName, providers: list, store } = options;
@@ -25,18 +28,18 @@ export const initCommand: PlainCommand = {
       throw new UsageError(`--app must be one of ${APPS.join(', ')}, got ${JSON.stringify(appName)}`);
     }
     if (json !== undefined && app !== undefined && app !== 'standalone') {
-      throw new UsageError('--json is for a server of its own: an app imports its config');
+      throw new UsageError('--json is only for a standalone server: an app imports its config');
     }
     const providers = list?.split(',');
     const names = KNOWN_PROVIDERS.map(({ name }) => name);
-    const stranger = providers?.find((name) => !names.includes(name));
-    if (stranger !== undefined) {
-      throw new UsageError(`--providers takes ${names.join(', ')}, got ${JSON.stringify(stranger)}`);
+    const unknown = providers?.find((name) => !names.includes(name));
+    if (unknown !== undefined) {
+      throw new UsageError(`--providers must be of ${names.join(', ')}, got ${JSON.stringify(unknown)}`);
     }
-    const isAsked = [appName, json, list, store].every((given) => given === undefined);
+    const hasNoOptions = [appName, json, list, store].every((given) => given === undefined);
     const isTerminal = process.stdin.isTTY && process.stdout.isTTY;
     const answers =
-      isAsked && isTerminal ? await askTerminal(process.stdin, process.stdout, suggest(here)) : {};
+      hasNoOptions && isTerminal ? await promptTerminal(process.stdin, process.stdout, suggest(here)) : {};
     const written = init({
       ...here,
       isJson: json !== undefined,

@@ -6,10 +6,10 @@ export const journalCommand: StoreCommand = {
   summary: 'Print the journal of one account or all, as JSON lines',
   store: 'exists',
   positionals: '[ACCOUNT]',
-  options: { after: { value: 'POSITION', help: 'begin after this position; 0 by default' } },
+  options: { after: { value: 'POSITION', help: 'start after this position; default: 0' } },
   async run({ positionals: [account], options, store, write }) {
     const after = count(options['after'] ?? '0', '--after');
-    if (account === undefined && after > 0) throw new UsageError('--after needs an ACCOUNT');
+    if (account === undefined && after > 0) throw new UsageError('--after requires an ACCOUNT');
     await write(createCredits(store).exportJournal({ after, ...(account !== undefined && { account }) }));
     return true;
   },
@@ -17,14 +17,14 @@ export const journalCommand: StoreCommand = {
 
 export const trimCommand: StoreCommand = {
   name: 'trim',
-  summary: "Fold an account's journal up to a position into sums, once it is exported",
+  summary: "Compact an account's exported journal, up to a position, into sums",
   store: 'exists',
   positionals: 'ACCOUNT POSITION',
   options: {},
   async run({ positionals: [account = '', position = ''], store, print }) {
     const through = count(position, 'POSITION');
     await createCredits(store).compact(account, through);
-    print(`${account}: folded up to ${through}`, { account, through });
+    print(`${account}: compacted up to ${through}`, { account, through });
     return true;
   },
 };

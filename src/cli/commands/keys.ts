@@ -14,19 +14,19 @@ import { table } from '../terminal/table.ts';
 
 export const createKeyCommand: StoreCommand = {
   name: 'keys create',
-  summary: 'Make an API key, and its account if there is none; it is shown this once',
-  store: 'may be new',
+  summary: 'Create an API key (and the account, if needed); the secret is shown only once',
+  store: 'may-be-new',
   positionals: 'ACCOUNT',
   options: {
     ...POLICY_OPTIONS,
-    id: { value: 'ID', help: "the key's own id, so that a repeated creation is found; random by default" },
+    id: { value: 'ID', help: 'id of the key, to detect a repeated creation; default: random' },
   },
   async run({ positionals: [account = ''], options, store, print }) {
     const { id } = options;
     const policy = policyFrom(options);
     const created = await keysOf(store).create({ account, ...policy, ...(id !== undefined && { id }) });
     print(
-      `${created.key}\n${account}: key ${created.id} is made; what stands above is shown only now`,
+      `${created.key}\n${account}: created key ${created.id}; its secret above is shown only once`,
       created,
     );
     return true;
@@ -35,7 +35,7 @@ export const createKeyCommand: StoreCommand = {
 
 export const listKeysCommand: StoreCommand = {
   name: 'keys list',
-  summary: "Show an account's API keys, without what they were made of",
+  summary: 'List the API keys of an account, without secrets',
   store: 'exists',
   positionals: 'ACCOUNT',
   options: {},
@@ -51,7 +51,7 @@ export const listKeysCommand: StoreCommand = {
 
 export const getKeyCommand: StoreCommand = {
   name: 'keys get',
-  summary: 'Show an API key, with what it has spent, holds and runs',
+  summary: 'Show an API key with its charges, holds and running requests',
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: {},
@@ -66,31 +66,32 @@ export const getKeyCommand: StoreCommand = {
 
 export const updateKeyCommand: StoreCommand = {
   name: 'keys update',
-  summary: 'Change what an API key may do, from the next completion on',
+  summary: 'Change the limits of an API key, from the next completion on',
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: {
     ...POLICY_OPTIONS,
-    remove: { value: 'NAMES', help: 'take these options away from it, as --remove budget,expires' },
+    remove: { value: 'NAMES', help: 'options to remove, e.g. --remove budget,expires' },
   },
   async run(invocation) {
     const { account, id } = named(invocation);
     const changes = policyChanges(invocation.options);
-    if (Object.keys(changes).length === 0) throw new UsageError('nothing is to be changed: give an option');
+    if (Object.keys(changes).length === 0)
+      throw new UsageError('nothing to change; give at least one option');
     const changed = await keysOf(invocation.store).update(account, id, changes);
     if (!changed) return noKey(invocation);
-    invocation.print(`${account}: key ${id}: ${policyText(changed) || 'without limits'}`, changed);
+    invocation.print(`${account}: key ${id}: ${policyText(changed) || 'no limits'}`, changed);
     return true;
   },
 };
 
 export const rotateKeyCommand: StoreCommand = {
   name: 'keys rotate',
-  summary: 'Give an API key another secret, which is shown this once; all else stays',
+  summary: 'Replace the secret of an API key; the new one is shown only once',
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: {
-    overlap: { value: 'SECONDS', help: 'the secret of now works for so much longer; 0 by default' },
+    overlap: { value: 'SECONDS', help: 'how much longer the current secret works; default: 0' },
   },
   async run(invocation) {
     const { account, id } = named(invocation);
@@ -99,10 +100,10 @@ export const rotateKeyCommand: StoreCommand = {
       overlapMs,
     });
     if (!rotated) return noKey(invocation);
-    const old =
-      rotated.overlapUntil && overlapMs > 0 ? `works until ${time(rotated.overlapUntil)}` : 'ends now';
+    const previous =
+      rotated.overlapUntil && overlapMs > 0 ? `works until ${time(rotated.overlapUntil)}` : 'has expired';
     invocation.print(
-      `${rotated.key}\n${account}: key ${id} has another secret, shown only now; the one before ${old}`,
+      `${rotated.key}\n${account}: rotated key ${id}; its secret above is shown only once, the previous one ${previous}`,
       rotated,
     );
     return true;
@@ -111,19 +112,19 @@ export const rotateKeyCommand: StoreCommand = {
 
 export const revokeKeyCommand: StoreCommand = {
   name: 'keys revoke',
-  summary: 'Refuse an API key from now on, for good; requests that run go on, and are charged',
+  summary: 'Revoke an API key permanently; running requests continue and are charged',
   store: 'exists',
   positionals: 'ACCOUNT ID',
   options: {},
   async run(invocation) {
     const { account, id } = named(invocation);
     if (!(await keysOf(invocation.store).revoke(account, id))) return noKey(invocation);
-    invocation.print(`${account}: key ${id} is revoked`, { account, id, state: 'revoked' });
+    invocation.print(`${account}: revoked key ${id}`, { account, id, state: 'revoked' });
     return true;
   },
 };
 
-/** No other process is told: each asks the store again before it admits a completion. */
+/** Without a cache to invalidate: every process checks a key's version in the store when it admits a completion. */
 function keysOf(store: LedgerStore): ApiKeys {
   return createApiKeys(store, { invalidate: () => {}, forget: () => {} });
 }
@@ -156,7 +157,7 @@ function details(key: ApiKeyDetails): string {
     ['state', key.state],
     ['created', time(key.createdAt)],
     ['revoked', key.revokedAt && time(key.revokedAt)],
-    ['policy', policyText(key) || 'without limits'],
+    ['policy', policyText(key) || 'no limits'],
     ['spent', key.spent],
     ['held', key.held],
     ['running', key.running],

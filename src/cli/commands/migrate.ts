@@ -3,16 +3,16 @@ import { type StoreCommand, plural, required, UsageError } from './command.ts';
 
 export const migrateCommand: StoreCommand = {
   name: 'migrate',
-  summary: 'Move all accounts and API keys into another store, while no router uses either',
+  summary: 'Move all accounts and API keys to another store, while no router uses either',
   store: 'exists',
   positionals: '',
   options: {
-    to: { value: 'URL', help: 'the store to move into: empty, or as an interrupted migration left it' },
+    to: { value: 'URL', help: 'the target store: empty, or left by an interrupted migration' },
   },
   async run(invocation) {
     const { store, print, progress, open } = invocation;
     const to = required(invocation, 'to');
-    if (to === 'memory:') throw new UsageError('--to memory: would be gone with this command');
+    if (to === 'memory:') throw new UsageError('--to memory: would be lost when this command exits');
     const done = { checked: 0, moved: 0, compared: 0 };
     const { problems, ...moved } = await migrate(store, open(to), {
       onAccount: (_account, step) => {
@@ -25,9 +25,9 @@ export const migrateCommand: StoreCommand = {
     });
     for (const problem of problems) print(`${problem.account}: ${problem.message}`, problem);
     const { accounts, keys, available } = moved;
-    const outcome = problems.length === 0 ? 'all is as it was' : plural(problems.length, 'problem');
+    const outcome = problems.length === 0 ? 'verified' : plural(problems.length, 'problem');
     print(
-      `Moved ${plural(accounts, 'account')} with ${available} to spend, and ${plural(keys, 'key')}: ${outcome}`,
+      `Moved ${plural(accounts, 'account')} with ${available} available, and ${plural(keys, 'key')}: ${outcome}`,
       {
         ...moved,
         problems: problems.length,

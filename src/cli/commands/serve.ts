@@ -3,28 +3,28 @@ import { count, type PlainCommand, UsageError } from './command.ts';
 
 export const serveCommand: PlainCommand = {
   name: 'serve',
-  summary: 'Serve the models of a config, on a server of its own',
+  summary: 'Run a standalone server with the models of a config',
   positionals: '',
   options: {
-    config: { value: 'FILE', help: 'TypeScript, JavaScript or JSON; that of this folder by default' },
-    port: { value: 'PORT', help: "the config's by default, else PORT in the environment, else 8787" },
-    host: { value: 'ADDRESS', help: '127.0.0.1 by default; 0.0.0.0 in a container' },
+    config: { value: 'FILE', help: 'TypeScript, JavaScript or JSON; default: the one in this folder' },
+    port: { value: 'PORT', help: "default: the config's, else PORT in the environment, else 8787" },
+    host: { value: 'ADDRESS', help: 'default: 127.0.0.1; in a container 0.0.0.0' },
     'host-names': {
       value: 'NAMES',
-      help: 'answer no other Host, as gateway.example.com,localhost; any by default',
+      help: 'accepted Host headers, e.g. gateway.example.com,localhost; default: all',
     },
-    admin: { help: 'serve the admin door at /admin; ADMIN_TOKEN in the environment opens it' },
-    log: { value: 'FORMAT', help: 'json or text; text on a terminal, else json, by default' },
+    admin: { help: 'serve the admin API at /admin; its token is ADMIN_TOKEN in the environment' },
+    log: { value: 'FORMAT', help: 'json or text; default: text on a terminal, else json' },
   },
   async run({ options: { config, port, host, 'host-names': names, admin, log: format } }) {
     const path = config ?? findConfig('.');
-    if (path === undefined) throw new UsageError('there is no config in this folder: init makes one');
+    if (path === undefined) throw new UsageError('no config in this folder; init creates one');
     if (format !== undefined && format !== 'json' && format !== 'text') {
       throw new UsageError(`--log must be json or text, got ${JSON.stringify(format)}`);
     }
-    // What the other commands can do without isn't loaded for them.
+    // Loaded late: the other commands don't need it.
     const { createLog, serve } = await import('../serve/serve.ts');
-    // A server outlives whoever reads its log: its streams go on, and are charged.
+    // The server must survive a closed log pipe: its streams continue and are charged.
     process.stdout.removeAllListeners('error').on('error', () => {});
     const log = createLog(
       process.stdout,

@@ -23,25 +23,24 @@ const MONEY = ['charged', 'cost'] as const;
 
 export const usageCommand: StoreCommand = {
   name: 'usage',
-  summary: 'Show what was used, by day, account, key and model',
+  summary: 'Show usage by day, account, key and model',
   store: 'exists',
   positionals: '',
   options: {
     by: {
       value: 'NAMES',
-      help: 'a row for each of: day, account, key, model, as --by account,model; total for one',
+      help: 'group by day, account, key, model, e.g. --by account,model; total for a single row',
     },
-    from: { value: 'DAY', help: 'first day, UTC, as 2026-11-01; 29 days before the last by default' },
-    to: { value: 'DAY', help: 'last day, counted in; today by default' },
-    account: { value: 'ACCOUNT', help: 'of this one only' },
-    key: { value: 'ID', help: 'of this API key only' },
-    model: { value: 'MODEL', help: 'of this model only' },
-    csv: { help: 'print CSV, for a spreadsheet' },
+    from: { value: 'DAY', help: 'first day, UTC, e.g. 2026-11-01; default: 29 days before the last' },
+    to: { value: 'DAY', help: 'last day, inclusive; default: today' },
+    account: { value: 'ACCOUNT', help: 'only this account' },
+    key: { value: 'ID', help: 'only this API key' },
+    model: { value: 'MODEL', help: 'only this model' },
+    csv: { help: 'print CSV, for spreadsheets' },
   },
   async run({ options, store, print }) {
     const { from, to, account, key, model, json, csv } = options;
-    if (json !== undefined && csv !== undefined)
-      throw new UsageError('--json and --csv are two forms: give one');
+    if (json !== undefined && csv !== undefined) throw new UsageError('--json and --csv exclude each other');
     const groupBy = groupsOf(options['by'] ?? 'day');
     const rows = await createUsageQueries(store, Date.now).query({
       groupBy,
@@ -52,7 +51,8 @@ export const usageCommand: StoreCommand = {
       ...(model !== undefined && { model }),
     });
     if (json !== undefined) for (const row of rows) print('', row);
-    else for (const line of csv === undefined ? shown(rows, groupBy) : asCsv(rows, groupBy)) print(line, {});
+    else
+      for (const line of csv === undefined ? asTable(rows, groupBy) : asCsv(rows, groupBy)) print(line, {});
     return true;
   },
 };
@@ -62,8 +62,10 @@ function groupsOf(given: string): readonly UsageGroup[] {
   return given.split(',').map((name, n, names) => {
     const group = GROUPS.find((each) => each === name);
     if (!group)
-      throw new UsageError(`--by takes ${GROUPS.join(', ')}, or total, got ${JSON.stringify(name)}`);
-    if (names.indexOf(name) < n) throw new UsageError(`--by takes each once, got ${JSON.stringify(given)}`);
+      throw new UsageError(`--by must be of ${GROUPS.join(', ')}, or total, got ${JSON.stringify(name)}`);
+    if (names.indexOf(name) < n) {
+      throw new UsageError(`--by must name each group once, got ${JSON.stringify(given)}`);
+    }
     return group;
   });
 }
@@ -80,8 +82,8 @@ const HEADS = [
   'COST',
 ];
 
-function shown(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
-  if (rows.length === 0) return ['nothing was used'];
+function asTable(rows: readonly UsageSummary[], groupBy: readonly UsageGroup[]): string[] {
+  if (rows.length === 0) return ['no usage'];
   const heads = [...groupBy.map((group) => group.toUpperCase()), ...HEADS];
   const cells = rows.map((row) => cellsOf(row, groupBy));
   if (rows.length > 1) {
@@ -108,7 +110,7 @@ function cellsOf(row: UsageSummary, groupBy: readonly UsageGroup[]): string[] {
   ];
 }
 
-/** As RFC 4180 quotes; an apostrophe keeps a spreadsheet from running what a client has called a model. */
+/** Quotes by RFC 4180; an apostrophe prevents formula injection by model names, which clients choose. */
 function csvCell(cell: string): string {
   const text = /^[=+@\t\r]|^-(?!\d+(\.\d+)?$)/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

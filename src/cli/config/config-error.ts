@@ -1,4 +1,4 @@
-/** A config can't be used; the message names its file, and the option. */
+/** An invalid config; the message names its file and the option. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 

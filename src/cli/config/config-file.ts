@@ -6,30 +6,32 @@ import type { ServerConfig } from '../../options/server-options.ts';
 import { ConfigError } from './config-error.ts';
 import { parseJsonConfig } from './json-config.ts';
 
-const ENDINGS = ['.ts', '.mts', '.js', '.mjs', '.json', '.jsonc'];
+const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs', '.json', '.jsonc'];
 
-/** The config of a folder, where it has one under its usual name. */
+/** Path of the config in a folder, under its default name; undefined if there is none. */
 export function findConfig(folder: string): string | undefined {
-  return ENDINGS.map((ending) => join(folder, `chat-completions-router.config${ending}`)).find((path) =>
-    existsSync(path),
+  return EXTENSIONS.map((extension) => join(folder, `chat-completions-router.config${extension}`)).find(
+    (path) => existsSync(path),
   );
 }
 
 /**
- * Reads a config, of TypeScript, JavaScript or JSON; each time anew.
+ * Loads a config in TypeScript, JavaScript or JSON, without a cache.
  *
- * @throws {ConfigError} when it can't be read, or is none; its options are the router's to judge
+ * @throws {ConfigError} if it can't be read or is no config; the router validates its options
  */
 export async function loadConfig(path: string): Promise<ServerConfig> {
-  const ending = extname(path);
-  if (!ENDINGS.includes(ending)) throw new ConfigError(path, `a config ends in ${ENDINGS.join(', ')}`);
-  if (!existsSync(path)) throw new ConfigError(path, 'there is no such file');
-  const config = ending.startsWith('.json')
+  const extension = extname(path);
+  if (!EXTENSIONS.includes(extension)) {
+    throw new ConfigError(path, `unsupported file type; use one of ${EXTENSIONS.join(', ')}`);
+  }
+  if (!existsSync(path)) throw new ConfigError(path, 'file not found');
+  const config = extension.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
   if (isConfig(config)) return await withCatalog(config, path);
-  const wanted = ending.startsWith('.json')
-    ? 'it must hold an object'
+  const wanted = extension.startsWith('.json')
+    ? 'must contain an object'
     : 'its default export must be an object';
   throw new ConfigError(path, `${wanted} with providers and models`);
 }
@@ -38,7 +40,7 @@ function isConfig(value: unknown): value is ServerConfig {
   return typeof value === 'object' && value !== null && 'providers' in value && 'models' in value;
 }
 
-/** JSON can't import a catalog: `"prices": "catalog"` stands for that of the package. */
+/** Resolves `"prices": "catalog"` of a JSON config, which can't import the catalog of the package. */
 async function withCatalog(config: ServerConfig, path: string): Promise<ServerConfig> {
   const prices: unknown = config.prices;
   if (prices !== 'catalog') return config;
@@ -46,7 +48,7 @@ async function withCatalog(config: ServerConfig, path: string): Promise<ServerCo
     const { catalogPrices } = await import('../../catalog/genai-prices.ts');
     return { ...config, prices: catalogPrices() };
   } catch {
-    throw new ConfigError(path, "prices is 'catalog', which needs npm install @pydantic/genai-prices");
+    throw new ConfigError(path, "prices: 'catalog' requires npm install @pydantic/genai-prices");
   }
 }
 
@@ -54,14 +56,14 @@ let imports = 0;
 
 async function importConfig(path: string): Promise<unknown> {
   const url = pathToFileURL(resolve(path));
-  // A module is evaluated once for each URL: what has changed since needs another.
+  // A module is evaluated once per URL, so a reload needs another one.
   if (imports > 0) url.searchParams.set('reload', String(imports));
   imports += 1;
   try {
     const module: unknown =
       process.versions['bun'] === undefined
         ? await importByNode(path, url)
-        : // Reads TypeScript by itself, and takes a path with a query for another module, but no such URL.
+        : // Bun loads TypeScript itself; it reloads a path with a query, but not a file URL with one.
           await import(resolve(path) + url.search);
     return typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
   } catch (error) {
@@ -70,13 +72,13 @@ async function importConfig(path: string): Promise<unknown> {
 }
 
 async function importByNode(path: string, url: URL): Promise<unknown> {
-  // An old Node hasn't got these: imported by name, they would keep the command from saying so.
+  // Missing in an old Node: a static import would fail before the command can report the required version.
   const { registerHooks, stripTypeScriptTypes } = process.getBuiltinModule('node:module');
   const hooks = registerHooks({
     load: (loaded, context, next) => {
-      // Whatever the `type` of its package, and also where Node doesn't strip types by itself.
-      const isOurs = loaded === url.href && /\.m?ts$/.test(path);
-      if (!isOurs && (process.features.typescript || !/^file:.*\.m?ts(\?|$)/.test(loaded)))
+      // Independent of the `type` of its package, and of whether Node strips types itself.
+      const isConfigFile = loaded === url.href && /\.m?ts$/.test(path);
+      if (!isConfigFile && (process.features.typescript || !/^file:.*\.m?ts(\?|$)/.test(loaded)))
         return next(loaded, context);
       const source = readFileSync(fileURLToPath(loaded), 'utf8');
       return { format: 'module', source: stripTypeScriptTypes(source), shortCircuit: true };

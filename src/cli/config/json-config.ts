@@ -1,11 +1,10 @@
 import { ConfigError } from './config-error.ts';
 
 /**
- * A config in JSON, with comments and `${NAMES}` of the environment in its strings.
+ * Parses a JSON config with comments, and substitutes environment variables in its strings: `${NAME}`, or with a
+ * default `${NAME:-default}`; `$${` is a literal `${`.
  *
- * `${NAME:-default}` has a default, `$${` is a plain `${`.
- *
- * @throws {ConfigError} naming the line, or each option whose variable isn't set
+ * @throws {ConfigError} naming the line of a syntax error, or each option whose variable isn't set
  */
 export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessEnv): unknown {
   const plain = withoutComments(text);
@@ -13,27 +12,27 @@ export function parseJsonConfig(text: string, path: string, env: NodeJS.ProcessE
   try {
     parsed = JSON.parse(plain);
   } catch {
-    throw new ConfigError(path, whatIsWrong(plain));
+    throw new ConfigError(path, describeSyntaxError(plain));
   }
   const missing: string[] = [];
-  const filled = fill(parsed, '', env, missing);
+  const filled = substitute(parsed, '', env, missing);
   if (missing.length > 0) throw new ConfigError(path, missing.join('; '));
   return filled;
 }
 
-/** Blanks in place of comments and of commas before a bracket, so that what is left stays where it was. */
+/** Replaces comments and trailing commas with blanks, so that line numbers stay the same. */
 function withoutComments(text: string): string {
-  const blanks = (piece: string): string => piece.replaceAll(/[^\n]/g, ' ');
+  const blanks = (match: string): string => match.replaceAll(/[^\n]/g, ' ');
   return text
-    .replaceAll(COMMENT, (piece, kept?: string) => kept ?? blanks(piece))
-    .replaceAll(/("(?:\\.|[^"\\\n])*"?)|,(?=\s*[}\]])/g, (_piece, string?: string) => string ?? ' ');
+    .replaceAll(COMMENT, (match, kept?: string) => kept ?? blanks(match))
+    .replaceAll(/("(?:\\.|[^"\\\n])*"?)|,(?=\s*[}\]])/g, (_match, string?: string) => string ?? ' ');
 }
 
-/** A comment; or, in a group, what stays: a string, or a comment that has no end. */
+/** Matches a comment; or, as a group, text to keep: a string, or an unterminated comment. */
 const COMMENT = /\/\/[^\n]*|\/\*[^]*?\*\/|("(?:\\.|[^"\\\n])*"?|\/\*[^]*)/g;
 
-/** The first line that can't stand where it stands, and why; what V8 quotes of a text may be half a secret. */
-function whatIsWrong(text: string): string {
+/** The first line with a syntax error, and the error, without the source text that V8 quotes: it may contain a secret. */
+function describeSyntaxError(text: string): string {
   const lines = text.split('\n');
   for (let n = 1; n <= lines.length; n++) {
     const soFar = lines.slice(0, n).join('\n').trimEnd();
@@ -42,15 +41,15 @@ function whatIsWrong(text: string): string {
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const [, position] = /at position (\d+)/.exec(message) ?? [];
-      const isCutOnly = message.startsWith('Unexpected end') || Number(position) >= soFar.length;
-      if (n < lines.length && isCutOnly) continue;
+      const isIncomplete = message.startsWith('Unexpected end') || Number(position) >= soFar.length;
+      if (n < lines.length && isIncomplete) continue;
       return `line ${n}: ${message.replace(/(, (\.\.\.)?"|( in JSON)? at position).*/s, '')}`;
     }
   }
-  return 'it is empty';
+  return 'is empty';
 }
 
-function fill(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
+function substitute(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: string[]): unknown {
   if (typeof value === 'string') {
     return value.replaceAll(
       /\$\$\{|\$\{(\w+)(?::-([^}]*))?(\}|$)/g,
@@ -65,12 +64,12 @@ function fill(value: unknown, option: string, env: NodeJS.ProcessEnv, missing: s
       },
     );
   }
-  if (Array.isArray(value)) return value.map((each, n) => fill(each, `${option}[${n}]`, env, missing));
+  if (Array.isArray(value)) return value.map((each, n) => substitute(each, `${option}[${n}]`, env, missing));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => {
       const step = /^[\w$]+$/.test(name) ? (option === '' ? name : `.${name}`) : `[${JSON.stringify(name)}]`;
-      return [name, fill(each, option + step, env, missing)];
+      return [name, substitute(each, option + step, env, missing)];
     }),
   );
 }

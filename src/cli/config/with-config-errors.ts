@@ -1,6 +1,6 @@
 import { ConfigError } from './config-error.ts';
 
-/** What is wrong with an option is wrong with the file that has it. */
+/** Rethrows a TypeError of an option as an error of its config file. */
 export function withConfigErrors<Result>(path: string, read: () => Result): Result {
   try {
     return read();

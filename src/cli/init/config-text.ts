@@ -1,25 +1,25 @@
 import { KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 import { importLine, quoted } from './source-text.ts';
 
-/** What a config is written from. */
+/** Input for the text of a config. */
 export interface ConfigPlan {
   /** At least one. */
   readonly providers: readonly KnownProvider[];
   readonly store: string;
-  /** Is set: where it is, the config asks for it. */
+  /** Decides which optional variables the config reads. */
   readonly env: NodeJS.ProcessEnv;
-  /** A server of its own reads the config; else an app does. */
+  /** For a standalone server, not for an app. */
   readonly isStandalone: boolean;
 }
 
-/** How a language writes what a config is made of. */
+/** Syntax of a config language. */
 interface Language {
   readonly name: (name: string) => string;
   readonly string: (text: string) => string;
   readonly number: (value: number) => string;
-  /** A variable of the environment, which a request asks for. */
+  /** An environment variable that is read for each request. */
   readonly secret: (variable: string) => string;
-  /** A variable of the environment with a default. */
+  /** An environment variable with a default. */
   readonly variable: (variable: string, usual: string) => string;
 }
 
@@ -39,7 +39,7 @@ const JSON_TEXT: Language = {
   variable: (variable, usual) => JSON.stringify(`\${${variable}:-${usual}}`),
 };
 
-/** A config in TypeScript, or without its types in JavaScript. */
+/** A config in TypeScript, or without types in JavaScript. */
 export function scriptConfig(plan: ConfigPlan, hasTypes: boolean): string {
   const type = plan.isStandalone ? 'ServerConfig' : 'ChatCompletionsRouterOptions';
   const head = hasTypes ? `${importLine(`type { ${type} }`, 'chat-completions-router')}\n\n` : '';
@@ -56,7 +56,7 @@ function body({ providers, store, env, isStandalone }: ConfigPlan, language: Lan
   const others = KNOWN_PROVIDERS.filter((each) => !providers.includes(each)).slice(0, 3);
   const server = `${name('server')}: { ${name('port')}: 8787, ${name('host')}: ${language.string('127.0.0.1')} },`;
   const lines = [
-    '// Where credits and API keys live: a file of this machine, or redis://HOST for several machines.',
+    '// Store of credits and API keys: a file on this machine, or redis://HOST for several machines.',
     `${name('store')}: ${variable('CREDITS_STORE', store)},`,
     '',
     '// OpenAI-compatible APIs: a preset by its name, or any other by its baseURL.',
@@ -66,14 +66,12 @@ function body({ providers, store, env, isStandalone }: ConfigPlan, language: Lan
     `  // ${name('local')}: { ${name('baseURL')}: ${language.string('http://127.0.0.1:11434/v1')} },`,
     '},',
     '',
-    '// What your customers can ask for, by the ID that they say. They pay `pricing`, in USD per million tokens:',
-    '// these are list prices as this version knew them. Check them, and add your margin.',
+    '// The models of your customers, by model ID. They pay `pricing`, in USD per million tokens.',
+    '// These are list prices from when this version was released: check them, and add your margin.',
     `${name('models')}: {`,
     ...providers.flatMap((each) => modelLines(each, language)).map((line) => `  ${line}`),
     '},',
-    ...(isStandalone
-      ? ['', '// 0.0.0.0 is every address of this machine, as a container needs it.', server]
-      : []),
+    ...(isStandalone ? ['', '// Use 0.0.0.0 (all addresses) in a container.', server] : []),
   ];
   return `{\n${lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n')}\n}`;
 }
@@ -93,7 +91,7 @@ function modelLines({ name: provider, models }: KnownProvider, language: Languag
   const { name, string, number } = language;
   return models.flatMap(({ model, pricing, contextWindow, maxOutputTokens }, n) => {
     const prices = Object.entries(pricing).map(([what, price]) => `${name(what)}: ${string(price)}`);
-    const fallbacks = n === 0 ? ' // the first that answers does' : '';
+    const fallbacks = n === 0 ? ' // add more targets for failover, in order' : '';
     return [
       `${name(`${provider}/${model}`)}: {`,
       `  ${name('targets')}: [${string(`${provider}/${model}`)}],${fallbacks}`,

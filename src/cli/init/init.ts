@@ -2,56 +2,56 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 import { findConfig } from '../config/config-file.ts';
-import { type App, appOf, mountSnippet } from './mount-snippets.ts';
+import { type App, detectApp, mountSnippet } from './mount-snippets.ts';
 import { type ConfigPlan, jsonConfig, scriptConfig } from './config-text.ts';
 import { findProviders, KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
 export { APPS, type App } from './mount-snippets.ts';
 export { KNOWN_PROVIDERS } from './known-providers.ts';
-export { promptTerminal as askTerminal } from './prompts.ts';
+export { promptTerminal } from './prompts.ts';
 
-/** What is to be written; what isn't said is found out. */
+/** What to write; missing options are detected. */
 export interface InitOptions {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
   readonly app?: App;
   readonly isJson?: boolean;
-  /** By their names. */
+  /** Names of providers. */
   readonly providers?: readonly string[];
   readonly store?: string;
-  /** What is there may be written over. */
+  /** Overwrite existing files. */
   readonly force?: boolean;
 }
 
-export interface Written {
-  /** In the folder, in the order in which they were written. */
+export interface InitResult {
+  /** Written files, relative to the folder, in order. */
   readonly files: readonly string[];
   readonly app: App;
   readonly providers: readonly KnownProvider[];
-  /** Variables that the config asks for and that aren't set. */
+  /** Environment variables that the config needs and that aren't set. */
   readonly missing: readonly string[];
-  /** What the app is still to be told, where a file couldn't say it. */
+  /** Code to add to the app, unless a written file contains it. */
   readonly lines?: string;
 }
 
-/** What a folder and the environment suggest. */
+/** App and providers as detected from the folder and the environment. */
 export function suggest({ folder, env }: Pick<InitOptions, 'folder' | 'env'>): {
   readonly app: App;
   readonly providers: readonly KnownProvider[];
 } {
   const found = findProviders(env);
   return {
-    app: appOf(manifestOf(folder)),
+    app: detectApp(manifestOf(folder)),
     providers: found.length > 0 ? found : KNOWN_PROVIDERS.slice(0, 1),
   };
 }
 
 /**
- * Writes a config, and what mounts it where that is a file of its own.
+ * Writes a config, and for Next.js the route that mounts the router.
  *
- * @throws an Error, before anything is written, where something is there already
+ * @throws {Error} before anything is written, if a file exists already
  */
-export function init(options: InitOptions): Written {
+export function init(options: InitOptions): InitResult {
   const { folder, env, isJson = false, store = 'sqlite:./credits.db', force = false } = options;
   const suggested = suggest(options);
   const { app = 'standalone' } = options;
@@ -59,15 +59,15 @@ export function init(options: InitOptions): Written {
     ? KNOWN_PROVIDERS.filter(({ name }) => options.providers?.includes(name))
     : suggested.providers;
   const plan: ConfigPlan = { providers, store, env, isStandalone: app === 'standalone' };
-  const ending = isJson ? '.json' : endingOf(folder, app);
-  const config = `chat-completions-router.config${ending}`;
-  const files = new Map([[config, isJson ? jsonConfig(plan) : scriptConfig(plan, ending.endsWith('ts'))]]);
+  const extension = isJson ? '.json' : configExtension(folder, app);
+  const config = `chat-completions-router.config${extension}`;
+  const files = new Map([[config, isJson ? jsonConfig(plan) : scriptConfig(plan, extension.endsWith('ts'))]]);
   if (app === 'next') {
-    // Next.js finds routes that end so, and its bundler a file of TypeScript without its ending.
-    const route = `${nextAppFolder(folder)}/v1/[...path]/route${ending === '.ts' ? '.ts' : '.js'}`;
+    // Next.js needs a route with one of these extensions; its bundler resolves a TypeScript import without extension.
+    const route = `${nextAppFolder(folder)}/v1/[...path]/route${extension === '.ts' ? '.ts' : '.js'}`;
     files.set(route, `${mountSnippet(app, relative(dirname(route), config.replace(/\.ts$/, '')))}\n`);
   }
-  assertRoom(folder, [...files.keys()], force);
+  assertWritable(folder, [...files.keys()], force);
   for (const [name, text] of files) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
@@ -82,18 +82,19 @@ export function init(options: InitOptions): Written {
   };
 }
 
-function assertRoom(folder: string, files: readonly string[], force: boolean): void {
-  const there = files.find((name) => existsSync(join(folder, name)));
-  if (there !== undefined && !force) throw new Error(`${there} is there already: --force writes over it`);
+function assertWritable(folder: string, files: readonly string[], force: boolean): void {
+  const existing = files.find((name) => existsSync(join(folder, name)));
+  if (existing !== undefined && !force)
+    throw new Error(`${existing} exists already; overwrite it with --force`);
   const found = findConfig(folder);
   const other = found === undefined ? undefined : relative(folder, found);
   if (other !== undefined && !files.includes(other)) {
-    throw new Error(`${other} is there, and is read first: remove it`);
+    throw new Error(`${other} exists and takes precedence; remove it first`);
   }
 }
 
-/** As the project's own files end: a config of an app is loaded by that app, too. */
-function endingOf(folder: string, app: App): string {
+/** The extension for a config: the app loads it, so it depends on the app's module type and TypeScript setup. */
+function configExtension(folder: string, app: App): string {
   if (app === 'standalone') return '.ts';
   const isModule = Reflect.get(Object(manifestOf(folder)), 'type') === 'module';
   if (app === 'next') return existsSync(join(folder, 'tsconfig.json')) ? '.ts' : '.mjs';

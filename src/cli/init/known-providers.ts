@@ -1,23 +1,23 @@
-/** A provider that `init` can set up, with a model of its own to begin with. */
+/** A provider that `init` can set up, with models to start with. */
 export interface KnownProvider {
-  /** A preset. */
+  /** Name of a preset. */
   readonly name: string;
-  /** Where its key usually stands. */
+  /** Environment variable of its API key. */
   readonly variable: string;
-  /** Where its own clients look for another address. */
+  /** Environment variable by which its own clients override the base URL. */
   readonly baseURL?: { readonly variable: string; readonly usual: string };
   readonly models: readonly KnownModel[];
 }
 
 interface KnownModel {
-  /** As the provider says it. */
+  /** The provider's name for it. */
   readonly model: string;
   readonly pricing: { readonly input: string; readonly output: string; readonly cachedInput?: string };
   readonly contextWindow: number;
   readonly maxOutputTokens: number;
 }
 
-/** With list prices as we knew them, in USD per million tokens: the config tells its reader to check them. */
+/** With list prices at the time of release, in USD per million tokens: a comment in the config says to check them. */
 export const KNOWN_PROVIDERS: readonly KnownProvider[] = [
   {
     name: 'openai',
@@ -98,7 +98,7 @@ function known(
   return { model, pricing, contextWindow, maxOutputTokens };
 }
 
-/** Those whose key is in the environment. */
+/** Providers whose key is in the environment. */
 export function findProviders(env: NodeJS.ProcessEnv): readonly KnownProvider[] {
   return KNOWN_PROVIDERS.filter(({ variable }) => env[variable]);
 }

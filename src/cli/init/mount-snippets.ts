@@ -1,11 +1,11 @@
 import { importLine } from './source-text.ts';
 
-/** Where a router can run: on a server of its own, or in an app. */
+/** Where a router can run: as a standalone server, or in an app. */
 export const APPS = ['standalone', 'node', 'express', 'next', 'fastify', 'koa', 'hono', 'nest'] as const;
 
 export type App = (typeof APPS)[number];
 
-/** Package that says which of them a project is; the first one found. */
+/** Packages that identify the kind of app; the first match wins. */
 const PACKAGES: readonly (readonly [name: string, app: App])[] = [
   ['next', 'next'],
   ['@nestjs/core', 'nest'],
@@ -15,15 +15,15 @@ const PACKAGES: readonly (readonly [name: string, app: App])[] = [
   ['hono', 'hono'],
 ];
 
-/** What a project is, by what it depends on; `standalone` where nothing tells. */
-export function appOf(manifest: unknown): App {
+/** Detects the kind of app by its dependencies; `standalone` by default. */
+export function detectApp(manifest: unknown): App {
   const dependencies: object = Object(Reflect.get(Object(manifest), 'dependencies'));
   return PACKAGES.find(([name]) => Object.hasOwn(dependencies, name))?.[1] ?? 'standalone';
 }
 
 const PACKAGE = 'chat-completions-router';
 
-/** What mounts the router in an app; `config` is what its config is imported by. */
+/** Code that mounts the router in an app; `config` is the import specifier of the config. */
 export function mountSnippet(app: Exclude<App, 'standalone'>, config: string): string {
   const { imports = [], mount } = MOUNTS[app];
   const lines = [

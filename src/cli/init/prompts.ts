@@ -3,25 +3,24 @@ import { createInterface } from 'node:readline/promises';
 import { type App, APPS } from './mount-snippets.ts';
 import { KNOWN_PROVIDERS, type KnownProvider } from './known-providers.ts';
 
-/** What was answered. */
-export interface Answers {
+export interface PromptAnswers {
   readonly app: App;
   readonly providers: readonly string[];
   readonly store: string;
 }
 
-/** Asks whoever sits there; an empty answer takes what stands in brackets. */
+/** Asks the questions on a terminal; an empty answer takes the default in brackets. */
 export async function promptTerminal(
   input: NodeJS.ReadableStream,
   output: NodeJS.WritableStream,
   suggested: { readonly app: App; readonly providers: readonly KnownProvider[] },
-): Promise<Answers> {
+): Promise<PromptAnswers> {
   const terminal = createInterface({ input, output });
-  // An end of input answers nothing more: then the question would never be over.
+  // At the end of input, the promise of a question would never settle.
   const { promise: ended, reject } = Promise.withResolvers<never>();
   ended.catch(() => {});
   terminal.once('close', () => {
-    reject(new Error('nothing was written'));
+    reject(new Error('input ended; nothing was written'));
   });
   const ask = async (question: string, usual: string): Promise<string> => {
     const answer = await Promise.race([terminal.question(`${question} [${usual}] `), ended]);
@@ -31,7 +30,7 @@ export async function promptTerminal(
     const names = KNOWN_PROVIDERS.map(({ name }) => name);
     let app: App | undefined;
     while (!app) {
-      const answer = await ask(`Where will it run? ${APPS.join(', ')}`, suggested.app);
+      const answer = await ask(`Which kind of app? ${APPS.join(', ')}`, suggested.app);
       app = APPS.find((each) => each === answer);
     }
     let providers: readonly string[] = [];
@@ -40,7 +39,10 @@ export async function promptTerminal(
       const answer = (await ask(`Which providers? ${names.join(', ')}`, usual)).split(/[\s,]+/);
       providers = answer.every((name) => names.includes(name)) ? answer : [];
     }
-    const store = await ask('Where do credits and keys live? A file, or redis://HOST', 'sqlite:./credits.db');
+    const store = await ask(
+      'Which store for credits and keys? sqlite:FILE or redis://HOST',
+      'sqlite:./credits.db',
+    );
     return { app, providers, store };
   } finally {
     terminal.close();

@@ -2,7 +2,7 @@ import { RouterError } from '../../errors/router-error.ts';
 import type { Hooks } from '../../observability/hooks.ts';
 import type { Log } from './log.ts';
 
-/** Hooks that write what happens to a log. */
+/** Hooks that log requests, errors and events. */
 export function logHooks(log: Log): Hooks {
   return {
     onResponse: (ended) => {
@@ -15,7 +15,7 @@ export function logHooks(log: Log): Hooks {
       const { code, provider, model, attempt }: Partial<RouterError> =
         error instanceof RouterError ? error : {};
       const cause = error.cause instanceof Error ? error.cause.message : undefined;
-      // Where nobody foresaw it, the place where it happened is what helps.
+      // Only an unexpected error needs its stack.
       const stack = code === undefined || code === 'internal_error' ? error.stack : undefined;
       log('error', 'error', {
         requestId,

@@ -4,24 +4,24 @@ import { escapeControlCharacters } from '../terminal/escape-control-characters.t
 
 export type Level = 'info' | 'warn' | 'error';
 
-/** Writes a line: what happened, and what belongs to it. */
+/** Writes a line with an event and its fields. */
 export type Log = (level: Level, event: string, fields?: Readonly<Record<string, unknown>>) => void;
 
 export type LogFormat = 'json' | 'text';
 
-/** A log of lines: JSON for machines, `name=value` for eyes. */
+/** A line-based log: JSON, or `name=value` text. */
 export function createLog(out: NodeJS.WritableStream, format: LogFormat, now: () => Date): Log {
   return (level, event, fields = {}) => {
     const time = now().toISOString();
     const line =
       format === 'json'
         ? JSON.stringify({ time, level, event, ...fields })
-        : [time.slice(11, 19), painted(level, event, out), ...pairs(fields)].join(' ');
+        : [time.slice(11, 19), colored(level, event, out), ...pairs(fields)].join(' ');
     out.write(`${line}\n`);
   };
 }
 
-function painted(level: Level, event: string, stream: NodeJS.WritableStream): string {
+function colored(level: Level, event: string, stream: NodeJS.WritableStream): string {
   const color = ({ info: 'bold', warn: 'yellow', error: 'red' } as const)[level];
   return styleText(color, event, { stream });
 }

@@ -20,37 +20,42 @@ const DEFAULT_STORE = 'sqlite:./credits.db';
 
 export interface ServeOptions {
   readonly path: string;
-  /** Stands above the config's. */
+  /** Overrides the config's. */
   readonly port: number | undefined;
   readonly host: string | undefined;
   readonly hostNames: readonly string[] | undefined;
-  /** Serves the admin door, too. */
+  /** Serves the admin API as well. */
   readonly admin: boolean;
   readonly log: Log;
 }
 
 /**
- * Serves what a config says, until a signal ends it; the streams that run are finished then.
+ * Runs a server with a config until a signal ends it; running streams are finished first.
  *
- * @returns whether all that ran was finished
- * @throws {ConfigError} before it listens, when the config can't be used; an Error when the store or the port can't
+ * @returns true once the server has closed
+ * @throws {ConfigError} before it listens, for an invalid config; an Error if the store or the port can't be used
  */
 export async function serve({ path, port, host, hostNames, admin, log }: ServeOptions): Promise<boolean> {
-  const ownNames = hostNames && new HostNames(hostNames, '--host-names');
+  const givenNames = hostNames && new HostNames(hostNames, '--host-names');
   const config = await loadConfig(path);
-  const { own, router } = withConfigErrors(path, () => ({
-    own: resolveServer(config.server),
+  const { server, router } = withConfigErrors(path, () => ({
+    server: resolveServer(config.server),
     router: createRouter(config, log),
   }));
   const readiness = new Readiness(router, log);
   let gateway;
   let origin;
   try {
-    const isAdministered = admin || own.admin;
-    const adminDoor = isAdministered ? await openAdminDoor(router, log) : undefined;
-    gateway = createGateway({ router, readiness, adminDoor, hostNames: ownNames ?? own.hostNames, log });
+    const adminApi = admin || server.admin ? await openAdminApi(router, log) : undefined;
+    gateway = createGateway({
+      router,
+      readiness,
+      adminApi,
+      hostNames: givenNames ?? server.hostNames,
+      log,
+    });
     await router.ready();
-    origin = await listen(gateway, port ?? own.port, host ?? own.host);
+    origin = await listen(gateway, port ?? server.port, host ?? server.host);
   } catch (error) {
     await router.close();
     throw error;
@@ -62,9 +67,9 @@ export async function serve({ path, port, host, hostNames, admin, log }: ServeOp
     reloaded = reloaded.then(() => reload(path, config, router, log));
   };
   process.on('SIGHUP', onHangup);
-  const signal = await ended(log);
+  const signal = await receiveSignal(log);
   log('info', 'closing', { signal });
-  // It goes on listening: a load balancer hears that nothing more is to come, and a client when to come again.
+  // Keeps listening while it closes: load balancers get a 503 from `/readyz`, and clients a `retry-after`.
   readiness.close();
   await router.close();
   const closed = once(gateway, 'close');
@@ -80,13 +85,13 @@ function createRouter(config: ServerConfig, log: Log): ChatCompletionsRouter {
   return createChatCompletionsRouter({ ...options, store, hooks: [logHooks(log), ...[hooks].flat()] });
 }
 
-/** Loaded where it is wanted only, with what checks its input. */
-async function openAdminDoor(router: ChatCompletionsRouter, log: Log): Promise<AdminRouter> {
-  const { createAdminApi: createAdminDoor } = await import('./admin-door.ts');
-  return createAdminDoor(router, process.env['ADMIN_TOKEN'], log);
+/** Loads the admin API and its validation library only if it is served. */
+async function openAdminApi(router: ChatCompletionsRouter, log: Log): Promise<AdminRouter> {
+  const { createAdminApi } = await import('./admin-api.ts');
+  return createAdminApi(router, process.env['ADMIN_TOKEN'], log);
 }
 
-/** Takes providers and models of the config as it is now; one that can't be used changes nothing. */
+/** Reloads providers and models from the config file; an invalid config changes nothing. */
 async function reload(
   path: string,
   before: ServerConfig,
@@ -95,16 +100,16 @@ async function reload(
 ): Promise<void> {
   try {
     const after = await loadConfig(path);
-    const others = changedOptions(before, after);
+    const unapplied = changedOptions(before, after);
     withConfigErrors(path, () => {
       resolveServer(after.server);
       router.reload({ providers: after.providers, models: after.models });
     });
     log('info', 'reloaded', { config: path, ...sizeOf(after) });
-    if (others.length > 0) log('warn', 'needs_restart', { options: others });
+    if (unapplied.length > 0) log('warn', 'needs_restart', { options: unapplied });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    log('error', 'reload_refused', { message, effect: 'the config that was in use goes on' });
+    log('error', 'reload_refused', { message, effect: 'the previous config stays in use' });
   }
 }
 
@@ -119,7 +124,7 @@ interface ResolvedServer extends Required<Omit<ServerOptions, 'hostNames'>> {
   readonly hostNames: HostNames | undefined;
 }
 
-/** @throws {TypeError} naming the option that can't be right */
+/** @throws {TypeError} naming the invalid option */
 function resolveServer(given: ServerOptions = {}): ResolvedServer {
   assertObject(given, 'server', { port: true, host: true, hostNames: true, admin: true });
   const { admin = false, hostNames } = given;
@@ -134,8 +139,8 @@ function resolveServer(given: ServerOptions = {}): ResolvedServer {
   return { port, host, admin, hostNames: hostNames && new HostNames(hostNames, 'server.hostNames') };
 }
 
-/** The signal by which an operator, a terminal or a container asks to end; a second one ends the process there and then. */
-function ended(log: Log): Promise<NodeJS.Signals> {
+/** Resolves to the first SIGTERM or SIGINT; a second one ends the process immediately. */
+function receiveSignal(log: Log): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let isEnding = false;
     const end = (signal: NodeJS.Signals): void => {
@@ -146,7 +151,7 @@ function ended(log: Log): Promise<NodeJS.Signals> {
       isEnding = true;
       resolve(signal);
     };
-    // They stay: between two listeners a signal would kill.
+    // Never removed: without a listener a signal would kill the process.
     process.on('SIGTERM', end).on('SIGINT', end);
   });
 }

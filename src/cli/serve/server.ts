@@ -8,17 +8,17 @@ import type { ChatCompletionsRouter } from '../../router/router.ts';
 import type { HostNames } from './host-names.ts';
 import type { Log } from './log.ts';
 
-/** How long an answer to `/readyz` stands: who asks more often asks no store. */
-const READY_FOR_MS = 1000;
-/** Longer than load balancers keep a connection that is idle, usually 60 s: else one may send a request into its end. */
+/** How long a result of `/readyz` is cached, to limit the load on the store. */
+const READY_CACHE_MS = 1000;
+/** Longer than the idle timeout of load balancers, usually 60 s: otherwise one may send a request on a closing connection. */
 const KEEP_ALIVE_MS = 65_000;
-/** A store that takes longer than this to answer is none to serve from. */
-const READY_WITHIN_MS = 5000;
+/** A store that takes longer than this is not ready. */
+const READY_TIMEOUT_MS = 5000;
 
-/** Whether the process can serve, as load balancers ask it. */
+/** The readiness check for load balancers. */
 export class Readiness {
   readonly #router: ChatCompletionsRouter;
-  #asked: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
+  #lastCheck: { readonly at: number; readonly problem: Promise<string | undefined> } | undefined;
   #isClosing = false;
 
   readonly #log: Log;
@@ -28,55 +28,56 @@ export class Readiness {
     this.#log = log;
   }
 
-  /** What keeps it from serving; undefined when nothing does. The log says more than a stranger is told. */
+  /** Why the process isn't ready; undefined if it is. Details are only logged, not sent to unauthenticated clients. */
   async problem(): Promise<string | undefined> {
     if (this.#isClosing) return 'closing';
     const now = performance.now();
-    if (!this.#asked || now - this.#asked.at > READY_FOR_MS) this.#asked = { at: now, problem: this.#ask() };
-    return this.#asked.problem;
+    if (!this.#lastCheck || now - this.#lastCheck.at > READY_CACHE_MS)
+      this.#lastCheck = { at: now, problem: this.#check() };
+    return this.#lastCheck.problem;
   }
 
   close(): void {
     this.#isClosing = true;
   }
 
-  async #ask(): Promise<string | undefined> {
+  async #check(): Promise<string | undefined> {
     const ready = this.#router.ready().then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    const late = (): string => `it has not answered in ${READY_WITHIN_MS} ms`;
-    const message = await withTimeout(ready, READY_WITHIN_MS, late);
+    const timeoutMessage = (): string => `the store did not answer within ${READY_TIMEOUT_MS} ms`;
+    const message = await withTimeout(ready, READY_TIMEOUT_MS, timeoutMessage);
     if (message === undefined) return undefined;
     this.#log('warn', 'not_ready', { message });
-    return 'it can not serve now; its log says why';
+    return 'not ready; see the log for the reason';
   }
 }
 
-interface GatewayParts {
+interface GatewayOptions {
   readonly router: ChatCompletionsRouter;
   readonly readiness: Readiness;
-  readonly adminDoor: AdminRouter | undefined;
-  /** Undefined where any name will do. */
+  readonly adminApi: AdminRouter | undefined;
+  /** Undefined if every host name is accepted. */
   readonly hostNames: HostNames | undefined;
   readonly log: Log;
 }
 
 /**
- * A server of its own: the router at every path, but `/healthz` (it runs), `/readyz` (it can serve) and, where there
- * is an admin door, `/admin`. The first two are asked by addresses, too: they are answered whatever the `Host`.
+ * The standalone server: `/healthz` (liveness), `/readyz` (readiness), with an admin API `/admin`, and the router at
+ * every other path. The first two are answered whatever the `Host`, because load balancers use IP addresses.
  */
-export function createGateway({ router, readiness, adminDoor, hostNames, log }: GatewayParts): Server {
+export function createGateway({ router, readiness, adminApi, hostNames, log }: GatewayOptions): Server {
   return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') answer(response, 200, { status: 'ok' });
-    else if (path === '/readyz') void sayReady(response, readiness);
+    else if (path === '/readyz') void answerReadiness(response, readiness);
     else if (hostNames && !hostNames.allow(request)) {
       const error = new MisdirectedRequestError(request.headers.host);
       answer(response, error.status, error, { 'x-should-retry': 'false' });
     } else {
-      const door = adminDoor && /^\/admin(\/|$)/.test(path) ? adminDoor : router;
-      door(request, response).catch((error: unknown) => {
+      const handler = adminApi && /^\/admin(\/|$)/.test(path) ? adminApi : router;
+      handler(request, response).catch((error: unknown) => {
         log('error', 'error', { message: String(error) });
       });
     }
@@ -84,9 +85,9 @@ export function createGateway({ router, readiness, adminDoor, hostNames, log }: 
 }
 
 /**
- * Resolves with the address once the server listens.
+ * Resolves to the server's origin once it listens, e.g. `http://127.0.0.1:8787`.
  *
- * @throws an Error that says what to do where the port is taken
+ * @throws {Error} with a hint, if the port is in use
  */
 export async function listen(server: Server, port: number, host: string): Promise<string> {
   server.listen(port, host);
@@ -94,15 +95,15 @@ export async function listen(server: Server, port: number, host: string): Promis
     await once(server, 'listening');
   } catch (error) {
     const code: unknown = Reflect.get(Object(error), 'code');
-    const taken = `port ${port} of ${host} is taken: another one with --port, or PORT in the environment`;
-    throw code === 'EADDRINUSE' ? new Error(taken, { cause: error }) : error;
+    const inUse = `port ${port} of ${host} is in use; choose another with --port or PORT in the environment`;
+    throw code === 'EADDRINUSE' ? new Error(inUse, { cause: error }) : error;
   }
   const at = server.address();
-  if (at === null || typeof at === 'string') throw new TypeError('the server has no port');
+  if (at === null || typeof at === 'string') throw new TypeError('server must listen on a TCP port');
   return `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`;
 }
 
-async function sayReady(response: ServerResponse, readiness: Readiness): Promise<void> {
+async function answerReadiness(response: ServerResponse, readiness: Readiness): Promise<void> {
   const problem = await readiness.problem();
   if (problem === undefined) answer(response, 200, { status: 'ready' });
   else answer(response, 503, { status: 'not ready', problem });

@@ -1,4 +1,4 @@
-/** Clients make up names of models: what would steer a terminal, or end a line, is shown by its number. */
+/** Escapes control characters and line ends: clients choose model names, which must not control the operator's terminal. */
 export function escapeControlCharacters(text: string): string {
   return text.replace(
     /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu,

@@ -1,9 +1,9 @@
 import type { WriteStream } from 'node:tty';
 
-/** So often at most: a terminal is slower than a loop. */
-const EVERY_MS = 100;
+/** Throttles updates: a terminal is slower than a loop. */
+const MIN_INTERVAL_MS = 100;
 
-/** A line on a terminal that says how far long work is, and goes when there is something to print. */
+/** A progress line on a terminal, cleared before other output. */
 export class Progress {
   readonly #terminal: Pick<WriteStream, 'isTTY' | 'write'>;
   readonly #now: () => number;
@@ -16,7 +16,7 @@ export class Progress {
   }
 
   show(text: string): void {
-    if (!this.#terminal.isTTY || this.#now() - this.#shownAt < EVERY_MS) return;
+    if (!this.#terminal.isTTY || this.#now() - this.#shownAt < MIN_INTERVAL_MS) return;
     this.#shownAt = this.#now();
     this.#isShown = true;
     this.#terminal.write(`\r\u001b[K${text}`);

@@ -1,6 +1,6 @@
 import { escapeControlCharacters } from './escape-control-characters.ts';
 
-/** Lines of a table whose columns are as wide as what stands in them; numbers stand to the right. */
+/** Lines of a table with aligned columns; numbers are aligned to the right. */
 export function table(heads: readonly string[], cells: readonly (readonly string[])[]): string[] {
   const rows = cells.map((row) => row.map(escapeControlCharacters));
   const columns = heads.map((head, n) => ({

@@ -185,7 +185,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       await page.locator('#daily').focus();
       await page.keyboard.press('ArrowLeft');
       const told = (await text(page, '#tooltip')).replace(/\s+/g, ' ');
-      expect(told).toContain('$3.75 acme/fast $0.75 acme/large $3.00 Cost not known Requests 2');
+      expect(told).toContain('$3.75 acme/fast $0.75 acme/large $3.00 Cost unknown Requests 2');
       expect(await text(page, '#spoken')).toContain('$3.75: acme/fast $0.75, acme/large $3.00');
       await page.keyboard.press('Escape');
       expect(await page.locator('#tooltip').isVisible()).toBe(false);
@@ -275,7 +275,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
       const page = await openSignedIn();
       store.away = true;
       await page.getByRole('button', { name: '7 days' }).click();
-      await page.getByText('The credit store is away. These numbers are of').waitFor();
+      await page.getByText('The credit store is unavailable. Showing data as of').waitFor();
       expect(await text(page, '#charged')).toBe('$5.00');
       store.away = false;
       await page.locator('#notice').waitFor({ state: 'hidden' });
@@ -288,7 +288,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
         const page = await openSignedIn({ colorScheme: scheme });
         const other = scheme === 'light' ? 'dark' : 'light';
         expect(await lightness(page)).toBe(scheme);
-        await page.getByRole('button', { name: 'Theme: as the system' }).click();
+        await page.getByRole('button', { name: 'Theme: system' }).click();
         expect(await lightness(page)).toBe('light');
         await page.getByRole('button', { name: 'Theme: light' }).click();
         expect(await lightness(page)).toBe('dark');
@@ -318,8 +318,8 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
   it('says that nothing was used, where nothing was', async () => {
     const page = await openSignedIn();
     await page.getByText('No usage in the last 30 days.').waitFor();
-    await page.getByText('Nothing runs right now.').waitFor();
-    await page.getByText('No provider was asked yet by this process.').waitFor();
+    await page.getByText('No running requests.').waitFor();
+    await page.getByText('This process has sent no requests yet.').waitFor();
   });
 
   it('shows 25 of many accounts and more when asked, without their days', async () => {
@@ -344,11 +344,13 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     const asked = gateway.post(QUESTION);
     await page.locator('#live-rows', { hasText: 'acme/fast' }).waitFor();
     expect((await rows(page, 'live-rows'))[0]).toMatch(/^acme\/fast by loopback acct [\w-]+ whole \d/);
-    expect((await rows(page, 'health-rows'))[0]).toBe('loopback upstream-model well – – 1');
+    expect((await rows(page, 'health-rows'))[0]).toBe('loopback upstream-model healthy – – 1');
     answer.resolve();
     await asked;
-    await page.getByText('Nothing runs right now.').waitFor();
-    expect((await rows(page, 'health-rows'))[0]).toMatch(/^loopback upstream-model well – \d[\d.]* m?s –$/);
+    await page.getByText('No running requests.').waitFor();
+    expect((await rows(page, 'health-rows'))[0]).toMatch(
+      /^loopback upstream-model healthy – \d[\d.]* m?s –$/,
+    );
   });
 
   it('asks nothing while nobody looks', async () => {
@@ -365,10 +367,10 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
   it('asks for a token, and keeps it in its tab alone', async () => {
     await newContext();
     const page = await open();
-    await page.getByText('wants to know who asks').waitFor();
+    await page.getByText('requires a token').waitFor();
     await page.getByLabel('Token').fill('wrong');
     await page.keyboard.press('Enter');
-    await page.getByText('did not accept that token').waitFor();
+    await page.getByText('rejected this token').waitFor();
     await signIn(page);
     await page.reload();
     await page.locator('#report').waitFor();
@@ -393,7 +395,7 @@ describe.skipIf(!CHROMIUM)('the usage page in a browser', () => {
     const page = await openSignedIn();
     accepted = 'another-token';
     await page.reload({ waitUntil: 'networkidle' });
-    expect(await text(page, '#sign-in-why')).toBe('The admin door did not accept that token.');
+    expect(await text(page, '#sign-in-why')).toBe('The admin API rejected this token.');
   });
 
   it('shows no form to a browser whose cookie says who it is', async () => {

@@ -81,18 +81,18 @@ describe('check of tools that providers run', () => {
     const names = 'service tier priority, service tier flex, openrouter:*, web_search, web_search_preview';
     expect(stdout).toMatch(
       new RegExp(
-        `^openrouter has no price here of: ${names.replace('*', '[*]')}, .* and 5 more [(]m[)]`,
+        `^openrouter has no price in the config for ${names.replace('*', '[*]')}, .* and 5 more [(]m[)]`,
         'm',
       ),
     );
     expect(stdout).toMatch(
       new RegExp(
-        `^openrouter has no price here of: ${names.replace('*', '[*]')}, .* and 7 more [(]n[)]`,
+        `^openrouter has no price in the config for ${names.replace('*', '[*]')}, .* and 7 more [(]n[)]`,
         'm',
       ),
     );
-    expect(stdout).toContain('Requests for them are refused.');
-    expect(endOf(stdout)).toEqual(['nothing is wrong']);
+    expect(stdout).toContain('Such requests are rejected.');
+    expect(endOf(stdout)).toEqual(['no problems found']);
   });
 });
 
@@ -129,11 +129,11 @@ describe('check of fees', () => {
     );
     const fees = endOf(stdout).filter((line) => / fee |no fee/.test(line));
     expect(fees).toEqual([
-      'warning: low at openrouter/m has a fee for web_search below its cost: 0.006 and markup; costs 0.01 USD',
-      'warning: low at openrouter/m has a fee for openrouter:fusion below its cost: 0.50 and markup; costs 0.80 USD',
-      'warning: low at openrouter/m has a fee for a request below its cost: 0.001 and markup; costs 0.003 USD',
-      "warning: unknown at openrouter/m has a fee for speed and no cost of it: what its requests cost isn't known",
-      'warning: searching at openrouter/openai/gpt-4o-search searches, by its name, and its price has no fee for that (webSearch or request)',
+      'warning: low at openrouter/m has a fee for web_search below its cost: 0.006 USD plus markup; costs 0.01 USD',
+      'warning: low at openrouter/m has a fee for openrouter:fusion below its cost: 0.50 USD plus markup; costs 0.80 USD',
+      'warning: low at openrouter/m has a fee for a request below its cost: 0.001 USD plus markup; costs 0.003 USD',
+      'warning: unknown at openrouter/m has a fee but no cost for speed, so the cost of its requests is unknown',
+      'warning: searching at openrouter/openai/gpt-4o-search searches the web, by its name, but its price has no fee for that (webSearch or request)',
     ]);
     const { stdout: json } = await check(
       {
@@ -165,8 +165,8 @@ describe('check of output limits', () => {
     });
     expect(code).toBe(0);
     expect(endOf(stdout)).toEqual([
-      "warning: low at acme/m has maxOutputTokens 4096, and writes up to 64000 (by the provider's own list) where a " +
-        "client gives no limit: raise it, or set enforceOutputLimit: 'insert'",
+      "warning: low at acme/m has maxOutputTokens 4096, but writes up to 64000 (from the provider's model list) without " +
+        "a limit from the client; raise it, or set enforceOutputLimit: 'insert'",
       '1 warning',
     ]);
   });
@@ -186,8 +186,8 @@ describe('check of prices', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^acme +m +yes +\d+ ms +reported +0.15 \/ 0.60 +LOSS +ok$/m);
     expect(endOf(stdout)).toEqual([
-      'warning: chat at acme/m is charged below what is billed: input 0.15, output 0.59; billed input 0.15, output 0.60 ' +
-        "(USD per million tokens, by the provider's own list)",
+      'warning: chat at acme/m is charged below the bill: input 0.15, output 0.59; billed input 0.15, output 0.60 ' +
+        "(USD per million tokens, from the provider's model list)",
       '1 warning',
     ]);
     expect((await check(config, '--strict')).code).toBe(1);
@@ -206,7 +206,7 @@ describe('check of prices', () => {
       '--strict',
     );
     expect(stdout).toMatch(/^acme +m .* 0.15 \/ 0.60 +ok +ok$/m);
-    expect([code, ...endOf(stdout)]).toEqual([0, 'nothing is wrong']);
+    expect([code, ...endOf(stdout)]).toEqual([0, 'no problems found']);
   });
 
   it('warns of a cost that is not what is billed, more or less', async () => {
@@ -220,8 +220,8 @@ describe('check of prices', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^acme +m .* cost differs +ok$/m);
     expect(endOf(stdout)).toEqual([
-      "warning: chat at acme/m has a cost that isn't what is billed: input 0.20, output 0.60; billed input 0.15, " +
-        "output 0.60 (USD per million tokens, by the provider's own list)",
+      'warning: chat at acme/m has a cost that differs from the bill: input 0.20, output 0.60; billed input 0.15, ' +
+        "output 0.60 (USD per million tokens, from the provider's model list)",
       '1 warning',
     ]);
   });
@@ -239,7 +239,7 @@ describe('check of prices', () => {
       providers: { acme: { baseURL: acme.baseURL } },
       models: { chat: at('acme/m', '1', '2') },
     });
-    const said = endOf(stdout).map((line) => / below what is billed: (.*) \(/.exec(line)?.[1]);
+    const said = endOf(stdout).map((line) => / below the bill: (.*) \(/.exec(line)?.[1]);
     expect(said).toEqual([
       'input 1.00, output 2.00, cacheWriteInput 1.00, a request 0.00; ' +
         'billed input 1.00, output 2.00, cacheWriteInput 1.25, a request 0.01',
@@ -275,8 +275,8 @@ describe('check of prices', () => {
         billed: { source: 'catalog', input: '3.00', output: '4.00' },
         prices: [{ model: 'known', charged: { input: '1.00', output: '5.00' }, verdict: 'loss' }],
         warnings: [
-          'known at acme/m is charged below what is billed: input 1.00, output 5.00; billed input 3.00, output 4.00 ' +
-            "(USD per million tokens, by the config's prices)",
+          'known at acme/m is charged below the bill: input 1.00, output 5.00; billed input 3.00, output 4.00 ' +
+            "(USD per million tokens, from the config's prices)",
         ],
       }),
       expect.not.objectContaining({ billed: expect.anything(), warnings: expect.anything() }),
@@ -335,7 +335,7 @@ describe('check of prices', () => {
       flags: ['--import', absent],
     });
     expect(stdout).toMatch(/^openai +gpt-4o-mini .* unknown +ok$/m);
-    expect(endOf(stdout)).toEqual(['nothing is wrong']);
+    expect(endOf(stdout)).toEqual(['no problems found']);
   });
 
   it('asks one model of an entry with a star, and one that is discovered, and says for what', async () => {
@@ -362,13 +362,13 @@ describe('check of prices', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^acme +gpt-own +yes .* ok$/m);
     expect(stdout).toMatch(/^acme +gpt-a \(for a\/\*\) +yes .* 2.00 \/ 2.00 +LOSS +ok$/m);
-    expect(stdout).toMatch(/^acme +none-\* \(for none\/\*\) +not asked$/m);
+    expect(stdout).toMatch(/^acme +none-\* \(for none\/\*\) +skipped$/m);
     expect(stdout).toMatch(/^zeta +z1 \(for discovered\) +yes .* 1.00 \/ 1.00 +ok +ok$/m);
     expect(acme.requests).toHaveLength(3);
     expect([askedOf(acme), askedOf(zeta)]).toEqual([new Set(['gpt-own', 'gpt-a']), new Set(['z1'])]);
     expect(endOf(stdout)).toEqual([
-      expect.stringMatching(/^warning: a\/a at acme\/gpt-a is charged below what is billed: input 1.00,/),
-      'warning: acme lists no model with a known price that none/* takes',
+      expect.stringMatching(/^warning: a\/a at acme\/gpt-a is charged below the bill: input 1.00,/),
+      'warning: acme lists no model with a known price that matches none/*',
       '2 warnings',
     ]);
   });
@@ -386,8 +386,8 @@ describe('check of prices', () => {
       '--no-completion',
     );
     expect(stdout).not.toContain('secret');
-    expect(stdout).toMatch(/^acme#1 +gpt-m .* LOSS +not asked$/m);
-    expect(stdout).toMatch(/^acme#2 +gpt-m .* LOSS +not asked$/m);
+    expect(stdout).toMatch(/^acme#1 +gpt-m .* LOSS +skipped$/m);
+    expect(stdout).toMatch(/^acme#2 +gpt-m .* LOSS +skipped$/m);
     expect(endOf(stdout).at(-1)).toBe('1 warning');
     expect(askedOf(acme)).toEqual(new Set());
   });
@@ -403,7 +403,7 @@ describe('check of prices', () => {
     });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^openai +gpt-4o-mini +\d+ ms +reported +0.15 \/ 0.60 +/m);
-    expect(stdout).toMatch(/^openai +\* \(for o\/\*\) +not asked$/m);
+    expect(stdout).toMatch(/^openai +\* \(for o\/\*\) +skipped$/m);
   });
 });
 
@@ -429,16 +429,16 @@ describe('check of what has no price', () => {
     );
     expect(code).toBe(1); // n and o aren't listed.
     expect(stdout).toContain(
-      '\nopenai has no price here of: service tier priority, service tier flex, service tier scale, ' +
-        'cache writes for an hour, web_search_options (m). Requests for them are refused.\n' +
-        'openai has no price here of: service tier flex, service tier scale, web_search_options (n). ' +
-        'Requests for them are refused.\n',
+      '\nopenai has no price in the config for service tier priority, service tier flex, service tier scale, ' +
+        'cache writes for an hour, web_search_options (m). Such requests are rejected.\n' +
+        'openai has no price in the config for service tier flex, service tier scale, web_search_options (n). ' +
+        'Such requests are rejected.\n',
     );
     expect(stdout).toContain(
-      "some at openai/n has a price of the service tier odd, which openai isn't known to have\n",
+      'some at openai/n has a price for the service tier odd, which openai is not known to offer\n',
     );
     expect(stdout).toContain(
-      "some at openai/n has a price of the service tier priority, and its cost has none: what that costs isn't known\n",
+      'some at openai/n has a price but no cost for the service tier priority, so the cost of its requests is unknown\n',
     );
   });
 
@@ -455,8 +455,8 @@ describe('check of what has no price', () => {
       },
     });
     expect(endOf(stdout)[0]).toBe(
-      'warning: low at openrouter/m has a ceiling below what is billed, and holds too little: input 0.10, output 0.60; ' +
-        "billed input 0.15, output 0.60 (USD per million tokens, by the provider's own list)",
+      'warning: low at openrouter/m has a maximum price below the bill, so it holds too little: input 0.10, output 0.60; ' +
+        "billed input 0.15, output 0.60 (USD per million tokens, from the provider's model list)",
     );
   });
 });

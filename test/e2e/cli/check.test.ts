@@ -87,7 +87,7 @@ describe('check', () => {
       'zeta 1 model ok',
       'zeta zeta-1 yes 1 ms reported unknown ok',
       '',
-      'nothing is wrong',
+      'no problems found',
       '',
     ]);
     expect(acme.requests.map(({ headers }) => headers.authorization)).toEqual([
@@ -120,7 +120,7 @@ describe('check', () => {
     expect(problems.split('\n')).toEqual([
       '(store): connect ECONNREFUSED 127.0.0.1:1',
       'acme bad: 404: no model of this name',
-      expect.stringMatching(/^gone: it can't be reached: connect ECONNREFUSED/),
+      expect.stringMatching(/^gone: unreachable: connect ECONNREFUSED/),
       expect.stringMatching(/^gone m: 502: .*ECONNREFUSED/),
       '4 problems',
       '',
@@ -144,7 +144,7 @@ describe('check', () => {
     });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^acme#1 +m +yes .* ok$/m);
-    expect(stdout).toContain('acme#2: it refuses the key (401 to GET /v1/models)\nacme#2 m: 502: ');
+    expect(stdout).toContain('acme#2: rejects the API key (401 to GET /v1/models)\nacme#2 m: 502: ');
     expect(stdout + stderr).not.toContain('secret');
   });
 
@@ -167,7 +167,7 @@ describe('check', () => {
     });
     expect(code).toBe(1);
     expect(stdout).toContain(
-      'acme: its apiKey has blanks or a line end at its ends, as a file has it: trim it\n',
+      'acme: apiKey starts or ends with whitespace, or contains a control character; trim it\n',
     );
     expect(stdout).not.toContain('secret');
     expect(acme.requests).toEqual([]);
@@ -180,8 +180,8 @@ describe('check', () => {
       '--no-completion',
     );
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^acme +good +yes +unknown +not asked$/m);
-    expect(stdout).toContain("acme bad: the provider's list of models doesn't have it\n1 problem\n");
+    expect(stdout).toMatch(/^acme +good +yes +unknown +skipped$/m);
+    expect(stdout).toContain("acme bad: not in the provider's model list\n1 problem\n");
     expect(completionsOf(acme)).toEqual([]);
   });
 
@@ -251,7 +251,7 @@ describe('check', () => {
       'small at acme/small: set store to false, default metadata to {…}, set api_key to null, drop seed, rename max_tokens to max_completion_tokens',
       'big/1 at acme/large-1: set store to false, set api_key to "…", default metadata to {…}, set top_k to 7',
       '',
-      'nothing is wrong',
+      'no problems found',
       '',
     ]);
     expect(stdout).not.toContain('sk-of');
@@ -275,7 +275,7 @@ describe('check', () => {
       providers: { acme: { baseURL: acme.baseURL, models } },
       models: serving(['acme/m']),
     });
-    expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'nothing is wrong']);
+    expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'no problems found']);
     expect(new Set(completionsOf(acme).map(({ json }) => json.model))).toEqual(new Set(['m', 'other']));
   });
 
@@ -318,9 +318,7 @@ describe('check', () => {
     );
     const { code, stdout } = await runCli(['check', '--config', path]);
     expect(code).toBe(1);
-    expect(stdout).toContain(
-      'acme: its apiKey gives no key: is the variable set that it reads?\n1 problem\n',
-    );
+    expect(stdout).toContain('acme: apiKey is empty; is its environment variable set?\n1 problem\n');
     expect(acme.requests).toEqual([]);
   });
 

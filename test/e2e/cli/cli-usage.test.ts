@@ -75,7 +75,7 @@ describe('usage', () => {
       [today, '2'],
       [''],
     ]);
-    expect(await usage('--to', '2020-01-31')).toEqual({ code: 0, stdout: 'nothing was used\n', stderr: '' });
+    expect(await usage('--to', '2020-01-31')).toEqual({ code: 0, stdout: 'no usage\n', stderr: '' });
     expect((await usage('--from', '2020-01-01', '--by', 'total', '--json')).stdout).toMatch(
       /^{"requests":5,/,
     );
@@ -109,15 +109,19 @@ describe('usage', () => {
   });
 
   it.each<[string, string[], string]>([
-    ['an unknown group', ['--by', 'day,week'], '--by takes day, account, key, model, or total, got "week"'],
-    ['a group twice', ['--by', 'day,day'], '--by takes each once, got "day,day"'],
+    [
+      'an unknown group',
+      ['--by', 'day,week'],
+      '--by must be of day, account, key, model, or total, got "week"',
+    ],
+    ['a group twice', ['--by', 'day,day'], '--by must name each group once, got "day,day"'],
     ['a day that is none', ['--from', '2026-02-30'], 'from must be a day'],
     [
       'days the wrong way round',
       ['--from', '2026-02-03', '--to', '2026-02-01'],
       'from must be a day not after to',
     ],
-    ['two forms', ['--json', '--csv'], '--json and --csv are two forms: give one'],
+    ['two forms', ['--json', '--csv'], '--json and --csv exclude each other'],
   ])('refuses %s', async (_what, args, message) => {
     const { code, stderr } = await usage(...args);
     expect(code).toBe(2);

@@ -88,7 +88,7 @@ describe('the command', () => {
   ])('says which commands begin with one word: %s %s', async (...args) => {
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^Usage: chat-completions-router keys COMMAND …\n\n  keys create  Make/);
+    expect(stdout).toMatch(/^Usage: chat-completions-router keys COMMAND …\n\n  keys create  Create/);
     expect(stdout).not.toContain('credits');
   });
 
@@ -104,24 +104,30 @@ describe('the command', () => {
 
   it.each<[string, string[], string]>([
     ['no command', [], ''],
-    ['an unknown command', ['fly'], 'there is no command "fly"'],
-    ['half a command', ['credits'], 'credits is followed by one of balance, grant, adjust'],
-    ['an unknown option', ['audit', '--fast'], "Unknown option '--fast'"],
-    ['no store', ['audit'], '--store URL is required, or --config FILE, or CREDITS_STORE in the environment'],
-    ['two stores', ['audit', '--store', 'x', '--config', 'y'], '--store and --config both say where'],
-    ['a word that is nearly one', ['audti'], 'there is no command "audti"; did you mean audit?'],
+    ['an unknown command', ['fly'], 'unknown command "fly"'],
+    ['half a command', ['credits'], 'credits requires a subcommand: balance, grant, adjust'],
+    ['an unknown option', ['audit', '--fast'], 'unknown option --fast'],
+    [
+      'no store',
+      ['audit'],
+      'no store given; use --store URL, --config FILE, or CREDITS_STORE in the environment',
+    ],
+    ['two stores', ['audit', '--store', 'x', '--config', 'y'], '--store and --config exclude each other'],
+    ['a word that is nearly one', ['audti'], 'unknown command "audti"; did you mean audit?'],
+    ['a family that is nearly one', ['credis'], 'unknown command "credis"; did you mean credits?'],
+    ['a subcommand that is nearly one', ['keys', 'creat', 'acme'], 'did you mean keys create?'],
     ['words that are nearly some', ['credit', 'balance'], 'did you mean credits balance?'],
     [
       'an option that is nearly one',
       ['audit', '--stroe', 'x'],
-      "Unknown option '--stroe'; did you mean --store?",
+      'unknown option --stroe; did you mean --store?',
     ],
-    ['an option without its value', ['audit', '--store'], '--store wants a value: --store URL'],
+    ['an option without its value', ['audit', '--store'], '--store requires a value: --store URL'],
     ['a value to an option that has none', ['audit', '--json=1'], '--json takes no value'],
-    ['a store of its own', ['audit', '--store', 'memory:'], "memory: is a process's own"],
+    ['a store of its own', ['audit', '--store', 'memory:'], 'memory: stores exist only inside their process'],
     ['a store that is none', ['audit', '--store', 'mysql://x'], "store must be 'memory:', 'sqlite:FILE'"],
-    ['too little', ['freeze'], 'it is chat-completions-router freeze ACCOUNT'],
-    ['too much', ['freeze', 'acme', 'zeta'], 'it is chat-completions-router freeze ACCOUNT'],
+    ['too little', ['freeze'], 'usage: chat-completions-router freeze ACCOUNT'],
+    ['too much', ['freeze', 'acme', 'zeta'], 'usage: chat-completions-router freeze ACCOUNT'],
   ])('ends with 2 when it is given %s', async (_what, args, message) => {
     const { code, stderr } = await run(args);
     expect(code).toBe(2);
@@ -140,7 +146,7 @@ describe('the command', () => {
     const missing = join(folder, 'missing.db');
     const { code, stderr } = await run(['audit', '--store', `sqlite:${missing}`]);
     expect(code).toBe(1);
-    expect(stderr).toBe(`chat-completions-router: there is no file ${missing}\n`);
+    expect(stderr).toBe(`chat-completions-router: file not found: ${missing}\n`);
     expect(existsSync(missing)).toBe(false);
   });
 
@@ -152,14 +158,14 @@ describe('the command', () => {
 
   it('finds its store in the environment', async () => {
     expect(await run(['credits', 'balance'], { CREDITS_STORE: store })).toEqual(
-      ok('acme: 5.00 to spend, 0.00 held, 0.00 used of 5.00 granted'),
+      ok('acme: 5.00 available, 0.00 held, 0.00 used of 5.00 granted'),
     );
   });
 });
 
 describe('audit', () => {
   it('ends with 0 when nothing is wrong', async () => {
-    expect(await on('audit')).toEqual(ok('1 account, 1 line of journal: nothing is wrong'));
+    expect(await on('audit')).toEqual(ok('1 account, 1 journal entry: no problems found'));
   });
 
   it('ends with 1 when something is, and says what', async () => {
@@ -167,7 +173,7 @@ describe('audit', () => {
     const { code, stdout } = await on('audit', 'acme');
     expect(code).toBe(1);
     expect(stdout).toMatch(/^acme: I1 granted is 5\.00, but available 5\.000000001 \+/);
-    expect(stdout).toMatch(/\n1 account, 1 line of journal: 1 finding\n$/);
+    expect(stdout).toMatch(/\n1 account, 1 journal entry: 1 finding\n$/);
   });
 
   it('finds a name that has changed on the disk, which no sum shows', async () => {
@@ -204,13 +210,13 @@ describe('credits', () => {
       '--priority',
       '3',
     ];
-    expect(await on(...grant)).toEqual(ok('acme: 7.50 to spend'));
-    expect(await on(...grant)).toEqual(ok('acme: 7.50 to spend (it was made before)'));
+    expect(await on(...grant)).toEqual(ok('acme: 7.50 available'));
+    expect(await on(...grant)).toEqual(ok('acme: 7.50 available (already applied)'));
   });
 
   it('adjusts down', async () => {
     expect(await on('credits', 'adjust', 'acme', '-1.50', '--id', 'a1', '--reason', 'oops')).toEqual(
-      ok('acme: 3.50 to spend'),
+      ok('acme: 3.50 available'),
     );
   });
 
@@ -254,7 +260,7 @@ describe('journal', () => {
       id: 'p1',
       amount: '1.00',
     });
-    expect(await on('trim', 'acme', '1')).toEqual(ok('acme: folded up to 1'));
+    expect(await on('trim', 'acme', '1')).toEqual(ok('acme: compacted up to 1'));
     const all = (await on('journal')).stdout.trimEnd().split('\n');
     expect(all.map((line) => JSON.parse(line) as object)).toMatchObject([
       { account: 'acme', type: 'folded', position: 1, granted: '5.00' },
@@ -296,7 +302,7 @@ describe('keys', () => {
     expect(created).toMatchObject({ code: 0, stderr: '' });
     const [key, said] = created.stdout.split('\n');
     expect(key).toMatch(/^sk-ccr-[0-9A-Za-z_-]{40,}$/);
-    expect(said).toBe('acme: key k1 is made; what stands above is shown only now');
+    expect(said).toBe('acme: created key k1; its secret above is shown only once');
     const list = await on('keys', 'list', 'acme');
     expect(list.stdout).toMatch(/^ID +NAME +STATE +CREATED +POLICY\nk1 +prod +active +20\S+Z\n$/);
   });
@@ -349,7 +355,7 @@ describe('keys', () => {
     const { stdout } = await on('keys', 'get', 'acme', 'k1', '--json');
     expect(JSON.parse(stdout)).toMatchObject({ name: 'prod', metadata: { plan: 'pro' } });
     expect(await on('keys', 'update', 'acme', 'k1', '--remove', 'budget')).toEqual(
-      ok('acme: key k1: without limits'),
+      ok('acme: key k1: no limits'),
     );
   });
 
@@ -357,20 +363,20 @@ describe('keys', () => {
     const [before] = (await on('keys', 'create', 'acme', '--id', 'k1')).stdout.split('\n');
     const now = await on('keys', 'rotate', 'acme', 'k1');
     expect(now.stdout).toContain(
-      '\nacme: key k1 has another secret, shown only now; the one before ends now\n',
+      '\nacme: rotated key k1; its secret above is shown only once, the previous one has expired\n',
     );
     expect(now.stdout.split('\n')[0]).not.toBe(before);
     const later = await on('keys', 'rotate', 'acme', 'k1', '--overlap', '3600');
-    expect(later.stdout).toMatch(/the one before works until 20\S+Z\n$/);
+    expect(later.stdout).toMatch(/the previous one works until 20\S+Z\n$/);
   });
 
   it('are revoked for good', async () => {
     await on('keys', 'create', 'acme', '--id', 'k1');
-    expect(await on('keys', 'revoke', 'acme', 'k1')).toEqual(ok('acme: key k1 is revoked'));
+    expect(await on('keys', 'revoke', 'acme', 'k1')).toEqual(ok('acme: revoked key k1'));
     expect((await on('keys', 'list', 'acme')).stdout).toMatch(/^k1 +revoked /m);
     const { code, stderr } = await on('keys', 'rotate', 'acme', 'k1');
     expect(code).toBe(1);
-    expect(stderr).toContain('is revoked, which is for good');
+    expect(stderr).toContain('is revoked permanently');
   });
 
   it.each(['get', 'rotate', 'revoke'])('that are not there end %s with 1', async (command) => {
@@ -394,7 +400,7 @@ describe('keys', () => {
   });
 
   it.each<[string, string[], string]>([
-    ['no change', [], 'nothing is to be changed: give an option'],
+    ['no change', [], 'nothing to change; give at least one option'],
     [
       'an option that it has not',
       ['--remove', 'price'],
@@ -430,11 +436,11 @@ describe('freeze', () => {
 describe('migrate', () => {
   it('moves a file into Redis, and again without a change', async () => {
     const to = `${redis.url}?prefix=moved:`;
-    const moved = ok('Moved 1 account with 5.00 to spend, and 0 keys: all is as it was');
+    const moved = ok('Moved 1 account with 5.00 available, and 0 keys: verified');
     expect(await on('migrate', '--to', to)).toEqual(moved);
     expect(await on('migrate', '--to', to)).toEqual(moved);
     expect(await run(['credits', 'balance', 'acme', '--store', to])).toEqual(
-      ok('acme: 5.00 to spend, 0.00 held, 0.00 used of 5.00 granted'),
+      ok('acme: 5.00 available, 0.00 held, 0.00 used of 5.00 granted'),
     );
     const ledger = new RedisStore(to);
     expect((await ledger.snapshot('acme'))?.lots).toMatchObject([{ id: 'import:lot:g1' }]);
@@ -445,7 +451,7 @@ describe('migrate', () => {
   it('refuses a store that would be gone with it', async () => {
     const { code, stderr } = await on('migrate', '--to', 'memory:');
     expect(code).toBe(2);
-    expect(stderr).toContain('--to memory: would be gone');
+    expect(stderr).toContain('--to memory: would be lost');
   });
 
   it('refuses while requests run, and says which', async () => {

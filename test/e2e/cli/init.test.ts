@@ -52,7 +52,7 @@ const run = (...args: string[]): Promise<Ended> => runCli(args, { cwd: folder, e
 async function customer(): Promise<string> {
   const created = await run('keys', 'create', 'acme');
   expect(await run('credits', 'grant', 'acme', '5.00', '--id', 'welcome')).toMatchObject({
-    stdout: 'acme: 5.00 to spend\n',
+    stdout: 'acme: 5.00 available\n',
   });
   return created.stdout.split('\n')[0] ?? '';
 }
@@ -112,14 +112,14 @@ describe('init', () => {
     expect(await run('init')).toMatchObject({
       code: 1,
       stderr:
-        'chat-completions-router: chat-completions-router.config.ts is there already: --force writes over it\n',
+        'chat-completions-router: chat-completions-router.config.ts exists already; overwrite it with --force\n',
     });
     expect(await run('init', '--json')).toMatchObject({ code: 1 });
     expect(readFileSync(path, 'utf8')).toBe('mine');
     expect(readdirSync(folder)).toEqual(['chat-completions-router.config.ts']);
     // The other one would be read in its place.
     expect((await run('init', '--json', '--force')).stderr).toContain(
-      'config.ts is there, and is read first: remove it',
+      'config.ts exists and takes precedence; remove it first',
     );
     expect((await run('init', '--force')).code).toBe(0);
     expect(readFileSync(path, 'utf8')).toContain('satisfies ServerConfig');
@@ -128,7 +128,7 @@ describe('init', () => {
   it.each<[string, string[], string]>([
     ['an unknown app', ['--app', 'rails'], '--app must be one of standalone, node, express, next, fastify'],
     ['an unknown provider', ['--providers', 'openai,acme'], 'got "acme"'],
-    ['JSON for an app', ['--app', 'koa', '--json'], '--json is for a server of its own'],
+    ['JSON for an app', ['--app', 'koa', '--json'], '--json is only for a standalone server'],
   ])('refuses %s', async (_what, args, message) => {
     const { code, stderr } = await run('init', ...args);
     expect([code, readdirSync(folder)]).toEqual([2, []]);

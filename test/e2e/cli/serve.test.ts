@@ -149,7 +149,7 @@ describe('serve', () => {
   );
 
   it.each<[string, string, object | string, string]>([
-    ['no provider', 'c.json', { models: {} }, 'c.json: it must hold an object with providers and models'],
+    ['no provider', 'c.json', { models: {} }, 'c.json: must contain an object with providers and models'],
     [
       'an option that can not be',
       'c.json',
@@ -182,7 +182,12 @@ describe('serve', () => {
       'c.mts: its default export must be an object',
     ],
     ['a throw', 'c.mts', 'throw new Error("no luck")', 'c.mts: no luck'],
-    ['another ending', 'c.yaml', 'a: 1', 'c.yaml: a config ends in .ts, .mts, .js, .mjs, .json, .jsonc'],
+    [
+      'another ending',
+      'c.yaml',
+      'a: 1',
+      'c.yaml: unsupported file type; use one of .ts, .mts, .js, .mjs, .json, .jsonc',
+    ],
   ])('refuses a config with %s, and names the file', async (_what, name, content, message) => {
     const path = write(name, content);
     const { code, stdout, stderr } = await runCli(['serve', '--config', path]);
@@ -194,7 +199,7 @@ describe('serve', () => {
     const { code, stderr } = await runCli(['serve'], { cwd: folder });
     expect([code, stderr]).toEqual([
       2,
-      'chat-completions-router: there is no config in this folder: init makes one\nTry chat-completions-router --help\n',
+      'chat-completions-router: no config in this folder; init creates one\nTry chat-completions-router --help\n',
     ]);
   });
 
@@ -205,7 +210,7 @@ describe('serve', () => {
     const { code, stderr } = await runCli(['serve', '--config', path, '--port', port]);
     expect([code, stderr]).toEqual([
       1,
-      `chat-completions-router: port ${port} of 127.0.0.1 is taken: another one with --port, or PORT in the environment: ` +
+      `chat-completions-router: port ${port} of 127.0.0.1 is in use; choose another with --port or PORT in the environment: ` +
         `listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
     ]);
   });
@@ -235,7 +240,7 @@ describe('its health', () => {
     expect((await fetch(`${origin}/readyz`)).status).toBe(200);
     await away.stop();
     await expect.poll(async () => (await fetch(`${origin}/readyz`)).status, { timeout: 10_000 }).toBe(503);
-    const problem = 'it can not serve now; its log says why';
+    const problem = 'not ready; see the log for the reason';
     expect(await (await fetch(`${origin}/readyz`)).json()).toEqual({ status: 'not ready', problem });
     expect(await served.logged('not_ready')).toMatchObject({
       level: 'warn',
@@ -281,7 +286,7 @@ describe('its admin door', () => {
     expect(await served.logged('audit')).toMatchObject({ operator: 'admin' });
     expect(JSON.stringify(served.log)).not.toContain(ADMIN_TOKEN);
     const balance = await runCli(['credits', 'balance', 'acme', '--store', store]);
-    expect(balance.stdout).toBe('acme: 2.00 to spend, 0.00 held, 0.00 used of 2.00 granted\n');
+    expect(balance.stdout).toBe('acme: 2.00 available, 0.00 held, 0.00 used of 2.00 granted\n');
   });
 
   it('can be asked for by the config', async () => {
@@ -310,7 +315,7 @@ describe('its admin door', () => {
     const { code, stderr } = await runCli(['serve', '--admin', '--port', '0', '--config', path], { env });
     expect(code).toBe(1);
     expect(stderr).toContain(
-      'the admin door needs ADMIN_TOKEN in the environment, of 16 characters at least; ',
+      'the admin API requires ADMIN_TOKEN in the environment, with at least 16 characters; ',
     );
     expect(stderr).toContain(message);
   });
@@ -450,18 +455,18 @@ describe('the commands beside it', () => {
     await expect(client.chat.completions.create(QUESTION)).rejects.toMatchObject({ code: 'account_frozen' });
     await runCli(['unfreeze', 'acme', '--config', path]);
     const grant = await runCli(['credits', 'grant', 'acme', '1.00', '--id', 'p1', '--config', path]);
-    expect(grant.stdout).toBe('acme: 5.999955 to spend\n');
+    expect(grant.stdout).toBe('acme: 5.999955 available\n');
     await client.chat.completions.create(QUESTION);
     const audit = await runCli(['audit'], { env: { CREDITS_STORE: store } });
-    expect([audit.code, audit.stdout]).toEqual([0, '1 account, 4 lines of journal: nothing is wrong\n']);
+    expect([audit.code, audit.stdout]).toEqual([0, '1 account, 4 journal entries: no problems found\n']);
   });
 
   it('find the store of the config in their folder, and may make it', async () => {
     write('chat-completions-router.config.json', config({ store: 'sqlite:./new.db' }));
     const missing = await runCli(['credits', 'balance'], { cwd: folder });
-    expect(missing.stderr).toBe('chat-completions-router: there is no file ./new.db\n');
+    expect(missing.stderr).toBe('chat-completions-router: file not found: ./new.db\n');
     const grant = await runCli(['credits', 'grant', 'acme', '1.00', '--id', 'p1'], { cwd: folder });
-    expect([grant.code, grant.stdout]).toEqual([0, 'acme: 1.00 to spend\n']);
+    expect([grant.code, grant.stdout]).toEqual([0, 'acme: 1.00 available\n']);
     expect(readFileSync(join(folder, 'new.db')).length).toBeGreaterThan(0);
   });
 

@@ -190,7 +190,9 @@ describe('a client with a key of its own', () => {
     expect(response.status).toBe(503);
     expect(provider.received).toHaveLength(0);
     const told = inspect(errors, { depth: 20 });
-    expect(told).toContain('upstreamKeys of authenticate must be visible ASCII characters; that for "first"');
+    expect(told).toContain(
+      'upstreamKeys of authenticate must be visible ASCII characters; the one for "first"',
+    );
     expect(told).not.toMatch(/sk-bad|12345/);
   });
 

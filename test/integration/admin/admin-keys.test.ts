@@ -86,7 +86,7 @@ describe('the keys of the admin door', () => {
   it.each<[unknown, string, string]>([
     [{ budget: { amount: 5, per: 'day' } }, 'budget.amount', 'got 5.'],
     [{ budget: { amount: '5' } }, 'budget.per', 'is missing; it must be "day" or "week"'],
-    [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'not known here. Known are amount, per.'],
+    [{ budget: { amount: '5', per: 'day', x: 1 } }, 'budget.x', 'Known names: amount, per.'],
     [{ budget: [] }, 'budget', 'an object of amount and per, got [].'],
     [{ metadata: [] }, 'metadata', 'an object of at most 16 strings'],
     [{ name: '😀'.repeat(101) }, 'name', 'a string of 0 to 200 characters'],

@@ -116,7 +116,7 @@ describe('the description of the admin API', () => {
       for (const [method, { operationId, parameters = [] }] of Object.entries(operations)) {
         const key = parameters.find(({ name }) => name === 'Idempotency-Key');
         expect(key?.description ?? '', operationId).toMatch(
-          method === 'get' ? /^$/ : /^Names the request.*\. Then: .+\.$/,
+          method === 'get' ? /^$/ : /^Identifies the request.*\. A repeated request gets .+\.$/,
         );
       }
     }
@@ -205,7 +205,7 @@ describe('the description of the admin API', () => {
     const { Account: account, UsageRow: row } = components.schemas as Record<string, Described>;
     expect(account?.properties['balance']?.description).toBe('USD, as a decimal string');
     expect(row?.properties['charged']?.description).toBe('what accounts paid, in USD');
-    expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where that is known');
+    expect(row?.properties['cost']?.description).toBe('what providers bill, in USD, where known');
   });
 
   it('describes what a key may do by the same schemas, whether that is asked for or told', async () => {

@@ -85,7 +85,7 @@ describe('router.keys', () => {
       name: 'ApiKeyConflictError',
       code: 'key_exists',
       message:
-        'key prod of account acme exists already; its secret can not be had again, but it can be rotated',
+        'key prod of account acme exists already; its secret can not be shown again, but the key can be rotated',
     });
     expect(await keys.list('acme')).toEqual([first]);
     await keys.create({ account: 'zeta', id: 'prod' });

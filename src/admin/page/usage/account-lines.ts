@@ -15,7 +15,7 @@ export interface AccountLine {
 
 export type AccountColumn = 'account' | 'charged' | 'requests' | 'held' | 'balance' | 'lasts';
 
-/** Which accounts are shown, and in which order. */
+/** Filter and order of the accounts table. */
 export interface AccountFilter {
   readonly sort: AccountColumn;
   readonly descending: boolean;
@@ -27,7 +27,7 @@ const LOW_DAYS = 3;
 
 export function accountLine({ account, charged, requests, byDay, lasts }: AccountUsage): AccountLine {
   const balance = nanos(account.balance);
-  // One that was never given anything is new, not empty.
+  // An account without any grant is new, not empty.
   const isEmpty = balance <= 0n && nanos(account.granted) > 0n;
   const isLow = lasts !== undefined && lasts < LOW_DAYS;
   return {
@@ -42,7 +42,7 @@ export function accountLine({ account, charged, requests, byDay, lasts }: Accoun
   };
 }
 
-/** Whether nothing is left, or will be soon. */
+/** Whether the balance is used up, or will be soon. */
 export function isLow({ state }: AccountLine): boolean {
   return state === 'low' || state === 'empty';
 }

@@ -14,7 +14,7 @@ import {
 import { Trend } from './trend.tsx';
 
 const FIRST_SHOWN = 25;
-/** These are sorted from the highest at first. */
+/** Columns whose first click sorts in descending order. */
 const FALLING: readonly AccountColumn[] = ['charged', 'requests', 'held'];
 
 export interface AccountsProps {
@@ -22,7 +22,7 @@ export interface AccountsProps {
   readonly choose: (account: string) => void;
 }
 
-/** All accounts, to sort and to search. */
+/** The accounts table, sortable and searchable. */
 export function Accounts({ lines, choose }: AccountsProps): JSX.Element {
   const [filter, setFilter] = useState<AccountFilter>({
     sort: 'charged',
@@ -56,8 +56,8 @@ export function Accounts({ lines, choose }: AccountsProps): JSX.Element {
         {found.length === 0 && (
           <EmptyRow columns={7}>
             {lines.length === 0
-              ? 'There are no accounts yet: the first grant makes one.'
-              : 'No such account.'}
+              ? 'There are no accounts yet: the first grant creates one.'
+              : 'No account found.'}
           </EmptyRow>
         )}
       </Table>

@@ -6,7 +6,7 @@ import { type Sums, sum } from './sums.ts';
 import { REST } from './tones.ts';
 import { amountOf, factsOf, type Unit, writeAmount } from './units.ts';
 
-/** A model, or all the others together. */
+/** A model, or all other models together. */
 export interface Series {
   readonly name: string;
   readonly tone: string;
@@ -14,7 +14,7 @@ export interface Series {
   readonly values: readonly number[];
 }
 
-/** What is drawn of a range of days. */
+/** The chart of a range of days. */
 export interface DailyChart {
   readonly unit: Unit;
   readonly days: readonly string[];
@@ -22,7 +22,7 @@ export interface DailyChart {
   readonly series: readonly Series[];
   /** One for each day. */
   readonly totals: readonly number[];
-  /** What a screen reader says of the plot. */
+  /** Accessible name of the plot. */
   readonly summary: string;
   /** One for each day. */
   readonly points: readonly PointDetails[];
@@ -75,11 +75,11 @@ function seriesOf(
 
 function summaryOf(days: readonly string[], totals: readonly number[], unit: Unit): string {
   const all = totals.reduce((sum, total) => sum + total, 0);
-  const most = Math.max(...totals);
-  const mostOn = longDay(days[totals.indexOf(most)] ?? '');
+  const max = Math.max(...totals);
+  const maxDay = longDay(days[totals.indexOf(max)] ?? '');
   return (
-    `${writeAmount(all, unit)} ${unit} in ${days.length} days, by model; the most, ${writeAmount(most, unit)}, on ${mostOn}. ` +
-    'Arrow keys go from day to day.'
+    `${writeAmount(all, unit)} ${unit} in ${days.length} days, by model; maximum ${writeAmount(max, unit)} on ${maxDay}. ` +
+    'Use the arrow keys to move between days.'
   );
 }
 

@@ -11,18 +11,18 @@ const HEIGHT = 264;
 const TOP = 12;
 const BOTTOM = 28;
 
-/** Where things stand in the plot. */
+/** Coordinates of the plot, in px. */
 interface Scale {
   readonly width: number;
-  /** Where the bars begin, right of the marks. */
+  /** Left edge of the first bar, right of the axis labels. */
   readonly left: number;
-  /** Of a day. */
+  /** Width of a day. */
   readonly step: number;
   readonly marks: readonly { readonly y: number; readonly label: string }[];
   readonly y: (amount: number) => number;
 }
 
-/** A bar for each day, of a piece for each model. */
+/** Stacked bars: a bar for each day, with a segment for each model. */
 export function DailyPlot({ chart }: { readonly chart: DailyChart }): JSX.Element {
   const [plot, width] = useWidth<HTMLDivElement>();
   const handlers = usePoints(chart.points, chart.days.length - 1);
@@ -35,7 +35,7 @@ export function DailyPlot({ chart }: { readonly chart: DailyChart }): JSX.Elemen
   );
 }
 
-/** For the `ref` of an element, and the width of it; undefined before it is laid out. */
+/** A `ref` for an element, and its width; undefined before layout. */
 function useWidth<Measured extends HTMLElement>(): [RefObject<Measured>, number | undefined] {
   const element = useRef<Measured>(null);
   const [width, setWidth] = useState<number>();
@@ -55,8 +55,8 @@ function useWidth<Measured extends HTMLElement>(): [RefObject<Measured>, number 
 
 function scaleOf({ days, totals, unit }: DailyChart, width: number): Scale {
   const amounts = ticks(Math.max(...totals));
-  const most = amounts.at(-1) || 1;
-  const y = (amount: number): number => HEIGHT - BOTTOM - (amount / most) * (HEIGHT - TOP - BOTTOM);
+  const max = amounts.at(-1) || 1;
+  const y = (amount: number): number => HEIGHT - BOTTOM - (amount / max) * (HEIGHT - TOP - BOTTOM);
   const marks = amounts.map((amount) => ({ y: y(amount), label: writeMark(amount, amounts[1] ?? 0, unit) }));
   const left = 14 + 7 * Math.max(...marks.map(({ label }) => label.length));
   return { width, left, step: (width - left) / days.length, marks, y };
@@ -90,7 +90,7 @@ function Bars({ chart, scale, point }: BarsProps): JSX.Element {
             height={HEIGHT - TOP - BOTTOM + 8}
             rx={3}
           />
-          {piecesOf(chart, i, scale).map(({ tone, d }) => (
+          {barSegments(chart, i, scale).map(({ tone, d }) => (
             <path key={tone} class={tone} d={d} />
           ))}
         </g>
@@ -129,8 +129,8 @@ function DayLabels({
   );
 }
 
-/** The pieces of a day's bar, from the bottom up. */
-function piecesOf(
+/** The segments of a day's bar, from the bottom up. */
+function barSegments(
   { series }: DailyChart,
   day: number,
   { left, step, y }: Scale,
@@ -142,15 +142,15 @@ function piecesOf(
   return drawn.map(({ tone, values }, i) => {
     const bottom = y(below);
     below += values[day] ?? 0;
-    // A line of the surface keeps neighbors apart, for those to whom their colors look alike.
+    // A gap separates segments whose colors look alike to color-blind readers.
     const gap = i === 0 || bottom - y(below) < 3 ? 0 : 1;
     const height = Math.max(0.5, bottom - gap - y(below));
-    return { tone, d: piece(x, bottom - gap - height, thick, height, i === drawn.length - 1) };
+    return { tone, d: segmentPath(x, bottom - gap - height, thick, height, i === drawn.length - 1) };
   });
 }
 
-/** The topmost piece of a bar has round shoulders. */
-function piece(x: number, y: number, width: number, height: number, isTop: boolean): string {
+/** The SVG path of a segment; the topmost one has rounded corners. */
+function segmentPath(x: number, y: number, width: number, height: number, isTop: boolean): string {
   const r = isTop ? Math.min(3, width / 2, height) : 0;
   return `M${x} ${y + height}V${y + r}q0 ${-r} ${r} ${-r}h${width - 2 * r}q${r} 0 ${r} ${r}V${y + height}z`;
 }

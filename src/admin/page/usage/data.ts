@@ -3,7 +3,7 @@ import type { AccountRow, LiveRow, TargetRow, UsageRow } from '../api-rows.ts';
 import { lastDays, nanos } from '../format.ts';
 import { sum } from './sums.ts';
 
-/** What the page knows of a range of days. */
+/** Usage of a range of days. */
 export interface RangeUsage {
   /** In UTC, today the last one. */
   readonly days: readonly string[];
@@ -17,14 +17,14 @@ export interface RangeUsage {
   readonly keyNames: ReadonlyMap<string, string>;
 }
 
-/** An account with what it used in the range that is shown. */
+/** An account with its usage in the shown range. */
 export interface AccountUsage {
   readonly account: AccountRow;
   readonly charged: bigint;
   readonly requests: number;
   /** Charged by day; empty where there are more than `MAX_TRENDS` accounts. */
   readonly byDay: readonly bigint[];
-  /** For how many days it lasts at the pace of the last ones, seven where they are known; undefined where nothing was used. */
+  /** Days until the balance is used up, at the average of the last seven days (or of the range, without daily data); undefined without usage. */
   readonly lasts: number | undefined;
 }
 
@@ -33,16 +33,16 @@ export interface RangeData {
   readonly accounts: readonly AccountUsage[];
 }
 
-/** What the process that answers knows of this moment. */
+/** Current status of the process that answered. */
 export interface LiveData {
   readonly requests: readonly LiveRow[];
   readonly targets: readonly TargetRow[];
 }
 
 const MAX_ACCOUNTS = 10_000;
-/** Of more accounts, the days are not asked for. */
+/** With more accounts than this, usage by day is not queried. */
 const MAX_TRENDS = 100;
-/** The keys of this many rows are asked for their names. */
+/** Names are queried for the keys of this many rows. */
 const NAMED_KEYS = 8;
 
 /** Reads what the usage view shows. */
@@ -73,8 +73,8 @@ export class UsageData {
       }),
     ]);
     await this.#nameKeys(keys.data);
-    // The models of requests that an earlier release had admitted and never ended are not known.
-    const byModel = models.data.map((row) => ({ ...row, model: row.model || 'not known' }));
+    // The model is missing for requests that an earlier release admitted and never settled.
+    const byModel = models.data.map((row) => ({ ...row, model: row.model || 'unknown' }));
     return {
       usage: {
         days,
@@ -110,7 +110,7 @@ export class UsageData {
     return rows;
   }
 
-  /** Asks for the names of the keys that are shown, once for each account; a key without a name is shown by its id. */
+  /** Loads the names of the shown keys, once for each account; a key without a name is shown by its id. */
   async #nameKeys(rows: readonly UsageRow[]): Promise<void> {
     const highest = rows.toSorted((one, other) => Number(other.charged) - Number(one.charged));
     const accounts = new Set(highest.slice(0, NAMED_KEYS).flatMap(({ account }) => account ?? []));

@@ -7,13 +7,13 @@ import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
 const MAX_ROWS = 50;
 
 export interface LiveRequestsProps {
-  /** Undefined while they are not known. */
+  /** Undefined until loaded. */
   readonly requests: readonly LiveRow[] | undefined;
   /** When they were read. */
   readonly at: number;
 }
 
-/** The requests that run now, the oldest first. */
+/** Running requests, oldest first. */
 export function LiveRequests({ requests, at }: LiveRequestsProps): JSX.Element {
   const sorted = (requests ?? []).toSorted((one, other) => startOf(one) - startOf(other));
   const more = sorted.length - MAX_ROWS;
@@ -44,7 +44,7 @@ export function LiveRequests({ requests, at }: LiveRequestsProps): JSX.Element {
           <LiveRequest key={i} request={request} at={at} />
         ))}
         {more > 0 && <EmptyRow columns={4}>{`and ${count(more)} more`}</EmptyRow>}
-        {requests?.length === 0 && <EmptyRow columns={4}>Nothing runs right now.</EmptyRow>}
+        {requests?.length === 0 && <EmptyRow columns={4}>No running requests.</EmptyRow>}
       </Table>
     </section>
   );

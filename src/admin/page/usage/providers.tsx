@@ -4,16 +4,16 @@ import type { TargetRow } from '../api-rows.ts';
 import { count, duration } from '../format.ts';
 import { Column, EmptyRow, NumberCell, Table } from '../table.tsx';
 
-const STATES = { healthy: 'well', ejected: 'set aside', probing: 'on trial' };
+const STATES = { healthy: 'healthy', ejected: 'ejected', probing: 'probing' };
 
 export interface ProvidersProps {
-  /** Undefined while they are not known. */
+  /** Undefined until loaded. */
   readonly targets: readonly TargetRow[] | undefined;
   /** When they were read. */
   readonly at: number;
 }
 
-/** How the process that answers sees its providers. */
+/** Provider health, as the process that answered sees it. */
 export function Providers({ targets, at }: ProvidersProps): JSX.Element {
   const head = (
     <>
@@ -34,7 +34,7 @@ export function Providers({ targets, at }: ProvidersProps): JSX.Element {
         {targets?.map((target) => (
           <Provider key={`${target.provider} ${target.model}`} target={target} at={at} />
         ))}
-        {targets?.length === 0 && <EmptyRow columns={5}>No provider was asked yet by this process.</EmptyRow>}
+        {targets?.length === 0 && <EmptyRow columns={5}>This process has sent no requests yet.</EmptyRow>}
       </Table>
     </section>
   );
@@ -51,7 +51,7 @@ function Provider({ target, at }: { readonly target: TargetRow; readonly at: num
       </th>
       <td>
         <span class={`badge ${state}`}>{STATES[state]}</span>
-        {waitMs > 0 && <small>{`again in ${duration(Math.ceil(waitMs / 1000) * 1000)}`}</small>}
+        {waitMs > 0 && <small>{`retry in ${duration(Math.ceil(waitMs / 1000) * 1000)}`}</small>}
       </td>
       <NumberCell class={failures_in_a_row > 0 ? 'low' : ''}>
         {failures_in_a_row === 0 ? '–' : count(failures_in_a_row)}

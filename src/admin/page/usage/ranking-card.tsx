@@ -6,7 +6,7 @@ import { type Candidate, type Rank, rank } from './ranking.ts';
 
 export interface RankingCardProps {
   readonly id: string;
-  /** What is ranked. */
+  /** `model` or `key`. */
   readonly noun: string;
   /** Memoized. */
   readonly candidates: readonly Candidate[];
@@ -36,7 +36,7 @@ function Ranking({
   const points = useMemo(() => ranks.map(({ point }) => point), [ranks]);
   const handlers = usePoints(points, 0);
   const first = ranks[0] ? `; the first, ${ranks[0].name}, ${ranks[0].value}` : '';
-  const summary = `Charged by ${noun}${first}. Arrow keys go from ${noun} to ${noun}.`;
+  const summary = `Charges by ${noun}${first}. Use the arrow keys to move between ${noun}s.`;
   return (
     <div id={id} class="plot ranks" aria-label={summary} {...handlers.plot}>
       {ranks.map(({ name, detail, tone, share, value, note }, i) => (

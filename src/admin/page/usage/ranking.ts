@@ -1,19 +1,19 @@
 import type { UsageRow } from '../api-rows.ts';
-import { counted, money, short } from '../format.ts';
+import { plural, money, short } from '../format.ts';
 import type { Fact, PointDetails } from '../tooltip.tsx';
 import type { RangeUsage } from './data.ts';
 import { byCharge, type Sums, sum } from './sums.ts';
 import { REST } from './tones.ts';
 import { factsOf } from './units.ts';
 
-/** What may get a rank. */
+/** A model or key to rank. */
 export interface Candidate {
   readonly name: string;
-  /** Stands fainter after the name. */
+  /** Shown in a fainter color after the name. */
   readonly detail?: string;
   readonly tone: string;
   readonly rows: readonly UsageRow[];
-  /** What is said of it before its usage. */
+  /** Facts for the tooltip, before its usage. */
   readonly about?: readonly Fact[];
 }
 
@@ -21,36 +21,36 @@ export interface Rank {
   readonly name: string;
   readonly detail?: string | undefined;
   readonly tone: string;
-  /** Of the first one's, from 0 to 1. */
+  /** Relative to the first rank, from 0 to 1. */
   readonly share: number;
   readonly value: string;
   readonly note: string;
   readonly point: PointDetails;
 }
 
-/** How many are ranked; the others come last, as one. */
-const RANKS = 8;
+/** The others come last, as one. */
+const MAX_RANKS = 8;
 
-/** Ranks by charge, or, where nothing was charged, by requests. */
+/** Ranks by charge, or by requests if nothing was charged. */
 export function rank(candidates: readonly Candidate[]): Rank[] {
   const order = candidates.map((one) => ({ ...one, sums: sum(one.rows) })).sort(byCharge);
-  if (order.length > RANKS + 1) {
-    const others = order.splice(RANKS);
+  if (order.length > MAX_RANKS + 1) {
+    const others = order.splice(MAX_RANKS);
     const rows = others.flatMap(({ rows }) => rows);
     order.push({ name: `${others.length} others`, tone: REST, rows, sums: sum(rows) });
   }
   const isCharged = order.some(({ sums }) => sums.charged > 0n);
   const size = ({ charged, requests }: Sums): number => (isCharged ? Number(charged) : requests);
-  const most = Math.max(...order.map(({ sums }) => size(sums)), 1);
+  const max = Math.max(...order.map(({ sums }) => size(sums)), 1);
   return order.map(({ name, detail, tone, about = [], sums }) => {
     const value = money(sums.charged);
     return {
       name,
       detail,
       tone,
-      share: size(sums) / most,
+      share: size(sums) / max,
       value,
-      note: counted(sums.requests, 'request', short(sums.requests)),
+      note: plural(sums.requests, 'request', short(sums.requests)),
       point: { title: name, headline: value, parts: about, facts: factsOf(sums, 'charged') },
     };
   });

@@ -15,12 +15,12 @@ import type { Unit } from './units.ts';
 export interface ReportProps {
   readonly range: LoadedRange;
   readonly live: LoadedLive | undefined;
-  /** What is shown may be old. */
+  /** The shown data may be outdated. */
   readonly isStale: boolean;
   readonly chooseAccount: (account: string) => void;
 }
 
-/** All that the page knows of a range of days and of this moment. */
+/** Usage of a range of days, and the current status. */
 export function Report({ range, live, isStale, chooseAccount }: ReportProps): JSX.Element {
   const { usage, lines, account } = range;
   const [unit, setUnit] = useState<Unit>('charged');

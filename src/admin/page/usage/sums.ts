@@ -12,7 +12,7 @@ export interface Sums {
   readonly tokens: number;
   readonly charged: bigint;
   readonly cost: bigint;
-  /** Charged for what has a known cost. */
+  /** Charges of the usage with a known cost. */
   readonly costed: bigint;
 }
 
@@ -35,7 +35,7 @@ export function sum(rows: readonly UsageRow[]): Sums {
   return { ...sums, tokens: sums.prompt + sums.completion, charged, cost, costed };
 }
 
-/** Sorts by charge, the highest first; where nothing was charged, by requests. */
+/** Sorts by charge, highest first; without charges, by requests. */
 export function byCharge(one: { readonly sums: Sums }, other: { readonly sums: Sums }): number {
   return Number(other.sums.charged - one.sums.charged) || other.sums.requests - one.sums.requests;
 }

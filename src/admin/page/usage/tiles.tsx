@@ -1,23 +1,23 @@
 import type { JSX } from 'preact';
 
-import { count, counted, money, percent, short } from '../format.ts';
+import { count, plural, money, percent, short } from '../format.ts';
 import { type AccountLine, isLow } from './account-lines.ts';
 import type { RangeUsage } from './data.ts';
 import { type Sums, sum } from './sums.ts';
 
 export interface TilesProps {
   readonly usage: RangeUsage;
-  /** Of the account that is shown, or of all. */
+  /** Of the shown account, or of all. */
   readonly lines: readonly AccountLine[];
   /** `''` for all. */
   readonly account: string;
 }
 
-/** What a range of days comes to. */
+/** Totals of a range of days. */
 export function Tiles({ usage, lines, account }: TilesProps): JSX.Element {
   const sums = sum(usage.models);
   return (
-    <section class="tiles" aria-label="In short">
+    <section class="tiles" aria-label="Summary">
       <ChargedTile usage={usage} charged={sums.charged} />
       <MarginTile sums={sums} />
       <Tile id="requests" title="Requests" figure={short(sums.requests)} notes={requestNotes(sums)} />
@@ -63,13 +63,12 @@ function ChargedTile({
   const { days, chargedBefore } = usage;
   const change = percent(charged - chargedBefore, chargedBefore);
   const signed = charged >= chargedBefore ? `+${change}` : change.replace('-', '−');
-  const note =
-    chargedBefore === 0n ? `in ${days.length} days` : `${signed} on the ${days.length} days before`;
+  const note = chargedBefore === 0n ? `in ${days.length} days` : `${signed} vs. previous ${days.length} days`;
   return <Tile id="charged" title="Charged" figure={money(charged)} notes={[note]} />;
 }
 
 function MarginTile({ sums: { charged, cost, costed } }: { readonly sums: Sums }): JSX.Element {
-  if (cost === 0n) return <Tile id="margin" title="Margin" figure="–" notes={['no cost is known']} />;
+  if (cost === 0n) return <Tile id="margin" title="Margin" figure="–" notes={['cost unknown']} />;
   const notes = [`${percent(costed - cost, costed)} · cost ${money(cost)}`];
   if (costed < charged) notes.push(`known for ${percent(costed, charged)}`);
   return <Tile id="margin" title="Margin" figure={money(costed - cost)} notes={notes} />;
@@ -88,7 +87,7 @@ function tokenNotes({ tokens, prompt, cached, completion }: Sums): string[] {
 function BalanceTile({ lines, account }: Omit<TilesProps, 'usage'>): JSX.Element {
   const low = lines.filter(isLow).length;
   const total = (of: 'balance' | 'held'): string => money(lines.reduce((sum, line) => sum + line[of], 0n));
-  const accounts = account === '' ? `${counted(lines.length, 'account')} · ` : '';
+  const accounts = account === '' ? `${plural(lines.length, 'account')} · ` : '';
   const warning = account === '' ? `${count(low)} low` : 'low';
   return (
     <Tile

@@ -1,16 +1,16 @@
 import type { UsageRow } from '../api-rows.ts';
 import { byCharge, sum } from './sums.ts';
 
-/** How many models have a color of their own. */
+/** Number of models with their own color. */
 const TONES = 6;
-/** Of all the other models. */
+/** Color of all other models. */
 export const REST = 'tone-rest';
 
-/** Gives the models with the highest charges a color each, as far as possible the one that they had before. */
+/** Assigns a color to each of the models with the highest charges; a model keeps its color if possible. */
 export class ModelTones {
   readonly #last = new Map<string, string>();
 
-  /** Model → its color, in the order of charges. */
+  /** Colors by model, in the order of charges. */
   of(rows: readonly UsageRow[]): ReadonlyMap<string, string> {
     const models = [...Map.groupBy(rows, ({ model = '' }) => model)]
       .map(([model, rows]) => ({ model, sums: sum(rows) }))

@@ -2,7 +2,7 @@ import { axisMoney, count, money, percent, short } from '../format.ts';
 import type { Fact } from '../tooltip.tsx';
 import type { Sums } from './sums.ts';
 
-/** What the bars show. */
+/** Unit of the bars. */
 export type Unit = 'charged' | 'requests' | 'tokens';
 
 export function amountOf(sums: Sums, unit: Unit): number {
@@ -13,24 +13,24 @@ export function writeAmount(amount: number, unit: Unit): string {
   return unit === 'charged' ? money(BigInt(Math.round(amount))) : short(amount);
 }
 
-/** A mark of an axis whose marks are `distance` apart. */
+/** A label of an axis whose labels are `distance` apart. */
 export function writeMark(amount: number, distance: number, unit: Unit): string {
   return unit === 'charged' ? axisMoney(amount, distance) : short(amount);
 }
 
-/** All that is known of some usage, but what its headline says. */
+/** All facts of some usage, except the one in the headline. */
 export function factsOf(sums: Sums, headline: Unit): Fact[] {
   const hasCost = sums.cost > 0n;
   const margin = sums.costed - sums.cost;
   const facts: (Fact & { readonly unit?: Unit })[] = [
     { unit: 'charged', name: 'Charged', value: money(sums.charged) },
-    { name: 'Cost', value: hasCost ? money(sums.cost) : 'not known' },
+    { name: 'Cost', value: hasCost ? money(sums.cost) : 'unknown' },
     ...(hasCost ? [{ name: 'Margin', value: `${money(margin)} (${percent(margin, sums.costed)})` }] : []),
     { unit: 'requests', name: 'Requests', value: count(sums.requests) },
     { name: 'Errors', value: count(sums.errors) },
     { name: 'Aborted', value: count(sums.aborted) },
     { name: 'Prompt tokens', value: count(sums.prompt) },
-    { name: 'of them cached', value: count(sums.cached) },
+    { name: 'Cached prompt tokens', value: count(sums.cached) },
     { name: 'Completion tokens', value: count(sums.completion) },
   ];
   return facts.filter(({ unit }) => unit !== headline);

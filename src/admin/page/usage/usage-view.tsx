@@ -19,7 +19,7 @@ const RANGES: readonly Segment<number>[] = [7, 30, 90].map((days) => ({
   ),
 }));
 
-/** What was used, by day, model, key and account; what runs now, and how providers do. */
+/** Usage by day, model, key and account; running requests, and provider health. */
 export function UsageView({ session }: { readonly session: Session }): JSX.Element {
   const [query, setQuery] = useState(() => queryIn(location.hash));
   const { range, live, failure } = useUsage(session, query);
@@ -62,8 +62,8 @@ function hashOf({ days, account }: UsageQuery): string {
 }
 
 function noticeOf(failure: string, range: LoadedRange | undefined): string {
-  const age = range ? ` These numbers are of ${clock(range.at)}.` : '';
-  return `${failure}${age} Trying again.`;
+  const age = range ? ` Showing data as of ${clock(range.at)}.` : '';
+  return `${failure}${age} Retrying.`;
 }
 
 interface AccountSelectProps {

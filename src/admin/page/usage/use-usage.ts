@@ -9,7 +9,7 @@ import { type LiveData, type RangeUsage, UsageData } from './data.ts';
 const RANGE_MS = 60_000;
 const LIVE_MS = 3000;
 
-/** What the view is asked to show. */
+/** The filters of the view. */
 export interface UsageQuery {
   readonly days: number;
   /** `''` for all. */
@@ -20,7 +20,7 @@ export interface LoadedRange {
   readonly usage: RangeUsage;
   /** Of all accounts. */
   readonly lines: readonly AccountLine[];
-  /** That the usage is of; `''` for all. */
+  /** Account that the usage is filtered by; `''` for all. */
   readonly account: string;
   readonly at: number;
 }
@@ -30,14 +30,14 @@ export interface LoadedLive extends LiveData {
 }
 
 export interface Usage {
-  /** What was read last, whatever is asked for now. */
+  /** The data that was loaded last, possibly for earlier filters. */
   readonly range: LoadedRange | undefined;
   readonly live: LoadedLive | undefined;
-  /** Why the last question was not answered; undefined once the range was read again. */
+  /** Error of the last request; undefined once the range was loaded again. */
   readonly failure: string | undefined;
 }
 
-/** Reads what the view shows, again and again. */
+/** Loads the data of the view, and keeps it up to date. */
 export function useUsage(session: Session, { days, account }: UsageQuery): Usage {
   const [data] = useState(() => new UsageData(session.api));
   const [range, setRange] = useState<LoadedRange>();

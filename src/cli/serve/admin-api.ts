@@ -4,28 +4,28 @@ import { type AdminRouter, createAdminRouter } from '../../admin/admin-router.ts
 import type { ChatCompletionsRouter } from '../../router/router.ts';
 import type { Log } from './log.ts';
 
-/** Shorter ones can be guessed. */
-const MIN_LENGTH = 16;
+/** In characters; shorter tokens can be guessed. */
+const MIN_TOKEN_LENGTH = 16;
 
 /**
- * The admin door of a standalone server, for whoever has the token: `Authorization: Bearer TOKEN`.
+ * The admin API of a standalone server, authorized by a token: `Authorization: Bearer TOKEN`.
  *
- * @throws an Error when there is no token that can be used
+ * @throws {Error} if the token is missing or too short
  */
 export function createAdminApi(
   router: ChatCompletionsRouter,
   token: string | undefined,
   log: Log,
 ): AdminRouter {
-  if (token === undefined || token.length < MIN_LENGTH) {
+  if (token === undefined || token.length < MIN_TOKEN_LENGTH) {
     throw new Error(
-      `the admin door needs ADMIN_TOKEN in the environment, of ${MIN_LENGTH} characters at least; it has ${token?.length ?? 0}`,
+      `the admin API requires ADMIN_TOKEN in the environment, with at least ${MIN_TOKEN_LENGTH} characters; it has ${token?.length ?? 0}`,
     );
   }
-  const wanted = digest(`Bearer ${token}`);
+  const expected = digest(`Bearer ${token}`);
   return createAdminRouter(router, {
     authorize: ({ headers: { authorization = '' } }) =>
-      timingSafeEqual(digest(authorization), wanted) ? 'admin' : undefined,
+      timingSafeEqual(digest(authorization), expected) ? 'admin' : undefined,
     onAudit: (event) => {
       log('info', 'audit', { ...event });
     },
