@@ -31,7 +31,7 @@ import {
   whole,
 } from './schema.ts';
 
-/** An API key on the wire, in what is asked for and what is told. */
+/** An API key in JSON: in requests and in responses. */
 
 export type PolicyBody = InJson<KeyPolicy>;
 /** What is `null` is taken away. */

@@ -25,7 +25,7 @@ import type { Settings } from '../options/resolve-options.ts';
 import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
 import type { KeyRates } from '../ledger/contract/key-records.ts';
 
-/** How long an admit may take before the client is told to come again. */
+/** How long an admit may take before the client gets a retryable error. */
 const ADMIT_DEADLINE_MS = 5_000;
 /** Of a target: more than there are. */
 const MAX_TIERS_REPORTED = 8;
@@ -83,7 +83,7 @@ export class BillingService {
   readonly #keeper: HoldServices;
   readonly #heartbeat: LeaseRenewal;
   readonly #calibrations: PerTarget<EstimateCalibration>;
-  /** Service tiers without a price that were told of. */
+  /** Service tiers without a price that were reported. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
   readonly #posting = new SlotList<Posting>();
   /** Holds of nothing, of accounts that there are not. */

@@ -88,9 +88,9 @@ export class Hold {
   }
 
   /**
-   * Renews the lease, with what is to be charged should nobody come back; asks for a larger hold where one is given.
+   * Renews the lease with the charge to post if this process crashes; asks for a larger hold if one is given.
    *
-   * @throws {StoreUnavailableError} when nobody knows whether it was applied: the next time says it again
+   * @throws {StoreUnavailableError} when it may have been applied: the next renewal repeats it
    */
   async renew(atLeast: NanoDollars = this.#amount): Promise<ExtendResult> {
     const { store, leaseMs } = this.#keeper;

@@ -1,8 +1,8 @@
 import { FREE } from '../metering/price.ts';
 import type { Model, Target } from './model.ts';
 
-/** A model for a client with its own keys (BYOK): targets at those providers have the price of
- * `byokPricing`, and cost the operator nothing.
+/**
+ * A model for a BYOK client: targets at the providers of its keys have the price of `byokPricing`, and cost the operator nothing.
  *
  * @param hasKey - whether the client has a key for this provider
  */

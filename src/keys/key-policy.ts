@@ -72,7 +72,7 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
     print: (date) => `expires ${date.toISOString().slice(0, 16)}Z`,
   },
   metadata: {
-    option: ['metadata', 'PAIRS', 'notes of yours, as plan=pro,team=search'],
+    option: ['metadata', 'PAIRS', 'your notes, e.g. plan=pro,team=search'],
   },
 };
 

@@ -81,7 +81,7 @@ export function rotationOf({ policy }: KeyRecord): Rotation | undefined {
 type KeptTerms = Pick<KeyPolicy, 'metadata' | 'models' | 'markup'> & { readonly rotation?: Rotation };
 
 function keptTerms(text: string | undefined): KeptTerms {
-  // Ours, written by `termsOf`: what can't be read lets nobody in.
+  // Written by `termsOf`. An unreadable policy rejects every request.
   return text === undefined ? {} : JSON.parse(text);
 }
 

@@ -40,6 +40,6 @@ export function clockOf({ mayRollBack }: LedgerStore): StoreClock {
 
 /** Returns a store's time, by extending a request that doesn't exist. */
 export async function fetchStoreTime(store: LedgerStore, requestId: string): Promise<number> {
-  const nothing = { account: 'nobody', requestId, hold: 0n, leaseMs: 1, checkpoint: 0n };
+  const nothing = { account: 'clock-probe', requestId, hold: 0n, leaseMs: 1, checkpoint: 0n };
   return (await store.extend(nothing)).now;
 }

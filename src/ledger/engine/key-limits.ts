@@ -95,7 +95,7 @@ export function fullBuckets({ requestsPerMinute, tokensPerMinute }: KeyLimits, n
   return { requestBucket: fullBucket(requestsPerMinute, now), tokenBucket: fullBucket(tokensPerMinute, now) };
 }
 
-/** The key's buckets under other limits: that of a limit which changes begins anew, full. */
+/** The key's buckets under new limits: the bucket of a changed limit starts full. */
 export function bucketsUnder(limits: KeyLimits, row: KeyRow, now: number): Buckets {
   const { requestBucket, tokenBucket } = fullBuckets(limits, now);
   return {

@@ -2,7 +2,7 @@
 const MAX_STEP_MS = 60_000;
 
 /**
- * Time that neither stands still for hours nor leaps when somebody sets the clock.
+ * Time that neither stands still for hours nor jumps when the clock is set.
  *
  * For spans of seconds, by those who look at it at least once a minute: a longer pause counts as none.
  */

@@ -12,11 +12,11 @@ export interface OutboxOptions {
 
 /** A power cut takes what was written within this time; a process that dies takes nothing. */
 const SYNC_MS = 50;
-/** How often its owner gives a sign of life in a file, and how long without one makes it nobody's. */
+/** How often a process touches its file, and after how long untouched a file counts as orphaned. */
 const HEARTBEAT_MS = 2000;
 const ABANDONED_MS = 10_000;
 const RETRY_MS = 1000;
-/** A file that has nothing left to do is emptied from this size on; any is written anew from that size on. */
+/** From the first size on, a file without open intents is emptied; from the second, any file is compacted. */
 const WORTH_EMPTYING = 256 * 1024;
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
@@ -33,7 +33,7 @@ export class Outbox {
   /** What waits, as it was written, by request id. */
   readonly #waiting = new Map<string, Buffer>();
   readonly #unreadable = new Set<string>();
-  /** When others' files were seen to change, by our clock. */
+  /** When the files of other processes changed last, by our clock. */
   readonly #lives = new Map<string, { readonly modifiedAt: number; readonly since: number }>();
   readonly #steadyNow: () => number;
   readonly #done = new Set<string>();
@@ -80,7 +80,7 @@ export class Outbox {
     this.#waiting.set(requestId, bytes);
     // One that was done, and waits again.
     this.#done.delete(requestId);
-    // A process that stood still may have been taken for dead: what it then appends would be read by nobody.
+    // A process that stood still may have been taken for dead: then no process reads what it appends.
     if (Math.abs(this.#options.now() - this.#beatAt) > ABANDONED_MS / 2) this.#beat();
     this.#write(bytes);
     this.#syncSoon();
@@ -93,7 +93,7 @@ export class Outbox {
     this.#syncSoon();
   }
 
-  /** Puts an intent where an operator finds it, and nobody delivers it. */
+  /** Moves an intent to the dead letters: an operator finds it there, and no process delivers it. */
   giveUp(intent: Intent, reason: string): void {
     const { files, now, tell } = this.#options;
     const { account, requestId } = intent.command;
@@ -108,7 +108,7 @@ export class Outbox {
     }
   }
 
-  /** What waits stays on disk, for whoever opens this folder next. */
+  /** Waiting intents stay on disk, for the next process that opens this folder. */
   async close(): Promise<void> {
     const { files } = this.#options;
     if (this.#retryTimer) this.#renew();
@@ -121,7 +121,7 @@ export class Outbox {
       if (this.#waiting.size > 0) {
         this.#writeDone();
         await file.sync();
-        // It is nobody's from now on.
+        // The file is orphaned from now on.
         files.touch(file.name, 0);
       } else {
         files.remove(file.name);
@@ -277,12 +277,12 @@ export class Outbox {
     return false;
   }
 
-  /** Moves what waits in a file of nobody's to ours. */
+  /** Moves the intents of an orphaned file to ours. */
   #claim(name: string): readonly Intent[] {
     const { files, now, tell } = this.#options;
     let claimed: string | undefined;
     try {
-      // Touched first: renamed, it must not look like nobody's to the next who looks.
+      // Touched first: once renamed, it must not look orphaned to the next process.
       files.touch(name, now());
       claimed = files.claim(name);
       if (claimed === undefined) return [];
@@ -293,7 +293,7 @@ export class Outbox {
       this.#syncSoon();
       return intents;
     } catch (error) {
-      // Somebody else's trouble: ours can still be written.
+      // Another process's file failed: ours can still be written.
       this.#unreadable.add(claimed ?? name);
       tell({ type: 'outbox_failed', message: `${claimed ?? name}: ${asError(error).message}` });
       return [];

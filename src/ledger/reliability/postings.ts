@@ -33,7 +33,7 @@ export interface PostingsOptions {
   readonly now: () => number;
 }
 
-/** Of admits that nobody knows the outcome of, about so many are looked after. */
+/** The maximum number of uncertain admits that are voided. */
 const MAX_UNCERTAIN_ADMITS = 10_000;
 /** A request id is known to a store for 24 hours: what is older by then could be refused, or be a mystery. */
 const POSTABLE_MS = 23 * 60 * 60 * 1000;
@@ -111,7 +111,7 @@ export class Postings {
       });
   }
 
-  /** @param isLeftover - of a process that is gone: it has admitted the request, and nobody else tells what became of it */
+  /** @param isLeftover - left by a process that ended: it admitted the request, and no other process knows the outcome */
   async settle(command: Settle, isLeftover = false): Promise<SettleResult> {
     if (!isLeftover) this.#outbox?.append({ type: 'settle', command });
     const { account: id, requestId } = command;
@@ -119,7 +119,7 @@ export class Postings {
     const since = this.#now();
     let isRepeated = isLeftover;
     const send = async (): Promise<CallResult<SettleResult> & { readonly wasSent: boolean }> => {
-      // The id of one of ours may have been made by a clock that was wrong.
+      // This process may have made the ID while its clock was wrong.
       const ageMs = isLeftover ? await this.#ageOf(requestId) : this.#now() - since;
       if (this.#outbox && ageMs > POSTABLE_MS) return { ...this.#tooOld(account), wasSent: true };
       const hold = account.holds.get(requestId);
@@ -179,8 +179,8 @@ export class Postings {
   }
 
   /**
-   * Reports once why a request's end has to wait. That a store on another machine is away now and then is told by its
-   * health alone; of any other store each failure is worth a look.
+   * Reports once why the settlement of a request has to wait. For a store on another machine its health is reported
+   * instead; for any other store each failure is.
    */
   #reportOf(requestId: string): ((error: Error) => void) | undefined {
     if (this.#remembers) return undefined;

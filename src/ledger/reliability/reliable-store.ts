@@ -66,19 +66,19 @@ export interface ReliableStoreOptions {
 const REPAIR_MS = 2000;
 /** Witnesses of an admit whose idempotency key may have been charged: a rollback in a burst of requests leaves the newest. */
 const MAX_ADMITS_PER_KEY = 16;
-/** An admit that finds so many rollbacks is refused. */
+/** The number of rollbacks after which an admit is refused. */
 const MAX_ROLLBACKS = 3;
 /** So much may wait to be posted, until no more is admitted. */
 const MAX_WAITING = 100_000;
 
 /**
- * A store that may be away, and may go back in time, as one that does neither for long. It stands before every store.
+ * Adds retries and replay to a store that can be unavailable or lose acknowledged writes. It wraps every store.
  *
  * `settle` and `void` resolve once they were answered, however long that takes: before they
  * are sent they are in the outbox, where there is one, and they reject only when this is closed.
  * An admit that was given up and may have been applied is voided. Of a store that may go back in time, what was
  * acknowledged in the last minute is remembered, and applied again to an account that lost it.
- * While the store is away, or the outbox can't be written, nothing is admitted.
+ * While the store is unavailable, or the outbox can't be written, nothing is admitted.
  */
 export class ReliableStore implements LedgerStore {
   readonly #store: LedgerStore;
@@ -191,7 +191,7 @@ export class ReliableStore implements LedgerStore {
         }
         if (reply.code === 'rolled_back') continue;
         const isAdmitted = reply.code === 'ok' || reply.code === 'exists';
-        // Nobody knows whether it was judged before the rollback, after it, or in the midst of the repair.
+        // It may have been judged before the rollback, after it, or during the repair.
         if (isAdmitted && account.epoch !== era) throw await this.#undo(command);
         if (isAdmitted) this.#hold(account, command, reply.hold);
         return reply;

@@ -11,7 +11,7 @@ export interface RetryQueueOptions {
 /** Pauses between two rounds of which nothing was answered. */
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5000;
-/** Lanes tried at once: few while the store is away, so that it isn't kept down by those who wait for it. */
+/** Concurrent account queues: few while the store is unavailable, so that waiting calls don't keep it down. */
 const SCOUTS = 4;
 const MAX_QUEUES = 32;
 /** Sent at once of one lane: as many round trips are saved. */

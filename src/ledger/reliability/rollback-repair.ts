@@ -25,7 +25,7 @@ export interface RollbackRepairOptions {
   readonly unpaid: UnpaidCharges;
 }
 
-/** How often an account that has something in the window is looked at, though nobody uses it. */
+/** How often an idle account with entries in the redo log is verified. */
 const CHECK_AFTER_MS = 20_000;
 const TICK_MS = 1000;
 /** How often all accounts are gone through; in the ticks between, one tells whether the store is what it was. */
@@ -35,7 +35,7 @@ const MAX_CHECKS_PER_ROUND = 250;
 const AT_ONCE = 32;
 /** Looked for by one command. */
 const MAX_VERIFIED = 200;
-/** A repair ends after so many: what another rollback takes is found by the next command. */
+/** The maximum number of passes of a repair: the next command finds what another rollback took. */
 const MAX_PASSES = 5;
 const MAX_PAUSE_MS = 500;
 
@@ -43,7 +43,7 @@ const MAX_PAUSE_MS = 500;
  * Finds out that an account went back in time, and applies again what it lost.
  *
  * A rollback shows in what was acknowledged and is missing. Every command of an account has some of that as its
- * witnesses, so the first one after a rollback finds it, before anything is admitted. An account that nobody uses is
+ * witnesses, so the first one after a rollback finds it, before anything is admitted. An idle account is
  * looked at now and then, and when another server may have taken the place of the one before. All that is in the window is
  * then repeated; the ids keep what was not lost from being applied twice.
  */
@@ -130,7 +130,7 @@ export class RollbackRepair {
     };
     this.#repairs.set(account, repair);
     repair.done = this.#repair(account, repair).finally(() => this.#repairs.delete(account));
-    // Whoever waits for it hears of it; it fails only by being closed.
+    // Its callers await it; it fails only when the store is closed.
     repair.done.catch(() => {});
     return repair.done;
   }
@@ -194,7 +194,7 @@ export class RollbackRepair {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
-    // One of them finds out whether the store is back, though nobody else asks it anything.
+    // One of them finds out whether the store is back, also without other commands.
     void this.#checkAll(health.failing ? due.slice(0, 1) : due);
   }
 
@@ -209,7 +209,7 @@ export class RollbackRepair {
         try {
           await this.#check(account);
         } catch (error) {
-          // A part of the store may be away, or all of it: its return begins this again.
+          // The store may be unavailable, in part or whole: its recovery starts this again.
           failures += 1;
           if (failures === AT_ONCE) throw error;
         }
@@ -229,7 +229,7 @@ export class RollbackRepair {
     const { epoch: era } = account;
     const startedAt = this.#options.now();
     const { missing, seq } = await this.#lookFor(account, [...account.tips.keys()]);
-    // Nobody waits for the repair: others are to be looked at.
+    // No caller waits for the repair: the other accounts are next.
     if (missing.size > 0) return void this.repair(account, seq, era);
     if (await this.#lacksKeys(account, losses)) return void this.repair(account, account.seq, era);
     if (era !== account.epoch) return;
@@ -240,7 +240,7 @@ export class RollbackRepair {
   /**
    * Which of these are missing, and where the journal is.
    *
-   * An account that isn't there at all is told of, and has nothing to be repaired.
+   * A missing account is reported, and has nothing to repair.
    */
   async #lookFor(
     account: WatchedAccount,

@@ -8,7 +8,7 @@ export interface StoreHealthOptions {
   readonly onBack: () => void;
 }
 
-/** A store that fails now and again within this time is away for operators. */
+/** A store that fails repeatedly within this time is reported as unavailable. */
 const STEADY_MS = 1000;
 
 /** Whether the store answers; operators hear of the changes, however many commands see them. */
@@ -16,7 +16,7 @@ export class StoreHealth {
   readonly #options: StoreHealthOptions;
   #failing = false;
   #failedAt = 0;
-  /** When operators were told that the store is away; undefined while it isn't. */
+  /** When the store was reported as unavailable; undefined while it is available. */
   #awaySince: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 

@@ -42,7 +42,7 @@ export class UnpaidCharges {
     account.unpaid.charges.set(change, charged);
   }
 
-  /** A repair has ended: it is told once nothing is unpaid. */
+  /** A repair has ended: it is reported once nothing is unpaid. */
   repaired(account: WatchedAccount, reapplied: number): void {
     if (account.unpaid) account.unpaid.reapplied = (account.unpaid.reapplied ?? 0) + reapplied;
     else this.#options.tell({ type: 'rollback_repaired', account: account.id, reapplied });
@@ -98,7 +98,7 @@ export class UnpaidCharges {
     }
   }
 
-  /** The balance was spent again: the rest is charged to nobody. */
+  /** The balance was spent again: the rest is written off. */
   #giveUp(
     account: WatchedAccount,
     { charges, reapplied }: Unpaid,

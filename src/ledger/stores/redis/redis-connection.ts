@@ -150,7 +150,7 @@ export class RedisConnection {
     if (this.#isUsable()) this.#judgeNowAndThen();
     else await this.#becomeUsable();
     for (;;) {
-      // What nobody waits for any more is better not begun.
+      // A call whose caller has given up is not started.
       if (call.isOver || !this.#client) throw new StoreUnavailableError('no');
       const losses = this.#losses;
       call.mayBeApplied = true;

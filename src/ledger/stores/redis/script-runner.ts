@@ -33,8 +33,8 @@ export class ScriptRunner {
   }
 
   /**
-   * A script is sent by its hash, and whole only when the server doesn't know it: a server forgets its scripts when it
-   * restarts, fails over or is told to. Nothing is defined on the client.
+   * A script is sent by its hash, and whole only when the server doesn't know it: a server loses its scripts when it
+   * restarts, fails over or flushes them. Nothing is defined on the client.
    */
   async run<Args extends readonly string[], Reply>(
     script: Script<Args, Reply>,
