@@ -29,7 +29,9 @@ export interface Rotation {
 export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
   for (const field of Object.keys(policy)) {
     if (!isPolicyField(field)) {
-      throw new TypeError(`a key has no ${JSON.stringify(field)}; it takes ${POLICY_FIELD_NAMES.join(', ')}`);
+      throw new TypeError(
+        `${JSON.stringify(field)} is no field of a key; it takes ${POLICY_FIELD_NAMES.join(', ')}`,
+      );
     }
   }
   const { name = '', expiresAt, budget } = policy;

@@ -100,7 +100,7 @@ export class Failover {
         await pause(waitMs, client);
       }
     }
-    throw new TypeError('a model has no targets');
+    throw new TypeError('The model has no targets');
   }
 
   /** Tries a target once. */

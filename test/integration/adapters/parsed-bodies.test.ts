@@ -77,7 +77,7 @@ describe('a body that somebody read before the router', () => {
     expect(response.status).toBe(413);
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     expect(error.code).toBe('request_too_large');
-    expect(error.message).toContain(`${BODY.length} bytes, but 50 reached`);
+    expect(error.message).toContain(`${BODY.length} bytes, but the router received 50`);
     await gateway.close();
   });
 });

@@ -254,7 +254,7 @@ describe('GET /generation', () => {
     expect(theirs.status).toBe(404);
     const { error } = (await theirs.json()) as Told;
     expect(error).toMatchObject({ code: 'generation_not_found', param: 'id' });
-    expect(error.message).toContain('kept for 24 hours');
+    expect(error.message).toContain('available for 24 hours');
   });
 
   it("answers another key of the caller's account", async () => {

@@ -30,14 +30,14 @@ export class ReplyReader {
   #next = 0;
 
   constructor(reply: unknown) {
-    if (!Array.isArray(reply)) throw new TypeError('the reply of a script is not an array');
+    if (!Array.isArray(reply)) throw new TypeError('The reply of a script is not an array');
     this.#values = reply;
   }
 
   text(): string {
     const value = this.#values[this.#next++];
     if (typeof value !== 'string')
-      throw new TypeError('the reply of a script has a value that is not a string');
+      throw new TypeError('The reply of a script has a value that is not a string');
     return value;
   }
 
