@@ -242,7 +242,7 @@ function checkComplete(received: number, contentLength: string | undefined): voi
   const counts = `The request body should have ${contentLength} bytes, but the router received ${received}`;
   if (received > 0 && received < Number(contentLength)) {
     throw new RequestTooLargeError(
-      `${counts}: a server or framework before it truncated it. In Next.js with a proxy.ts, ` +
+      `${counts}: it was truncated on the way. With a proxy.ts of Next.js, ` +
         'the limit is experimental.proxyClientMaxBodySize.',
     );
   }

@@ -251,7 +251,9 @@ describe('router.keys', () => {
       /^requestsPerMinute must be an integer from 1 to 1000000000, got 0$/,
     );
     await expect(keys.update('acme', 'nobody', wrong)).rejects.toThrow(/^requestsPerMinute/);
-    await expect(keys.update('acme', 'prod', { account: 'zeta' } as never)).rejects.toThrow(/no "account"/);
+    await expect(keys.update('acme', 'prod', { account: 'zeta' } as never)).rejects.toThrow(
+      /"account" is no field of a key/,
+    );
     for (const overlapMs of [-1, 0.5, 400 * DAY]) {
       await expect(keys.rotate('acme', 'prod', { overlapMs })).rejects.toThrow(/^overlapMs must be/);
     }
