@@ -40,35 +40,35 @@ export interface PolicyField<Field extends PolicyFieldName> {
  */
 export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<Field> } = {
   name: {
-    option: ['name', 'TEXT', 'what tells it from others of the account'],
+    option: ['name', 'TEXT', 'display name'],
   },
   budget: {
-    option: ['budget', 'USD/PERIOD', 'the most it may spend, as 5.00/month; day, week, month or lifetime'],
+    option: ['budget', 'USD/PERIOD', 'maximum spend per period, e.g. 5.00/month; day, week, month or lifetime'],
     print: ({ amount, per }) => `${amount}/${per}`,
   },
   models: {
-    option: ['models', 'PATTERNS', 'the only models that it may use, as openai/*,acme/fast'],
+    option: ['models', 'PATTERNS', 'allowed models, e.g. openai/*,acme/fast'],
     print: (models) => `models ${models.join(',')}`,
   },
   requestsPerMinute: {
-    option: ['requests-per-minute', 'N', 'the most requests a minute'],
+    option: ['requests-per-minute', 'N', 'maximum requests per minute'],
     print: (limit) => `${limit} requests/min`,
   },
   tokensPerMinute: {
-    option: ['tokens-per-minute', 'N', 'the most tokens a minute, prompt and completion'],
+    option: ['tokens-per-minute', 'N', 'maximum tokens per minute, prompt and completion'],
     print: (limit) => `${limit} tokens/min`,
   },
   concurrentRequests: {
-    option: ['concurrent-requests', 'N', 'the most requests at a time'],
+    option: ['concurrent-requests', 'N', 'maximum concurrent requests'],
     print: (limit) => `${limit} at a time`,
   },
   markup: {
-    option: ['markup', 'FACTOR', 'what its prices are multiplied by, as 1.2'],
+    option: ['markup', 'FACTOR', 'factor on its prices, e.g. 1.2'],
     print: ({ factor, fee }) =>
       [factor && `× ${factor}`, fee && `+ ${fee} a request`].filter(Boolean).join(' · '),
   },
   expiresAt: {
-    option: ['expires', 'DATE', 'when it ends, e.g. 2027-01-31T00:00Z'],
+    option: ['expires', 'DATE', 'expiry date, e.g. 2027-01-31T00:00Z'],
     print: (date) => `expires ${date.toISOString().slice(0, 16)}Z`,
   },
   metadata: {
