@@ -57,7 +57,7 @@ export class IncludeUsageSupport {
     const { provider, model } = target;
     return new Error(
       `Provider ${JSON.stringify(provider.name)} rejected stream_options for ${JSON.stringify(model)}: ` +
-        `${countsForAllNow ? 'its streams' : 'streams of one account'} are sent without it, and charged by estimate` +
+        `${countsForAllNow ? 'all its streams' : 'streams of one account'} are sent without it, and charged by estimate` +
         ". If this persists, set streamUsage: 'rejected'",
     );
   }
