@@ -43,7 +43,11 @@ export const POLICY_FIELDS: { readonly [Field in PolicyFieldName]: PolicyField<F
     option: ['name', 'TEXT', 'display name'],
   },
   budget: {
-    option: ['budget', 'USD/PERIOD', 'maximum spend per period, e.g. 5.00/month; day, week, month or lifetime'],
+    option: [
+      'budget',
+      'USD/PERIOD',
+      'maximum spend per period, e.g. 5.00/month; day, week, month or lifetime',
+    ],
     print: ({ amount, per }) => `${amount}/${per}`,
   },
   models: {
