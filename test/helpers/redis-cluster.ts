@@ -80,7 +80,9 @@ async function startNode(): Promise<ClusterNode & { readonly busPort: number }> 
   const options =
     `--cluster-enabled yes --cluster-port ${busPort} --cluster-node-timeout 2000 ` +
     '--cluster-replica-no-failover yes --cluster-replica-validity-factor 0 --repl-diskless-sync-delay 0';
-  const server = await startRedis(options.split(' '));
+  const server = await startRedis(options.split(' ')).catch(() => undefined);
+  // Another process took one of its ports meanwhile.
+  if (!server) return startNode();
   const redis = new Redis(server.port);
   redis.on('error', () => {});
   return { server, redis, busPort, id: String(await redis.call('CLUSTER', 'MYID')) };
