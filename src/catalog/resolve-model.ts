@@ -301,7 +301,7 @@ class Pricer {
   entry({ provider, given }: GivenTarget, option: string): CatalogEntry {
     if (!this.#catalog) {
       throw new TypeError(
-        `${option} is 'catalog': set the option prices, e.g. to catalogPrices() from 'chat-completions-router/prices'`,
+        `${option} is 'catalog': set the option prices, e.g. to catalogPrices() of chat-completions-router/prices`,
       );
     }
     const { model } = given;

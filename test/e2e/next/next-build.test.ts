@@ -173,7 +173,7 @@ describe.each(MOUNTS)("Next.js 16's %s", (_name, path) => {
     expect(response.status).toBe(503);
     expect(response.headers.get('x-should-retry')).toBe('false');
     expect(await response.json()).toMatchObject({ error: { code: 'store_not_shared' } });
-    expect(server.output()).toContain('where VERCEL is set');
+    expect(server.output()).toContain("VERCEL is set, so each instance has its own temporary disk");
     await server.stop();
   });
 });
@@ -213,7 +213,7 @@ describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
       const { error } = (await response.json()) as { error: { code: string; message: string } };
       expect(error.code).toBe('request_too_large');
       expect(error.message).toMatch(
-        new RegExp(`${long.length} bytes, but [1-9]\\d{5,6} reached .*proxyClientMaxBodySize`),
+        new RegExp(`${long.length} bytes, but the router received [1-9]\\d{5,6}.*proxyClientMaxBodySize`),
       );
       expect(await router.credits.balance(gateway.account)).toMatchObject({ balance: '5.00', held: '0.00' });
       expect(gateway.provider.received).toHaveLength(0);
