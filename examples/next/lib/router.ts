@@ -4,7 +4,8 @@ import { createChatCompletionsRouter } from 'chat-completions-router';
 export const router = createChatCompletionsRouter({
   store: process.env['CREDITS_STORE'] ?? 'sqlite:./credits.db',
   providers: {
-    parrot: { baseURL: process.env['PARROT_URL'] ?? 'http://127.0.0.1:8788/v1' },
+    // It stops writing when its client disconnects: nothing more is charged.
+    parrot: { baseURL: process.env['PARROT_URL'] ?? 'http://127.0.0.1:8788/v1', onDisconnect: 'abort' },
     openai: { apiKey: () => process.env['OPENAI_API_KEY'] },
   },
   models: {

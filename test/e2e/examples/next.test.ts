@@ -107,6 +107,6 @@ describe.skipIf(!CHROMIUM)('the page of examples/next', () => {
 
   it('shows why the router refuses', async () => {
     await ask('all my words '.repeat(9000));
-    expect(await text('.error')).toMatch(/^This request needs \$0\.\d+ of credits/);
+    expect(await text('.error')).toMatch(/^This request requires \$0\.\d+ of credits/);
   });
 });

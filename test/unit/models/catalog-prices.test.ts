@@ -167,7 +167,7 @@ describe("pricing: 'catalog'", () => {
 
   it('is refused without a catalog, saying what to import', () => {
     expect(() => model({ targets: ['openai/gpt-4o-mini'], pricing: 'catalog' }, {})).toThrow(
-      `models["x"].pricing is 'catalog': set the option prices, e.g. to catalogPrices() from 'chat-completions-router/prices'`,
+      `models["x"].pricing is 'catalog': set the option prices, e.g. to catalogPrices() of chat-completions-router/prices`,
     );
   });
 
