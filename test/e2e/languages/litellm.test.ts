@@ -1,4 +1,4 @@
-import OpenAI from 'openai';
+import { OpenAI } from '../../helpers/openai.ts';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import type { ChatCompletionsRouterOptions, Settled } from '../../../src/index.ts';

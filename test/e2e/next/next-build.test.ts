@@ -173,7 +173,7 @@ describe.each(MOUNTS)("Next.js 16's %s", (_name, path) => {
     expect(response.status).toBe(503);
     expect(response.headers.get('x-should-retry')).toBe('false');
     expect(await response.json()).toMatchObject({ error: { code: 'store_not_shared' } });
-    expect(server.output()).toContain("VERCEL is set, so each instance has its own temporary disk");
+    expect(server.output()).toContain('VERCEL is set, so each instance has its own temporary disk');
     await server.stop();
   });
 });
