@@ -6,6 +6,7 @@ export const router = createChatCompletionsRouter({
   providers: {
     loopback: {
       baseURL: process.env.PROVIDER_URL ?? 'http://127.0.0.1:1/v1',
+      onDisconnect: 'abort',
       apiKey: () => process.env.PROVIDER_KEY,
     },
   },

@@ -28,7 +28,7 @@ const FILES: Readonly<Record<string, string>> = {
     export const router = createChatCompletionsRouter({
       store: process.env.CREDITS_STORE ?? 'sqlite:./credits.db',
       providers: {
-        loopback: { baseURL: process.env.PROVIDER_URL ?? 'http://127.0.0.1:1', apiKey: () => process.env.PROVIDER_KEY },
+        loopback: { baseURL: process.env.PROVIDER_URL ?? 'http://127.0.0.1:1', apiKey: () => process.env.PROVIDER_KEY, onDisconnect: 'abort' },
       },
       models: {
         'acme/fast': {

@@ -7,7 +7,14 @@ import { createChatCompletionsRouter } from 'chat-completions-router';
 
 const router = createChatCompletionsRouter({
   store: process.env.CREDITS_STORE,
-  providers: { loopback: { baseURL: process.env.PROVIDER_URL, apiKey: process.env.PROVIDER_KEY } },
+  providers: {
+    loopback: {
+      baseURL: process.env.PROVIDER_URL,
+      apiKey: process.env.PROVIDER_KEY,
+      // As the in-process gateway of the contract has it.
+      onDisconnect: 'abort',
+    },
+  },
   models: {
     'acme/fast': {
       targets: ['loopback/upstream-model'],
