@@ -87,7 +87,18 @@ export async function startRedisWithConfig(
   };
 }
 
+/** A port may be taken for a moment, as by a client of another test: then the server is started again. */
 async function launch(options: readonly string[], port: number): Promise<ChildProcess> {
+  for (let retries = 0; ; retries++) {
+    try {
+      return await launchOnce(options, port);
+    } catch (error) {
+      if (retries === 3) throw error;
+    }
+  }
+}
+
+async function launchOnce(options: readonly string[], port: number): Promise<ChildProcess> {
   const server = spawn('redis-server', options, { stdio: 'ignore' });
   const exited = once(server, 'exit');
   const starting = new AbortController();
