@@ -25,7 +25,9 @@ export interface AnswerReceiver {
   readonly detached: DetachedRead | undefined;
 }
 
-/** Relays an answer to the client: metered, within its hold, with its target's edits.
+/**
+ * Relays an answer to the client: metered, within its hold, with its target's edits.
+ *
  * @returns how the relay ended, and what the charge depends on
  */
 export async function relayAnswer(
