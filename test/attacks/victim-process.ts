@@ -7,11 +7,15 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import { type ChatCompletionsRouterOptions, createChatCompletionsRouter } from '../../src/index.ts';
+import {
+  type ChatCompletionsRouterOptions,
+  createChatCompletionsRouter,
+  type WebHandler,
+} from '../../src/index.ts';
 import { createWebServer } from '../helpers/web-server.ts';
 
 export interface VictimOptions {
-  readonly kind: 'node' | 'web' | 'bare';
+  readonly kind: 'node' | 'web' | 'bare' | 'bare-web';
   /** Base URL of its provider. */
   readonly provider: string;
   /** Of account `acct`, in USD. */
@@ -23,7 +27,7 @@ export interface VictimOptions {
 
 /** What it took since it was asked the last time. */
 export interface Taken {
-  /** The processor's time of the longest turn of its event loop, in ms. */
+  /** Processor time of the longest turn of its event loop, in ms, with V8's own threads. */
   readonly longestTurnMs: number;
   readonly cpuMs: number;
   /** The most that it ever had, in bytes. */
@@ -38,6 +42,7 @@ let errors: string[] = [];
 async function start(): Promise<{ server: http.Server; keys: string[] }> {
   const { kind, provider, credits = '100.00', router: given, twoTargets } = options;
   if (kind === 'bare') return { server: http.createServer(bareProxy(provider)), keys: ['none', 'none'] };
+  if (kind === 'bare-web') return { server: createWebServer(bareHandler(provider)), keys: ['none', 'none'] };
   const router = createChatCompletionsRouter({
     store: 'memory:',
     providers: {
@@ -79,6 +84,16 @@ function bareProxy(provider: string): http.RequestListener {
     );
     outgoing.on('error', () => response.destroy());
     request.pipe(outgoing);
+  };
+}
+
+/** What `fetch` does with a `Request` and its `Response`. */
+function bareHandler(provider: string): WebHandler {
+  return async (request) => {
+    const body = { body: request.body, duplex: 'half' } as RequestInit;
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`${provider}/chat/completions`, { method: 'POST', headers, ...body });
+    return new Response(answer.body, { status: answer.status, headers: answer.headers });
   };
 }
 
