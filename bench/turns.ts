@@ -59,8 +59,8 @@ const provider = await startMaliciousProvider();
 async function answerWhole(upstream: net.Socket): Promise<void> {
   let end = '';
   while (!/"}]}(\r\n0\r\n\r\n)?$/.test(end)) {
-    const [bytes] = (await once(upstream, 'data')) as [Buffer];
-    end = (end + bytes.subarray(-20).toString('latin1')).slice(-20);
+    const [bytes]: Buffer[] = await once(upstream, 'data');
+    end = (end + bytes?.subarray(-20).toString('latin1')).slice(-20);
   }
   upstream.end(COMPLETION_HEAD + COMPLETION);
 }
