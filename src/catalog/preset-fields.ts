@@ -307,6 +307,6 @@ export const PRESET_FIELDS: Readonly<Record<string, PresetFields>> = {
     imageTokens: OPEN_IMAGES,
     shows: { supplier: ['request_id'] },
     source:
-      'docs.bigmodel.cn: Chat completions; github.com/zai-org/z-ai-sdk-python: api_resource/chat/completions.py',
+      'docs.bigmodel.cn: Chat completions; docs.z.ai: Core parameters; github.com/zai-org/z-ai-sdk-python: api_resource/chat/completions.py',
   },
 };
