@@ -73,16 +73,18 @@ describe('output is never free', () => {
   });
 
   it('because the client hangs up between the last word and the usage', async () => {
+    const { promise: left, resolve: tell } = Promise.withResolvers<void>();
     gateway.provider.script = async (response) => {
       beginStream(response);
       response.write(text('Hello', 'stop'));
-      await sleep(100);
+      await left;
       response.end(
         event({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 800, total_tokens: 809 } }) + DONE,
       );
     };
     const settled = gateway.nextSettled();
     for await (const _ of await gateway.client.chat.completions.create({ ...QUESTION, stream: true })) break;
+    tell();
     expect(await settled).toMatchObject({ charged: '0.002409', usageSource: 'upstream' });
   });
 

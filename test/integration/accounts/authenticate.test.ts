@@ -9,15 +9,15 @@ import { type Authenticate, type FoundKey, MemoryStore } from '../../../src/inde
 import { QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { sleep } from '../../helpers/provider.ts';
 
-/** A store that counts look-ups, and can be made to take its time. */
+/** A store that counts look-ups, and can be made to hold back what it found. */
 class WatchedStore extends MemoryStore {
   lookUps = 0;
-  delayMs = 0;
+  gate: Promise<void> | undefined;
 
   override async findKey(hash: string): Promise<FoundKey | undefined> {
     this.lookUps += 1;
     const found = await super.findKey(hash);
-    if (this.delayMs > 0) await sleep(this.delayMs);
+    await this.gate;
     return found;
   }
 }
@@ -82,10 +82,13 @@ describe('an API key', () => {
 describe('looking up a key', () => {
   it('happens once for many requests, also when they come at once', async () => {
     const store = new WatchedStore();
-    store.delayMs = 20;
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    store.gate = gate;
     const { key } = await createApiKeys(store, NO_CACHE).create({ account: 'acct' });
     const authenticator = createAuthenticator(store);
-    await Promise.all(Array.from({ length: 50 }, () => authenticator.authenticate(bearer(key))));
+    const asked = Array.from({ length: 50 }, () => authenticator.authenticate(bearer(key)));
+    open();
+    await Promise.all(asked);
     await authenticator.authenticate(bearer(key));
     expect(store.lookUps).toBe(1);
   });
@@ -105,13 +108,14 @@ describe('looking up a key', () => {
 
   it('does not bring back a key that is revoked while it runs', async () => {
     const store = new WatchedStore();
-    store.delayMs = 50;
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    store.gate = gate;
     const authenticator = createAuthenticator(store);
     const keys = createApiKeys(store, authenticator);
     const { key, id } = await keys.create({ account: 'acct' });
     const lookingUp = authenticator.authenticate(bearer(key)).catch((error: unknown) => error);
-    await sleep(10);
     await keys.revoke('acct', id);
+    open();
     expect(await lookingUp).toMatchObject({ code: 'revoked_api_key' });
     await expect(authenticator.authenticate(bearer(key))).rejects.toMatchObject({ code: 'revoked_api_key' });
   });
@@ -191,7 +195,7 @@ describe('keys of the host’s own', () => {
     const authenticator = createAuthenticator(new MemoryStore(), async () => {
       asked += 1;
       authenticator.invalidate('other', 'key');
-      await sleep(10);
+      await new Promise(setImmediate);
       authenticator.invalidate('other', 'key');
       return { account: 'acct' };
     });

@@ -265,17 +265,21 @@ describe('the Web door', () => {
       const cancelled = new Promise<void>((resolve) => {
         tell = resolve;
       });
+      const { promise: reading, resolve: isRead } = Promise.withResolvers<void>();
+      let pulls = 0;
       const stalled = new ReadableStream({
-        start: (source) => {
-          source.enqueue(new TextEncoder().encode('{"model":'));
+        pull: (source) => {
+          pulls += 1;
+          if (pulls === 1) source.enqueue(new TextEncoder().encode('{"model":'));
+          // Asked for more: the first piece was taken.
+          else isRead();
         },
         cancel: tell,
       });
       const controller = new AbortController();
       const answered = gateway.router.fetch(post(stalled, { signal: controller.signal }));
-      setTimeout(() => {
-        controller.abort();
-      }, 50);
+      await reading;
+      controller.abort();
       expect((await answered).status).toBe(499);
       await cancelled;
       await gateway.router.close();
@@ -351,11 +355,9 @@ describe('the Web door', () => {
     });
 
     it.each(['signal', 'cancel'])('takes a stream that ends at [DONE] for finished: %s', async (how) => {
-      gateway.provider.script = async (response) => {
+      gateway.provider.script = (response) => {
         beginStream(response);
         response.write(STREAM.join(''));
-        await sleep(200);
-        response.end();
       };
       const settled = gateway.nextSettled();
       const controller = new AbortController();
@@ -378,7 +380,6 @@ describe('the Web door', () => {
       const response = await gateway.router.fetch(post(STREAMED, { signal: controller.signal }));
       expect((await settled).ending).toBe('finished');
       controller.abort();
-      await sleep(20);
       expect(await response.text()).toContain('[DONE]');
       expect(gateway.errors).toEqual([]);
     });
@@ -424,11 +425,9 @@ describe('the Web door', () => {
 
   describe('cut by its provider', () => {
     it('errors the body when that happens inside an event', async () => {
-      gateway.provider.script = async (response) => {
+      gateway.provider.script = (response) => {
         beginStream(response);
-        response.write(text('Hello') + text(' there').slice(0, -20));
-        await sleep(50);
-        response.destroy();
+        response.write(text('Hello') + text(' there').slice(0, -20), () => response.destroy());
       };
       const response = await gateway.router.fetch(post(STREAMED));
       await expect(response.text()).rejects.toThrow('The response was broken off');
@@ -436,22 +435,18 @@ describe('the Web door', () => {
     });
 
     it('errors the body of a JSON answer', async () => {
-      gateway.provider.script = async (response) => {
+      gateway.provider.script = (response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
-        response.write('{"id":');
-        await sleep(50);
-        response.destroy();
+        response.write('{"id":', () => response.destroy());
       };
       const response = await gateway.router.fetch(post(QUESTION));
       await expect(response.text()).rejects.toThrow('The response was broken off');
     });
 
     it('gives a reader all that came, an error event and an end without [DONE] between events', async () => {
-      gateway.provider.script = async (response) => {
+      gateway.provider.script = (response) => {
         beginStream(response);
-        response.write(text('Hello') + text(' there'));
-        await sleep(50);
-        response.destroy();
+        response.write(text('Hello') + text(' there'), () => response.destroy());
       };
       const settled = gateway.nextSettled();
       const response = await gateway.router.fetch(post(STREAMED));
@@ -465,11 +460,9 @@ describe('the Web door', () => {
     it('is never a clean end, wherever it happens', async () => {
       const stream = text('Hello') + text(' there');
       for (let cut = 1; cut < stream.length; cut += 7) {
-        gateway.provider.script = async (response) => {
+        gateway.provider.script = (response) => {
           beginStream(response);
-          response.write(stream.slice(0, cut));
-          await sleep(5);
-          response.destroy();
+          response.write(stream.slice(0, cut), () => response.destroy());
         };
         const response = await gateway.router.fetch(post(STREAMED));
         const ending = await response.text().then(

@@ -225,7 +225,7 @@ describe('when the first target fails before its answer began', () => {
     const settled = gatewaySettled();
     await gateway.post(QUESTION, { signal: leaving.signal }).catch(() => {});
     expect((await settled).ending).toBe('client_gone');
-    await sleep(100);
+    await gateway.router.close();
     expect(second.received).toHaveLength(0);
   });
 
@@ -373,13 +373,16 @@ describe('a good answer of one of several targets', () => {
 
   it('is not asked for again after it broke: no client gets two beginnings', async () => {
     const first = await start();
+    const { promise: begun, resolve: tell } = Promise.withResolvers<void>();
     first.script = async (response) => {
       beginStream(response);
       response.write(STREAM[0]! + text('Hello'));
-      await sleep(50);
+      await begun;
       response.socket?.resetAndDestroy();
     };
-    const body = await (await post(STREAMED)).text();
+    const answer = await post(STREAMED);
+    tell();
+    const body = await answer.text();
     expect(body).toContain('upstream_cut');
     expect(body).not.toContain('[DONE]');
     expect(second.received).toHaveLength(0);
@@ -491,12 +494,14 @@ describe('a target that keeps failing', () => {
     const first = await start({ health: { failures: 1, coolDownMs: 50 } });
     first.script = BUSY;
     await post();
+    const { promise: othersServed, resolve: tell } = Promise.withResolvers<void>();
     first.script = async (response, request) => {
-      await sleep(100);
+      await othersServed;
       return OK(response, request);
     };
     await sleep(60);
-    await Promise.all([post(), post(), post()]);
+    let served = 0;
+    await Promise.all(Array.from({ length: 3 }, () => post().then(() => ++served === 2 && tell())));
     expect(first.received).toHaveLength(2);
     expect(second.received).toHaveLength(3);
   });
@@ -527,13 +532,16 @@ describe('a target that keeps failing', () => {
 
   it('counts streams that broke', async () => {
     const first = await start({ health: { failures: 1 } });
+    const { promise: begun, resolve: tell } = Promise.withResolvers<void>();
     first.script = async (response) => {
       beginStream(response);
       response.write(text('Hello'));
-      await sleep(20);
+      await begun;
       response.socket?.resetAndDestroy();
     };
-    await (await post(STREAMED)).text();
+    const answer = await post(STREAMED);
+    tell();
+    await answer.text();
     expect(changes.map(({ type }) => type)).toEqual(['target_ejected']);
   });
 });

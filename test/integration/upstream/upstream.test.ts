@@ -55,7 +55,7 @@ describe('connections to a provider', () => {
       expect(response.status).toBe(200);
       await response.text();
     }
-    await sleep(50);
+    await gateway.router.close();
     expect(gateway.settled.filter(({ charged }) => charged === '0.000045')).toHaveLength(200);
   });
 
@@ -257,17 +257,17 @@ describe('the four clocks', () => {
 describe('close()', () => {
   it('lets running streams finish, refuses new requests, and posts every charge', async () => {
     const gateway = await startGateway();
+    const { promise: refused, resolve: tell } = Promise.withResolvers<void>();
     gateway.provider.script = async (response) => {
       beginStream(response);
-      for (const piece of STREAM) {
-        await sleep(30);
-        response.write(piece);
-      }
-      response.end();
+      response.write(STREAM[0]);
+      await refused;
+      response.end(STREAM.slice(1).join(''));
     };
     const running = await gateway.post({ ...QUESTION, stream: true });
     const closed = gateway.router.close();
     const late = await gateway.post(QUESTION);
+    tell();
     expect(late.status).toBe(503);
     expect(await late.json()).toMatchObject({ error: { code: 'router_closing' } });
     expect((await running.text()).endsWith(DONE)).toBe(true);
@@ -277,10 +277,15 @@ describe('close()', () => {
   });
 
   it('does not wait for ever for a host that does not answer', async () => {
-    const gateway = await startGateway({ closeTimeoutMs: 50, authenticate: () => new Promise(() => {}) });
+    const { promise: authenticating, resolve: tell } = Promise.withResolvers<void>();
+    const authenticate = (): Promise<never> => {
+      tell();
+      return new Promise(() => {});
+    };
+    const gateway = await startGateway({ closeTimeoutMs: 50, authenticate });
     const controller = new AbortController();
     const asked = gateway.post(QUESTION, { signal: controller.signal }).catch(() => 'left');
-    await sleep(50);
+    await authenticating;
     await gateway.router.close();
     controller.abort();
     expect(await asked).toBe('left');
