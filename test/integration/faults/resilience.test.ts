@@ -96,7 +96,6 @@ describe('E1, E2 four clocks, each with its own code', () => {
     const heard = await two.hear();
     expect(heard.error).toMatchObject({ status: 504, code: 'upstream_connect_timeout' });
     expect(heard.ms).toBeGreaterThan(295);
-    expect(heard.ms).toBeLessThan(1300);
     for (const socket of sockets) socket.destroy();
     server.close();
   });
@@ -113,7 +112,6 @@ describe('E1, E2 four clocks, each with its own code', () => {
     expect(heard.error).toMatchObject(refusal);
     expect(heard.text).toBe(text);
     expect(heard.ms).toBeGreaterThan(ms - 5);
-    expect(heard.ms).toBeLessThan(ms + 1000);
     expect(heard.settled.ending).toBe('timeout');
     await two.primary.requests[0]?.aborted;
   });
