@@ -56,7 +56,7 @@ describe('the docs', () => {
   it('tell of every event, and of no other', () => {
     const source = readFileSync(`${ROOT}src/ledger/contract/events.ts`, 'utf8');
     const declared = [...source.matchAll(/readonly type: '([a-z_]+)'/g)].map(([, type]) => type);
-    const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## Moving'));
+    const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## An account'));
     const told = [...table.matchAll(/^\| `([a-z_]+)`/gm)].map(([, type]) => type);
     expect(new Set(told)).toEqual(new Set(declared));
     expect(declared.length).toBeGreaterThan(10);
