@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
@@ -185,12 +185,6 @@ export const shutdown = () => {};`;
       for (const [open, close] of ['()', '{}', '[]'])
         expect(expression.split(open!).length).toBe(expression.split(close!).length);
     }
-  });
-
-  it('have commands that a shell takes', () => {
-    const blocks = [...PAGE.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block);
-    expect(blocks.length).toBeGreaterThan(2);
-    for (const input of blocks) expect(spawnSync('sh', ['-n'], { input, encoding: 'utf8' }).stderr).toBe('');
   });
 });
 

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -26,13 +25,6 @@ function confBlock(name: string): string {
 }
 
 describe('docs/redis.md', () => {
-  it('has commands that a shell takes', () => {
-    const commands = [...PAGE.matchAll(/^ *```sh\n(.*?)^ *```/gms)].map(([, block = '']) => block);
-    expect(commands.length).toBeGreaterThan(1);
-    for (const input of commands)
-      expect(spawnSync('sh', ['-n'], { input, encoding: 'utf8' }).stderr).toBe('');
-  });
-
   it('has settings with which a server is fit to store money, and durable', async () => {
     const primary = await startRedisWithConfig((directory) => {
       const file = join(directory, 'redis.conf');
