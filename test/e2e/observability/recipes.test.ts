@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
@@ -135,7 +135,7 @@ describe('the recipes of docs/observability.md', { timeout: 60_000 }, () => {
       DD_INSTRUMENTATION_TELEMETRY_ENABLED: 'false',
       DD_REMOTE_CONFIGURATION_ENABLED: 'false',
     });
-    const traces = received.filter(({ path }) => /\/traces$/.test(path)).map(({ body }) => body);
+    const traces = received.filter(({ path }) => path.endsWith('/traces')).map(({ body }) => body);
     expect(traces.join('')).toContain('chat gpt-4o-mini');
     expect(traces.join('')).toContain('ccr.charged_usd');
   });
@@ -170,15 +170,25 @@ export const shutdown = () => {};`;
     expect(Object.keys(JSON.parse(logged) as object)).toEqual(expect.arrayContaining(shown));
   });
 
+  it('have configurations that Datadog can read', () => {
+    expect(parseYaml(fenced('yaml', 'datadog.yaml'))).toEqual({
+      otlp_config: { receiver: { protocols: { http: { endpoint: 'localhost:4318' } } } },
+    });
+    expect(parseYaml(fenced('yaml', 'conf.d/openmetrics.d/conf.yaml'))).toMatchObject({
+      instances: [{ openmetrics_endpoint: 'http://localhost:8787/metrics', metrics: ['ccr_.*'] }],
+    });
+  });
+
   it('have alerts on metrics that exist', () => {
     const names = new Set(
       createPrometheusMetrics()
         .text()
         .match(/(?<=# TYPE )ccr_\w+/g),
     );
-    const expressions = [...fenced('yaml', 'alerts.yml').matchAll(/expr: (.*)/g)].map(
-      ([, each = '']) => each,
-    );
+    const { groups } = parseYaml(fenced('yaml', 'alerts.yml')) as {
+      groups: { rules: { alert: string; expr: string }[] }[];
+    };
+    const expressions = groups.flatMap(({ rules }) => rules.map(({ expr }) => expr));
     expect(expressions.length).toBeGreaterThan(3);
     for (const expression of expressions) {
       for (const [name] of expression.matchAll(/ccr_\w+/g)) expect(names).toContain(name);
@@ -187,6 +197,16 @@ export const shutdown = () => {};`;
     }
   });
 });
+
+/** Reads YAML with the package of this area, which the rest of the project doesn't have. */
+function parseYaml(input: string): unknown {
+  const program = `import { parse } from 'yaml';
+import { text } from 'node:stream/consumers';
+console.log(JSON.stringify(parse(await text(process.stdin))));`;
+  const cwd = import.meta.dirname;
+  const args = ['--input-type=module', '-e', program];
+  return JSON.parse(spawnSync(process.execPath, args, { cwd, input, encoding: 'utf8' }).stdout);
+}
 
 /** A block of the page whose first line is `# name`. */
 function fenced(language: string, name: string): string {

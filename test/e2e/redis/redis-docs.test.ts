@@ -60,7 +60,9 @@ describe('docs/redis.md', () => {
     for await (const { findings } of verifyLedger(store)) expect(findings).toEqual([]);
     const nameless = new RedisStore(server.url);
     onTestFinished(() => nameless.close());
-    await expect(nameless.balance('acme')).rejects.toThrow();
+    await expect(nameless.balance('acme')).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('NOAUTH') as string },
+    });
   });
 
   it('has what the user needs in a cluster', async () => {
