@@ -35,7 +35,7 @@ describe('docs/clients.md', () => {
 
   it('has a program for each library, and transcripts of curl', () => {
     expect(PROGRAMS.map(([, heading]) => heading)).toEqual([
-      'OpenAI SDK for Node.js',
+      'OpenAI SDK for Node',
       'Vercel AI SDK',
       'LangChain',
       'LlamaIndex',
