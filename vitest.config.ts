@@ -82,7 +82,7 @@ export default defineConfig({
         // The packed library beside software of others, which has packages of its own in each folder.
         test: {
           name: 'ecosystem',
-          include: ['test/e2e/{clients,frameworks,languages,packaging,runtimes}/*.test.ts'],
+          include: ['test/e2e/{clients,frameworks,languages,observability,packaging,runtimes}/*.test.ts'],
           pool: 'forks',
           maxWorkers: CORES,
           sequence: { groupOrder: 4 },

@@ -31,3 +31,10 @@ export async function startParrotGateway(): Promise<Gateway> {
 export function costOf(promptTokens: number, completionTokens: number): number {
   return (promptTokens * 1000 + completionTokens * 3000) / 1e9;
 }
+
+/** Code of the docs, which has an address and a model of its own, as it runs here. */
+export function asShown(source: string, baseURL: string): string {
+  return source
+    .replaceAll('http://localhost:8787/v1', baseURL)
+    .replaceAll(/(?<=["'/])openai\/gpt-4o-mini(?=["'])/g, PARROT);
+}

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Gateway } from '../../helpers/gateway.ts';
-import { startParrotGateway } from '../../helpers/parrot-gateway.ts';
+import { asShown, startParrotGateway } from '../../helpers/parrot-gateway.ts';
 
 const FOLDER = new URL('.', import.meta.url).pathname;
 const PAGE = readFileSync(new URL('../../../docs/clients.md', import.meta.url), 'utf8');
@@ -36,7 +36,7 @@ describe('docs/clients.md', () => {
   });
 
   it.each(PROGRAMS)('shows a program with %s that is answered', async (name, program) => {
-    let source = program.replaceAll('http://localhost:8787/v1', gateway.baseURL);
+    let source = asShown(program, gateway.baseURL);
     for (const [shown, here] of Object.entries(NAMES)) {
       source = source.replaceAll(`from '${shown}'`, `from '${here}'`);
     }

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Gateway } from '../../helpers/gateway.ts';
-import { startParrotGateway } from '../../helpers/parrot-gateway.ts';
+import { asShown, startParrotGateway } from '../../helpers/parrot-gateway.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
 const PAGE = readFileSync(`${ROOT}docs/clients.md`, 'utf8');
@@ -13,7 +13,7 @@ const FOLDER = new URL('../.cache/clients', import.meta.url).pathname;
 
 /** What stands in the page after a heading: TypeScript, or a command and its output. */
 const PROGRAMS = [...PAGE.matchAll(/^## (.+?)\n[^#]*?^```ts\n(.*?)^```/gms)];
-const TRANSCRIPTS = [...PAGE.matchAll(/^```sh\n(.*?)^```\n\n^```text\n(.*?)^```/gms)];
+const TRANSCRIPTS = [...PAGE.matchAll(/^```sh\n((?:(?!```)[^\n]*\n)*)```\n\n```text\n(.*?)^```/gms)];
 
 const run = promisify(execFile);
 
@@ -31,12 +31,12 @@ describe('docs/clients.md', () => {
 
   afterAll(() => gateway.close());
 
-  const here = (source = '') => source.replaceAll('http://localhost:8787/v1', gateway.baseURL);
+  const here = (source = '') => asShown(source, gateway.baseURL);
 
   it('has a program for each library, and transcripts of curl', () => {
     expect(PROGRAMS.map(([, heading]) => heading)).toEqual([
-      'openai, for Node',
-      'AI SDK',
+      'OpenAI SDK for Node',
+      'Vercel AI SDK',
       'LangChain',
       'LlamaIndex',
     ]);
@@ -53,6 +53,12 @@ describe('docs/clients.md', () => {
       expect(stdout).toContain('“Good morning”');
     },
   );
+
+  it('begins with a command that lists the models', async () => {
+    const [, command] = /^```sh\n(.*?)^```/ms.exec(PAGE) ?? [];
+    const { stdout } = await run('sh', ['-c', here(command)], { env });
+    expect(JSON.parse(stdout)).toMatchObject({ object: 'list', data: [{ id: 'demo/parrot' }] });
+  });
 
   it.each([
     [0, 'a stream'],
@@ -71,10 +77,11 @@ describe('docs/clients.md', () => {
   });
 });
 
-/** A transcript, but for IDs and times: they are others each time. */
+/** A transcript without what is different each time (IDs, times), and with the name that the page has for the model. */
 function withoutChance(transcript: string): string {
   return transcript
     .replaceAll(/"(chatcmpl-|call_)[^"]*"/g, '"$1…"')
     .replaceAll(/"created":\d+/g, '"created":0')
+    .replaceAll('"model":"parrot-1"', '"model":"gpt-4o-mini"')
     .trimEnd();
 }

@@ -51,6 +51,16 @@ describe('the programs in the README and in docs', () => {
   });
 });
 
+describe('the commands in the README and in docs', () => {
+  it.each(PAGES)('are what a shell takes: %s', (page) => {
+    const source = readFileSync(`${ROOT}${page}`, 'utf8');
+    for (const [, input = ''] of source.matchAll(/^ *```sh\n(.*?)^ *```/gms)) {
+      const { stderr } = spawnSync('sh', ['-n'], { input, encoding: 'utf8' });
+      expect(stderr, input).toBe('');
+    }
+  });
+});
+
 function blocks(page: string, language: string): string[] {
   return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
     ([, code = '']) => code,

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { startParrotGateway } from '../../helpers/parrot-gateway.ts';
+import { asShown, startParrotGateway } from '../../helpers/parrot-gateway.ts';
 import type { Toolchain } from './toolchains.ts';
 
 const PAGE = readFileSync(new URL('../../../docs/clients.md', import.meta.url), 'utf8');
@@ -27,7 +27,7 @@ export function describeShownProgram(
       await prepare();
       const gateway = await startParrotGateway();
       try {
-        const source = whole(lines).replaceAll('http://localhost:8787/v1', gateway.baseURL);
+        const source = asShown(whole(lines), gateway.baseURL);
         const [command, ...args] = await program(source);
         const env = { ...process.env, ROUTER_API_KEY: gateway.key };
         const { stdout } = await promisify(execFile)(command, args, { env });

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
@@ -53,10 +54,20 @@ describe('the docs', () => {
     }
   });
 
+  it('lead to headings that exist', () => {
+    for (const page of ['README.md', ...DOCS]) {
+      const source = readFileSync(`${ROOT}${page}`, 'utf8');
+      for (const [, path = '', anchor = ''] of source.matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)) {
+        const target = path === '' ? page : join(dirname(page), path);
+        expect(headingsOf(target), `${page}: ${path}#${anchor}`).toContain(anchor);
+      }
+    }
+  });
+
   it('tell of every event, and of no other', () => {
     const source = readFileSync(`${ROOT}src/ledger/contract/events.ts`, 'utf8');
     const declared = [...source.matchAll(/readonly type: '([a-z_]+)'/g)].map(([, type]) => type);
-    const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## Moving'));
+    const table = operating.slice(operating.indexOf('## Events'), operating.indexOf('## An account'));
     const told = [...table.matchAll(/^\| `([a-z_]+)`/gm)].map(([, type]) => type);
     expect(new Set(told)).toEqual(new Set(declared));
     expect(declared.length).toBeGreaterThan(10);
@@ -104,6 +115,17 @@ describe('the docs', () => {
     expect(new Set(shown)).toEqual(new Set(names));
   });
 });
+
+/** The anchors that GitHub gives the headings of a page. */
+function headingsOf(page: string): readonly string[] {
+  const prose = readFileSync(`${ROOT}${page}`, 'utf8').replaceAll(/^```.*?^```/gms, '');
+  return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
 
 function readdirOrFile(path: string): unknown {
   return path.endsWith('/') || !/\.\w+$/.test(path) ? readdirSync(path) : readFileSync(path);
