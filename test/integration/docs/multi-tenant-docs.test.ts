@@ -104,7 +104,10 @@ describe('docs/multi-tenant.md', () => {
     expect(await ask(router, 'token-2')).toMatchObject({ status: 200 });
     expect(await ask(router, 'token-2')).toMatchObject({ status: 429, code: 'requests_per_minute_exceeded' });
     expect(await ask(router, 'token-3')).toMatchObject({ status: 402, code: 'budget_exceeded' });
-    expect(await router.keys.get('contoso', 'ada')).toMatchObject({ spent: '0.00075', budgetLeft: '1.99925' });
+    expect(await router.keys.get('contoso', 'ada')).toMatchObject({
+      spent: '0.00075',
+      budgetLeft: '1.99925',
+    });
     await router.keys.revoke('contoso', 'eve');
     expect(await ask(router, 'token-3')).toMatchObject({ code: 'budget_exceeded' });
     if (router !== webapp.router) await router.close();

@@ -170,7 +170,9 @@ describe('docs/selling.md', () => {
     const unpaid = {
       id: 'evt_unpaid',
       type: 'checkout.session.completed',
-      data: { object: { id: 'cs_9', amount_total: 1, payment_status: 'unpaid', metadata: { account: 'forger' } } },
+      data: {
+        object: { id: 'cs_9', amount_total: 1, payment_status: 'unpaid', metadata: { account: 'forger' } },
+      },
     };
     expect(await deliver(unpaid)).toBe(200);
     expect(await balanceOf('forger')).toBe('0.00');
