@@ -18,11 +18,11 @@ interface GatewayModule {
 interface WebappModule {
   readonly router: ChatCompletionsRouter;
   readonly sessions: Map<string, object>;
-  signOut(token: string): void;
+  readonly signOut: (token: string) => void;
 }
 interface ResellModule {
   readonly router: ChatCompletionsRouter;
-  commission(reseller: string, from: string, to: string): Promise<number>;
+  readonly commission: (reseller: string, from: string, to: string) => Promise<number>;
 }
 
 const FILE = `${process.env['TMPDIR'] ?? '/tmp'}/multi-tenant-docs-${process.pid}.db`;

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -27,7 +27,7 @@ interface Checkout {
 }
 interface LowBalance {
   readonly router: ChatCompletionsRouter;
-  readonly notices: import('node:events').EventEmitter<{ low: [string, number] }>;
+  readonly notices: EventEmitter<{ low: [string, number] }>;
 }
 interface Statements {
   statement(
@@ -175,6 +175,8 @@ describe('docs/selling.md', () => {
       },
     };
     expect(await deliver(unpaid)).toBe(200);
+    const empty = await fetch(`${shopURL}/webhooks/stripe`, { method: 'POST' });
+    expect(empty.status).toBe(400);
     expect(await balanceOf('forger')).toBe('0.00');
   });
 
