@@ -1,0 +1,285 @@
+import { type EventEmitter, once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+
+import type { Express } from 'express';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { signEvent } from '../../../examples/payments/stripe.ts';
+import type { ChatCompletionsRouter } from '../../../src/index.ts';
+import { completion, type FakeProvider, startFakeProvider } from '../../../src/testing.ts';
+import { documentedModules } from '../../helpers/documented.ts';
+
+const WEBHOOK_SECRET = 'whsec_of_the_test';
+
+interface Shop {
+  readonly router: ChatCompletionsRouter;
+  signUp(account: string): Promise<string>;
+}
+interface Plans {
+  renew(account: string, plan: 'free' | 'pro', now?: Date): Promise<void>;
+  changePlan(account: string, plan: 'free' | 'pro'): Promise<void>;
+}
+interface Checkout {
+  readonly app: Express;
+  checkoutUrl(account: string, cents: number): Promise<string>;
+}
+interface LowBalance {
+  readonly router: ChatCompletionsRouter;
+  readonly notices: EventEmitter<{ low: [string, number] }>;
+}
+interface Statements {
+  statement(
+    account: string,
+    month: string,
+  ): Promise<{
+    readonly charged: string;
+    readonly models: readonly { readonly model?: string; readonly charged: string }[];
+    readonly credits: readonly { readonly type: string; readonly id: string; readonly amount: string }[];
+  }>;
+}
+
+/** Records the forms it gets, and answers for payment intents with the account in their ID. */
+interface FakeStripe {
+  readonly server: Server;
+  readonly url: string;
+  readonly forms: URLSearchParams[];
+}
+
+describe('docs/selling.md', () => {
+  let provider: FakeProvider;
+  let stripe: FakeStripe;
+  let shop: Shop;
+  let plans: Plans;
+  let checkout: Checkout;
+  let low: LowBalance;
+  let statements: Statements;
+  let shopServer: Server;
+  let shopURL: string;
+
+  beforeAll(async () => {
+    provider = await startFakeProvider();
+    stripe = await startFakeStripe();
+    process.env['CREDITS_STORE'] = 'memory:';
+    process.env['STRIPE_API'] = stripe.url;
+    process.env['STRIPE_SECRET_KEY'] = 'sk_test';
+    process.env['STRIPE_WEBHOOK_SECRET'] = WEBHOOK_SECRET;
+    const names = ['shop.ts', 'plans.ts', 'checkout.ts', 'lowbalance.ts', 'statement.ts'];
+    const load = documentedModules('selling.md', names, provider.baseURL);
+    shop = (await load('shop.ts')) as Shop;
+    plans = (await load('plans.ts')) as Plans;
+    checkout = (await load('checkout.ts')) as Checkout;
+    low = (await load('lowbalance.ts')) as LowBalance;
+    statements = (await load('statement.ts')) as Statements;
+    shopServer = checkout.app.listen(0, '127.0.0.1');
+    await once(shopServer, 'listening');
+    shopURL = urlOf(shopServer);
+  });
+
+  afterAll(async () => {
+    await shop.router.close();
+    await low.router.close();
+    for (const server of [shopServer, stripe.server]) server.close();
+    await provider.close();
+    for (const name of ['CREDITS_STORE', 'STRIPE_API', 'STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET'])
+      delete process.env[name];
+  });
+
+  const balanceOf = async (account: string): Promise<string> =>
+    (await shop.router.credits.balance(account)).balance;
+
+  const isFrozen = async (account: string): Promise<boolean | undefined> =>
+    (await shop.router.accounts.get(account))?.frozen;
+
+  async function deliver(event: object, secret = WEBHOOK_SECRET, time?: number): Promise<number> {
+    // Spaces, as Stripe sends them: the signature is over these bytes and no others.
+    const body = JSON.stringify(event, null, 2);
+    const response = await fetch(`${shopURL}/webhooks/stripe`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json; charset=utf-8',
+        'stripe-signature': signEvent(body, secret, time),
+      },
+      body,
+    });
+    return response.status;
+  }
+
+  const paid = (account: string, id = `cs_${account}`): object => ({
+    id: `evt_${account}`,
+    type: 'checkout.session.completed',
+    data: {
+      object: { id, amount_total: 1050, currency: 'usd', payment_status: 'paid', metadata: { account } },
+    },
+  });
+
+  it('signs up with credits once, and a key that works', async () => {
+    const key = await shop.signUp('new');
+    await shop.signUp('new');
+    expect(await balanceOf('new')).toBe('1.00');
+    provider.answer(completion({ tokens: { prompt: 1000, completion: 1000 } }));
+    await spend(shop.router, key);
+    expect(Number(await balanceOf('new'))).toBeLessThan(1);
+  });
+
+  it('renews an allowance once a month, and uses it before credits that were paid for', async () => {
+    const november = new Date('2098-11-22T12:00:00Z');
+    await plans.renew('monthly', 'pro', november);
+    await plans.renew('monthly', 'pro', new Date('2098-11-30T23:00:00Z'));
+    expect(await balanceOf('monthly')).toBe('20.00');
+    await plans.renew('monthly', 'pro', new Date('2098-12-01T00:00:00Z'));
+    expect(await balanceOf('monthly')).toBe('40.00');
+  });
+
+  it('changes the policy of every active key with the plan', async () => {
+    const { router } = shop;
+    const { id } = await router.keys.create({ account: 'planned' });
+    await router.keys.create({ account: 'planned', id: 'gone' });
+    await router.keys.revoke('planned', 'gone');
+    await plans.changePlan('planned', 'free');
+    expect(await router.keys.get('planned', id)).toMatchObject({
+      models: ['small/*'],
+      requestsPerMinute: 10,
+    });
+    expect((await router.keys.get('planned', 'gone'))?.models).toBeUndefined();
+  });
+
+  it('asks Stripe for a page, with the account in the metadata of session and payment', async () => {
+    expect(await checkout.checkoutUrl('buyer', 2505)).toBe('https://checkout.stripe.com/c/pay/cs_1');
+    const form = Object.fromEntries(stripe.forms.at(-1) ?? []);
+    expect(form).toMatchObject({
+      'metadata[account]': 'buyer',
+      'payment_intent_data[metadata][account]': 'buyer',
+      'line_items[0][price_data][unit_amount]': '2505',
+      'line_items[0][price_data][product_data][name]': '$25.05 of credits',
+    });
+  });
+
+  it('grants what was paid, once, by whichever event of the payment tells it', async () => {
+    expect(await deliver(paid('payer'))).toBe(200);
+    expect(await deliver(paid('payer'))).toBe(200);
+    const late = { ...paid('payer'), id: 'evt_other', type: 'checkout.session.async_payment_succeeded' };
+    expect(await deliver(late)).toBe(200);
+    expect(await balanceOf('payer')).toBe('10.50');
+  });
+
+  it('grants nothing for an event that Stripe did not sign, that is old, or that is not paid yet', async () => {
+    expect(await deliver(paid('forger'), 'whsec_of_another')).toBe(400);
+    expect(await deliver(paid('forger'), WEBHOOK_SECRET, Math.floor(Date.now() / 1000) - 400)).toBe(400);
+    const unpaid = {
+      id: 'evt_unpaid',
+      type: 'checkout.session.completed',
+      data: {
+        object: { id: 'cs_9', amount_total: 1, payment_status: 'unpaid', metadata: { account: 'forger' } },
+      },
+    };
+    expect(await deliver(unpaid)).toBe(200);
+    const empty = await fetch(`${shopURL}/webhooks/stripe`, { method: 'POST' });
+    expect(empty.status).toBe(400);
+    expect(await balanceOf('forger')).toBe('0.00');
+  });
+
+  it('takes back each partial refund alone, once', async () => {
+    await deliver(paid('refunded'));
+    const refund = (id: string, amount_refunded: number, before: number): object => ({
+      id,
+      type: 'charge.refunded',
+      data: {
+        object: { id: 'ch_1', currency: 'usd', amount_refunded, metadata: { account: 'refunded' } },
+        previous_attributes: { amount_refunded: before },
+      },
+    });
+    await deliver(refund('evt_r1', 250, 0));
+    await deliver(refund('evt_r1', 250, 0));
+    expect(await balanceOf('refunded')).toBe('8.00');
+    await deliver(refund('evt_r2', 350, 250));
+    expect(await balanceOf('refunded')).toBe('7.00');
+    expect(await isFrozen('refunded')).toBe(false);
+  });
+
+  it('freezes an account at a chargeback, and takes what is left of the amount, once', async () => {
+    await deliver(paid('disputed'));
+    await shop.router.credits.adjust('disputed', '-8.00', { id: 'spent', reason: 'spent' });
+    const dispute = {
+      id: 'evt_d1',
+      type: 'charge.dispute.created',
+      data: { object: { id: 'du_1', amount: 1050, currency: 'usd', payment_intent: 'pi_disputed' } },
+    };
+    expect(await deliver(dispute)).toBe(200);
+    expect(await balanceOf('disputed')).toBe('0.00');
+    expect(await isFrozen('disputed')).toBe(true);
+    await shop.router.credits.grant('disputed', '3.00', { id: 'later' });
+    expect(await deliver(dispute)).toBe(200);
+    expect(await balanceOf('disputed')).toBe('3.00');
+  });
+
+  it('gives notice of a low balance once, and again after a top-up', async () => {
+    const { router, notices } = low;
+    const { key } = await router.keys.create({ account: 'poor' });
+    await router.credits.grant('poor', '5.0001', { id: 'a' });
+    const told: number[] = [];
+    notices.on('low', (_account, left) => told.push(left));
+    // $0.00075 each, at $0.15 and $0.60 per million.
+    provider.answer(completion({ tokens: { prompt: 1000, completion: 1000 } }));
+    const first = once(notices, 'low');
+    await spend(router, key);
+    await first;
+    await spend(router, key);
+    await router.credits.grant('poor', '10.00', { id: 'b' });
+    await spend(router, key);
+    await router.credits.adjust('poor', '-10.00', { id: 'c', reason: 'test' });
+    const second = once(notices, 'low');
+    await spend(router, key);
+    await second;
+    expect(told).toEqual([4.999_35, expect.closeTo(4.9971)]);
+  });
+
+  it('makes a statement whose sums are those of the ledger', async () => {
+    const { router } = shop;
+    const key = await shop.signUp('stated');
+    provider.answer(completion({ tokens: { prompt: 1000, completion: 1000 } }));
+    await spend(router, key);
+    const month = new Date().toISOString().slice(0, 7);
+    const { charged, models, credits } = await statements.statement('stated', month);
+    // 1,000 × $0.15 and 1,000 × $0.60 per million, times 1.2.
+    expect(charged).toBe('0.0009');
+    expect(models).toMatchObject([{ model: 'small/chat', charged: '0.0009' }]);
+    expect(credits).toMatchObject([{ type: 'grant', id: 'welcome', amount: '1.00' }]);
+    expect(await statements.statement('stated', '2020-02')).toMatchObject({ charged: '0.00', credits: [] });
+  });
+});
+
+/** Resolves when the charge is posted and the hooks have seen it: a store in memory answers within a turn. */
+async function spend(router: ChatCompletionsRouter, key: string): Promise<void> {
+  const request = new Request('http://localhost/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'small/chat', messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  const response = await router.fetch(request);
+  expect(response.status).toBe(200);
+  await response.text();
+  await router.settled(request);
+  await setImmediate();
+}
+
+async function startFakeStripe(): Promise<FakeStripe> {
+  const forms: URLSearchParams[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const [, intent] = /^\/v1\/payment_intents\/(pi_\w+)$/.exec(request.url ?? '') ?? [];
+    if (!intent) forms.push(new URLSearchParams(Buffer.concat(chunks).toString()));
+    const answer = intent
+      ? { id: intent, metadata: { account: intent.replace('pi_', '') } }
+      : { id: 'cs_1', url: 'https://checkout.stripe.com/c/pay/cs_1' };
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, url: urlOf(server), forms };
+}
+
+function urlOf(server: Server): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
