@@ -73,9 +73,9 @@ it.skipIf(!CHROMIUM)('finds an error by its code, and asks no other host for any
     const errors: string[] = [];
     page.on('request', (request) => requested.push(request.url()));
     page.on('pageerror', (error) => errors.push(String(error)));
-    await page.goto(`${origin}/streaming.html`);
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('insufficient_credits');
+    await page.goto(`${origin}/streaming.html`, { waitUntil: 'networkidle' });
+    await page.locator('#local-search button').click();
+    await page.locator('#localsearch-input').fill('insufficient_credits');
     await page.locator('.results a[href*="/errors"]').first().click();
     await page.waitForURL(/\/errors\.html/);
     expect(await page.title()).toContain('Errors');
