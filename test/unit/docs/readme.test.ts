@@ -15,10 +15,12 @@ describe('the README', () => {
       .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
       .map(([, code = '']) => code);
     expect(declared.length).toBeGreaterThan(25);
-    const table = readFileSync(`${ROOT}docs/errors.md`, 'utf8');
-    const rows = table.split('\n').filter((line) => /^\| \d{3}/.test(line));
-    const documented = rows.flatMap((row) => [...(row.split('|')[2] ?? '').matchAll(/`([a-z_]+)`/g)]);
-    expect(new Set(documented.map(([, code]) => code))).toEqual(new Set(declared));
+    const page = readFileSync(`${ROOT}docs/errors.md`, 'utf8');
+    // A row a code, with an anchor that other pages link to.
+    const rows = [...page.matchAll(/^\| \d{3}[^|]*\| <a id="([a-z_]+)"><\/a>`([a-z_]+)` +\|/gm)];
+    const documented = rows.map(([, , code]) => code);
+    expect(rows.map(([, anchor]) => anchor)).toEqual(documented);
+    expect(documented.toSorted()).toEqual([...new Set(declared)].toSorted());
   });
 
   it('says how many presets there are', () => {
@@ -35,6 +37,31 @@ describe('the README', () => {
 });
 
 describe('the docs', () => {
+  const optionsSource = readdirSync(`${ROOT}src/options`)
+    .map((file) => readFileSync(`${ROOT}src/options/${file}`, 'utf8'))
+    .join('\n');
+
+  it.each([
+    ['ChatCompletionsRouterOptions', 'options.md', '## The router', '## Models'],
+    ['TimeoutOptions', 'options.md', '### Timeouts', '### Retries'],
+    ['RetryOptions', 'options.md', '### Retries', '### Circuit breaker'],
+    ['HealthCheckOptions', 'options.md', '### Circuit breaker', '### Hooks'],
+    ['ModelOptions', 'options.md', '## Models', '### Targets'],
+    ['TargetOptions', 'options.md', '### Targets', '## Providers'],
+    ['ServerOptions', 'options.md', '## Standalone server', '## Reload'],
+    ['ProviderOptions', 'providers.md', '## Provider options', '## Presets'],
+  ])('have a row for each of %s', (name, page, from, to) => {
+    const [, body = ''] = new RegExp(`interface ${name} [^{]*\\{(.*?)^\\}`, 'ms').exec(optionsSource) ?? [];
+    const declared = [...body.matchAll(/^  readonly (\w+)/gm)].map(([, member]) => member);
+    expect(declared.length).toBeGreaterThan(2);
+    const source = readFileSync(`${ROOT}docs/${page}`, 'utf8');
+    const section = source.slice(source.indexOf(`\n${from}`), source.indexOf(`\n${to}`));
+    // A row, or a table of its own: "`retries` of the router: …".
+    const cells = [...section.matchAll(/^\| (`[^|]+`) +\||^(`\w+`) of the router/gm)];
+    const told = cells.flatMap(([cell]) => [...cell.matchAll(/`(\w+)`/g)].map(([, option]) => option));
+    expect(declared.filter((option) => !told.includes(option))).toEqual([]);
+  });
+
   const operating = readFileSync(`${ROOT}docs/operating.md`, 'utf8');
   const commandLine = readFileSync(`${ROOT}docs/command-line.md`, 'utf8');
 
