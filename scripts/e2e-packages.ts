@@ -5,9 +5,10 @@ import { join } from 'node:path';
 /** Those of `examples/` that need packages beyond the project's own. */
 export const EXAMPLES_WITH_PACKAGES: readonly string[] = ['nest', 'next'];
 
-/** Installs the packages that only `test/e2e` needs, and lets the examples of the same frameworks find them. */
+/** Installs the packages that only `test/e2e` and the site of `docs/` need, and lets the examples of the same frameworks find them. */
 export function installE2e(): void {
   installPackages('test/e2e');
+  installPackages('docs');
   for (const name of EXAMPLES_WITH_PACKAGES) {
     const link = `examples/${name}/node_modules`;
     rmSync(link, { force: true });

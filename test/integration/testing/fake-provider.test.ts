@@ -367,7 +367,7 @@ describe('a fault', () => {
 it('is documented in all that it exports', async () => {
   const page = readFileSync(new URL('../../../docs/testing.md', import.meta.url), 'utf8');
   const names = Object.keys(await import('../../../src/testing.ts'));
-  const reference = page.slice(page.indexOf('## The provider'));
+  const reference = page.slice(page.indexOf('## Fake provider'));
   expect(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(reference))).toEqual([]);
 });
 

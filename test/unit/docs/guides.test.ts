@@ -1,57 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 
 import { documentedBlocks } from '../../helpers/documented.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
-/** Guides: no other test runs what they show, but for the modules of `selling.md` and `multi-tenant.md`. */
-const GUIDES = [
-  'selling.md',
-  'multi-tenant.md',
-  'security.md',
-  'coding-tools.md',
-  'troubleshooting.md',
-  'faq.md',
-  'glossary.md',
-  'comparison.md',
-  'versioning.md',
-];
-
 const read = (page: string): string => readFileSync(`${ROOT}docs/${page}`, 'utf8');
-
-describe.each(GUIDES)('docs/%s', (page) => {
-  it('has no block in a language that is not checked', () => {
-    const languages = [...read(page).matchAll(/^```(\w*)\n.*?^```$/gms)].map(([, language]) => language);
-    for (const language of languages)
-      expect(['ts', 'sh', 'json', 'yaml', 'toml', 'text']).toContain(language);
-  });
-
-  it('has JSON, YAML and shell commands that parse', () => {
-    for (const block of documentedBlocks(page, 'json')) expect(() => JSON.parse(block), block).not.toThrow();
-    for (const block of documentedBlocks(page, 'yaml')) expect(() => parse(block), block).not.toThrow();
-    for (const block of documentedBlocks(page, 'sh')) {
-      expect(spawnSync('sh', ['-n'], { input: block, encoding: 'utf8' }).stderr).toBe('');
-    }
-    // Of TOML: tables, and members that are basic strings.
-    for (const line of documentedBlocks(page, 'toml').join('').split('\n')) {
-      expect(line).toMatch(/^(|\[[\w.]+\]|\w+ = "[^"\\]*")$/);
-    }
-  });
-
-  it('leads to headings that exist', () => {
-    for (const [, file = '', anchor = ''] of read(page).matchAll(/\]\(([\w-]+\.md)?#([^)]+)\)/g)) {
-      if (file === 'errors.md') continue; // its rows: see below
-      expect(anchorsOf(file || page), `${page}: ${file}#${anchor}`).toContain(anchor);
-    }
-  });
-
-  it('leads to rows of errors.md by codes that exist', () => {
-    for (const [, code] of read(page).matchAll(/\]\(errors\.md#([^)]+)\)/g)) expect(CODES).toContain(code);
-  });
-});
 
 describe('docs/troubleshooting.md', () => {
   it('has a row for every code, in alphabetical order, that links to its row in errors.md', () => {
@@ -86,6 +40,12 @@ describe('docs/coding-tools.md', () => {
     expect(withModel).toHaveLength(9); // all but Codex, which names the translator's model
   });
 
+  it('has TOML of tables, and of members that are basic strings', () => {
+    const lines = documentedBlocks('coding-tools.md', 'toml').join('').split('\n');
+    expect(lines.length).toBeGreaterThan(3);
+    for (const line of lines) expect(line).toMatch(/^(|\[[\w.]+\]|\w+ = "[^"\\]*")$/);
+  });
+
   it('configures opencode with a model that its provider has', () => {
     const [opencode = ''] = documentedBlocks('coding-tools.md', 'json');
     const { model, provider } = JSON.parse(opencode) as {
@@ -105,13 +65,3 @@ const CODES = readdirSync(`${ROOT}src/errors`)
   .flatMap(([, codes = '']) => [...codes.matchAll(/'([a-z_]+)'/g)])
   .map(([, code = '']) => code)
   .toSorted();
-
-/** As GitHub makes them of headings. */
-function anchorsOf(page: string): readonly string[] {
-  return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\w\- ]/g, '')
-      .replaceAll(' ', '-'),
-  );
-}

@@ -1,0 +1,62 @@
+/** Every page of the site, in the order of the sidebar. A test compares it with the files. */
+export const SIDEBAR: readonly { readonly text: string; readonly pages: Readonly<Record<string, string>> }[] =
+  [
+    {
+      text: 'Start',
+      pages: {
+        index: 'Overview',
+        'getting-started': 'Getting started',
+        comparison: 'Comparison',
+        migrating: 'Migrating',
+        faq: 'FAQ',
+        glossary: 'Glossary',
+      },
+    },
+    {
+      text: 'Requests',
+      pages: {
+        providers: 'Providers',
+        models: 'Models',
+        failover: 'Failover',
+        streaming: 'Streaming',
+        clients: 'Clients',
+        'coding-tools': 'Coding tools',
+      },
+    },
+    {
+      text: 'Money',
+      pages: {
+        pricing: 'Pricing',
+        credits: 'Credits',
+        keys: 'API keys',
+        usage: 'Usage',
+        selling: 'Selling credits',
+        'multi-tenant': 'Multi-tenant',
+      },
+    },
+    {
+      text: 'Run it',
+      pages: {
+        frameworks: 'Frameworks',
+        runtimes: 'Runtimes',
+        deployment: 'Deployment',
+        'reverse-proxies': 'Reverse proxies',
+        redis: 'Redis',
+        operating: 'Operating',
+        observability: 'Observability',
+        security: 'Security',
+        troubleshooting: 'Troubleshooting',
+      },
+    },
+    {
+      text: 'Reference',
+      pages: {
+        options: 'Options',
+        errors: 'Errors',
+        'command-line': 'Command line',
+        admin: 'Admin API',
+        testing: 'Testing',
+        versioning: 'Versioning',
+      },
+    },
+  ];
