@@ -9,7 +9,12 @@ import {
   POLICY_FIELD_NAMES,
   type PolicyFieldName,
 } from '../keys/key-policy.ts';
-import { BUDGET_PERIODS, everyCount, MAX_COUNT_LIMIT, MAX_NAME_LENGTH } from '../ledger/contract/limits.ts';
+import {
+  BUDGET_PERIODS,
+  everyCount,
+  MAX_COUNT_LIMIT,
+  MAX_NAME_LENGTH,
+} from '../ledger/contract/key-records.ts';
 import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
 import { inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
 import {

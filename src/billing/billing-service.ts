@@ -18,9 +18,8 @@ import {
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
-import { PerTarget } from '../catalog/per-target.ts';
+import { PerTarget, type Model } from '../catalog/model.ts';
 import { firstHold, type Quote } from '../metering/estimate.ts';
-import type { Model } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
 import type { KeyRates } from '../ledger/contract/key-records.ts';

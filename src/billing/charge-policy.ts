@@ -2,10 +2,17 @@ import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { NanoDollars } from '../ledger/contract/money.ts';
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from '../metering/estimate.ts';
-import { charge, chargeReported, FREE, type Price } from '../metering/price.ts';
+import {
+  charge,
+  chargeReported,
+  FREE,
+  type Price,
+  dearestHeld,
+  priceOfServed,
+  pricesOfTier,
+} from '../metering/price.ts';
 import { costsOf, feesOf } from '../metering/server-tool-fees.ts';
-import { dearestHeld, priceOfServed, pricesOfTier } from '../metering/service-tiers.ts';
-import { plainNamesOf } from '../catalog/price-variants.ts';
+import { plainNamesOf } from '../catalog/request-prices.ts';
 import { textUsage, type Usage, usageAtMost } from '../metering/usage-dialects.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';

@@ -4,7 +4,7 @@ import { type MarkupTerms, NO_MARKUP } from '../metering/markup.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { assertObject, type Settings, optionError } from '../options/resolve-options.ts';
 import type { Target, Model } from './model.ts';
-import { withAccountMarkup } from './account-markup.ts';
+import { withAccountMarkup } from './request-prices.ts';
 import { isShutDown } from './deprecation.ts';
 import { ModelList } from './model-list.ts';
 import { isSameProvider, resolveProvider } from './resolve-provider.ts';

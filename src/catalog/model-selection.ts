@@ -3,11 +3,8 @@ import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog } from './catalog.ts';
-import type { Model, Target } from './model.ts';
+import type { Model, SelectedModels, Target } from './model.ts';
 import { assertServed } from './deprecation.ts';
-
-/** At least one model, in the order of trying, each with its allowed targets. */
-export type SelectedModels = readonly [Model, ...Model[]];
 
 /** Selects the models of a request and, with client routing, their allowed targets.
  * @throws {ModelNotFoundError} for the first unknown model

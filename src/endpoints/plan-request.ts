@@ -1,7 +1,10 @@
 import { quoteRequest } from '../billing/admission.ts';
-import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
-import { keepPricedTargets } from '../catalog/price-variants.ts';
-import { withByokPrices } from '../catalog/byok.ts';
+import {
+  type AccountMarkups,
+  withAccountMarkup,
+  withByokPrices,
+  keepPricedTargets,
+} from '../catalog/request-prices.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';

@@ -10,7 +10,7 @@ import { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
-import type { StreamTermination } from '../upstream/stream-termination.ts';
+import type { StreamTermination } from '../upstream/stream-traits.ts';
 import type { AdmittedRequest } from './admit-request.ts';
 
 export interface RelayServices {

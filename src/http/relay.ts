@@ -2,20 +2,17 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { type RouterError } from '../errors/router-error.ts';
+import type { RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { AnswerEditor } from './answer-editor.ts';
-import { headFor, isEventStream } from './answer-head.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks } from './body-chunks.ts';
 import { interruptedEnd, type RelayEnd } from './relay-end.ts';
-import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
-import { MAX_PART_BYTES, Turns } from './turns.ts';
-import { readBuffered } from './whole-body.ts';
+import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
 
 /** A provider's answer on its way to the client. */
 export interface ProviderAnswer {
@@ -422,4 +419,62 @@ class Relay {
     body.pause();
     queue.whenItsTurn(read);
   }
+}
+
+/** Providers close a connection that isn't read for about this long; the router only notices when it reads again. */
+const STALL_MS = 10_000;
+
+/** Measures the time that an answer waits for its client to read. */
+class Stalls {
+  #since: number | undefined;
+  #totalMs = 0;
+  #longestMs = 0;
+
+  /** It is waiting now. */
+  get isStalled(): boolean {
+    return this.#since !== undefined;
+  }
+
+  begin(): void {
+    this.#since ??= performance.now();
+  }
+
+  end(): void {
+    if (this.#since === undefined) return;
+    const ms = performance.now() - this.#since;
+    this.#since = undefined;
+    this.#totalMs += ms;
+    this.#longestMs = Math.max(this.#longestMs, ms);
+  }
+
+  /** Whether it is waiting now, or has waited for ten seconds at a time, or for more than half of the time since it began. */
+  wasStalled(beganAt: number | undefined): boolean {
+    if (this.isStalled || this.#longestMs >= STALL_MS) return true;
+    return this.#totalMs > 0 && 2 * this.#totalMs > performance.now() - (beganAt ?? 0);
+  }
+}
+
+type HeaderMap = Readonly<Record<string, string>>;
+
+/** The provider's headers, overlaid with the router's. An event stream must not be cached, buffered or compressed in transit. */
+function headFor(answered: HeaderMap, exchange: Exchange, edited: boolean): HeaderMap {
+  const { id, corsHeaders, rateLimitHeaders } = exchange;
+  const headers: Record<string, string> = {
+    ...answered,
+    'x-request-id': id,
+    ...corsHeaders,
+    ...rateLimitHeaders,
+  };
+  const stream = isEventStream(headers);
+  if (stream) {
+    headers['cache-control'] = 'no-cache, no-transform';
+    headers['x-accel-buffering'] = 'no';
+  }
+  if (stream || edited) delete headers['content-length'];
+  return headers;
+}
+
+/** Judged by the `content-type` header. */
+export function isEventStream(headers: HeaderMap): boolean {
+  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
 }

@@ -129,7 +129,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['ledger/stores/redis/ioredis.ts'],
   'lru-cache': [
     'keys/authenticator.ts',
-    'catalog/account-markup.ts',
+    'catalog/request-prices.ts',
     'catalog/catalog.ts',
     'catalog/model-list.ts',
     'catalog/wildcards.ts',

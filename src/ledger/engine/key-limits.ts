@@ -1,7 +1,6 @@
 import type { BucketRow, KeyRow } from './account-rows.ts';
 import type { Admit, AdmitResult } from '../contract/ledger-store.ts';
-import type { KeyRate, KeyRates, KeyState } from '../contract/key-records.ts';
-import type { KeyLimits } from '../contract/limits.ts';
+import type { KeyRate, KeyRates, KeyState, KeyLimits } from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
 
 /**

@@ -1,12 +1,15 @@
 import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../contract/ledger-store.ts';
-import type { CreateKey, KeyTerms, RotateKey, UpdateKey } from '../contract/key-records.ts';
 import {
+  type CreateKey,
+  type KeyTerms,
+  type RotateKey,
+  type UpdateKey,
   BUDGET_PERIODS,
   COUNT_LIMIT_NAMES,
   type KeyLimits,
   MAX_COUNT_LIMIT,
   MAX_NAME_LENGTH,
-} from '../contract/limits.ts';
+} from '../contract/key-records.ts';
 import { MAX_AMOUNT } from '../contract/money.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';

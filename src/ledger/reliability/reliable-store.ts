@@ -44,8 +44,7 @@ import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
 import { type Change, postedBy, RedoLog, type Trace, type WatchedAccount } from './redo-log.ts';
-import { monotonicClock } from './monotonic-clock.ts';
-import { StoreClock } from '../contract/store-clock.ts';
+import { monotonicClock, StoreClock } from '../contract/store-clock.ts';
 import { StoreHealth } from './store-health.ts';
 
 export interface ReliableStoreOptions {
