@@ -36,7 +36,7 @@ export interface BillingServiceOptions {
   readonly clock?: StoreClock;
   /** What is learned of tokens. @default nothing at first */
   readonly calibrations?: PerTarget<EstimateCalibration>;
-  readonly settings: Pick<Settings, 'holdMode' | 'onCrash' | 'disconnect' | 'emptyAnswerIsFree'>;
+  readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree'>;
   /** How long a hold lives without a sign of life. @default 120000 */
   readonly leaseMs?: number;
   /** How often one is given. @default 30000 */
@@ -91,14 +91,13 @@ export class BillingService {
 
   constructor(options: BillingServiceOptions) {
     this.#options = options;
-    const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
+    const { store, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
     this.#clock = options.clock ?? clockOf(store);
     this.#calibrations = options.calibrations ?? new PerTarget(() => new EstimateCalibration());
     this.#heartbeat = new LeaseRenewal(heartbeatMs);
     this.#keeper = {
       store,
       leaseMs,
-      onCrash: settings.onCrash,
       onError,
       priceOf: (cut, hold) => chargeFor(cut, this.#consumptionTerms(hold, cut))?.charge ?? 0n,
       delivering: (hold) => {
@@ -227,7 +226,7 @@ export class BillingService {
       held: amount,
       account: caller.account,
       calibration: correction,
-      policy: this.#options.settings,
+      emptyAnswerIsFree: this.#options.settings.emptyAnswerIsFree,
     };
   }
 

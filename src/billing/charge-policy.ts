@@ -16,7 +16,6 @@ import { plainNamesOf } from '../catalog/request-prices.ts';
 import { textUsage, type Usage, usageAtMost } from '../metering/usage-dialects.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
-import type { Settings } from '../options/resolve-options.ts';
 
 /** How a request ended. */
 export interface Outcome {
@@ -31,8 +30,6 @@ export interface Outcome {
 export interface RelayedAnswer {
   readonly status: number;
   readonly meter: UsageMeter;
-  /** The client left before any output, whatever was read since; undefined if the meter can tell. */
-  readonly leftBeforeOutput?: boolean | undefined;
   /** What the client got, if the meter saw more. */
   readonly delivered?: Delivered | undefined;
   /** Time of the first byte of the body, from `performance.now()`; undefined if none came. */
@@ -69,7 +66,7 @@ export interface ChargeTerms {
   readonly account: string;
   /** The target's. */
   readonly calibration: EstimateCalibration;
-  readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
+  readonly emptyAnswerIsFree: boolean;
 }
 
 /** Who pays what: the charge of an ended request, or undefined if its hold is released.
@@ -80,7 +77,7 @@ export interface ChargeTerms {
  * | with an error in place of an answer, without usage | nothing |
  * | with an error after some output, without usage | the estimated prompt and delivered output |
  * | without usage | the estimated prompt and delivered output |
- * | client disconnected before output | the estimated prompt and hidden output; with `disconnect.beforeOutput: 'free'` nothing |
+ * | client disconnected before output | the estimated prompt and hidden output |
  * | client disconnected during the answer | the usage reported so far, else the estimated prompt and delivered output |
  * | client disconnected, answer read to its end | the usage, as if the client had stayed, else the estimated prompt and the output read |
  * | credits exhausted | the prompt and the delivered output |
@@ -92,7 +89,7 @@ export interface ChargeTerms {
  */
 export function chargeFor(outcome: Outcome, terms: ChargeTerms): Charge | undefined {
   const charged = chargeOf(outcome, terms);
-  if (!charged || !isFree(outcome, charged, terms.policy)) return charged;
+  if (!charged || !isFree(outcome, charged, terms)) return charged;
   return charged.cost ? { ...charged, charge: 0n } : undefined;
 }
 
@@ -148,17 +145,10 @@ function chargeOf(
 }
 
 /** Whether the client doesn't pay, although tokens were used. */
-function isFree(
-  { ending, answer }: Outcome,
-  { usage }: Charge,
-  { disconnect, emptyAnswerIsFree }: ChargeTerms['policy'],
-): boolean {
+function isFree({ ending, answer }: Outcome, { usage }: Charge, { emptyAnswerIsFree }: ChargeTerms): boolean {
   if (answer && !isSuccess(answer.status)) return true;
-  if (ending === 'client_gone') {
-    if (disconnect.beforeOutput !== 'free') return false;
-    return !answer || (answer.leftBeforeOutput ?? outputTokensEstimate(answer.meter.delivered) === 0);
-  }
-  if (!emptyAnswerIsFree || !answer || answer.stalled || ending === 'credits_exhausted') return false;
+  if (!emptyAnswerIsFree || !answer || answer.stalled) return false;
+  if (ending === 'client_gone' || ending === 'credits_exhausted') return false;
   const { meter } = answer;
   const isEmpty = usage.completionTokens === 0 && !meter.gaveReason;
   const isBroken = ending !== 'finished' && !meter.finished;

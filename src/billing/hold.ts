@@ -5,7 +5,6 @@ import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
-import type { Settings } from '../options/resolve-options.ts';
 import type { Outcome, RelayedAnswer } from './charge-policy.ts';
 
 /** What a hold was taken for. */
@@ -29,7 +28,6 @@ export interface HoldTerms {
 export interface HoldServices {
   readonly store: LedgerStore;
   readonly leaseMs: number;
-  readonly onCrash: Settings['onCrash'];
   /** What a request would be charged that ended now, and so. */
   priceOf(cut: Outcome, hold: Hold): NanoDollars;
   /** An answer is being delivered for this hold. */
@@ -119,9 +117,7 @@ export class Hold {
 
   /** What is charged if this process dies now: nothing before there is an answer, at most the hold. */
   #checkpoint(): NanoDollars {
-    const { onCrash } = this.#keeper;
-    if (!this.#running || onCrash === 'release') return 0n;
-    if (onCrash === 'capture') return this.#amount;
+    if (!this.#running) return 0n;
     const { target, meter } = this.#running;
     // As if the client had left: the prompt is paid for as soon as an answer has begun.
     const cut: Outcome = { ending: 'client_gone', target, dispatched: true, answer: { status: 200, meter } };

@@ -137,7 +137,7 @@ async function prepare(
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
-  const routing = readClientRouting(read.body, request.routingFields, settings.clientRouting);
+  const routing = readClientRouting(read.body, request.routingFields);
   const modelRequest = { request, routing, catalog: await catalogFor(request.model, services) };
   const plan = await planFor(caller, exchange.headers, modelRequest, services);
   active.trace?.modelResolved(plan.model, request.stream);

@@ -40,7 +40,7 @@ export async function relayAnswer(
   const { usage, reportedCost } = target.provider;
   const { account } = hold.terms.caller;
   const { status } = answer;
-  const { onStreamError, heartbeatMs } = settings;
+  const { heartbeatMs } = settings;
   const readsCost = target.reportsCost || target.price.reported;
   const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
   hold.watch(target, meter);
@@ -63,14 +63,13 @@ export async function relayAnswer(
     gate,
     detached,
     requiresTermination,
-    onStreamError,
     heartbeatMs,
   };
   const end = await relay(exchange, client, withHeaders(answer, headers), options);
   termination.learn(target, meter, account);
-  const { leftBeforeOutput, firstByteAt, stalled } = end;
+  const { firstByteAt, stalled } = end;
   const delivered = end.withheld ? gate?.delivered : undefined;
-  return [end, { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled }];
+  return [end, { status, meter, delivered, firstByteAt, stalled }];
 }
 
 function withHeaders(answer: ProviderAnswer, headers: Readonly<Record<string, string>>): ProviderAnswer {

@@ -48,8 +48,6 @@ export interface RelayOptions {
   readonly detached: DetachedRead | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
   readonly requiresTermination: boolean;
-  /** How a stream that broke between two events ends: with an error event, or a connection reset. */
-  readonly onStreamError: 'error' | 'reset';
   /** Longest silence of an event stream before a heartbeat comment, in ms; undefined: no heartbeats. */
   readonly heartbeatMs: number | undefined;
 }
@@ -90,7 +88,6 @@ class Relay {
   #firstByteAt: number | undefined;
   /** The client disconnected, and the rest is only metered: the usage of a finished answer, or everything to its end. */
   #afterDisconnect: 'awaiting-usage' | 'reading-to-end' | undefined;
-  #leftBeforeOutput: boolean | undefined;
   readonly #turns: Turns;
   /** Bytes that were inspected in this turn and are ready to be sent. */
   #ready: Buffer | readonly Buffer[] | undefined;
@@ -287,7 +284,7 @@ class Relay {
     void gate.waitUntilAllowed().then((error) => {
       if (this.#end || this.#afterDisconnect) return;
       if (error) {
-        this.#terminate(error, 'error');
+        this.#terminate(error);
         this.#finish({ ending: 'credits_exhausted' });
         body.destroy();
         return;
@@ -306,7 +303,7 @@ class Relay {
       return;
     }
     if (this.#afterDisconnect) {
-      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      this.#finish({ ending: 'client_gone' });
       return;
     }
     this.#sendAll(this.#flush());
@@ -336,11 +333,11 @@ class Relay {
   #onBroken(error?: Error): void {
     if (this.#end) return;
     if (this.#afterDisconnect) {
-      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      this.#finish({ ending: 'client_gone' });
       return;
     }
     const end = interruptedEnd(error);
-    this.#terminate(end.shown, this.#options.onStreamError);
+    this.#terminate(end.shown);
     this.#finish({ ending: end.ending, error: end.error });
   }
 
@@ -355,8 +352,8 @@ class Relay {
   }
 
   /** Ends a truncated answer so that it doesn't look finished. */
-  #terminate(shown: Error, how: RelayOptions['onStreamError']): void {
-    if (how === 'error' && this.#betweenEvents()) {
+  #terminate(shown: Error): void {
+    if (this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
     } else {
       this.#response.destroy();
@@ -385,10 +382,8 @@ class Relay {
       body.once('close', () => linger.clear());
       return;
     }
-    const { ascii, nonAscii } = meter.delivered;
-    this.#leftBeforeOutput = ascii + nonAscii === 0;
     if (this.#detach(detached)) return;
-    this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+    this.#finish({ ending: 'client_gone' });
     body.destroy();
   }
 

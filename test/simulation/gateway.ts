@@ -119,8 +119,6 @@ export class Gateway {
       clock: this.#clock,
       settings: {
         holdMode: terms.holdMode,
-        onCrash: 'checkpoint',
-        disconnect: { beforeOutput: 'input' },
         emptyAnswerIsFree: false,
       },
       leaseMs: terms.leaseMs,

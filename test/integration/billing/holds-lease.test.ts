@@ -240,16 +240,6 @@ describe('a request whose process dies', () => {
   it('pays its prompt and output as of its last sign of life', async () => {
     expect(await chargedAfter({}, output)).toBe(404_000n);
   });
-
-  it.each([
-    ['release', 0n, 0n, 0n],
-    ['capture', 0n, 3_508_000n, 3_508_000n],
-  ] as const)('pays by onCrash: %s', async (onCrash, none, begun, delivered) => {
-    const settings = { ...SETTINGS, onCrash };
-    expect(await chargedAfter({ settings }, silence)).toBe(none);
-    expect(await chargedAfter({ settings }, beginning)).toBe(begun);
-    expect(await chargedAfter({ settings }, output)).toBe(delivered);
-  });
 });
 
 describe('signs of life', () => {

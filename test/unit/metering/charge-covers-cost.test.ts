@@ -234,7 +234,7 @@ function consumed(
       held: quote.maximum,
       account: 'a',
       calibration: new EstimateCalibration(),
-      policy: { disconnect: { beforeOutput: 'input' }, emptyAnswerIsFree: false },
+      emptyAnswerIsFree: false,
     },
   );
   expect(consumption).toBeDefined();
