@@ -3,7 +3,7 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd } from '../ledger/contract/money.ts';
 import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
-import { policyError, policyOf, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
+import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
 
 /**
  * Manages API keys. A secret is returned only when it is created; the store keeps its SHA-256.
@@ -213,7 +213,7 @@ async function updateKey(
       account: reference.account,
       key: reference.id,
       version: status.version,
-      ...termsOf(withChanges(policyOf(status), changes), carriedRotation(status)),
+      ...termsOf(withChanges(policyOfTerms(status), changes), carriedRotation(status)),
     }),
   );
   return changed?.info;
@@ -248,7 +248,7 @@ async function rotateKey(
       account,
       key: id,
       version,
-      ...termsOf(policyOf(status), rotation),
+      ...termsOf(policyOfTerms(status), rotation),
     });
     return noted.code === 'ok' ? rotateFrom(noted.version) : noted;
   });
@@ -294,7 +294,7 @@ function toKeyInfo(record: KeyRecord, now: number): ApiKeyInfo {
   return {
     id,
     account,
-    ...policyOf(record),
+    ...policyOfTerms(record),
     state: record.state === 'active' && isExpired ? 'expired' : record.state,
     createdAt: new Date(createdAt),
     ...(revokedAt !== undefined && { revokedAt: new Date(revokedAt) }),

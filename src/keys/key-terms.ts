@@ -58,7 +58,7 @@ export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
 }
 
 /** A policy as the ledger has kept it. */
-export function policyOf({
+export function policyOfTerms({
   name,
   limits,
   expiresAt,

@@ -9,7 +9,7 @@ import {
 } from '../../engine/account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
 import type { AccountState, JournalLine, Lot, UsageRow } from '../../contract/ledger-store.ts';
-import { keyState } from '../../engine/api-keys.ts';
+import { keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts } from '../../engine/usage-counters.ts';
 

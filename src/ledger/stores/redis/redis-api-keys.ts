@@ -5,7 +5,7 @@ import {
   checkRotateKey,
   checkUpdateKey,
 } from '../../engine/validate-commands.ts';
-import { keyStatus } from '../../engine/api-keys.ts';
+import { keyStatus } from '../../engine/key-states.ts';
 import type {
   CreateKey,
   CreateKeyResult,

@@ -62,7 +62,7 @@ import { UsageRows } from './redis-usage.ts';
 import { adjust } from './lua/adjust.ts';
 import { admit } from './lua/admit.ts';
 import { balance } from './lua/balance.ts';
-import { ReplyReader, type Script } from './lua/define-script.ts';
+import { ReplyReader, type LuaScript } from './lua/define-script.ts';
 import { extend } from './lua/extend.ts';
 import { freeze } from './lua/freeze.ts';
 import { grant } from './lua/grant.ts';
@@ -415,7 +415,7 @@ export class RedisStore implements LedgerStore {
 
   /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
   async #runDurably<Args extends readonly string[], Result extends { readonly code: string }>(
-    script: Script<Args, Result>,
+    script: LuaScript<Args, Result>,
     account: string,
     args: Args,
   ): Promise<Result & { readonly durable?: boolean }> {

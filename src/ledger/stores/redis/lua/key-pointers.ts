@@ -1,7 +1,7 @@
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** The key that a hash points to: "account key", or empty. */
-export const readPointer: Script<[], string> = defineScript(
+export const readPointer: LuaScript<[], string> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- KEYS[1] string       "account key"
 -- returns {its value, or empty}
@@ -11,7 +11,7 @@ return {redis.call('GET', KEYS[1]) or ''}
 );
 
 /** Points a hash to a key, unless it points to another one already; returns the key that it points to. */
-export const writePointer: Script<[key: string], string> = defineScript(
+export const writePointer: LuaScript<[key: string], string> = defineScript(
   /* lua */ `#!lua
 -- KEYS[1] string       "account key"
 -- ARGV[1] key          "account key" to point to
@@ -25,7 +25,7 @@ return {holder}
 );
 
 /** Deletes the pointer of a hash, if it points to this key. */
-export const dropPointer: Script<[key: string], void> = defineScript(
+export const dropPointer: LuaScript<[key: string], void> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- KEYS[1] string       "account key"
 -- ARGV[1] key          "account key" that it must point to
