@@ -167,13 +167,14 @@ type ReportedPrice = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
  */
 function pricing(
   target: Target,
-  { features = [] }: Quote,
+  { features }: Quote,
   held: NanoDollars,
   searched: Usage | undefined,
 ): (counted: Usage, source: Charge['source'], answered?: ReportedPrice) => Charge {
   const { priceVariant, provider, serverTools, usesByok } = target;
-  const fees = usesByok ? 0n : feesOf(features, serverTools, searched, target.price);
-  const toolCosts = usesByok || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
+  const fees = usesByok || !features ? 0n : feesOf(features, serverTools, searched, target.price);
+  const toolCosts =
+    usesByok || !features || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, answered) => {
     const usage = priceVariant?.hourWrites ? writtenForAnHour(counted) : counted;
     const reported = source === 'upstream' ? answered?.reportedCost : undefined;

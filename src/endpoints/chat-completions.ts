@@ -137,7 +137,8 @@ async function prepare(
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
-  const routing = readClientRouting(read.body, request.routingFields);
+  const fields = request.routingFields;
+  const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
   const modelRequest = { request, routing, catalog: await catalogFor(request.model, services) };
   const plan = await planFor(caller, exchange.headers, modelRequest, services);
   active.trace?.modelResolved(plan.model, request.stream);

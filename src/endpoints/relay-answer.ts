@@ -1,4 +1,4 @@
-import { adaptiveHoldOf } from '../billing/adaptive-hold.ts';
+import { AdaptiveHold } from '../billing/adaptive-hold.ts';
 import { limitFor } from '../billing/admission.ts';
 import type { RelayedAnswer } from '../billing/charge-policy.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
@@ -44,7 +44,7 @@ export async function relayAnswer(
   const readsCost = target.reportsCost || target.price.reported;
   const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
   hold.watch(target, meter);
-  const gate = adaptiveHoldOf(hold, meter);
+  const gate = hold.grows ? new AdaptiveHold(hold, meter) : undefined;
   const filter = asksUsage || gate ? new UsageEventFilter(meter, asksUsage) : undefined;
   const shownModel = target.modelId === model.id ? request.model : target.modelId;
   const plan = target.answerPlan;

@@ -31,14 +31,9 @@ const PROVIDER = ['order', 'only', 'ignore', 'allow_fallbacks'];
 /**
  * Reads `models` and `provider`, in the form that OpenRouter gave them.
  *
- * @returns undefined if there is none of them
  * @throws {InvalidRequestError} naming the field that can't be followed
  */
-export function readClientRouting(
-  chunks: BodyChunks,
-  fields: readonly RoutingField[],
-): ClientRouting | undefined {
-  if (fields.length === 0) return undefined;
+export function readClientRouting(chunks: BodyChunks, fields: readonly RoutingField[]): ClientRouting {
   const body = concatChunks(chunks);
   const values = new Map(fields.map((field) => [field.name, parse(body, field)]));
   const provider = objectMembers(values.get('provider'), 'provider', PROVIDER);

@@ -23,7 +23,7 @@ import { RunningAttempts } from '../upstream/attempt.ts';
 import { StreamTermination } from '../upstream/stream-traits.ts';
 import type { RouteServices } from './routes.ts';
 
-export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'heartbeatMs'>;
+export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
 
 /** The parts of one router. */
 export interface RouterServices extends RouteServices {

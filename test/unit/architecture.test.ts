@@ -158,7 +158,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/reliability/retry-queue.ts': 'pauses between two tries',
   'ledger/reliability/outbox.ts': 'writes and syncs its file',
   'ledger/reliability/rollback-repair.ts': 'looks after accounts',
-  'ledger/reliability/store-health.ts': 'tells that the store is back',
+  'ledger/reliability/store-caller.ts': 'tells that the store is back',
   'ledger/stores/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
