@@ -68,12 +68,18 @@ import { freeze } from './lua/freeze.ts';
 import { grant } from './lua/grant.ts';
 import { adjustDetails, journal, settleDetails } from './lua/journal.ts';
 import { readRequest } from './lua/read-request.ts';
-import { endedFields, idempotencyTerms, withoutBlanks, witnessTerms } from './lua/request-fields.ts';
+import {
+  endedFields,
+  idempotencyTerms,
+  withoutBlanks,
+  witnessTerms,
+  settledCounts,
+  voidedCounts,
+} from './lua/row-fields.ts';
 import { settle } from './lua/settle.ts';
 import { snapshot } from './lua/snapshot.ts';
 import { sweep } from './lua/sweep.ts';
 import { compact } from './lua/compact.ts';
-import { settledCounts, voidedCounts } from './lua/usage-fields.ts';
 import { verify } from './lua/verify.ts';
 import { release } from './lua/void.ts';
 

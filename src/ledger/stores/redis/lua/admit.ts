@@ -1,7 +1,7 @@
 import type { KeyRate, KeyRates } from '../../../contract/key-records.ts';
 import type { AdmitResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type ReplyReader, type LuaScript, unknownCode } from './define-script.ts';
-import { finalState, requestState } from './request-fields.ts';
+import { finalState, requestState } from './row-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Takes a hold, as `admit` in account-engine.ts. */

@@ -1,6 +1,6 @@
 import type { ExtendResult } from '../../../contract/ledger-store.ts';
 import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
-import { finalState } from './request-fields.ts';
+import { finalState } from './row-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Renews a lease, as `extend` in account-engine.ts. */

@@ -1,7 +1,7 @@
 import type { RequestRecord } from '../../../contract/ledger-store.ts';
 import { READ_LUA } from './account-lua.ts';
 import { defineScript, type LuaScript } from './define-script.ts';
-import { requestRecord } from './request-fields.ts';
+import { requestRecord } from './row-fields.ts';
 
 /** One request; undefined if unknown. */
 export const readRequest: LuaScript<[requestId: string], RequestRecord | undefined> = defineScript(
