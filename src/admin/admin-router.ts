@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
-import { InternalError, RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
@@ -12,6 +11,7 @@ import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
 import { type AdministeredRouter, type AdminRouterOptions, checkAdminOptions } from './options.ts';
 import { AdminRoutes } from './admin-routes.ts';
+import { logError } from '../observability/hook-runner.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
 export interface AdminRouter extends NodeHandler {
@@ -77,12 +77,4 @@ function addressOf(request: object): string | undefined {
     request;
   const address = typeof ip === 'string' ? ip : socket?.remoteAddress;
   return typeof address === 'string' ? address : undefined;
-}
-
-/** One line for a known error; the whole error, with its stack, for an unexpected one. */
-function logError(error: Error, { requestId }: { readonly requestId: string }): void {
-  const isKnown = error instanceof RouterError && !(error instanceof InternalError);
-  const cause = isKnown && error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  const shown = isKnown ? `${error.code}: ${error.message}${cause}` : error;
-  console.error('chat-completions-router:', requestId, shown);
 }

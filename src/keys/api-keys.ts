@@ -4,6 +4,7 @@ import { formatUsd } from '../ledger/contract/money.ts';
 import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
 import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
+import { MAX_OVERLAP_MS } from '../ledger/engine/validate-commands.ts';
 
 /**
  * Manages API keys. A secret is returned only when it is created; the store keeps its SHA-256.
@@ -279,9 +280,6 @@ function carriedRotation(record: KeyRecord): Rotation | undefined {
   if (rotation?.version !== record.version) return rotation;
   return { ...rotation, version: record.version + 1 };
 }
-
-/** A year. */
-const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 
 function checkId(field: string, id: string): void {
   if (typeof id === 'string' && /^[\w-]{1,64}$/.test(id)) return;

@@ -1,4 +1,5 @@
 import {
+  lotState,
   type AccountRows,
   type AccountTotals,
   type KeyRow,
@@ -6,7 +7,7 @@ import {
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
-import type { AccountState, JournalLine, Lot, UsageRow } from '../../contract/ledger-store.ts';
+import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import type { FoundKey } from '../../contract/key-records.ts';
 import { foundKey, keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
@@ -311,8 +312,4 @@ function insert(table: string, { names }: Pick<Columns<never>, 'names'>): string
 
 function update(table: string, { names }: Pick<Columns<never>, 'names'>): string {
   return `UPDATE ${table} SET ${names.map((name) => `${name} = ?`).join(', ')}`;
-}
-
-function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
-  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
 }

@@ -8,7 +8,7 @@ import type {
   Settle,
   UsageRow,
 } from '../../../contract/ledger-store.ts';
-import { ENDINGS, dayOf } from '../../../contract/usage.ts';
+import { DAY_MS, ENDINGS, dayOf } from '../../../contract/usage.ts';
 import { isAborted, isError } from '../../../engine/usage-counters.ts';
 
 /** Parses the row of a request. */
@@ -121,5 +121,3 @@ export function usageRow([field, packed]: readonly [field: string, packed: strin
 export function usageDay(field: string): string {
   return dayOf(Number(field.slice(0, field.indexOf(' '))) * DAY_MS);
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
