@@ -53,6 +53,24 @@ export interface AttemptTerms {
   readonly progress: AttemptProgress;
 }
 
+/** Receives the steps of a request while its targets are tried. */
+export interface AttemptProgress {
+  /** A target is tried next. Returns the detached read of its answer, for a client that disconnects. */
+  asking(target: Target): DetachedRead;
+  /** An attempt was started; `running` can abort it until the last byte of its answer. */
+  attempting(running: Abortable): void;
+  /** The request head was written to a connected socket: the provider may bill the request. */
+  dispatched(): void;
+  /** The provider rejected it: nothing is owed. */
+  rejected(): void;
+  /** There is no answer for the client, though a head may have arrived: nothing is owed. */
+  unanswered(error: Error): void;
+}
+
+export interface Abortable {
+  abort(reason: Error): void;
+}
+
 /** A reused connection that dies later than this after the write was not being closed at the time. */
 const STALE_WITHIN_MS = 1000;
 
@@ -158,6 +176,47 @@ function redacted(body: Readable, apiKey: string): Readable {
   const redactor = new SecretRedactor(apiKey);
   pipeline(body, redactor, () => {});
   return redactor;
+}
+
+/** A shorter key, such as Ollama's `ollama`, is a placeholder, not a secret. */
+const MIN_SECRET_LENGTH = 16;
+
+/** Replaces each byte of a secret by an asterisk, also where chunks split the secret. */
+class SecretRedactor extends Transform {
+  readonly #secret: Buffer;
+  /** Last bytes received, if they may be the start of the secret. */
+  #tail: Buffer = Buffer.alloc(0);
+
+  constructor(secret: string) {
+    super();
+    this.#secret = Buffer.from(secret);
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const bytes = Buffer.concat([this.#tail, chunk]);
+    for (let at = bytes.indexOf(this.#secret); at !== -1; at = bytes.indexOf(this.#secret, at)) {
+      bytes.fill('*', at, at + this.#secret.length);
+    }
+    const passed = bytes.length - this.#partialMatchLength(bytes);
+    this.#tail = bytes.subarray(passed);
+    done(null, bytes.subarray(0, passed));
+  }
+
+  /** How many of the last bytes are a prefix of the secret. Only those are held back, as no more bytes may come. */
+  #partialMatchLength(bytes: Buffer): number {
+    let length = Math.min(bytes.length, this.#secret.length - 1);
+    while (length > 0 && !bytes.subarray(-length).equals(this.#secret.subarray(0, length))) length--;
+    return length;
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, this.#tail);
+  }
+}
+
+/** Whether a provider's key is secret. */
+function isSecret(apiKey: string | undefined): apiKey is string {
+  return apiKey !== undefined && apiKey.length >= MIN_SECRET_LENGTH;
 }
 
 function isHtml({ headers }: IncomingMessage): boolean {
@@ -277,24 +336,6 @@ function toUpstreamError(error: Error): Error {
   return Object.assign(upstreamError, { cause: withoutAnswerBytes(error) });
 }
 
-/** Receives the steps of a request while its targets are tried. */
-export interface AttemptProgress {
-  /** A target is tried next. Returns the detached read of its answer, for a client that disconnects. */
-  asking(target: Target): DetachedRead;
-  /** An attempt was started; `running` can abort it until the last byte of its answer. */
-  attempting(running: Abortable): void;
-  /** The request head was written to a connected socket: the provider may bill the request. */
-  dispatched(): void;
-  /** The provider rejected it: nothing is owed. */
-  rejected(): void;
-  /** There is no answer for the client, though a head may have arrived: nothing is owed. */
-  unanswered(error: Error): void;
-}
-
-export interface Abortable {
-  abort(reason: Error): void;
-}
-
 /** The running attempts of a router. */
 export class RunningAttempts {
   readonly #attempts = new SlotList<Abortable>();
@@ -314,45 +355,4 @@ export class RunningAttempts {
     this.#closed = true;
     for (const attempt of this.#attempts.values()) attempt.abort(new RouterClosedError());
   }
-}
-
-/** A shorter key, such as Ollama's `ollama`, is a placeholder, not a secret. */
-const MIN_LENGTH = 16;
-
-/** Replaces each byte of a secret by an asterisk, also where chunks split the secret. */
-class SecretRedactor extends Transform {
-  readonly #secret: Buffer;
-  /** Last bytes received, if they may be the start of the secret. */
-  #tail: Buffer = Buffer.alloc(0);
-
-  constructor(secret: string) {
-    super();
-    this.#secret = Buffer.from(secret);
-  }
-
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const bytes = Buffer.concat([this.#tail, chunk]);
-    for (let at = bytes.indexOf(this.#secret); at !== -1; at = bytes.indexOf(this.#secret, at)) {
-      bytes.fill('*', at, at + this.#secret.length);
-    }
-    const passed = bytes.length - this.#partialMatchLength(bytes);
-    this.#tail = bytes.subarray(passed);
-    done(null, bytes.subarray(0, passed));
-  }
-
-  /** How many of the last bytes are a prefix of the secret. Only those are held back, as no more bytes may come. */
-  #partialMatchLength(bytes: Buffer): number {
-    let length = Math.min(bytes.length, this.#secret.length - 1);
-    while (length > 0 && !bytes.subarray(-length).equals(this.#secret.subarray(0, length))) length--;
-    return length;
-  }
-
-  override _flush(done: TransformCallback): void {
-    done(null, this.#tail);
-  }
-}
-
-/** Whether a provider's key is secret. */
-function isSecret(apiKey: string | undefined): apiKey is string {
-  return apiKey !== undefined && apiKey.length >= MIN_LENGTH;
 }
