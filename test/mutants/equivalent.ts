@@ -378,7 +378,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'only the sign of an order counts',
   },
   {
-    file: 'engine/key-states.ts',
+    file: 'engine/key-limits.ts',
     original: 'return { level: (limit ?? 0) * MINUTE_MS, at: now };',
     mutant: 'return { level: (limit ?? 1) * MINUTE_MS, at: now };',
     because: 'the bucket of a key without that limit is not looked at',
