@@ -101,6 +101,10 @@ export interface Deprecation {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+export function isShutDown({ deprecation }: Model, now: number): boolean {
+  return deprecation?.shutdownAt !== undefined && now >= deprecation.shutdownAt;
+}
+
 /** Features of a request that have their own price. */
 export interface PriceVariant {
   /** Its name in prices; undefined for the tier with the plain price. */

@@ -8,7 +8,7 @@ import {
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
-import { assertPriced } from '../catalog/resolve-server-tools.ts';
+import { assertPriced } from '../catalog/server-tools.ts';
 import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { ClientRouting } from '../http/client-routing.ts';

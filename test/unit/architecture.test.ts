@@ -309,7 +309,7 @@ describe('the rule of imports', () => {
     ['router/routes.ts', "import '../index.ts';"],
     ['router/router.ts', "import { x } from '../index.ts';"],
     ['upstream/attempt.ts', "import { createProxyMiddleware } from 'http-proxy-middleware';"],
-    ['catalog/deprecation.ts', "import type { LRUCache } from 'lru-cache';"],
+    ['catalog/resolve-deprecation.ts', "import type { LRUCache } from 'lru-cache';"],
     ['ledger/contract/ledger-store.ts', "import type { Redis } from 'ioredis';"],
     [
       'ledger/stores/memory/memory-store.ts',

@@ -10,7 +10,7 @@ import { ChatRequestScanner, type ChatRequest } from '../../../src/http/chat-req
 import { keepPricedTargets } from '../../../src/catalog/request-prices.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { Model } from '../../../src/catalog/model.ts';
-import { assertPriced } from '../../../src/catalog/resolve-server-tools.ts';
+import { assertPriced } from '../../../src/catalog/server-tools.ts';
 import { type Charge, chargeFor } from '../../../src/billing/charge-policy.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { runs } from '../../helpers/runs.ts';

@@ -1,8 +1,7 @@
-import { ModelShutDownError } from '../errors/model-errors.ts';
 import type { ModelOptions } from '../options/model-options.ts';
 import { optionError } from '../options/resolve-options.ts';
-import type { Deprecation, Model } from './model.ts';
-import { dayOf, isDay } from '../ledger/contract/usage.ts';
+import type { Deprecation } from './model.ts';
+import { isDay } from '../ledger/contract/usage.ts';
 
 /** @throws {TypeError} naming the invalid option */
 export function resolveDeprecation(given: ModelOptions, option: string): Deprecation | undefined {
@@ -28,17 +27,6 @@ export function resolveDeprecation(given: ModelOptions, option: string): Depreca
       ...(shutdownAt !== undefined && { sunset: new Date(shutdownAt).toUTCString() }),
     },
   };
-}
-
-export function isShutDown({ deprecation }: Model, now: number): boolean {
-  return deprecation?.shutdownAt !== undefined && now >= deprecation.shutdownAt;
-}
-
-/** @throws {ModelShutDownError} from the shutdown date on */
-export function assertServed(model: Model): void {
-  if (!isShutDown(model, Date.now())) return;
-  const { shutdownAt = 0, replacement } = model.deprecation ?? {};
-  throw new ModelShutDownError(model.id, dayOf(shutdownAt), replacement);
 }
 
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
