@@ -2,16 +2,21 @@ import { randomUUID } from 'node:crypto';
 
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
-import { InternalError, RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { trimSlashes } from '../http/url.ts';
 import { type AuditEvent, logAudit } from './audit-log.ts';
 import { handleRequest } from './handle-request.ts';
-import { endpoints } from './endpoints.ts';
 import { openApi } from './openapi.ts';
 import { type AdministeredRouter, type AdminRouterOptions, checkAdminOptions } from './options.ts';
 import { AdminRoutes } from './admin-routes.ts';
+import { logError } from '../observability/hook-runner.ts';
+import { accountEndpoints } from './account-endpoints.ts';
+import { creditsEndpoints } from './credit-endpoints.ts';
+import type { Endpoint } from './endpoint.ts';
+import { keyEndpoints } from './key-endpoints.ts';
+import { runtimeStatusEndpoints } from './runtime-status.ts';
+import { usageEndpoints } from './usage-endpoints.ts';
 
 /** Mounts as the router itself does: `app.use('/admin', admin)`, `http.createServer(admin)`, `/fastify`, `/koa`, `/hono`, `/next`. */
 export interface AdminRouter extends NodeHandler {
@@ -79,10 +84,11 @@ function addressOf(request: object): string | undefined {
   return typeof address === 'string' ? address : undefined;
 }
 
-/** One line for a known error; the whole error, with its stack, for an unexpected one. */
-function logError(error: Error, { requestId }: { readonly requestId: string }): void {
-  const isKnown = error instanceof RouterError && !(error instanceof InternalError);
-  const cause = isKnown && error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  const shown = isKnown ? `${error.code}: ${error.message}${cause}` : error;
-  console.error('chat-completions-router:', requestId, shown);
-}
+/** Every operation of the admin API; the page and the OpenAPI document are routed separately. */
+export const endpoints: readonly Endpoint[] = [
+  ...accountEndpoints,
+  ...creditsEndpoints,
+  ...keyEndpoints,
+  ...usageEndpoints,
+  ...runtimeStatusEndpoints,
+];

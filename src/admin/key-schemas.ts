@@ -9,7 +9,12 @@ import {
   POLICY_FIELD_NAMES,
   type PolicyFieldName,
 } from '../keys/key-policy.ts';
-import { BUDGET_PERIODS, everyCount, MAX_COUNT_LIMIT, MAX_NAME_LENGTH } from '../ledger/contract/limits.ts';
+import {
+  BUDGET_PERIODS,
+  everyCount,
+  MAX_COUNT_LIMIT,
+  MAX_NAME_LENGTH,
+} from '../ledger/contract/key-records.ts';
 import { MAX_MODEL_PATTERNS, MODEL_PATTERN } from '../options/model-patterns.ts';
 import { inJson, type InJson, snakeCase, type SnakeCase } from './in-json.ts';
 import {
@@ -190,9 +195,9 @@ export const rotation: Schema<{ readonly overlap_ms?: number | undefined }> = co
 );
 
 /** A policy, or a change of one, as the router's own functions take it. */
-export function policyOf(asked: PolicyBody): KeyPolicy;
-export function policyOf(asked: PolicyChange): KeyPolicyChanges;
-export function policyOf(asked: PolicyChange): KeyPolicyChanges {
+export function policyOfBody(asked: PolicyBody): KeyPolicy;
+export function policyOfBody(asked: PolicyChange): KeyPolicyChanges;
+export function policyOfBody(asked: PolicyChange): KeyPolicyChanges {
   const { expires_at: end } = asked;
   const given = POLICY_FIELD_NAMES.map((field) => [field, Reflect.get(asked, snakeCase(field))]);
   return {

@@ -25,12 +25,6 @@ const GROWTH_WAIT_MS = 5000;
 /** Backoff between calls to an unavailable store. */
 const RETRY = { firstMs: 50, maxMs: 1000 };
 
-/** Returns undefined if the hold covers the request's maximum cost already. */
-export function adaptiveHoldOf(hold: Hold, meter: UsageMeter): AdaptiveHold | undefined {
-  const { grows, quote } = hold.terms;
-  return grows && hold.amount < quote.maximum ? new AdaptiveHold(hold, meter) : undefined;
-}
-
 /** A hold that grows with its answer, and keeps what is delivered within the hold.
  *
  * Output is estimated from its text, or counted by the provider if that is more. At 60 % of what the hold

@@ -18,9 +18,8 @@ import {
 import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
-import { PerTarget } from '../catalog/per-target.ts';
+import { PerTarget, type Model } from '../catalog/model.ts';
 import { firstHold, type Quote } from '../metering/estimate.ts';
-import type { Model } from '../catalog/model.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import { type Charge, chargeFor, type ChargeTerms, calibrateFrom, type Outcome } from './charge-policy.ts';
 import type { KeyRates } from '../ledger/contract/key-records.ts';
@@ -37,11 +36,11 @@ export interface BillingServiceOptions {
   readonly clock?: StoreClock;
   /** What is learned of tokens. @default nothing at first */
   readonly calibrations?: PerTarget<EstimateCalibration>;
-  readonly settings: Pick<Settings, 'holdMode' | 'onCrash' | 'disconnect' | 'emptyAnswerIsFree'>;
-  /** How long a hold lives without a sign of life. @default 120000 */
+  readonly settings: Pick<Settings, 'holdMode' | 'emptyAnswerIsFree'>;
+  /** How long a hold lives without a renewal of its lease. @default 120000 */
   readonly leaseMs?: number;
-  /** How often one is given. @default 30000 */
-  readonly heartbeatMs?: number;
+  /** How often a lease is renewed. @default 30000 */
+  readonly renewMs?: number;
   readonly onSettled: ((settled: Settled) => unknown) | undefined;
   readonly onError: (error: Error, requestId?: string) => void;
   readonly tell: (event: LedgerEvent) => void;
@@ -78,10 +77,12 @@ export type Admission = {
 );
 
 /** The holds of a router: taken before a request leaves, kept alive while it runs, settled once when it ended. */
-export class BillingService {
+export class BillingService implements HoldServices {
   readonly #options: BillingServiceOptions;
-  readonly #keeper: HoldServices;
-  readonly #heartbeat: LeaseRenewal;
+  readonly store: LedgerStore;
+  readonly leaseMs: number;
+  readonly onError: (error: Error, requestId?: string) => void;
+  readonly #renewal: LeaseRenewal;
   readonly #calibrations: PerTarget<EstimateCalibration>;
   /** Service tiers without a price that were reported. */
   readonly #toldTiers = new PerTarget(() => new Set<string>());
@@ -92,23 +93,13 @@ export class BillingService {
 
   constructor(options: BillingServiceOptions) {
     this.#options = options;
-    const { store, settings, leaseMs = 120_000, heartbeatMs = 30_000, onError } = options;
+    const { store, leaseMs = 120_000, renewMs = 30_000, onError } = options;
+    this.store = store;
+    this.leaseMs = leaseMs;
+    this.onError = onError;
     this.#clock = options.clock ?? clockOf(store);
     this.#calibrations = options.calibrations ?? new PerTarget(() => new EstimateCalibration());
-    this.#heartbeat = new LeaseRenewal(heartbeatMs);
-    this.#keeper = {
-      store,
-      leaseMs,
-      onCrash: settings.onCrash,
-      onError,
-      priceOf: (cut, hold) => chargeFor(cut, this.#consumptionTerms(hold, cut))?.charge ?? 0n,
-      delivering: (hold) => {
-        this.#heartbeat.soon(hold);
-      },
-      post: (hold, outcome) => {
-        this.#post(hold, outcome);
-      },
-    };
+    this.#renewal = new LeaseRenewal(renewMs);
   }
 
   /**
@@ -118,8 +109,8 @@ export class BillingService {
    */
   async admit(request: AdmitRequest): Promise<Admission> {
     const { requestId, caller, model, quote, stream, idempotencyKey, startedAt } = request;
-    const { store, settings } = this.#options;
-    const { holdMode } = settings;
+    const { store } = this;
+    const { holdMode } = this.#options.settings;
     // What isn't a stream is there all at once: its hold can't grow.
     const grows = holdMode === 'adaptive' && stream;
     const { account, key, externalKey, keyVersion } = caller;
@@ -130,7 +121,7 @@ export class BillingService {
       model: model.id,
       want: grows ? firstHold(quote) : quote.maximum,
       min: minimumHold(quote, holdMode),
-      leaseMs: this.#keeper.leaseMs,
+      leaseMs: this.leaseMs,
       tokens: quote.tokens,
       externalKey,
       ...(keyVersion !== undefined && { keyVersion }),
@@ -163,7 +154,7 @@ export class BillingService {
     };
     // What costs nothing needs no account.
     if (result.code === 'no_account' && quote.maximum === 0n) {
-      const hold = new Hold(this.#keeper, terms, 0n);
+      const hold = new Hold(this, terms, 0n);
       this.#freeHolds.add(hold);
       return { rates, hold };
     }
@@ -172,15 +163,23 @@ export class BillingService {
     }
 
     const limit = grows ? undefined : outputLimit(result.hold, quote, holdMode);
-    const hold = new Hold(this.#keeper, { ...terms, outputLimit: limit }, result.hold);
-    this.#heartbeat.add(hold);
+    const hold = new Hold(this, { ...terms, outputLimit: limit }, result.hold);
+    this.#renewal.add(hold);
     return { rates, hold };
   }
 
+  priceOf(cut: Outcome, hold: Hold): NanoDollars {
+    return chargeFor(cut, this.#chargeTerms(hold, cut))?.charge ?? 0n;
+  }
+
+  delivering(hold: Hold): void {
+    this.#renewal.soon(hold);
+  }
+
   /** Posts what became of a hold, off the client's path. */
-  #post(hold: Hold, outcome: Outcome): void {
-    this.#heartbeat.delete(hold);
-    const terms = this.#consumptionTerms(hold, outcome);
+  post(hold: Hold, outcome: Outcome): void {
+    this.#renewal.delete(hold);
+    const terms = this.#chargeTerms(hold, outcome);
     const consumption = chargeFor(outcome, terms);
     if (consumption?.unpricedTier !== undefined) this.#tellOfTier(hold, outcome, consumption.unpricedTier);
     const answered = answeredBy(hold, outcome, performance.now());
@@ -195,7 +194,7 @@ export class BillingService {
       : this.#release(hold, outcome);
     const done = posted.catch((error: unknown) => {
       // A store gives up only what waits when it is closed; who closes it tells how much that is.
-      if (!(error instanceof StoreUnavailableError)) this.#options.onError(asError(error), requestId);
+      if (!(error instanceof StoreUnavailableError)) this.onError(asError(error), requestId);
     });
     const place = this.#posting.add({ requestId, done });
     void done.finally(() => {
@@ -216,26 +215,25 @@ export class BillingService {
 
   /** Resolves when everything that was to be posted is posted. */
   async drain(): Promise<void> {
-    this.#heartbeat.stop();
+    this.#renewal.stop();
     while (this.#posting.size > 0) await Promise.all(this.#posting.values().map(({ done }) => done));
   }
 
-  #consumptionTerms({ terms, amount }: Hold, { target }: Outcome): ChargeTerms {
+  #chargeTerms({ terms, amount }: Hold, { target }: Outcome): ChargeTerms {
     const { quote, caller } = terms;
-    const correction = this.#calibrations.of(target);
     return {
       quote,
       held: amount,
       account: caller.account,
-      calibration: correction,
-      policy: this.#options.settings,
+      calibration: this.#calibrations.of(target),
+      emptyAnswerIsFree: this.#options.settings.emptyAnswerIsFree,
     };
   }
 
   async #settle(hold: Hold, outcome: Outcome, consumption: Charge, answered: Answered): Promise<void> {
     const { requestId, caller, idempotencyKey } = hold.terms;
     const { charge, cost, usage, source } = consumption;
-    const result = await this.#options.store.settle({
+    const result = await this.store.settle({
       account: caller.account,
       requestId,
       amount: charge,
@@ -258,10 +256,7 @@ export class BillingService {
       ...(idempotencyKey && { idempotencyKey }),
     });
     if (result.code !== 'ok' && result.code !== 'duplicate') {
-      this.#options.onError(
-        new Error(`A charge could not be posted: the store says ${result.code}`),
-        requestId,
-      );
+      this.onError(new Error(`A charge could not be posted: the store says ${result.code}`), requestId);
       return;
     }
     const writtenOff = result.code === 'ok' ? result.writtenOff : 0n;
@@ -275,7 +270,7 @@ export class BillingService {
     if (told.has(tier) || told.size === MAX_TIERS_REPORTED) return;
     told.add(tier);
     const { provider, model, modelId } = target;
-    this.#options.onError(
+    this.onError(
       new Error(
         `${provider.name} served ${model} in the service tier ${JSON.stringify(tier)}, which has no price: ` +
           `give models[${JSON.stringify(modelId)}].pricing.serviceTiers`,
@@ -296,7 +291,7 @@ export class BillingService {
 
   async #release(hold: Hold, outcome: Outcome): Promise<void> {
     const { requestId, caller } = hold.terms;
-    await this.#options.store.void({
+    await this.store.void({
       account: caller.account,
       requestId,
       key: caller.key,

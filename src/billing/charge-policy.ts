@@ -2,14 +2,20 @@ import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { NanoDollars } from '../ledger/contract/money.ts';
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { isPlausible, outputTokensEstimate, plausiblePart, type Quote } from '../metering/estimate.ts';
-import { charge, chargeReported, FREE, type Price } from '../metering/price.ts';
+import {
+  charge,
+  chargeReported,
+  FREE,
+  type Price,
+  dearestHeld,
+  priceOfServed,
+  pricesOfTier,
+} from '../metering/price.ts';
 import { costsOf, feesOf } from '../metering/server-tool-fees.ts';
-import { dearestHeld, priceOfServed, pricesOfTier } from '../metering/service-tiers.ts';
-import { plainNamesOf } from '../catalog/price-variants.ts';
+import { plainNamesOf } from '../catalog/request-prices.ts';
 import { textUsage, type Usage, usageAtMost } from '../metering/usage-dialects.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
-import type { Settings } from '../options/resolve-options.ts';
 
 /** How a request ended. */
 export interface Outcome {
@@ -24,8 +30,6 @@ export interface Outcome {
 export interface RelayedAnswer {
   readonly status: number;
   readonly meter: UsageMeter;
-  /** The client left before any output, whatever was read since; undefined if the meter can tell. */
-  readonly leftBeforeOutput?: boolean | undefined;
   /** What the client got, if the meter saw more. */
   readonly delivered?: Delivered | undefined;
   /** Time of the first byte of the body, from `performance.now()`; undefined if none came. */
@@ -62,7 +66,7 @@ export interface ChargeTerms {
   readonly account: string;
   /** The target's. */
   readonly calibration: EstimateCalibration;
-  readonly policy: Pick<Settings, 'disconnect' | 'emptyAnswerIsFree'>;
+  readonly emptyAnswerIsFree: boolean;
 }
 
 /** Who pays what: the charge of an ended request, or undefined if its hold is released.
@@ -73,7 +77,7 @@ export interface ChargeTerms {
  * | with an error in place of an answer, without usage | nothing |
  * | with an error after some output, without usage | the estimated prompt and delivered output |
  * | without usage | the estimated prompt and delivered output |
- * | client disconnected before output | the estimated prompt and hidden output; with `disconnect.beforeOutput: 'free'` nothing |
+ * | client disconnected before output | the estimated prompt and hidden output |
  * | client disconnected during the answer | the usage reported so far, else the estimated prompt and delivered output |
  * | client disconnected, answer read to its end | the usage, as if the client had stayed, else the estimated prompt and the output read |
  * | credits exhausted | the prompt and the delivered output |
@@ -85,7 +89,7 @@ export interface ChargeTerms {
  */
 export function chargeFor(outcome: Outcome, terms: ChargeTerms): Charge | undefined {
   const charged = chargeOf(outcome, terms);
-  if (!charged || !isFree(outcome, charged, terms.policy)) return charged;
+  if (!charged || !isFree(outcome, charged, terms)) return charged;
   return charged.cost ? { ...charged, charge: 0n } : undefined;
 }
 
@@ -141,17 +145,10 @@ function chargeOf(
 }
 
 /** Whether the client doesn't pay, although tokens were used. */
-function isFree(
-  { ending, answer }: Outcome,
-  { usage }: Charge,
-  { disconnect, emptyAnswerIsFree }: ChargeTerms['policy'],
-): boolean {
+function isFree({ ending, answer }: Outcome, { usage }: Charge, { emptyAnswerIsFree }: ChargeTerms): boolean {
   if (answer && !isSuccess(answer.status)) return true;
-  if (ending === 'client_gone') {
-    if (disconnect.beforeOutput !== 'free') return false;
-    return !answer || (answer.leftBeforeOutput ?? outputTokensEstimate(answer.meter.delivered) === 0);
-  }
-  if (!emptyAnswerIsFree || !answer || answer.stalled || ending === 'credits_exhausted') return false;
+  if (!emptyAnswerIsFree || !answer || answer.stalled) return false;
+  if (ending === 'client_gone' || ending === 'credits_exhausted') return false;
   const { meter } = answer;
   const isEmpty = usage.completionTokens === 0 && !meter.gaveReason;
   const isBroken = ending !== 'finished' && !meter.finished;
@@ -170,13 +167,14 @@ type ReportedPrice = Pick<UsageMeter, 'serviceTier' | 'reportedCost'>;
  */
 function pricing(
   target: Target,
-  { features = [] }: Quote,
+  { features }: Quote,
   held: NanoDollars,
   searched: Usage | undefined,
 ): (counted: Usage, source: Charge['source'], answered?: ReportedPrice) => Charge {
   const { priceVariant, provider, serverTools, usesByok } = target;
-  const fees = usesByok ? 0n : feesOf(features, serverTools, searched, target.price);
-  const toolCosts = usesByok || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
+  const fees = usesByok || !features ? 0n : feesOf(features, serverTools, searched, target.price);
+  const toolCosts =
+    usesByok || !features || !target.cost ? 0n : costsOf(features, serverTools, searched, target.cost);
   return (counted, source, answered) => {
     const usage = priceVariant?.hourWrites ? writtenForAnHour(counted) : counted;
     const reported = source === 'upstream' ? answered?.reportedCost : undefined;

@@ -5,7 +5,6 @@ import { formatUsd, type NanoDollars } from '../ledger/contract/money.ts';
 import type { Quote } from '../metering/estimate.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { Target } from '../catalog/model.ts';
-import type { Settings } from '../options/resolve-options.ts';
 import type { Outcome, RelayedAnswer } from './charge-policy.ts';
 
 /** What a hold was taken for. */
@@ -29,7 +28,6 @@ export interface HoldTerms {
 export interface HoldServices {
   readonly store: LedgerStore;
   readonly leaseMs: number;
-  readonly onCrash: Settings['onCrash'];
   /** What a request would be charged that ended now, and so. */
   priceOf(cut: Outcome, hold: Hold): NanoDollars;
   /** An answer is being delivered for this hold. */
@@ -39,25 +37,25 @@ export interface HoldServices {
   post(hold: Hold, outcome: Outcome): void;
 }
 
-/** A hold's place among those that give signs of life, for the heartbeat alone. */
-export interface RenewalSlot {
-  /** Undefined when it gives none, or none any more. */
-  place: Slot<Hold> | undefined;
-  /** Of its next beat; undefined while that is due or on its way. */
+/** The lease of a hold, for its renewal alone. */
+export interface Lease {
+  /** Undefined if it isn't renewed, or not any more. */
+  slot: Slot<Hold> | undefined;
+  /** Of its next renewal; undefined while that is due or in flight. */
   timer: NodeJS.Timeout | undefined;
 }
 
 /** The money of one running request. */
 export class Hold {
   readonly terms: HoldTerms;
-  readonly pulse: RenewalSlot = { place: undefined, timer: undefined };
-  readonly #keeper: HoldServices;
+  readonly lease: Lease = { slot: undefined, timer: undefined };
+  readonly #billing: HoldServices;
   #amount: NanoDollars;
   #running: { readonly target: Target; readonly meter: UsageMeter } | undefined;
   #settled = false;
 
-  constructor(keeper: HoldServices, terms: HoldTerms, amount: NanoDollars) {
-    this.#keeper = keeper;
+  constructor(billing: HoldServices, terms: HoldTerms, amount: NanoDollars) {
+    this.#billing = billing;
     this.terms = terms;
     this.#amount = amount;
   }
@@ -65,6 +63,11 @@ export class Hold {
   /** The most that was held: what a rollback took of it is asked for again with each renewal. */
   get amount(): NanoDollars {
     return this.#amount;
+  }
+
+  /** It holds less than its request may cost, and more as its answer grows. */
+  get grows(): boolean {
+    return this.terms.grows && this.#amount < this.terms.quote.maximum;
   }
 
   get settled(): boolean {
@@ -78,13 +81,13 @@ export class Hold {
   /** What would be charged if an answer had come to its end now, in USD, for its client. */
   costNow(target: Target, answer: Pick<RelayedAnswer, 'status' | 'meter'>): string {
     const outcome: Outcome = { ending: 'finished', target, dispatched: true, answer };
-    return formatUsd(this.#keeper.priceOf(outcome, this));
+    return formatUsd(this.#billing.priceOf(outcome, this));
   }
 
   /** From now on this answer is being delivered: its meter is what a crash would be charged by. */
   watch(target: Target, meter: UsageMeter): void {
     this.#running = { target, meter };
-    this.#keeper.delivering(this);
+    this.#billing.delivering(this);
   }
 
   /**
@@ -93,7 +96,7 @@ export class Hold {
    * @throws {StoreUnavailableError} when it may have been applied: the next renewal repeats it
    */
   async renew(atLeast: NanoDollars = this.#amount): Promise<ExtendResult> {
-    const { store, leaseMs } = this.#keeper;
+    const { store, leaseMs } = this.#billing;
     const { requestId, caller } = this.terms;
     const result = await store.extend({
       account: caller.account,
@@ -110,22 +113,20 @@ export class Hold {
   settle(outcome: Outcome): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#keeper.post(this, outcome);
+    this.#billing.post(this, outcome);
   }
 
   report(error: Error): void {
-    this.#keeper.onError(error, this.terms.requestId);
+    this.#billing.onError(error, this.terms.requestId);
   }
 
   /** What is charged if this process dies now: nothing before there is an answer, at most the hold. */
   #checkpoint(): NanoDollars {
-    const { onCrash } = this.#keeper;
-    if (!this.#running || onCrash === 'release') return 0n;
-    if (onCrash === 'capture') return this.#amount;
+    if (!this.#running) return 0n;
     const { target, meter } = this.#running;
     // As if the client had left: the prompt is paid for as soon as an answer has begun.
     const cut: Outcome = { ending: 'client_gone', target, dispatched: true, answer: { status: 200, meter } };
-    const price = this.#keeper.priceOf(cut, this);
+    const price = this.#billing.priceOf(cut, this);
     return price < this.#amount ? price : this.#amount;
   }
 }

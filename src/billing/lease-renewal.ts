@@ -28,24 +28,24 @@ export class LeaseRenewal {
 
   /** Starts the renewals of a new hold. */
   add(hold: Hold): void {
-    hold.pulse.place = this.#holds.add(hold);
+    hold.lease.slot = this.#holds.add(hold);
     this.#schedule(hold, this.#intervalMs);
   }
 
   /** Schedules the first checkpoint of an answer that has begun. */
   soon(hold: Hold): void {
-    const { timer } = hold.pulse;
+    const { timer } = hold.lease;
     if (!timer) return;
     clearTimeout(timer);
     this.#schedule(hold, Math.min(FIRST_RENEWAL_MS, this.#intervalMs));
   }
 
   delete(hold: Hold): void {
-    const { pulse } = hold;
-    if (!pulse.place) return;
-    this.#holds.delete(pulse.place);
-    pulse.place = undefined;
-    clearTimeout(pulse.timer);
+    const { lease } = hold;
+    if (!lease.slot) return;
+    this.#holds.delete(lease.slot);
+    lease.slot = undefined;
+    clearTimeout(lease.timer);
   }
 
   stop(): void {
@@ -53,20 +53,20 @@ export class LeaseRenewal {
   }
 
   #schedule(hold: Hold, ms: number): void {
-    const { pulse } = hold;
+    const { lease } = hold;
     const timer = setTimeout(() => {
-      pulse.timer = undefined;
+      lease.timer = undefined;
       this.#due.push(hold);
       this.#renewDue();
     }, ms);
-    pulse.timer = timer.unref();
+    lease.timer = timer.unref();
   }
 
   #renewDue(): void {
     while (this.#inFlight < MAX_IN_FLIGHT) {
       const hold = this.#due.shift();
       if (!hold) return;
-      if (!hold.pulse.place) continue;
+      if (!hold.lease.slot) continue;
       this.#inFlight += 1;
       void this.#renew(hold).finally(() => {
         this.#inFlight -= 1;
@@ -86,6 +86,6 @@ export class LeaseRenewal {
       if (!isUnavailable || !this.#isUnavailable) hold.report(asError(error));
       this.#isUnavailable ||= isUnavailable;
     }
-    if (hold.pulse.place) this.#schedule(hold, this.#intervalMs);
+    if (hold.lease.slot) this.#schedule(hold, this.#intervalMs);
   }
 }

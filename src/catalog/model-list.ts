@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Model } from './model.ts';
-import { isoDate } from './deprecation.ts';
+import { dayOf } from '../ledger/contract/usage.ts';
 
 /** The body of `GET /models`, serialized once, as a catalog never changes. */
 export class ModelList {
@@ -88,10 +88,10 @@ function modelRecord(model: Model): Readonly<Record<string, unknown>> {
     ...(model.description !== undefined && { description: model.description }),
     type: 'language',
     ...(model.aliases.length > 0 && { aliases: model.aliases }),
-    ...(deprecatedAt !== undefined && { deprecated_at: isoDate(deprecatedAt) }),
+    ...(deprecatedAt !== undefined && { deprecated_at: dayOf(deprecatedAt) }),
     ...(shutdownAt !== undefined && {
-      shutdown_date: isoDate(shutdownAt),
-      expiration_date: isoDate(shutdownAt),
+      shutdown_date: dayOf(shutdownAt),
+      expiration_date: dayOf(shutdownAt),
     }),
     ...(replacement !== undefined && { replacement }),
     context_length: contextWindow ?? null,

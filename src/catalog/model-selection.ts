@@ -1,13 +1,10 @@
-import { ModelNotFoundError } from '../errors/model-errors.ts';
+import { ModelNotFoundError, ModelShutDownError } from '../errors/model-errors.ts';
 import { InvalidRequestError } from '../errors/request-errors.ts';
 import type { ClientRouting } from '../http/client-routing.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Catalog } from './catalog.ts';
-import type { Model, Target } from './model.ts';
-import { assertServed } from './deprecation.ts';
-
-/** At least one model, in the order of trying, each with its allowed targets. */
-export type SelectedModels = readonly [Model, ...Model[]];
+import { isShutDown, type Model, type SelectedModels, type Target } from './model.ts';
+import { dayOf } from '../ledger/contract/usage.ts';
 
 /** Selects the models of a request and, with client routing, their allowed targets.
  * @throws {ModelNotFoundError} for the first unknown model
@@ -48,6 +45,13 @@ export function isAllowed(allowed: ModelPatterns, id: string, catalog: Catalog):
   if (allowed.allows(id)) return true;
   const model = catalog.get(id);
   return model !== undefined && allowed.allows(model.id);
+}
+
+/** @throws {ModelShutDownError} from the shutdown date on */
+export function assertServed(model: Model): void {
+  if (!isShutDown(model, Date.now())) return;
+  const { shutdownAt = 0, replacement } = model.deprecation ?? {};
+  throw new ModelShutDownError(model.id, dayOf(shutdownAt), replacement);
 }
 
 /** Merges models for a quote: all prices, the largest limits, the first model's ID. */

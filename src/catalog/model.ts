@@ -42,6 +42,9 @@ export interface Model {
   readonly ownedBy: string;
 }
 
+/** At least one model, in the order of trying, each with its allowed targets. */
+export type SelectedModels = readonly [Model, ...Model[]];
+
 /** One place where a model is served. */
 export interface Target {
   /** ID of the model that it serves, as clients know it. */
@@ -98,10 +101,42 @@ export interface Deprecation {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+export function isShutDown({ deprecation }: Model, now: number): boolean {
+  return deprecation?.shutdownAt !== undefined && now >= deprecation.shutdownAt;
+}
+
 /** Features of a request that have their own price. */
 export interface PriceVariant {
   /** Its name in prices; undefined for the tier with the plain price. */
   readonly serviceTier: string | undefined;
   /** Cache writes may be for an hour. */
   readonly hourWrites: boolean;
+}
+
+/** Learned state per target, kept while the provider's configuration is unchanged.
+ *
+ * Keyed by provider and health key, as a BYOK target is another object for the same target.
+ */
+export class PerTarget<T extends object> {
+  readonly #byProvider = new WeakMap<Provider, Map<string, T>>();
+  readonly #make: (target: Target) => T;
+
+  /** @param make - creates the initial state of a target */
+  constructor(make: (target: Target) => T) {
+    this.#make = make;
+  }
+
+  of(target: Target): T {
+    const { provider, healthKey } = target;
+    let ofProvider = this.#byProvider.get(provider);
+    if (!ofProvider) this.#byProvider.set(provider, (ofProvider = new Map<string, T>()));
+    let known = ofProvider.get(healthKey);
+    if (!known) ofProvider.set(healthKey, (known = this.#make(target)));
+    return known;
+  }
+
+  /** Undefined if nothing was learned. */
+  find({ provider, healthKey }: Target): T | undefined {
+    return this.#byProvider.get(provider)?.get(healthKey);
+  }
 }

@@ -23,10 +23,10 @@ import { answerPlan } from './answer-plan.ts';
 import { resolveTargetRules } from './resolve-body-rules.ts';
 import type { Model, Target, TargetOutput } from './model.ts';
 import { assertCovers } from './ceilings.ts';
-import { resolveDeprecation } from './deprecation.ts';
+import { resolveDeprecation } from './resolve-deprecation.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './provider.ts';
-import { resolveServerTools } from './resolve-server-tools.ts';
+import { resolveServerTools } from './server-tools.ts';
 
 const STRATEGIES: readonly RoutingStrategy[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 

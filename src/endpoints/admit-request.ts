@@ -9,12 +9,12 @@ import { assertUnambiguous, namesOf } from '../http/apply-body-rules.ts';
 import type { BodyChunks } from '../http/body-chunks.ts';
 import { type BodyMembers, findMembers, NO_MEMBERS } from '../http/body-members.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { rateLimitHeaders } from '../http/rate-limit-headers.ts';
 import type { ReadRequest } from '../http/read-body.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { Caller } from '../keys/caller.ts';
 import type { IdempotencyKey } from '../ledger/contract/ledger-store.ts';
 import { type ModelRequest, planRequest, type PlanServices, type RequestPlan } from './plan-request.ts';
+import type { KeyRates } from '../ledger/contract/key-records.ts';
 
 /** Attempts before giving up on a key that changes while its request is being admitted. */
 const MAX_KEY_CHANGES = 5;
@@ -101,4 +101,29 @@ async function ruledMembers(body: BodyChunks, { targets }: RequestPlan): Promise
   const members = await findMembers(body, new Set(rules.flatMap(namesOf)));
   assertUnambiguous(rules, members);
   return members;
+}
+
+/** The remaining requests and tokens of a key's limits per minute, as OpenAI's `x-ratelimit-*` headers. */
+export function rateLimitHeaders({ requests, tokens }: KeyRates): Readonly<Record<string, string>> {
+  return {
+    ...(requests && {
+      'x-ratelimit-limit-requests': String(requests.limit),
+      'x-ratelimit-remaining-requests': String(requests.remaining),
+      'x-ratelimit-reset-requests': duration(requests.resetMs),
+    }),
+    ...(tokens && {
+      'x-ratelimit-limit-tokens': String(tokens.limit),
+      'x-ratelimit-remaining-tokens': String(tokens.remaining),
+      'x-ratelimit-reset-tokens': duration(tokens.resetMs),
+    }),
+  };
+}
+
+/** A duration in Go's format, which OpenAI uses: `20ms`, `8.64s`, `6m0s`, `1h0m0s`. */
+export function duration(ms: number): string {
+  if (ms > 0 && ms < 1000) return `${ms}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = `${(ms - minutes * 60_000) / 1000}s`;
+  if (minutes === 0) return seconds;
+  return minutes < 60 ? `${minutes}m${seconds}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${seconds}`;
 }

@@ -1,20 +1,19 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
-import { concatChunks } from '../http/body-chunks.ts';
-import type { BodyBuffer, BufferedBytes } from '../http/buffered-bytes.ts';
+import { concatChunks, type BodyChunks } from '../http/body-chunks.ts';
+import { type BodyBuffer, type BufferedBytes, readChatRequest } from '../http/read-body.ts';
 import { readClientRouting } from '../http/client-routing.ts';
 import type { DetachedReads } from '../http/detached-reads.ts';
 import type { ClientConnection, Exchange } from '../http/exchange.ts';
-import { readChatRequest } from '../http/read-body.ts';
 import type { Caller } from '../keys/caller.ts';
 import { hashIdempotencyKey, idempotencyKeyOf } from '../keys/idempotency-key.ts';
 import type { EstimateCalibration } from '../metering/estimate-calibration.ts';
-import type { PerTarget } from '../catalog/per-target.ts';
+import type { PerTarget, Target } from '../catalog/model.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { isReadToEnd } from '../upstream/abandoned-answers.ts';
 import type { Failover } from '../upstream/failover.ts';
 import type { ModelDiscovery } from '../upstream/model-discovery.ts';
-import type { RunningAttempts } from '../upstream/running-attempts.ts';
+import type { RunningAttempts } from '../upstream/attempt.ts';
 import {
   type AdmitServices,
   type AdmittedRequest,
@@ -23,9 +22,12 @@ import {
   planFor,
 } from './admit-request.ts';
 import type { RequestPlan } from './plan-request.ts';
-import { ClientBody } from './client-body.ts';
 import { relayAnswer, type RelayServices } from './relay-answer.ts';
 import { RequestProgress } from './request-progress.ts';
+import { limitFor } from '../billing/admission.ts';
+import { memberEdits, withMovedLimit } from '../http/apply-body-rules.ts';
+import { spliceRequest } from '../http/splice-request.ts';
+import type { OutgoingBody } from '../upstream/provider-client.ts';
 
 export interface ChatCompletionServices extends AdmitServices, RelayServices {
   readonly catalog: Catalog;
@@ -135,7 +137,8 @@ async function prepare(
   const { request } = read;
   active.model = request.model;
   active.stream = request.stream;
-  const routing = readClientRouting(read.body, request.routingFields, settings.clientRouting);
+  const fields = request.routingFields;
+  const routing = fields.length > 0 ? readClientRouting(read.body, fields) : undefined;
   const modelRequest = { request, routing, catalog: await catalogFor(request.model, services) };
   const plan = await planFor(caller, exchange.headers, modelRequest, services);
   active.trace?.modelResolved(plan.model, request.stream);
@@ -155,4 +158,30 @@ export async function catalogFor(
   if (catalog.get(model)) return catalog;
   await services.discovery.pending;
   return services.catalog;
+}
+
+/** The client's request body, spliced for each target. */
+export class ClientBody implements OutgoingBody {
+  readonly #admitted: Pick<AdmittedRequest, 'read' | 'members' | 'hold'>;
+  readonly #onError: (error: Error) => void;
+
+  /** @param onError - called with the cause if a function in a target's body rules fails */
+  constructor(admitted: Pick<AdmittedRequest, 'read' | 'members' | 'hold'>, onError: (error: Error) => void) {
+    this.#admitted = admitted;
+    this.#onError = onError;
+  }
+
+  /** @throws {UpstreamError} if a function in the target's body rules fails */
+  for(target: Target): (includeUsage: boolean) => BodyChunks {
+    const { body, model, modelId } = target;
+    const { read, members, hold } = this.#admitted;
+    const request = body?.limit === undefined ? read.request : withMovedLimit(read.request, body.limit);
+    const { edit: outputLimit } = limitFor(target, request, hold.terms.quote, hold.outputLimit);
+    const edits = { ...(model !== request.model && { model }), ...(outputLimit && { outputLimit }) };
+    if (!body) return (includeUsage) => spliceRequest(read.body, request, { ...edits, includeUsage });
+    const { account, key } = hold.terms.caller;
+    const caller = { account, key, model: modelId };
+    const ruled = memberEdits(body.rules, members, request.routingFields, caller, this.#onError);
+    return (includeUsage) => spliceRequest(read.body, request, { ...edits, members: ruled, includeUsage });
+  }
 }

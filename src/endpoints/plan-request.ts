@@ -1,11 +1,14 @@
 import { quoteRequest } from '../billing/admission.ts';
-import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
-import { keepPricedTargets } from '../catalog/price-variants.ts';
-import { withByokPrices } from '../catalog/byok.ts';
+import {
+  type AccountMarkups,
+  withAccountMarkup,
+  withByokPrices,
+  keepPricedTargets,
+} from '../catalog/request-prices.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import { isAllowed, mergeForQuote, selectModels } from '../catalog/model-selection.ts';
-import { assertPriced } from '../catalog/resolve-server-tools.ts';
+import { assertPriced } from '../catalog/server-tools.ts';
 import { ModelNotAllowedError } from '../errors/model-errors.ts';
 import type { ChatRequest } from '../http/chat-request.ts';
 import type { ClientRouting } from '../http/client-routing.ts';

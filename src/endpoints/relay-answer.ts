@@ -1,4 +1,4 @@
-import { adaptiveHoldOf } from '../billing/adaptive-hold.ts';
+import { AdaptiveHold } from '../billing/adaptive-hold.ts';
 import { limitFor } from '../billing/admission.ts';
 import type { RelayedAnswer } from '../billing/charge-policy.ts';
 import { AnswerEditor } from '../http/answer-editor.ts';
@@ -10,7 +10,7 @@ import { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import { UsageMeter } from '../metering/usage-meter.ts';
 import type { Settings } from '../options/resolve-options.ts';
 import type { FailoverResult } from '../upstream/failover.ts';
-import type { StreamTermination } from '../upstream/stream-termination.ts';
+import type { StreamTermination } from '../upstream/stream-traits.ts';
 import type { AdmittedRequest } from './admit-request.ts';
 
 export interface RelayServices {
@@ -40,11 +40,11 @@ export async function relayAnswer(
   const { usage, reportedCost } = target.provider;
   const { account } = hold.terms.caller;
   const { status } = answer;
-  const { onStreamError, heartbeatMs } = settings;
+  const { heartbeatMs } = settings;
   const readsCost = target.reportsCost || target.price.reported;
   const meter = new UsageMeter(usage, request.n, readsCost ? reportedCost : undefined);
   hold.watch(target, meter);
-  const gate = adaptiveHoldOf(hold, meter);
+  const gate = hold.grows ? new AdaptiveHold(hold, meter) : undefined;
   const filter = asksUsage || gate ? new UsageEventFilter(meter, asksUsage) : undefined;
   const shownModel = target.modelId === model.id ? request.model : target.modelId;
   const plan = target.answerPlan;
@@ -63,14 +63,13 @@ export async function relayAnswer(
     gate,
     detached,
     requiresTermination,
-    onStreamError,
     heartbeatMs,
   };
   const end = await relay(exchange, client, withHeaders(answer, headers), options);
   termination.learn(target, meter, account);
-  const { leftBeforeOutput, firstByteAt, stalled } = end;
+  const { firstByteAt, stalled } = end;
   const delivered = end.withheld ? gate?.delivered : undefined;
-  return [end, { status, meter, leftBeforeOutput, delivered, firstByteAt, stalled }];
+  return [end, { status, meter, delivered, firstByteAt, stalled }];
 }
 
 function withHeaders(answer: ProviderAnswer, headers: Readonly<Record<string, string>>): ProviderAnswer {

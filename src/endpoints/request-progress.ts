@@ -8,9 +8,8 @@ import { type RelayEnd, RouterClosedError } from '../http/relay-end.ts';
 import type { Ending } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
 import { asError } from '../platform/as-error.ts';
-import type { AttemptProgress } from '../upstream/attempt-progress.ts';
+import type { AttemptProgress, Abortable, RunningAttempts } from '../upstream/attempt.ts';
 import type { AttemptReport } from '../upstream/circuit-breaker.ts';
-import type { Abortable, RunningAttempts } from '../upstream/running-attempts.ts';
 
 /** What a request's progress updates besides itself. */
 export interface ProgressServices {

@@ -1,7 +1,6 @@
 import { InvalidRequestError } from '../errors/request-errors.ts';
-import type { ClientRoutingFields } from '../options/resolve-options.ts';
 import { concatChunks, type BodyChunks } from './body-chunks.ts';
-import { conflictingFields, invalidType } from './field-errors.ts';
+import { invalidType } from './field-errors.ts';
 import type { Span } from './splice-request.ts';
 
 /** The position in the body of a field by which a client chooses among models and providers. */
@@ -28,43 +27,22 @@ const MAX_FIELD_BYTES = 16_384;
 const MAX_NAMES = 32;
 
 const PROVIDER = ['order', 'only', 'ignore', 'allow_fallbacks'];
-const GATEWAY = ['order', 'only', 'models'];
 
 /**
- * Reads OpenRouter's `models` and `provider` and Vercel's `providerOptions.gateway`.
+ * Reads `models` and `provider`, in the form that OpenRouter gave them.
  *
- * @returns undefined if there is none of them
  * @throws {InvalidRequestError} naming the field that can't be followed
  */
-export function readClientRouting(
-  chunks: BodyChunks,
-  fields: readonly RoutingField[],
-  allowed: ClientRoutingFields,
-): ClientRouting | undefined {
-  if (fields.length === 0) return undefined;
+export function readClientRouting(chunks: BodyChunks, fields: readonly RoutingField[]): ClientRouting {
   const body = concatChunks(chunks);
   const values = new Map(fields.map((field) => [field.name, parse(body, field)]));
   const provider = objectMembers(values.get('provider'), 'provider', PROVIDER);
-  const options = objectMembers(values.get('providerOptions'), 'providerOptions', ['gateway']);
-  const gateway = objectMembers(
-    options.get('gateway'),
-    'providerOptions.gateway',
-    allowed.has('models') ? GATEWAY : ['order', 'only'],
-  );
   const allowFallbacks = provider.get('allow_fallbacks') ?? true;
   if (typeof allowFallbacks !== 'boolean') throw invalidType('provider.allow_fallbacks', 'a boolean');
-  const either = (name: 'order' | 'only'): readonly string[] | undefined =>
-    oneOf(
-      [nameList(provider.get(name), `provider.${name}`), `provider.${name}`],
-      [nameList(gateway.get(name), `providerOptions.gateway.${name}`), `providerOptions.gateway.${name}`],
-    );
   return {
-    models: oneOf(
-      [nameList(values.get('models'), 'models'), 'models'],
-      [nameList(gateway.get('models'), 'providerOptions.gateway.models'), 'providerOptions.gateway.models'],
-    ),
-    order: either('order'),
-    only: either('only'),
+    models: nameList(values.get('models'), 'models'),
+    order: nameList(provider.get('order'), 'provider.order'),
+    only: nameList(provider.get('only'), 'provider.only'),
     ignore: nameList(provider.get('ignore'), 'provider.ignore'),
     allowFallbacks,
   };
@@ -98,13 +76,4 @@ function nameList(value: unknown, path: string): readonly string[] | undefined {
     value.every((name): name is string => typeof name === 'string');
   if (!isList) throw invalidType(path, `an array of at most ${MAX_NAMES} strings, or null`);
   return value;
-}
-
-type NamesAt = readonly [names: readonly string[] | undefined, path: string];
-
-function oneOf([first, firstPath]: NamesAt, [second, secondPath]: NamesAt): readonly string[] | undefined {
-  if (first && second) {
-    throw conflictingFields(firstPath, secondPath);
-  }
-  return first ?? second;
 }

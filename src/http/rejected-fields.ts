@@ -8,7 +8,7 @@ const LONGER_PROMPT = 'it makes the prompt longer than the request shows';
  * level and inside `extra_body`.
  *
  * What a model can have a price for (`web_search_options`, `speed`) is in billed-fields.ts, `service_tier` in
- * catalog/price-variants.ts. What only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`) passes.
+ * catalog/request-prices.ts. What only changes the prompt, not beyond its size, or the answer (`transforms`, `thinking`) passes.
  */
 export const REJECTED_FIELDS: Readonly<Record<string, string>> = {
   models: 'it names other models to fall back to', // OpenRouter, Vercel

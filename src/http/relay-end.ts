@@ -13,8 +13,6 @@ export interface RelayEnd {
     | 'failed';
   /** The cause, if the provider or the router failed. */
   readonly error?: Error;
-  /** Whether the client disconnected before any output arrived; undefined if it stayed connected. */
-  readonly leftBeforeOutput?: boolean | undefined;
   /** The meter has seen output that the delivery gate held back. */
   readonly withheld: boolean;
   /** When the first byte of the body arrived (`performance.now()`); undefined if none did. */

@@ -2,20 +2,17 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 
 import { Timeout } from '../async/timeout.ts';
-import { type RouterError } from '../errors/router-error.ts';
+import type { RouterError } from '../errors/router-error.ts';
 import { asError } from '../platform/as-error.ts';
 import type { UsageEventFilter } from '../metering/usage-event-filter.ts';
 import type { UsageMeter } from '../metering/usage-meter.ts';
 import type { AnswerEditor } from './answer-editor.ts';
-import { headFor, isEventStream } from './answer-head.ts';
 import type { DetachedRead } from './detached-reads.ts';
 import type { ClientConnection, ClientResponse, Exchange } from './exchange.ts';
 import { appendChunks } from './body-chunks.ts';
 import { interruptedEnd, type RelayEnd } from './relay-end.ts';
-import { Stalls } from './stalls.ts';
 import { StreamHeartbeat } from './stream-heartbeat.ts';
-import { MAX_PART_BYTES, Turns } from './turns.ts';
-import { readBuffered } from './whole-body.ts';
+import { MAX_PART_BYTES, Turns, readBuffered } from './turns.ts';
 
 /** A provider's answer on its way to the client. */
 export interface ProviderAnswer {
@@ -51,8 +48,6 @@ export interface RelayOptions {
   readonly detached: DetachedRead | undefined;
   /** A stream that ends with neither a `finish_reason` nor `[DONE]` was cut. */
   readonly requiresTermination: boolean;
-  /** How a stream that broke between two events ends: with an error event, or a connection reset. */
-  readonly onStreamError: 'error' | 'reset';
   /** Longest silence of an event stream before a heartbeat comment, in ms; undefined: no heartbeats. */
   readonly heartbeatMs: number | undefined;
 }
@@ -93,7 +88,6 @@ class Relay {
   #firstByteAt: number | undefined;
   /** The client disconnected, and the rest is only metered: the usage of a finished answer, or everything to its end. */
   #afterDisconnect: 'awaiting-usage' | 'reading-to-end' | undefined;
-  #leftBeforeOutput: boolean | undefined;
   readonly #turns: Turns;
   /** Bytes that were inspected in this turn and are ready to be sent. */
   #ready: Buffer | readonly Buffer[] | undefined;
@@ -290,7 +284,7 @@ class Relay {
     void gate.waitUntilAllowed().then((error) => {
       if (this.#end || this.#afterDisconnect) return;
       if (error) {
-        this.#terminate(error, 'error');
+        this.#terminate(error);
         this.#finish({ ending: 'credits_exhausted' });
         body.destroy();
         return;
@@ -309,7 +303,7 @@ class Relay {
       return;
     }
     if (this.#afterDisconnect) {
-      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      this.#finish({ ending: 'client_gone' });
       return;
     }
     this.#sendAll(this.#flush());
@@ -339,11 +333,11 @@ class Relay {
   #onBroken(error?: Error): void {
     if (this.#end) return;
     if (this.#afterDisconnect) {
-      this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+      this.#finish({ ending: 'client_gone' });
       return;
     }
     const end = interruptedEnd(error);
-    this.#terminate(end.shown, this.#options.onStreamError);
+    this.#terminate(end.shown);
     this.#finish({ ending: end.ending, error: end.error });
   }
 
@@ -358,8 +352,8 @@ class Relay {
   }
 
   /** Ends a truncated answer so that it doesn't look finished. */
-  #terminate(shown: Error, how: RelayOptions['onStreamError']): void {
-    if (how === 'error' && this.#betweenEvents()) {
+  #terminate(shown: Error): void {
+    if (this.#betweenEvents()) {
       this.#response.end(Buffer.from(`data: ${JSON.stringify(shown)}\n\n`));
     } else {
       this.#response.destroy();
@@ -388,10 +382,8 @@ class Relay {
       body.once('close', () => linger.clear());
       return;
     }
-    const { ascii, nonAscii } = meter.delivered;
-    this.#leftBeforeOutput = ascii + nonAscii === 0;
     if (this.#detach(detached)) return;
-    this.#finish({ ending: 'client_gone', leftBeforeOutput: this.#leftBeforeOutput });
+    this.#finish({ ending: 'client_gone' });
     body.destroy();
   }
 
@@ -422,4 +414,62 @@ class Relay {
     body.pause();
     queue.whenItsTurn(read);
   }
+}
+
+/** Providers close a connection that isn't read for about this long; the router only notices when it reads again. */
+const STALL_MS = 10_000;
+
+/** Measures the time that an answer waits for its client to read. */
+class Stalls {
+  #since: number | undefined;
+  #totalMs = 0;
+  #longestMs = 0;
+
+  /** It is waiting now. */
+  get isStalled(): boolean {
+    return this.#since !== undefined;
+  }
+
+  begin(): void {
+    this.#since ??= performance.now();
+  }
+
+  end(): void {
+    if (this.#since === undefined) return;
+    const ms = performance.now() - this.#since;
+    this.#since = undefined;
+    this.#totalMs += ms;
+    this.#longestMs = Math.max(this.#longestMs, ms);
+  }
+
+  /** Whether it is waiting now, or has waited for ten seconds at a time, or for more than half of the time since it began. */
+  wasStalled(beganAt: number | undefined): boolean {
+    if (this.isStalled || this.#longestMs >= STALL_MS) return true;
+    return this.#totalMs > 0 && 2 * this.#totalMs > performance.now() - (beganAt ?? 0);
+  }
+}
+
+type HeaderMap = Readonly<Record<string, string>>;
+
+/** The provider's headers, overlaid with the router's. An event stream must not be cached, buffered or compressed in transit. */
+function headFor(answered: HeaderMap, exchange: Exchange, edited: boolean): HeaderMap {
+  const { id, corsHeaders, rateLimitHeaders } = exchange;
+  const headers: Record<string, string> = {
+    ...answered,
+    'x-request-id': id,
+    ...corsHeaders,
+    ...rateLimitHeaders,
+  };
+  const stream = isEventStream(headers);
+  if (stream) {
+    headers['cache-control'] = 'no-cache, no-transform';
+    headers['x-accel-buffering'] = 'no';
+  }
+  if (stream || edited) delete headers['content-length'];
+  return headers;
+}
+
+/** Judged by the `content-type` header. */
+export function isEventStream(headers: HeaderMap): boolean {
+  return /^text\/event-stream\b/i.test(headers['content-type'] ?? '');
 }

@@ -3,7 +3,8 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import { formatUsd } from '../ledger/contract/money.ts';
 import type { KeyPolicy, KeyPolicyChanges } from './key-policy.ts';
 import { hashApiKey, newApiKey, newKeyId } from './key-secret.ts';
-import { policyError, policyOf, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
+import { policyError, policyOfTerms, type Rotation, rotationOf, termsOf, withChanges } from './key-terms.ts';
+import { MAX_OVERLAP_MS } from '../ledger/engine/validate-commands.ts';
 
 /**
  * Manages API keys. A secret is returned only when it is created; the store keeps its SHA-256.
@@ -213,7 +214,7 @@ async function updateKey(
       account: reference.account,
       key: reference.id,
       version: status.version,
-      ...termsOf(withChanges(policyOf(status), changes), carriedRotation(status)),
+      ...termsOf(withChanges(policyOfTerms(status), changes), carriedRotation(status)),
     }),
   );
   return changed?.info;
@@ -248,7 +249,7 @@ async function rotateKey(
       account,
       key: id,
       version,
-      ...termsOf(policyOf(status), rotation),
+      ...termsOf(policyOfTerms(status), rotation),
     });
     return noted.code === 'ok' ? rotateFrom(noted.version) : noted;
   });
@@ -280,9 +281,6 @@ function carriedRotation(record: KeyRecord): Rotation | undefined {
   return { ...rotation, version: record.version + 1 };
 }
 
-/** A year. */
-const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
-
 function checkId(field: string, id: string): void {
   if (typeof id === 'string' && /^[\w-]{1,64}$/.test(id)) return;
   throw policyError(field, '1 to 64 characters A-Z a-z 0-9 _ -', id);
@@ -294,7 +292,7 @@ function toKeyInfo(record: KeyRecord, now: number): ApiKeyInfo {
   return {
     id,
     account,
-    ...policyOf(record),
+    ...policyOfTerms(record),
     state: record.state === 'active' && isExpired ? 'expired' : record.state,
     createdAt: new Date(createdAt),
     ...(revokedAt !== undefined && { revokedAt: new Date(revokedAt) }),

@@ -1,7 +1,6 @@
 import type { KeyLimits } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
-import type { ByokKeys } from './byok.ts';
 
 /** The authenticated client of a request. */
 export interface Caller {
@@ -21,4 +20,30 @@ export interface Caller {
   readonly markup?: Markup;
   /** Its own provider keys (BYOK). */
   readonly upstreamKeys?: ByokKeys;
+}
+
+/** A caller's own provider keys (BYOK), in a private member so that neither logs nor JSON contain them. */
+export class ByokKeys {
+  readonly #byProvider = new Map<string, string>();
+
+  /** @throws {TypeError} for an invalid key, without showing it */
+  constructor(given: Readonly<Record<string, string | undefined>>) {
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+      throw new TypeError(`upstreamKeys of authenticate must be an object of strings, got ${typeof given}`);
+    }
+    for (const [provider, key] of Object.entries(given)) {
+      if (key === undefined) continue;
+      if (typeof key !== 'string' || !/^[\u0021-\u007e]+$/.test(key)) {
+        throw new TypeError(
+          `upstreamKeys of authenticate must be visible ASCII characters; the one for ${JSON.stringify(provider)} is not`,
+        );
+      }
+      this.#byProvider.set(provider, key);
+    }
+  }
+
+  /** @param provider - the provider's name in the config */
+  of(provider: string): string | undefined {
+    return this.#byProvider.get(provider);
+  }
 }

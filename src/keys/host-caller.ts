@@ -1,9 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import { checkAccount, checkKey } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
 import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import { parseModelPatterns } from '../options/model-patterns.ts';
-import type { Caller } from './caller.ts';
-import { ByokKeys } from './byok.ts';
+import { type Caller, ByokKeys } from './caller.ts';
+import { asError } from '../platform/as-error.ts';
 
 const CALLER_MEMBERS: Record<keyof AuthenticatedCaller, true> = {
   account: true,
@@ -46,4 +48,28 @@ export function hostCaller(answer: unknown): Caller | undefined {
 /** Narrows to an object; its members are validated one by one. */
 function isRecord(answer: unknown): answer is AuthenticatedCaller {
   return typeof answer === 'object' && answer !== null && !Array.isArray(answer);
+}
+
+/** Shorter parts are ordinary words. */
+const MIN_SECRET_LENGTH = 8;
+const MAX_MESSAGE_LENGTH = 300;
+
+/**
+ * An error that your app's `authenticate` threw, made safe to log: on one line, with asterisks in place of the client's
+ * header values and of credentials in URLs.
+ */
+export function loggableFailure(thrown: unknown, headers: IncomingHttpHeaders): Error {
+  const error = asError(thrown);
+  const secrets = Object.values(headers)
+    .flatMap((value) => String(value).split(/[\s,;=]+/))
+    .filter((part) => part.length >= MIN_SECRET_LENGTH);
+  const masked = (text: string): string =>
+    secrets
+      .reduce((rest, secret) => rest.replaceAll(secret, '***'), text)
+      .replace(/\/\/[^\s/@]*@/g, '//***@');
+  const code: unknown = Reflect.get(error, 'code');
+  const failure = new Error(masked(error.message).replace(/\s+/g, ' ').slice(0, MAX_MESSAGE_LENGTH));
+  failure.name = error.name;
+  failure.stack = masked(error.stack ?? String(error));
+  return Object.assign(failure, typeof code === 'string' && { code });
 }

@@ -1,4 +1,4 @@
-import type { BudgetPeriod } from '../ledger/contract/limits.ts';
+import type { BudgetPeriod } from '../ledger/contract/key-records.ts';
 import type { Markup } from '../metering/markup.ts';
 
 /** What a key may do and what is noted of it; what isn't given isn't limited. */

@@ -1,5 +1,9 @@
-import type { KeyRecord, KeyTerms } from '../ledger/contract/key-records.ts';
-import { countLimits, type KeyLimits } from '../ledger/contract/limits.ts';
+import {
+  type KeyRecord,
+  type KeyTerms,
+  countLimits,
+  type KeyLimits,
+} from '../ledger/contract/key-records.ts';
 import { formatUsd, parseUsd } from '../ledger/contract/money.ts';
 import { checkLimits, checkName } from '../ledger/engine/validate-commands.ts';
 import { parseMarkup } from '../metering/markup.ts';
@@ -54,7 +58,7 @@ export function termsOf(policy: KeyPolicy, rotation?: Rotation): KeyTerms {
 }
 
 /** A policy as the ledger has kept it. */
-export function policyOf({
+export function policyOfTerms({
   name,
   limits,
   expiresAt,

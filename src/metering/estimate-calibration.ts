@@ -1,4 +1,4 @@
-import { Evidence, Tally } from './evidence.ts';
+import { MIN_ACCOUNTS, Evidence, Tally } from './evidence.ts';
 import { type DeliveredText, outputTokensEstimate, type Quote } from './estimate.ts';
 import type { Usage } from './usage-dialects.ts';
 
@@ -10,8 +10,6 @@ const PRIOR_TOKENS = 2000;
 const REMEMBERED_ANSWERS = 64;
 /** Most accounts whose estimates are remembered: those with the most recent requests. */
 const MAX_ACCOUNTS = 64;
-/** Number of accounts from which on their median applies to all. */
-const MIN_ACCOUNTS = 3;
 /** Short texts are estimated badly, and tool calls have tokens around their text: only more tokens than this count as hidden. */
 const ESTIMATE_SLACK = 50;
 /** After this many answers without hidden tokens, further ones are assumed to have none. */

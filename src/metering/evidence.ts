@@ -1,5 +1,5 @@
 /** Number of accounts after which an observation counts for all. */
-const MIN_ACCOUNTS = 3;
+export const MIN_ACCOUNTS = 3;
 
 /**
  * The accounts for which something was observed in traffic: a rejection, a failure.

@@ -1,7 +1,6 @@
 import { formatUsd, type NanoDollars, parseUsd } from '../ledger/contract/money.ts';
 import { parseFactor } from './markup.ts';
-import { FREE, type Price, priceOf, type PriceParts, type Rates } from './price.ts';
-import { PLAIN_TIERS } from './service-tiers.ts';
+import { FREE, type Price, priceOf, type PriceParts, type Rates, PLAIN_TIERS } from './price.ts';
 import { showValue } from '../platform/show-value.ts';
 
 /** Prices of tokens, in USD per million, as decimal strings, e.g. `'0.15'`. */

@@ -131,8 +131,8 @@ function lineOf({ code, message, cause, provider, model, attempt }: RouterError)
   return `${code}: ${message}${because}${where}`;
 }
 
-/** Default without an `onError` hook: errors go to stderr, expected ones as one line, others with their stack. */
-function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
+/** Default without a listener: errors go to stderr, expected ones as one line, others with their stack. */
+export function logError(error: unknown, context: { readonly requestId?: string } = {}): void {
   const isExpected = error instanceof RouterError && !(error instanceof InternalError);
   const shown = isExpected ? lineOf(error) : error;
   console.error('chat-completions-router:', context.requestId ?? '-', shown);

@@ -8,13 +8,10 @@ import type { TimeoutOptions } from './provider-options.ts';
 import type {
   ChatCompletionsRouterOptions,
   CorsOptions,
-  DisconnectOptions,
   RetryOptions,
   HealthCheckOptions,
   ClientRoutingOptions,
   HoldMode,
-  OnStreamError,
-  OnCrash,
 } from './router-options.ts';
 import { showValue } from '../platform/show-value.ts';
 
@@ -41,10 +38,7 @@ export interface Settings {
   readonly maxBufferedBytes: number;
   readonly bodyTimeoutMs: number;
   readonly holdMode: HoldMode;
-  readonly disconnect: Required<DisconnectOptions>;
   readonly emptyAnswerIsFree: boolean;
-  readonly onCrash: OnCrash;
-  readonly onStreamError: OnStreamError;
   readonly heartbeatMs: number | undefined;
   readonly answer: AnswerTerms;
   readonly timeouts: Timeouts;
@@ -87,10 +81,7 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   maxBufferedBytes: true,
   bodyTimeoutMs: true,
   holdMode: true,
-  disconnect: true,
   emptyAnswerIsFree: true,
-  onCrash: true,
-  onStreamError: true,
   heartbeatMs: true,
   answer: true,
   timeouts: true,
@@ -121,12 +112,10 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
       throw optionError(name, 'a function', options[name]);
     }
   }
-  const { basePath = '', onStreamError = 'error', heartbeatMs, outboxDir } = options;
+  const { basePath = '', heartbeatMs, outboxDir } = options;
   if (typeof basePath !== 'string' || (basePath !== '' && !basePath.startsWith('/'))) {
     throw optionError('basePath', 'a path with a leading slash', basePath);
   }
-  if (onStreamError !== 'error' && onStreamError !== 'reset')
-    throw optionError('onStreamError', "'error' or 'reset'", onStreamError);
   if (outboxDir !== undefined && (typeof outboxDir !== 'string' || outboxDir === '')) {
     throw optionError('outboxDir', 'the path of a folder', outboxDir);
   }
@@ -135,7 +124,6 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     ...resolveBodyBytes(options),
     bodyTimeoutMs: milliseconds(options.bodyTimeoutMs ?? 60_000, 'bodyTimeoutMs'),
     ...resolveBilling(options),
-    onStreamError,
     answer: resolveAnswer(options.answer, 'answer'),
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
@@ -216,17 +204,14 @@ function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefine
 }
 
 function resolveClientRouting(given: boolean | ClientRoutingOptions = false): ClientRoutingFields {
-  if (given === true) return new Set(['models', 'provider', 'providerOptions']);
+  if (given === true) return new Set(['models', 'provider']);
   if (given === false) return new Set();
   assertObject(given, 'clientRouting', { models: true, provider: true });
   for (const name of ['models', 'provider'] as const) {
     if (!['boolean', 'undefined'].includes(typeof given[name]))
       throw optionError(`clientRouting.${name}`, 'a boolean', given[name]);
   }
-  return new Set([
-    ...(given.models ? ['models'] : []),
-    ...(given.provider ? ['provider', 'providerOptions'] : []),
-  ]);
+  return new Set([...(given.models ? ['models'] : []), ...(given.provider ? ['provider'] : [])]);
 }
 
 function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
@@ -247,22 +232,14 @@ function resolveCors(cors: boolean | CorsOptions = false): Cors | undefined {
 /** The options of billing and holds. */
 function resolveBilling(
   options: ChatCompletionsRouterOptions,
-): Pick<Settings, 'holdMode' | 'disconnect' | 'emptyAnswerIsFree' | 'onCrash'> {
-  const { holdMode = 'clamp', disconnect = {}, emptyAnswerIsFree = false, onCrash = 'checkpoint' } = options;
+): Pick<Settings, 'holdMode' | 'emptyAnswerIsFree'> {
+  const { holdMode = 'clamp', emptyAnswerIsFree = false } = options;
   if (!['clamp', 'strict', 'adaptive'].includes(holdMode)) {
     throw optionError('holdMode', "'clamp', 'strict' or 'adaptive'", holdMode);
   }
-  assertObject(disconnect, 'disconnect', { beforeOutput: true });
-  const { beforeOutput = 'input' } = disconnect;
-  if (beforeOutput !== 'input' && beforeOutput !== 'free') {
-    throw optionError('disconnect.beforeOutput', "'input' or 'free'", beforeOutput);
-  }
   if (typeof emptyAnswerIsFree !== 'boolean')
     throw optionError('emptyAnswerIsFree', 'a boolean', emptyAnswerIsFree);
-  if (!['checkpoint', 'release', 'capture'].includes(onCrash)) {
-    throw optionError('onCrash', "'checkpoint', 'release' or 'capture'", onCrash);
-  }
-  return { holdMode, disconnect: { beforeOutput }, emptyAnswerIsFree, onCrash };
+  return { holdMode, emptyAnswerIsFree };
 }
 
 /** Undefined members depend on the provider. */

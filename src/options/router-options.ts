@@ -102,8 +102,6 @@ export interface ChatCompletionsRouterOptions {
    * @default 'clamp'
    */
   readonly holdMode?: HoldMode;
-  /** What a client pays that disconnects before its answer is complete. */
-  readonly disconnect?: DisconnectOptions;
   /**
    * Whether an unusable answer is free, even if the provider bills it: one without output and finish reason; one that ends
    * in an error; one that is interrupted, unless its client disconnected, stopped reading or ran out of credits. What the
@@ -112,14 +110,6 @@ export interface ChatCompletionsRouterOptions {
    * @default false: the usage or the delivered part is charged
    */
   readonly emptyAnswerIsFree?: boolean;
-  /**
-   * The charge for a request whose process crashed. `checkpoint`: what it had consumed at the last renewal of its lease
-   * (soon after its answer began, then every 30 seconds). `release`: nothing. `capture`: its whole hold, if its answer had
-   * begun.
-   *
-   * @default 'checkpoint'
-   */
-  readonly onCrash?: OnCrash;
   /**
    * A folder on a local disk in which charges are kept until they are posted to the store, so that they survive a crash; the
    * processes of a machine share it. While it can't be written, completions get a 503. Recommended with Redis.
@@ -148,14 +138,6 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly answer?: AnswerOptions;
   /**
-   * How an interrupted event stream ends. `error`: with an event on which official clients throw, and without `[DONE]`.
-   * `reset`: with a connection reset, as if the provider had closed it. An interruption inside an event, or in JSON, is
-   * always a reset.
-   *
-   * @default 'error'
-   */
-  readonly onStreamError?: OnStreamError;
-  /**
    * After this time without a byte, in ms, an event stream gets a comment, which clients skip, so that no proxy closes the
    * connection as idle. It is only sent between two events.
    *
@@ -175,8 +157,8 @@ export interface ChatCompletionsRouterOptions {
    */
   readonly closeTimeoutMs?: number;
   /**
-   * Whether clients may choose among models and providers, as with OpenRouter (`models`, `provider`) and the Vercel AI
-   * Gateway (`providerOptions.gateway`). These fields never go upstream.
+   * Whether clients may choose among models and providers, by the fields `models` and `provider` of OpenRouter. These
+   * fields never go upstream.
    *
    * @default false: such fields are a 400
    */
@@ -215,20 +197,7 @@ export interface ClientRoutingOptions {
   readonly provider?: boolean;
 }
 
-export type OnStreamError = 'error' | 'reset';
 export type HoldMode = 'clamp' | 'strict' | 'adaptive';
-export type OnCrash = 'checkpoint' | 'release' | 'capture';
-
-/** Delivered output is always charged, with its prompt. */
-export interface DisconnectOptions {
-  /**
-   * The charge for a client that disconnects after its request was sent and before any output arrived. `input`: the prompt
-   * and the target's average hidden tokens. `free`: nothing, which clients can abuse.
-   *
-   * @default 'input'
-   */
-  readonly beforeOutput?: 'input' | 'free';
-}
 
 /** Retries after a failure, before any part of an answer has reached the client. */
 export interface RetryOptions {

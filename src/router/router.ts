@@ -13,12 +13,11 @@ import { ActiveRequest, runningRequests, type RunningRequest } from '../observab
 import { guard } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import type { ReloadOptions } from './current-catalog.ts';
+import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
 import { RouterLifecycle } from './lifecycle.ts';
 import { findEndpoint, route } from './routes.ts';
-import { createServices, type LeaseTimers } from './services.ts';
 
-export type { ReloadOptions } from './current-catalog.ts';
+export type { ReloadOptions } from './services.ts';
 
 /**
  * The router: a Node handler, for `app.use('/v1', router)` or `http.createServer(router)`, with the functions

@@ -11,10 +11,9 @@ import { decodeOnce, isTooLong, pathOf, queryOf, trimSlashes } from '../http/url
 import { RouterClosedError } from '../http/relay-end.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
-import { type AccountMarkups, withAccountMarkup } from '../catalog/account-markup.ts';
+import { type AccountMarkups, withAccountMarkup } from '../catalog/request-prices.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import { isAllowed } from '../catalog/model-selection.ts';
-import { assertServed } from '../catalog/deprecation.ts';
+import { assertServed, isAllowed } from '../catalog/model-selection.ts';
 import { recordOf } from '../catalog/model-list.ts';
 import { sendCredits } from '../endpoints/credits.ts';
 import { sendGeneration } from '../endpoints/generation.ts';

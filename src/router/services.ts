@@ -1,8 +1,8 @@
 import { BillingService, type BillingServiceOptions } from '../billing/billing-service.ts';
-import { AccountMarkups } from '../catalog/account-markup.ts';
-import type { Catalog } from '../catalog/catalog.ts';
-import { PerTarget } from '../catalog/per-target.ts';
-import { BufferedBytes } from '../http/buffered-bytes.ts';
+import { AccountMarkups } from '../catalog/request-prices.ts';
+import { type Catalog, type CatalogOptions, createCatalog } from '../catalog/catalog.ts';
+import { PerTarget } from '../catalog/model.ts';
+import { BufferedBytes } from '../http/read-body.ts';
 import { DetachedReads } from '../http/detached-reads.ts';
 import { Authenticator } from '../keys/authenticator.ts';
 import { clockOf, type StoreClock } from '../ledger/contract/store-clock.ts';
@@ -12,19 +12,18 @@ import { ReliableStore } from '../ledger/reliability/reliable-store.ts';
 import { openStore } from '../ledger/stores/open-store.ts';
 import { EstimateCalibration } from '../metering/estimate-calibration.ts';
 import { createHookRunner, type HookRunner } from '../observability/hook-runner.ts';
-import { resolveSettings } from '../options/resolve-options.ts';
+import { resolveSettings, assertObject, type Settings } from '../options/resolve-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
-import { Agents } from '../upstream/agents.ts';
+import { Agents } from '../upstream/upstream-request.ts';
 import { CircuitBreakers } from '../upstream/circuit-breaker.ts';
 import { Failover } from '../upstream/failover.ts';
-import type { ModelDiscovery } from '../upstream/model-discovery.ts';
+import { ModelDiscovery } from '../upstream/model-discovery.ts';
 import { ProviderClient } from '../upstream/provider-client.ts';
-import { RunningAttempts } from '../upstream/running-attempts.ts';
-import { StreamTermination } from '../upstream/stream-termination.ts';
-import { CurrentCatalog } from './current-catalog.ts';
+import { RunningAttempts } from '../upstream/attempt.ts';
+import { StreamTermination } from '../upstream/stream-traits.ts';
 import type { RouteServices } from './routes.ts';
 
-export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'heartbeatMs'>;
+export type LeaseTimers = Pick<BillingServiceOptions, 'leaseMs' | 'renewMs'>;
 
 /** The parts of one router. */
 export interface RouterServices extends RouteServices {
@@ -102,4 +101,45 @@ export function createServices(
     detachedReads: new DetachedReads(),
     buffered: new BufferedBytes(settings),
   };
+}
+
+/** The changes for `reload`, as in the options of the router. */
+export type ReloadOptions = Partial<CatalogOptions>;
+
+/** The catalog that new requests use. A catalog never changes: `reload()` and model discovery replace it. */
+export class CurrentCatalog {
+  readonly discovery: ModelDiscovery;
+  readonly #settings: Settings;
+  #options: CatalogOptions;
+  #catalog: Catalog;
+
+  /** @throws {TypeError} naming the invalid option */
+  constructor(
+    { providers, models }: CatalogOptions,
+    settings: Settings,
+    onError: (error: Error, requestId?: string) => void,
+  ) {
+    this.#settings = settings;
+    this.#options = { providers, models };
+    this.#catalog = createCatalog(this.#options, settings);
+    const onChange = (): void => {
+      this.#catalog = this.discovery.extend(this.#catalog);
+    };
+    this.discovery = new ModelDiscovery({ context: settings, onChange, onError });
+    this.discovery.watch(this.#catalog);
+  }
+
+  get catalog(): Catalog {
+    return this.#catalog;
+  }
+
+  /** @throws {TypeError} naming the invalid option; nothing has changed then */
+  reload(changes: ReloadOptions): void {
+    assertObject(changes, 'reload', { providers: true, models: true });
+    const { providers = this.#options.providers, models = this.#options.models } = changes;
+    const next = createCatalog({ providers, models }, this.#settings, this.#catalog);
+    this.#options = { providers, models };
+    this.discovery.watch(next);
+    this.#catalog = this.discovery.extend(next);
+  }
 }

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
 import { chunk, DONE, FAKE_MODEL, commonFields } from './chunk.ts';
-import { type DialectName, dialectOf, type TokenCounts, type UsageDialect } from './dialects.ts';
+import { type DialectName, dialectOf, type TokenCounts, type UsageFormat } from './dialects.ts';
 import { error } from './refusals.ts';
 import { end, head, type Part, pause, respond, type Script, sequence } from './script.ts';
 
@@ -82,7 +82,7 @@ function wholeCompletion(fields: CompletionFields, model: string): object {
 
 function streamParts(fields: CompletionFields, model: string, includesUsage: boolean): readonly Part[] {
   const { dialect: name = 'openai', chunkMs = 0 } = fields;
-  const dialect: UsageDialect = dialectOf(name);
+  const dialect: UsageFormat = dialectOf(name);
   const deltas = [
     { role: 'assistant', content: '' },
     ...textChunks(fields).map((content) => ({ content })),
@@ -107,7 +107,7 @@ function streamParts(fields: CompletionFields, model: string, includesUsage: boo
   return chunkMs > 0 ? written.flatMap((event) => [pause(chunkMs), event]) : written;
 }
 
-function finishChunk(fields: CompletionFields, model: string, dialect: UsageDialect, nulls: object): string {
+function finishChunk(fields: CompletionFields, model: string, dialect: UsageFormat, nulls: object): string {
   const usage = usageOf(fields);
   const choice = { index: 0, delta: {}, logprobs: null, finish_reason: finishReason(fields) };
   return chunk({

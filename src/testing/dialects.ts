@@ -23,7 +23,7 @@ export type DialectName =
   | 'xai';
 
 /** How a provider reports usage: the names of its members, and the chunks of a stream that have it. */
-export interface UsageDialect {
+export interface UsageFormat {
   readonly usage: (tokens: Required<TokenCounts>) => object;
   /**
    * `requested`: in a separate chunk, if `stream_options.include_usage` is true; `always`: in a separate chunk of every
@@ -59,7 +59,7 @@ function sums({ prompt, completion }: Required<TokenCounts>): object {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
-const DIALECTS: Readonly<Record<DialectName, UsageDialect>> = {
+const DIALECTS: Readonly<Record<DialectName, UsageFormat>> = {
   openai: { on: 'requested', usage: openai },
   deepseek: {
     on: 'finish',
@@ -99,6 +99,6 @@ const DIALECTS: Readonly<Record<DialectName, UsageDialect>> = {
   xai: { on: 'always', usage: reasoningBeside },
 };
 
-export function dialectOf(name: DialectName): UsageDialect {
+export function dialectOf(name: DialectName): UsageFormat {
   return DIALECTS[name];
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type Duplex, pipeline, Readable } from 'node:stream';
+import { type Duplex, pipeline, Readable, Transform, type TransformCallback } from 'node:stream';
 import {
   constants,
   createBrotliDecompress,
@@ -17,13 +17,14 @@ import { type ClientConnection, ClientDisconnectedError } from '../http/exchange
 import type { ProviderAnswer } from '../http/relay.ts';
 import { errorCodeOf, type AttemptTrace } from '../observability/request-trace.ts';
 import type { Timeouts } from '../options/resolve-options.ts';
-import type { AttemptProgress } from './attempt-progress.ts';
 import { AttemptTimeouts } from './attempt-timeouts.ts';
 import { peek } from './peek.ts';
 import { saysContentRefused, saysKeyRefused } from './provider-errors.ts';
 import { type Sending, proxyRequest, type UpstreamRequest } from './proxy-request.ts';
-import { isSecret, SecretRedactor } from './redact-secret.ts';
 import { nominatedHeaders } from './upstream-request.ts';
+import type { Target } from '../catalog/model.ts';
+import { SlotList, type Slot } from '../async/slot-list.ts';
+import { RouterClosedError } from '../http/relay-end.ts';
 
 /** Allow-list of the provider's response headers, with the names under which clients get them.
  *
@@ -50,6 +51,24 @@ export interface AttemptTerms {
   readonly usesByok: boolean;
   readonly trace: AttemptTrace | undefined;
   readonly progress: AttemptProgress;
+}
+
+/** Receives the steps of a request while its targets are tried. */
+export interface AttemptProgress {
+  /** A target is tried next. Returns the detached read of its answer, for a client that disconnects. */
+  asking(target: Target): DetachedRead;
+  /** An attempt was started; `running` can abort it until the last byte of its answer. */
+  attempting(running: Abortable): void;
+  /** The request head was written to a connected socket: the provider may bill the request. */
+  dispatched(): void;
+  /** The provider rejected it: nothing is owed. */
+  rejected(): void;
+  /** There is no answer for the client, though a head may have arrived: nothing is owed. */
+  unanswered(error: Error): void;
+}
+
+export interface Abortable {
+  abort(reason: Error): void;
 }
 
 /** A reused connection that dies later than this after the write was not being closed at the time. */
@@ -157,6 +176,47 @@ function redacted(body: Readable, apiKey: string): Readable {
   const redactor = new SecretRedactor(apiKey);
   pipeline(body, redactor, () => {});
   return redactor;
+}
+
+/** A shorter key, such as Ollama's `ollama`, is a placeholder, not a secret. */
+const MIN_SECRET_LENGTH = 16;
+
+/** Replaces each byte of a secret by an asterisk, also where chunks split the secret. */
+class SecretRedactor extends Transform {
+  readonly #secret: Buffer;
+  /** Last bytes received, if they may be the start of the secret. */
+  #tail: Buffer = Buffer.alloc(0);
+
+  constructor(secret: string) {
+    super();
+    this.#secret = Buffer.from(secret);
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    const bytes = Buffer.concat([this.#tail, chunk]);
+    for (let at = bytes.indexOf(this.#secret); at !== -1; at = bytes.indexOf(this.#secret, at)) {
+      bytes.fill('*', at, at + this.#secret.length);
+    }
+    const passed = bytes.length - this.#partialMatchLength(bytes);
+    this.#tail = bytes.subarray(passed);
+    done(null, bytes.subarray(0, passed));
+  }
+
+  /** How many of the last bytes are a prefix of the secret. Only those are held back, as no more bytes may come. */
+  #partialMatchLength(bytes: Buffer): number {
+    let length = Math.min(bytes.length, this.#secret.length - 1);
+    while (length > 0 && !bytes.subarray(-length).equals(this.#secret.subarray(0, length))) length--;
+    return length;
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, this.#tail);
+  }
+}
+
+/** Whether a provider's key is secret. */
+function isSecret(apiKey: string | undefined): apiKey is string {
+  return apiKey !== undefined && apiKey.length >= MIN_SECRET_LENGTH;
 }
 
 function isHtml({ headers }: IncomingMessage): boolean {
@@ -274,4 +334,25 @@ function toUpstreamError(error: Error): Error {
         `The model's provider could not be reached, or closed the connection before answering (${code}).`,
       );
   return Object.assign(upstreamError, { cause: withoutAnswerBytes(error) });
+}
+
+/** The running attempts of a router. */
+export class RunningAttempts {
+  readonly #attempts = new SlotList<Abortable>();
+  #closed = false;
+
+  add(attempt: Abortable): Slot<Abortable> {
+    if (this.#closed) attempt.abort(new RouterClosedError());
+    return this.#attempts.add(attempt);
+  }
+
+  delete(slot: Slot<Abortable>): void {
+    this.#attempts.delete(slot);
+  }
+
+  /** Aborts all attempts, also those that are added later. */
+  close(): void {
+    this.#closed = true;
+    for (const attempt of this.#attempts.values()) attempt.abort(new RouterClosedError());
+  }
 }

@@ -1,8 +1,7 @@
 import { backoff } from '../async/backoff.ts';
 import { Tally } from '../metering/evidence.ts';
-import type { Target } from '../catalog/model.ts';
+import { type Target, PerTarget } from '../catalog/model.ts';
 import type { HealthChange, TargetStatus } from '../observability/hooks.ts';
-import { PerTarget } from '../catalog/per-target.ts';
 import type { HealthChecks } from '../options/resolve-options.ts';
 
 export interface CircuitBreakerOptions {

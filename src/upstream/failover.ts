@@ -9,7 +9,7 @@ import type { Target } from '../catalog/model.ts';
 import type { Retries } from '../options/resolve-options.ts';
 import { mayBeTooLong, saysTooLong } from './provider-errors.ts';
 import { afterFirstEvent } from './first-event.ts';
-import type { AttemptProgress } from './attempt-progress.ts';
+import type { AttemptProgress } from './attempt.ts';
 import type { AttemptReport, CircuitBreakers } from './circuit-breaker.ts';
 import { peek } from './peek.ts';
 import type { ProviderClient, ProviderRequest, SendResult } from './provider-client.ts';

@@ -1,5 +1,5 @@
 import { worstCase, type Quote } from '../metering/estimate.ts';
-import { pricesOfTier } from '../metering/service-tiers.ts';
+import { pricesOfTier } from '../metering/price.ts';
 import type { Model, Target } from '../catalog/model.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
 import type { CircuitBreakers } from './circuit-breaker.ts';

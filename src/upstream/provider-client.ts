@@ -7,15 +7,13 @@ import type { BodyChunks } from '../http/body-chunks.ts';
 import type { ProviderAnswer } from '../http/relay.ts';
 import type { Target } from '../catalog/model.ts';
 import type { RequestTrace } from '../observability/request-trace.ts';
-import type { Agents } from './agents.ts';
-import { attempt } from './attempt.ts';
-import type { AttemptProgress } from './attempt-progress.ts';
+import { type Agents, upstreamRequest } from './upstream-request.ts';
+import { attempt, type AttemptProgress } from './attempt.ts';
 import { peek } from './peek.ts';
 import { saysQuotaSpent, saysUsageOptionUnknown } from './provider-errors.ts';
 import { type ProviderKey, ProviderKeys } from './provider-keys.ts';
 import { exhaustedMs, limitedMs } from './rate-limits.ts';
-import { upstreamRequest } from './upstream-request.ts';
-import { IncludeUsageSupport } from './include-usage-support.ts';
+import { IncludeUsageSupport } from './stream-traits.ts';
 
 /** Writes a client's body for a target. */
 export interface OutgoingBody {

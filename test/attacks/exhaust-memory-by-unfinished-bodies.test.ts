@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { BufferedBytes } from '../../src/http/buffered-bytes.ts';
+import { BufferedBytes } from '../../src/http/read-body.ts';
 import { type Provider, startProvider } from '../helpers/provider.ts';
 import { answerOn, bodyOf, headOf, type RawAnswer, startVictim, type Victim } from './victim.ts';
 

@@ -73,7 +73,6 @@ function startRelay(parts: Partial<RelayOptions> = {}): Running {
     gate: undefined,
     detached: undefined,
     requiresTermination: false,
-    onStreamError: 'error',
     heartbeatMs: undefined,
     ...parts,
   });

@@ -13,7 +13,7 @@ import { type Books, closeBooks, COST, openBooks } from './books.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
 import { ask, type Reply } from './client.ts';
 
-const HEARTBEAT_MS = 300;
+const RENEW_MS = 300;
 const LEASE_MS = 1500;
 const PIECES = 60;
 const PIECE_MS = 20;
@@ -28,7 +28,7 @@ describe('a gateway that is killed', { timeout: 60_000 }, () => {
     const options = { store, provider: provider.baseURL, credits: '100' };
     const streams: Stream[] = [];
     for (let round = 0; round < 4; round++) {
-      const gateway = await startGatewayProcess({ ...options, leaseMs: LEASE_MS, heartbeatMs: HEARTBEAT_MS });
+      const gateway = await startGatewayProcess({ ...options, leaseMs: LEASE_MS, renewMs: RENEW_MS });
       const started = Array.from({ length: 10 }, async (_, n) => {
         await pause(n * 100);
         return startStream(gateway);
@@ -58,7 +58,7 @@ describe('a gateway that is killed', { timeout: 60_000 }, () => {
       credits: '1',
       holdMode: 'strict',
     } as const;
-    const gateway = await startGatewayProcess({ ...options, leaseMs: 1000, heartbeatMs: 250 });
+    const gateway = await startGatewayProcess({ ...options, leaseMs: 1000, renewMs: 250 });
     const asked = Array.from({ length: 50 }, () => ask(gateway));
     await expect.poll(() => provider.received.length, { timeout: 10_000 }).toBe(50);
     const store = openBooks(server.url);
@@ -80,7 +80,7 @@ describe('a gateway that is killed', { timeout: 60_000 }, () => {
     const outboxDir = newFolder();
     const { provider, finish } = await startHeldStreams();
     const options = { store: server.url, provider: provider.baseURL, credits: '100', outboxDir };
-    const gateway = await startGatewayProcess({ ...options, leaseMs: LEASE_MS, heartbeatMs: HEARTBEAT_MS });
+    const gateway = await startGatewayProcess({ ...options, leaseMs: LEASE_MS, renewMs: RENEW_MS });
     const asked = Array.from({ length: 20 }, () => ask(gateway, { stream: true }));
     await expect.poll(() => provider.received.length).toBe(20);
     server.freeze();
@@ -188,7 +188,7 @@ function judge({ reply, arrivals, killedAt = 0 }: Stream, { charges }: Books): s
   const output = (pieces: number): bigint => 9000n + BigInt(pieces) * 10n * OUTPUT_TOKEN;
   // What went through the gateway before it died, and did not arrive: a few pieces.
   const most = output(arrivals.length + 5);
-  const oldest = killedAt - HEARTBEAT_MS - SLACK_MS;
+  const oldest = killedAt - RENEW_MS - SLACK_MS;
   const beforeHeartbeat = arrivals.filter((time) => time < oldest).length;
   const least = beforeHeartbeat === 0 ? 0n : output(beforeHeartbeat);
   if (charge > most) return `${requestId} costs ${charge}, and delivered ${most}`;

@@ -81,17 +81,17 @@ export const EQUIVALENT: readonly Equivalent[] = [
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
+      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
     mutant:
-      "if delta <= 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
+      "if delta <= 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
     because: 'a delta is never 0',
   },
   {
     file: 'stores/redis/lua/adjust.ts',
     original:
-      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
+      "if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
     mutant:
-      "if delta < 1 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end",
+      "if delta < 1 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end",
     because: 'a delta is never 0',
   },
   {
@@ -180,8 +180,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/lots-lua.ts',
-    original: "local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n - 1))[1]",
-    mutant: "local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n + 1))[1]",
+    original: "local member = redis.call('ZRANGE', BURN_ORDER, decimal(n - 1), decimal(n - 1))[1]",
+    mutant: "local member = redis.call('ZRANGE', BURN_ORDER, decimal(n - 1), decimal(n + 1))[1]",
     because: 'only the first of what is read is used',
   },
   {
@@ -402,7 +402,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     because: 'a type',
   },
   {
-    file: 'engine/api-keys.ts',
+    file: 'engine/key-states.ts',
     original: '...(left !== undefined && { budgetLeft: left > 0n ? left : 0n }),',
     mutant: '...(left !== undefined && { budgetLeft: left >= 0n ? left : 0n }),',
     because: '0 is 0',
@@ -471,8 +471,8 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
   {
     file: 'stores/redis/lua/admit.ts',
-    original: `redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')`,
-    mutant: `redis.call('HSET', API_KEYS, key_id, '- + - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')`,
+    original: `redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. decimal(now) .. ' -', key_id .. ':n', '""')`,
+    mutant: `redis.call('HSET', API_KEYS, key_id, '- + - - - - ' .. decimal(now) .. ' -', key_id .. ':n', '""')`,
     because: 'what is no number is no budget',
   },
   {

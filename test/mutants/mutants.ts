@@ -22,7 +22,7 @@ const CODE = {
   memory: [
     'engine/account-engine.ts',
     'engine/lots.ts',
-    'engine/api-keys.ts',
+    'engine/key-states.ts',
     'engine/witnesses.ts',
     'engine/key-limits.ts',
     'engine/account-rows.ts',

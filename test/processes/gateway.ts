@@ -26,13 +26,13 @@ export interface GatewayOptions {
   readonly outboxDir?: string;
   readonly holdMode?: HoldMode;
   readonly leaseMs?: number;
-  readonly heartbeatMs?: number;
+  readonly renewMs?: number;
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as GatewayOptions;
 const say = (...words: readonly (string | number)[]): void => void writeSync(1, `${words.join(' ')}\n`);
 
-const { store, redisTimeouts, provider, credits, outboxDir, holdMode, leaseMs, heartbeatMs } = options;
+const { store, redisTimeouts, provider, credits, outboxDir, holdMode, leaseMs, renewMs } = options;
 const router = createRouterWithTimers(
   {
     store: redisTimeouts ? new RedisStore({ client: store, ...redisTimeouts }) : store,
@@ -55,7 +55,7 @@ const router = createRouterWithTimers(
       onLedgerEvent: (event) => say('event', JSON.stringify(event)),
     },
   },
-  { ...(leaseMs !== undefined && { leaseMs }), ...(heartbeatMs !== undefined && { heartbeatMs }) },
+  { ...(leaseMs !== undefined && { leaseMs }), ...(renewMs !== undefined && { renewMs }) },
 );
 
 await untilAnswered(() => router.credits.grant('acct', credits, { id: 'opening' }));

@@ -23,7 +23,7 @@ export interface SoakGatewayOptions {
   readonly provider: string;
   readonly outboxDir?: string;
   /** As long as always if undefined. */
-  readonly pace?: { readonly leaseMs: number; readonly heartbeatMs: number };
+  readonly pace?: { readonly leaseMs: number; readonly renewMs: number };
 }
 
 /** What an operator may ask of a gateway. */

@@ -1,4 +1,4 @@
-import { type AdaptiveHold, adaptiveHoldOf } from '../../src/billing/adaptive-hold.ts';
+import { AdaptiveHold } from '../../src/billing/adaptive-hold.ts';
 import type { Hold } from '../../src/billing/hold.ts';
 import type { LedgerEvent } from '../../src/ledger/contract/events.ts';
 import type { LedgerStore } from '../../src/ledger/contract/ledger-store.ts';
@@ -22,7 +22,7 @@ import { Actor, type VirtualTime } from './virtual-time.ts';
 /** Configuration of the gateways of a world. */
 export interface GatewayTerms {
   readonly leaseMs: number;
-  readonly heartbeatMs: number;
+  readonly renewMs: number;
   readonly holdMode: 'clamp' | 'strict' | 'adaptive';
   /** The store may roll back, and is repaired. */
   readonly isReliable: boolean;
@@ -119,12 +119,10 @@ export class Gateway {
       clock: this.#clock,
       settings: {
         holdMode: terms.holdMode,
-        onCrash: 'checkpoint',
-        disconnect: { beforeOutput: 'input' },
         emptyAnswerIsFree: false,
       },
       leaseMs: terms.leaseMs,
-      heartbeatMs: terms.heartbeatMs,
+      renewMs: terms.renewMs,
       onSettled: ({ requestId, charged }) => witness.onSettled(this.incarnation, requestId, charged),
       onError: (error, requestId) => witness.onError(this.incarnation, error, requestId),
       tell: (event) => witness.onEvent(this.incarnation, event),
@@ -287,7 +285,7 @@ export class Gateway {
     const meter = plants.meter?.(new UsageMeter()) ?? new UsageMeter();
     const status = plan.answer === 'whole' ? 200 : 500;
     hold.watch(target, meter);
-    const gate = adaptiveHoldOf(hold, meter);
+    const gate = hold.grows ? new AdaptiveHold(hold, meter) : undefined;
     const { ending, withheld } =
       status === 200
         ? await this.#relay(plan, truth, { hold, meter, gate, leaves })

@@ -78,7 +78,7 @@ export function drawSwarm(random: Random, focus: readonly Fault[] = []): Swarm {
     accounts: Array.from({ length: random.between(1, 3) }, (_, n) => drawAccount(random, `account${n}`)),
     terms: {
       leaseMs,
-      heartbeatMs: leaseMs / 4,
+      renewMs: leaseMs / 4,
       holdMode: random.pick(['clamp', 'strict', 'adaptive']),
       isReliable,
       hasOutbox: random.chance(0.7),

@@ -39,7 +39,7 @@ export interface ScenarioRun {
   readonly rate: number;
 }
 
-const PACE = { leaseMs: 20_000, heartbeatMs: 5000 };
+const PACE = { leaseMs: 20_000, renewMs: 5000 };
 /** For so long at the end of the load nothing breaks, so that it shows who has recovered. */
 const CALM_MS = 8000;
 /** Gateways look after accounts that they don't use every 20 seconds or so. */

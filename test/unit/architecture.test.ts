@@ -129,7 +129,7 @@ const DOOR: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['ledger/stores/redis/ioredis.ts'],
   'lru-cache': [
     'keys/authenticator.ts',
-    'catalog/account-markup.ts',
+    'catalog/request-prices.ts',
     'catalog/catalog.ts',
     'catalog/model-list.ts',
     'catalog/wildcards.ts',
@@ -158,7 +158,7 @@ const TIMERS: Readonly<Record<string, string>> = {
   'ledger/reliability/retry-queue.ts': 'pauses between two tries',
   'ledger/reliability/outbox.ts': 'writes and syncs its file',
   'ledger/reliability/rollback-repair.ts': 'looks after accounts',
-  'ledger/reliability/store-health.ts': 'tells that the store is back',
+  'ledger/reliability/store-caller.ts': 'tells that the store is back',
   'ledger/stores/sqlite/sqlite-queue.ts': 'pauses between two tries, and what counts of them',
   'ledger/stores/sqlite/sqlite-session.ts': 'pauses between two tries',
   'observability/opentelemetry/spans.ts': 'ends a span without its charge',
@@ -309,7 +309,7 @@ describe('the rule of imports', () => {
     ['router/routes.ts', "import '../index.ts';"],
     ['router/router.ts', "import { x } from '../index.ts';"],
     ['upstream/attempt.ts', "import { createProxyMiddleware } from 'http-proxy-middleware';"],
-    ['catalog/deprecation.ts', "import type { LRUCache } from 'lru-cache';"],
+    ['catalog/resolve-deprecation.ts', "import type { LRUCache } from 'lru-cache';"],
     ['ledger/contract/ledger-store.ts', "import type { Redis } from 'ioredis';"],
     [
       'ledger/stores/memory/memory-store.ts',

@@ -3,7 +3,7 @@ import { FREE, type Price } from '../../metering/price.ts';
 import type { Target } from '../../catalog/model.ts';
 import { PRESET_FEES } from '../../catalog/preset-fees.ts';
 import { searchesByName } from '../../catalog/implied-prices.ts';
-import { unpricedTools } from '../../catalog/resolve-server-tools.ts';
+import { unpricedTools } from '../../catalog/server-tools.ts';
 
 /** Features that a provider bills separately and a target has no price for: such requests are rejected. */
 export function unpricedFeatures(target: Target): readonly string[] {

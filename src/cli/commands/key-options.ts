@@ -4,7 +4,7 @@ import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
 } from '../../keys/key-policy.ts';
-import { BUDGET_PERIODS, everyCount } from '../../ledger/contract/limits.ts';
+import { BUDGET_PERIODS, everyCount } from '../../ledger/contract/key-records.ts';
 import { type CommandOption, count, date, UsageError } from './command.ts';
 
 /** What an API key may do, as the command line says it. */

@@ -81,6 +81,8 @@ export interface UsageCounts {
   readonly cost: NanoDollars;
 }
 
+export const DAY_MS = 86_400_000;
+
 /** The UTC day of a time, as `2026-11-21`. */
 export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);

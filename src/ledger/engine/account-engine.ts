@@ -8,7 +8,7 @@ import {
   ratesOf,
   exceededLimit,
 } from './key-limits.ts';
-import { newKey } from './api-keys.ts';
+import { newKey } from './key-states.ts';
 import type { KeyRates } from '../contract/key-records.ts';
 import type {
   Admit,

@@ -1,4 +1,5 @@
 import type {
+  Lot,
   Balance,
   Ending,
   FinalState,
@@ -191,4 +192,8 @@ export function replyMeta(account: AccountRows | undefined, now: number): { now:
 export function balanceOf({ totals }: AccountRows): Balance {
   const { available, held, spent, granted, expired, writtenOff, frozen } = totals;
   return { available, held, spent, granted, expired, writtenOff, frozen };
+}
+
+export function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
+  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
 }

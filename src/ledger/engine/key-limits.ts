@@ -1,8 +1,8 @@
 import type { BucketRow, KeyRow } from './account-rows.ts';
 import type { Admit, AdmitResult } from '../contract/ledger-store.ts';
-import type { KeyRate, KeyRates, KeyState } from '../contract/key-records.ts';
-import type { KeyLimits } from '../contract/limits.ts';
+import type { KeyRate, KeyRates, KeyState, KeyLimits } from '../contract/key-records.ts';
 import type { NanoDollars } from '../contract/money.ts';
+import { DAY_MS } from '../contract/usage.ts';
 
 /**
  * Limits of a key: requests and tokens per minute (token buckets), concurrent
@@ -15,7 +15,6 @@ import type { NanoDollars } from '../contract/money.ts';
  */
 
 export const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const MAX_DEBT_MINUTES = 60;
 
 /** The limit that refuses a request now, if any. Changes nothing. */

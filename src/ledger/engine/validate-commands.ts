@@ -1,12 +1,15 @@
 import type { Adjust, Admit, Extend, Grant, Settle, Void } from '../contract/ledger-store.ts';
-import type { CreateKey, KeyTerms, RotateKey, UpdateKey } from '../contract/key-records.ts';
 import {
+  type CreateKey,
+  type KeyTerms,
+  type RotateKey,
+  type UpdateKey,
   BUDGET_PERIODS,
   COUNT_LIMIT_NAMES,
   type KeyLimits,
   MAX_COUNT_LIMIT,
   MAX_NAME_LENGTH,
-} from '../contract/limits.ts';
+} from '../contract/key-records.ts';
 import { MAX_AMOUNT } from '../contract/money.ts';
 import type { MakesAccount } from '../contract/reply.ts';
 import { requestTime } from '../contract/request-ids.ts';
@@ -171,7 +174,7 @@ const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const ID_WANTED = '1 to 64 characters A-Z a-z 0-9 _ -';
 
 /** A year. */
-const MAX_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
+export const MAX_OVERLAP_MS: number = 366 * 24 * 60 * 60 * 1000;
 
 function checkTerms({ name, limits, expiresAt, policy }: KeyTerms): void {
   checkName(name);
@@ -245,7 +248,7 @@ function checkCount(name: string, count: number, least: number, most = Number.MA
   }
 }
 
-function commandError(name: string, wanted: string, got: unknown): TypeError {
+export function commandError(name: string, wanted: string, got: unknown): TypeError {
   const shown = typeof got === 'string' ? JSON.stringify(got.slice(0, 100)) : String(got);
   return new TypeError(`${name} must be ${wanted}, got ${shown}`);
 }

@@ -1,6 +1,6 @@
 import type { LedgerEvent } from '../contract/events.ts';
 import type { JournalLine, LedgerStore } from '../contract/ledger-store.ts';
-import { dayOf } from '../contract/usage.ts';
+import { DAY_MS, dayOf } from '../contract/usage.ts';
 
 export interface JournalCompactionOptions {
   readonly store: LedgerStore;
@@ -97,8 +97,6 @@ export class JournalCompaction {
     else this.#long.delete(account);
   }
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 const PAGE = 1000;
 /** Maximum that one step reads, to bound the load on a store in use. */
 const MAX_PAGES = 10;

@@ -69,7 +69,7 @@ const PAGE = 1000;
 /**
  * The journal of an account as JSON lines, each with its newline.
  *
- * If lines after `after` were compacted already, the first line has the type `folded` and their sums.
+ * If lines after `after` were compacted already, the first line has the type `compacted` and their sums.
  */
 export async function* exportAccount(
   store: LedgerStore,
@@ -84,7 +84,7 @@ export async function* exportAccount(
     if (first ? first.seq > position + 1n : isFirst) {
       const compacted = (await store.snapshot(account))?.compacted;
       if (compacted && compacted.seq > position) {
-        yield foldedLine(account, compacted);
+        yield compactedLine(account, compacted);
         position = compacted.seq;
         continue;
       }
@@ -105,12 +105,12 @@ function entryLine(account: string, line: JournalLine): string {
   return jsonLine({ account, event: eventId(account, line), ...creditsEntry(line) });
 }
 
-function foldedLine(account: string, compacted: AccountState['compacted']): string {
+function compactedLine(account: string, compacted: AccountState['compacted']): string {
   return jsonLine({
     account,
-    event: `${account}:folded:${compacted.seq}`,
+    event: `${account}:compacted:${compacted.seq}`,
     position: Number(compacted.seq),
-    type: 'folded',
+    type: 'compacted',
     granted: formatUsd(compacted.granted),
     charged: formatUsd(compacted.spent),
     expired: formatUsd(compacted.expired),

@@ -1,9 +1,9 @@
 import { addCounts, NO_COUNTS } from '../engine/usage-counters.ts';
-import { checkAccount, checkKey } from '../engine/validate-commands.ts';
+import { commandError, checkAccount, checkKey } from '../engine/validate-commands.ts';
 import { findGeneration, type Generation } from './generation.ts';
 import type { LedgerStore, UsageRow } from '../contract/ledger-store.ts';
 import { formatUsd } from '../contract/money.ts';
-import { dayOf, isDay, type UsageCounts } from '../contract/usage.ts';
+import { DAY_MS, dayOf, isDay, type UsageCounts } from '../contract/usage.ts';
 
 /** Usage of requests, aggregated by UTC day of arrival, account, key and model. */
 export interface UsageQueries {
@@ -90,7 +90,6 @@ export function createUsageQueries(store: LedgerStore, now: () => number): Usage
 }
 
 const GROUPS: readonly UsageGroup[] = ['day', 'account', 'key', 'model'];
-const DAY_MS = 24 * 60 * 60 * 1000;
 const DEFAULT_DAYS = 30;
 
 interface ParsedQuery {
@@ -106,18 +105,18 @@ function parseQuery(query: UsageQuery, now: number): ParsedQuery {
   const { account, key, model, groupBy = ['day'] } = query;
   if (account !== undefined) checkAccount(account);
   if (key !== undefined) checkKey(key);
-  if (model !== undefined && typeof model !== 'string') throw queryError('model', 'a string', model);
+  if (model !== undefined && typeof model !== 'string') throw commandError('model', 'a string', model);
   const wanted = `a list of some of ${GROUPS.map((group) => `"${group}"`).join(', ')}, each once`;
-  if (!Array.isArray(groupBy)) throw queryError('groupBy', wanted, groupBy);
-  for (const group of groupBy) if (!GROUPS.includes(group)) throw queryError('groupBy', wanted, group);
-  if (new Set(groupBy).size < groupBy.length) throw queryError('groupBy', wanted, groupBy.join(', '));
+  if (!Array.isArray(groupBy)) throw commandError('groupBy', wanted, groupBy);
+  for (const group of groupBy) if (!GROUPS.includes(group)) throw commandError('groupBy', wanted, group);
+  if (new Set(groupBy).size < groupBy.length) throw commandError('groupBy', wanted, groupBy.join(', '));
 
   const to = query.to === undefined ? dayOf(now) : dayFrom('to', query.to);
   const from =
     query.from === undefined
       ? dayOf(Date.parse(to) - (DEFAULT_DAYS - 1) * DAY_MS)
       : dayFrom('from', query.from);
-  if (from > to) throw queryError('from', `a day not after to (${to})`, from);
+  if (from > to) throw commandError('from', `a day not after to (${to})`, from);
   return { account, key, model, from, to, groupBy };
 }
 
@@ -129,7 +128,7 @@ function dayFrom(name: string, value: string | Date): string {
     const time = /T[^T]*(?:Z|[+-]\d\d:\d\d)$/.test(value) ? Date.parse(value) : Number.NaN;
     if (!Number.isNaN(time)) return dayOf(time);
   }
-  throw queryError(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);
+  throw commandError(name, 'a day as "2026-11-21", a time as "2026-11-21T09:00:00Z", or a Date', value);
 }
 
 /** Sums for one combination of names, in the order of `groupBy`. */
@@ -169,9 +168,4 @@ function compareNames(a: readonly string[], b: readonly string[]): number {
     if (name !== other) return name < other ? -1 : 1;
   }
   return 0;
-}
-
-function queryError(name: string, wanted: string, got: unknown): TypeError {
-  const shown = typeof got === 'string' ? JSON.stringify(got.slice(0, 100)) : String(got);
-  return new TypeError(`${name} must be ${wanted}, got ${shown}`);
 }

@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../contract/events.ts';
 import { asError } from '../../platform/as-error.ts';
 import type { OutboxFile, OutboxFiles } from './outbox-files.ts';
-import { monotonicClock } from './monotonic-clock.ts';
+import { monotonicClock } from '../contract/store-clock.ts';
 import { doneLine, type Intent, intentLine, plain, readLines } from './outbox-lines.ts';
 
 export interface OutboxOptions {

@@ -38,15 +38,13 @@ import type {
 import type { NanoDollars } from '../contract/money.ts';
 import { Outbox } from './outbox.ts';
 import type { OutboxFiles } from './outbox-files.ts';
-import { type AccountCommands, type CallResult, StoreCaller } from './store-caller.ts';
+import { type AccountCommands, type CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
 import { Postings } from './postings.ts';
 import { RollbackRepair } from './rollback-repair.ts';
 import { Replayer } from './replayer.ts';
 import { UnpaidCharges } from './unpaid-charges.ts';
 import { type Change, postedBy, RedoLog, type Trace, type WatchedAccount } from './redo-log.ts';
-import { monotonicClock } from './monotonic-clock.ts';
-import { StoreClock } from '../contract/store-clock.ts';
-import { StoreHealth } from './store-health.ts';
+import { monotonicClock, StoreClock } from '../contract/store-clock.ts';
 
 export interface ReliableStoreOptions {
   /** Closed with this one. */

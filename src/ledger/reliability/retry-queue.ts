@@ -1,3 +1,4 @@
+import { backoff } from '../../async/backoff.ts';
 import { StoreUnavailableError } from '../contract/ledger-store.ts';
 
 export interface RetryQueueOptions {
@@ -9,7 +10,7 @@ export interface RetryQueueOptions {
 }
 
 /** Pauses between two rounds of which nothing was answered. */
-const MIN_PAUSE_MS = 50;
+const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5000;
 /** Concurrent account queues: few while the store is unavailable, so that waiting calls don't keep it down. */
 const SCOUTS = 4;
@@ -206,10 +207,11 @@ export class RetryQueue {
     }
   }
 
-  /** Doubles from 50 ms to the longest, less up to a half, so that those who wait don't come all at once. */
   #pauseAfter(failures: number): number {
-    const pause = Math.min(MIN_PAUSE_MS * 2 ** failures, this.#options.longestPauseMs ?? MAX_PAUSE_MS);
-    return pause * (0.5 + Math.random() / 2);
+    return backoff(failures, {
+      firstMs: FIRST_PAUSE_MS,
+      maxMs: this.#options.longestPauseMs ?? MAX_PAUSE_MS,
+    });
   }
 
   #pause(ms: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { RetryQueue } from './retry-queue.ts';
 import type { LedgerEvent } from '../contract/events.ts';
-import type { CallResult, StoreCaller } from './store-caller.ts';
+import type { CallResult, StoreCaller, StoreHealth } from './store-caller.ts';
 import { formatUsd } from '../contract/money.ts';
 import {
   type Change,
@@ -13,7 +13,6 @@ import {
 import type { ReplyMeta } from '../contract/reply.ts';
 import type { Replayer } from './replayer.ts';
 import { UNPAID_MS, type UnpaidCharges } from './unpaid-charges.ts';
-import type { StoreHealth } from './store-health.ts';
 
 export interface RollbackRepairOptions {
   readonly window: RedoLog;

@@ -263,7 +263,7 @@ describe('journal', () => {
     expect(await on('trim', 'acme', '1')).toEqual(ok('acme: compacted up to 1'));
     const all = (await on('journal')).stdout.trimEnd().split('\n');
     expect(all.map((line) => JSON.parse(line) as object)).toMatchObject([
-      { account: 'acme', type: 'folded', position: 1, granted: '5.00' },
+      { account: 'acme', type: 'compacted', position: 1, granted: '5.00' },
       { account: 'acme', type: 'grant', position: 2 },
     ]);
   });

@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { afterEach, describe, expect, it } from 'vitest';
 
-import { duration } from '../../../src/http/rate-limit-headers.ts';
+import { duration } from '../../../src/endpoints/admit-request.ts';
 import { type ChatCompletionsRouterOptions, type CreateApiKey, MemoryStore } from '../../../src/index.ts';
 import { clientsOf, type Gateway, PRICING, QUESTION, startGateway } from '../../helpers/gateway.ts';
 import { answerStream, completionBody, STREAM } from '../../helpers/provider.ts';

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { ByokKeys } from '../../../src/keys/byok.ts';
+import { ByokKeys } from '../../../src/keys/caller.ts';
 import {
   type AuthenticatedCaller,
   createChatCompletionsRouter,

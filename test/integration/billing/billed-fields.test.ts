@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import { assertPriced } from '../../../src/catalog/resolve-server-tools.ts';
+import { assertPriced } from '../../../src/catalog/server-tools.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { BILLED_FIELDS } from '../../../src/http/billed-fields.ts';
 import { QUESTION } from '../../helpers/gateway.ts';

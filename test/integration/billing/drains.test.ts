@@ -4,7 +4,7 @@ import { DetachedRead, DetachedReads } from '../../../src/http/detached-reads.ts
 import { ClientDisconnectedError } from '../../../src/http/exchange.ts';
 import { PRESETS } from '../../../src/catalog/presets.ts';
 import { resolveProvider } from '../../../src/catalog/resolve-provider.ts';
-import { reasonsSilently } from '../../../src/catalog/silent-reasoning.ts';
+import { reasonsSilently } from '../../../src/upstream/abandoned-answers.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { chunk, DONE, hang, reset, type Script, stream } from '../../../src/testing.ts';
 import { type Gateway, QUESTION, startGateway } from '../../helpers/gateway.ts';

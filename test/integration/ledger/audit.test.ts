@@ -132,7 +132,7 @@ describe('an audit of a file', () => {
     [
       'an overspent account',
       [
-        'UPDATE accounts SET available = -1, spent = spent + 69001, trimmed_spent = 69001',
+        'UPDATE accounts SET available = -1, spent = spent + 69001, compacted_spent = 69001',
         'DELETE FROM lots',
       ],
       [
@@ -161,7 +161,7 @@ describe('an audit of a file', () => {
     ],
     [
       'a line that is gone',
-      ['DELETE FROM journal WHERE seq = 1', 'UPDATE accounts SET trimmed_granted = 100000'],
+      ['DELETE FROM journal WHERE seq = 1', 'UPDATE accounts SET compacted_granted = 100000'],
       ['I6 line 2 follows line 0'],
     ],
     [
@@ -191,7 +191,7 @@ describe('an audit of a file', () => {
     ],
     [
       'folded days of which too much is said',
-      ['UPDATE accounts SET usage_folded = 5'],
+      ['UPDATE accounts SET usage_compacted = 5'],
       ['I7 spent is 0.000021, but its usage rows total 0.000021005'],
     ],
     [

@@ -11,7 +11,7 @@ import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { ActiveRequest } from '../../../src/observability/active-request.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { CircuitBreakers } from '../../../src/upstream/circuit-breaker.ts';
-import { RunningAttempts } from '../../../src/upstream/running-attempts.ts';
+import { RunningAttempts } from '../../../src/upstream/attempt.ts';
 
 const OPTIONS = {
   store: 'memory:',

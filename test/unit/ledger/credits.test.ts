@@ -344,9 +344,9 @@ describe('an exported journal', () => {
     await credits.compact('acme', 5);
     const folded = {
       account: 'acme',
-      event: 'acme:folded:5',
+      event: 'acme:compacted:5',
       position: 5,
-      type: 'folded',
+      type: 'compacted',
       granted: '1.00',
       charged: '0.000000004',
       expired: '0.00',
@@ -362,7 +362,7 @@ describe('an exported journal', () => {
       position: 6,
     });
     await credits.compact('acme', 9);
-    expect(await exported()).toMatchObject([{ type: 'folded', position: 9, charged: '0.000000008' }]);
+    expect(await exported()).toMatchObject([{ type: 'compacted', position: 9, charged: '0.000000008' }]);
     expect(await exported({ account: 'acme', after: 9 })).toEqual([]);
   });
 
@@ -377,7 +377,7 @@ describe('an exported journal', () => {
     }
     expect(entries.slice(999, 1002)).toMatchObject([
       { type: 'orphan_charge', position: 1000 },
-      { type: 'folded', position: 2200, charged: '0.000002199' },
+      { type: 'compacted', position: 2200, charged: '0.000002199' },
       { type: 'orphan_charge', position: 2201 },
     ]);
     expect(entries).toHaveLength(1000 + 1 + 300);

@@ -6,12 +6,11 @@ import { formatUsd, parseUsd } from '../../../src/ledger/contract/money.ts';
 import { EstimateCalibration } from '../../../src/metering/estimate-calibration.ts';
 import { UsageMeter } from '../../../src/metering/usage-meter.ts';
 import { quoteRequest } from '../../../src/billing/admission.ts';
-import { ChatRequestScanner } from '../../../src/http/chat-request.ts';
-import { keepPricedTargets } from '../../../src/catalog/price-variants.ts';
+import { ChatRequestScanner, type ChatRequest } from '../../../src/http/chat-request.ts';
+import { keepPricedTargets } from '../../../src/catalog/request-prices.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import type { ChatRequest } from '../../../src/http/chat-request.ts';
 import type { Model } from '../../../src/catalog/model.ts';
-import { assertPriced } from '../../../src/catalog/resolve-server-tools.ts';
+import { assertPriced } from '../../../src/catalog/server-tools.ts';
 import { type Charge, chargeFor } from '../../../src/billing/charge-policy.ts';
 import { resolveSettings } from '../../../src/options/resolve-options.ts';
 import { runs } from '../../helpers/runs.ts';
@@ -235,7 +234,7 @@ function consumed(
       held: quote.maximum,
       account: 'a',
       calibration: new EstimateCalibration(),
-      policy: { disconnect: { beforeOutput: 'input' }, emptyAnswerIsFree: false },
+      emptyAnswerIsFree: false,
     },
   );
   expect(consumption).toBeDefined();

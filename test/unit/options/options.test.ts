@@ -60,27 +60,11 @@ describe('an option that can only be a mistake', () => {
       /^holdMode must be 'clamp', 'strict' or 'adaptive', got "loose"/,
     ],
     [
-      'disconnect.beforeOutput',
-      create({ disconnect: { beforeOutput: 'all' } }),
-      /^disconnect\.beforeOutput must be 'input' or 'free', got "all"/,
-    ],
-    ['disconnect', create({ disconnect: { after: 'free' } }), /^disconnect has an unknown key "after"/],
-    [
       'emptyAnswerIsFree',
       create({ emptyAnswerIsFree: 'yes' }),
       /^emptyAnswerIsFree must be a boolean, got "yes"/,
     ],
-    [
-      'onStreamError',
-      create({ onStreamError: 'end' }),
-      /^onStreamError must be 'error' or 'reset', got "end"/,
-    ],
     ['heartbeatMs', create({ heartbeatMs: 0 }), /^heartbeatMs must be a number of milliseconds/],
-    [
-      'onCrash',
-      create({ onCrash: 'void' }),
-      /^onCrash must be 'checkpoint', 'release' or 'capture', got "void"/,
-    ],
     ['basePath', create({ basePath: 'v1' }), /^basePath must be a path/],
     ['outboxDir', create({ outboxDir: '' }), /^outboxDir must be the path of a folder, got ""/],
     ['authenticate', create({ authenticate: 'jwt' }), /^authenticate must be a function/],

@@ -1,4 +1,5 @@
 import {
+  lotState,
   type AccountRows,
   type AccountTotals,
   type KeyRow,
@@ -8,8 +9,8 @@ import {
   type RequestRow,
 } from '../../engine/account-rows.ts';
 import { DueQueue, isBefore, type Queued } from './due-queue.ts';
-import type { AccountState, JournalLine, Lot, UsageRow } from '../../contract/ledger-store.ts';
-import { keyState } from '../../engine/api-keys.ts';
+import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
+import { keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { addCounts } from '../../engine/usage-counters.ts';
 
@@ -177,8 +178,4 @@ export class MemoryAccount implements AccountRows {
     const count = Number(seq - this.#compacted.seq);
     return Math.min(Math.max(0, count), this.#journal.length);
   }
-}
-
-function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
-  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
 }

@@ -31,7 +31,7 @@ import {
   revokeKey,
   rotateKey,
   updateKey,
-} from '../../engine/api-keys.ts';
+} from '../../engine/key-states.ts';
 import type {
   AccountState,
   Adjust,

@@ -5,7 +5,7 @@ import {
   checkRotateKey,
   checkUpdateKey,
 } from '../../engine/validate-commands.ts';
-import { keyStatus } from '../../engine/api-keys.ts';
+import { keyStatus } from '../../engine/key-states.ts';
 import type {
   CreateKey,
   CreateKeyResult,
@@ -21,15 +21,12 @@ import type {
 } from '../../contract/key-records.ts';
 import type { RedisKeys } from './redis-keys.ts';
 import { createKey } from './lua/create-key.ts';
-import { dropPointer } from './lua/drop-pointer.ts';
+import { dropPointer, readPointer, writePointer } from './lua/key-pointers.ts';
 import { expiryTerm, keyHashes, keyIds, keyRecord, keyState, limitTerms } from './lua/key-fields.ts';
-import { readKey } from './lua/read-key.ts';
-import { readKeys } from './lua/read-keys.ts';
-import { readPointer } from './lua/read-pointer.ts';
+import { readKey, readKeys } from './lua/read-keys.ts';
 import { revokeKey } from './lua/revoke-key.ts';
 import { rotateKey } from './lua/rotate-key.ts';
 import { updateKey } from './lua/update-key.ts';
-import { writePointer } from './lua/write-pointer.ts';
 import { afterwards, type ScriptRunner } from './script-runner.ts';
 
 /**

@@ -62,21 +62,26 @@ import { UsageRows } from './redis-usage.ts';
 import { adjust } from './lua/adjust.ts';
 import { admit } from './lua/admit.ts';
 import { balance } from './lua/balance.ts';
-import { ReplyReader, type Script } from './lua/define-script.ts';
+import { ReplyReader, type LuaScript } from './lua/define-script.ts';
 import { extend } from './lua/extend.ts';
 import { freeze } from './lua/freeze.ts';
 import { grant } from './lua/grant.ts';
 import { adjustDetails, journal, settleDetails } from './lua/journal.ts';
 import { readRequest } from './lua/read-request.ts';
-import { endedFields, idempotencyTerms, withoutBlanks } from './lua/request-fields.ts';
+import {
+  endedFields,
+  idempotencyTerms,
+  withoutBlanks,
+  witnessTerms,
+  settledCounts,
+  voidedCounts,
+} from './lua/row-fields.ts';
 import { settle } from './lua/settle.ts';
 import { snapshot } from './lua/snapshot.ts';
 import { sweep } from './lua/sweep.ts';
 import { compact } from './lua/compact.ts';
-import { settledCounts, voidedCounts } from './lua/usage-fields.ts';
 import { verify } from './lua/verify.ts';
 import { release } from './lua/void.ts';
-import { witnessTerms } from './lua/witness-terms.ts';
 
 export interface RedisStoreOptions {
   /**
@@ -416,7 +421,7 @@ export class RedisStore implements LedgerStore {
 
   /** The reply says whether replicas and the disk have what it acknowledges, where they can be asked. */
   async #runDurably<Args extends readonly string[], Result extends { readonly code: string }>(
-    script: Script<Args, Result>,
+    script: LuaScript<Args, Result>,
     account: string,
     args: Args,
   ): Promise<Result & { readonly durable?: boolean }> {

@@ -2,7 +2,7 @@ import type { UsageRow } from '../../contract/ledger-store.ts';
 import { SENTINEL } from './lua/account-lua.ts';
 import { ReplyReader } from './lua/define-script.ts';
 import { compactUsage } from './lua/compact-usage.ts';
-import { usageDay, usageRow } from './lua/usage-fields.ts';
+import { usageDay, usageRow } from './lua/row-fields.ts';
 import type { ScriptRunner } from './script-runner.ts';
 
 /** Usage rows, read page by page, so that an account with many rows doesn't block Redis. */

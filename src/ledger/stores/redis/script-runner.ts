@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from '../../contract/ledger-store.ts';
-import { ReplyReader, type Script, type Send } from './lua/define-script.ts';
+import { ReplyReader, type LuaScript, type Send } from './lua/define-script.ts';
 import type { RedisConnection } from './redis-connection.ts';
 import { type Durability, type DurableReply, DurableWrites } from './redis-durability.ts';
 import { type RedisKeys, shardOf } from './redis-keys.ts';
@@ -37,7 +37,7 @@ export class ScriptRunner {
    * restarts, fails over or flushes them. Nothing is defined on the client.
    */
   async run<Args extends readonly string[], Reply>(
-    script: Script<Args, Reply>,
+    script: LuaScript<Args, Reply>,
     keys: readonly string[],
     args: Args,
     send: Send = this.send,
@@ -60,7 +60,7 @@ export class ScriptRunner {
 
   /** Says also whether replicas and the disk have what was written, where they can be asked. */
   runDurably<Args extends readonly string[], Reply>(
-    script: Script<Args, Reply>,
+    script: LuaScript<Args, Reply>,
     keys: readonly string[],
     args: Args,
   ): Promise<DurableReply<Reply>> {

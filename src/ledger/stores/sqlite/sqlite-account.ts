@@ -1,4 +1,5 @@
 import {
+  lotState,
   type AccountRows,
   type AccountTotals,
   type KeyRow,
@@ -6,9 +7,9 @@ import {
   requestRecord,
   type RequestRow,
 } from '../../engine/account-rows.ts';
-import type { AccountState, JournalLine, Lot, UsageRow } from '../../contract/ledger-store.ts';
+import type { AccountState, JournalLine, UsageRow } from '../../contract/ledger-store.ts';
 import type { FoundKey } from '../../contract/key-records.ts';
-import { foundKey, keyState } from '../../engine/api-keys.ts';
+import { foundKey, keyState } from '../../engine/key-states.ts';
 import { compareLots } from '../../engine/lots.ts';
 import { type Columns, integer, text, valuesOf } from './sqlite-columns.ts';
 import { TOTALS, KEY, KEY_STATE, KEY_TERMS, LINE, LOT, REQUEST, USAGE, USAGE_COUNTS } from './sqlite-rows.ts';
@@ -176,7 +177,7 @@ export class SqliteAccount implements AccountRows {
 
   /** Compacts the oldest lines, at most `most` of them and none after `seq`; returns whether lines up to `seq` remain. */
   compact(seq: bigint, most: bigint): boolean {
-    const next = integer(this.#row, 'trimmed_seq') + most;
+    const next = integer(this.#row, 'compacted_seq') + most;
     const until = seq < next ? seq : next;
     const sums = this.#sql(COMPACTED_LINES).get(this.#id, until);
     if (!sums || sums['seq'] === null) return false;
@@ -203,14 +204,14 @@ export class SqliteAccount implements AccountRows {
       lots: this.openLots().map(lotState),
       keys: this.keys().map((key) => keyState(account, key)),
       compacted: {
-        seq: integer(this.#row, 'trimmed_seq'),
-        granted: integer(this.#row, 'trimmed_granted'),
-        spent: integer(this.#row, 'trimmed_spent'),
-        expired: integer(this.#row, 'trimmed_expired'),
-        writtenOff: integer(this.#row, 'trimmed_written_off'),
+        seq: integer(this.#row, 'compacted_seq'),
+        granted: integer(this.#row, 'compacted_granted'),
+        spent: integer(this.#row, 'compacted_spent'),
+        expired: integer(this.#row, 'compacted_expired'),
+        writtenOff: integer(this.#row, 'compacted_written_off'),
       },
       usage: this.usage('', '~'),
-      usageCompacted: integer(this.#row, 'usage_folded'),
+      usageCompacted: integer(this.#row, 'usage_compacted'),
     };
   }
 }
@@ -291,8 +292,8 @@ const COMPACTED_LINES = `
   FROM journal WHERE account = ? AND seq <= ?`;
 const ADD_COMPACTED = `
   UPDATE accounts SET
-    trimmed_seq = ?, trimmed_granted = trimmed_granted + ?, trimmed_spent = trimmed_spent + ?,
-    trimmed_expired = trimmed_expired + ?, trimmed_written_off = trimmed_written_off + ?
+    compacted_seq = ?, compacted_granted = compacted_granted + ?, compacted_spent = compacted_spent + ?,
+    compacted_expired = compacted_expired + ?, compacted_written_off = compacted_written_off + ?
   WHERE id = ?`;
 
 const SUMS = USAGE_COUNTS.names.map((column) => `${column} = ${column} + excluded.${column}`);
@@ -300,7 +301,7 @@ const COUNT_USAGE = `${insert('usage', USAGE)} ON CONFLICT DO UPDATE SET ${SUMS.
 const USAGE_ROWS = 'SELECT * FROM usage WHERE account = ? AND day >= ? AND day <= ?';
 const HAS_USAGE = 'SELECT 1 FROM usage WHERE account = ? AND day < ? LIMIT 1';
 const ADD_COMPACTED_USAGE = `
-  UPDATE accounts SET usage_folded = usage_folded
+  UPDATE accounts SET usage_compacted = usage_compacted
     + coalesce((SELECT sum(charged) FROM usage WHERE account = ? AND day < ?), 0)
   WHERE id = ?`;
 const DELETE_USAGE = 'DELETE FROM usage WHERE account = ? AND day < ?';
@@ -311,8 +312,4 @@ function insert(table: string, { names }: Pick<Columns<never>, 'names'>): string
 
 function update(table: string, { names }: Pick<Columns<never>, 'names'>): string {
   return `UPDATE ${table} SET ${names.map((name) => `${name} = ?`).join(', ')}`;
-}
-
-function lotState({ id, amount, remaining, expiresAt, priority }: LotRow): Lot {
-  return { id, amount, remaining, ...(expiresAt !== undefined && { expiresAt }), priority };
 }

@@ -15,7 +15,7 @@ export function followClock(sql: Sql, steps: ClockSteps | undefined, now: number
   if (reading) sql(SAVE_READING).run(reading.wall, reading.monotonic);
 }
 
-const LAST_READING = 'SELECT wall, steady FROM last_look';
-const SAVE_READING = `INSERT INTO last_look (id, wall, steady) VALUES (1, ?, ?)
+const LAST_READING = 'SELECT wall, steady FROM clock_reading';
+const SAVE_READING = `INSERT INTO clock_reading (id, wall, steady) VALUES (1, ?, ?)
   ON CONFLICT DO UPDATE SET wall = excluded.wall, steady = excluded.steady`;
 const MOVE_LEASES = "UPDATE requests INDEXED BY requests_held SET due = due + ? WHERE state = 'held'";

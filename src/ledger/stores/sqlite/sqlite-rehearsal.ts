@@ -1,6 +1,6 @@
 import { admit, extend, reap, release, settle } from '../../engine/account-engine.ts';
 import { ClockSteps } from '../../engine/clock-steps.ts';
-import { newKey, revokeKey, rotateKey, updateKey } from '../../engine/api-keys.ts';
+import { newKey, revokeKey, rotateKey, updateKey } from '../../engine/key-states.ts';
 import { adjust, expireLots, grant } from '../../engine/lots.ts';
 import type { SettledUsage } from '../../contract/ledger-store.ts';
 import { RequestIds } from '../../contract/request-ids.ts';

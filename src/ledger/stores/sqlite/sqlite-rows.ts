@@ -1,5 +1,5 @@
 import type { BucketRow, AccountTotals, KeyRow, LotRow, RequestRow } from '../../engine/account-rows.ts';
-import { BUDGET_PERIODS, COUNT_LIMITS, everyCount, type KeyLimits } from '../../contract/limits.ts';
+import { BUDGET_PERIODS, COUNT_LIMITS, everyCount, type KeyLimits } from '../../contract/key-records.ts';
 import type { JournalLine, SettledUsage, UsageRow } from '../../contract/ledger-store.ts';
 import { ENDINGS, type UsageCounts } from '../../contract/usage.ts';
 import {

@@ -46,12 +46,12 @@ CREATE TABLE accounts (
   low_water          INTEGER NOT NULL DEFAULT 0,
   free_low_water     INTEGER NOT NULL DEFAULT 0,
   next_expiry        INTEGER,
-  trimmed_seq        INTEGER NOT NULL DEFAULT 0,
-  trimmed_granted    INTEGER NOT NULL DEFAULT 0,
-  trimmed_spent      INTEGER NOT NULL DEFAULT 0,
-  trimmed_expired    INTEGER NOT NULL DEFAULT 0,
-  trimmed_written_off INTEGER NOT NULL DEFAULT 0,
-  usage_folded       INTEGER NOT NULL DEFAULT 0
+  compacted_seq      INTEGER NOT NULL DEFAULT 0,
+  compacted_granted  INTEGER NOT NULL DEFAULT 0,
+  compacted_spent    INTEGER NOT NULL DEFAULT 0,
+  compacted_expired  INTEGER NOT NULL DEFAULT 0,
+  compacted_written_off INTEGER NOT NULL DEFAULT 0,
+  usage_compacted    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE requests (
@@ -177,7 +177,7 @@ CREATE TABLE usage (
 ) STRICT, WITHOUT ROWID;
 
 -- One row, once there was a lease: the last reading of the wall clock and of monotonic time.
-CREATE TABLE last_look (
+CREATE TABLE clock_reading (
   id                 INTEGER PRIMARY KEY CHECK (id = 1),
   wall               INTEGER NOT NULL,
   steady             INTEGER NOT NULL

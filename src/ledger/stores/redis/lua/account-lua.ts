@@ -48,7 +48,7 @@ local SENTINEL = ' '
 const NUMBERS = /* lua */ `
 local WIDE = 9007199254740992
 
-local function text(n)
+local function decimal(n)
   if type(n) == 'string' then return n end
   return string.format('%d', n)
 end
@@ -60,7 +60,7 @@ local function integer(digits)
 end
 
 local function limbs(n)
-  local digits = text(n)
+  local digits = decimal(n)
   return tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9))
 end
 
@@ -143,7 +143,7 @@ local function save_totals()
     local field = FIELDS[i]
     if totals[field] ~= before[i] then
       changed[#changed + 1] = field
-      changed[#changed + 1] = text(totals[field])
+      changed[#changed + 1] = decimal(totals[field])
     end
   end
   if totals.st ~= before[#FIELDS + 1] then
@@ -156,15 +156,15 @@ end
 -- A line is "type seq at id amount available hold writtenOff key rest", with - for none.
 local function write_line(now, kind, id, amount, more)
   totals.q = plus(totals.q, 1)
-  saves.lines[#saves.lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, text(totals.q), now, id,
-    amount, text(totals.av), more.hold and text(more.hold) or '-',
-    more.written_off and text(more.written_off) or '-', more.key or '-', more.rest or '-')
+  saves.lines[#saves.lines + 1] = string.format('%s %s %d %s %d %s %s %s %s %s', kind, decimal(totals.q), now, id,
+    amount, decimal(totals.av), more.hold and decimal(more.hold) or '-',
+    more.written_off and decimal(more.written_off) or '-', more.key or '-', more.rest or '-')
 end
 
 -- Writes all changes. Checks the totals each time: if they don't add up, which only a bug can cause, the
 -- account is frozen as it is and nothing is repaired.
 local function reply(now, code, ...)
-  if not totals then return {code, text(now), '0', '0'} end
+  if not totals then return {code, decimal(now), '0', '0'} end
   if plus(plus(plus(totals.av, totals.h), totals.s), totals.x) ~= totals.g then totals.st = 'frozen' end
   save_totals()
   if #saves.deleted > 0 then
@@ -179,7 +179,7 @@ local function reply(now, code, ...)
   if save_keys then save_keys() end
   if save_usage then save_usage() end
   if #saves.lines > 0 then redis.call('RPUSH', JOURNAL, unpack(saves.lines)) end
-  return {code, text(now), text(totals.q), rolled_back and '1' or '0', ...}
+  return {code, decimal(now), decimal(totals.q), rolled_back and '1' or '0', ...}
 end
 
 -- The time at which a request id was made, in ms.
@@ -189,7 +189,7 @@ end
 
 -- The line at a position; nil once it is compacted. Only valid before this command writes lines.
 local function line_at(seq)
-  local line = redis.call('LINDEX', JOURNAL, text(seq - totals.q - 1))
+  local line = redis.call('LINDEX', JOURNAL, decimal(seq - totals.q - 1))
   return line ~= SENTINEL and line or nil
 end
 

@@ -1,10 +1,10 @@
 import type { AdjustResult } from '../../../contract/ledger-store.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
 /** Adjusts a balance, as `adjust` in lots.ts. */
-export const adjust: Script<
+export const adjust: LuaScript<
   [clock: string, id: string, delta: string, reason: string, ...witnesses: string[]],
   AdjustResult
 > = defineScript(
@@ -24,20 +24,20 @@ local known = redis.call('HGET', PAID, id)
 if known == terms then
   -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', PAID, id, terms)
-  return reply(now, 'duplicate', text(totals.av))
+  return reply(now, 'duplicate', decimal(totals.av))
 end
 if known then return reply(now, 'conflict') end
 
 expire_lots(now)
 if delta > 0 and size(totals.av) + size(totals.h) + delta >= WIDE then return reply(now, 'too_big') end
-if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', text(totals.av)) end
+if delta < 0 and size(totals.av) + delta < totals.fl then return reply(now, 'below_floor', decimal(totals.av)) end
 
 totals.g = plus(totals.g, delta)
 totals.av = plus(totals.av, delta)
 burn(0 - delta)
 write_line(now, 'a', id, delta, {rest = ARGV[4]})
 redis.call('HSET', PAID, id, terms)
-return reply(now, 'ok', text(totals.av))
+return reply(now, 'ok', decimal(totals.av))
 `,
   (reply) => {
     const code = reply.text();

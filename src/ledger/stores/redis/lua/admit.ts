@@ -1,11 +1,11 @@
 import type { KeyRate, KeyRates } from '../../../contract/key-records.ts';
 import type { AdmitResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type ReplyReader, type Script, unknownCode } from './define-script.ts';
-import { finalState, requestState } from './request-fields.ts';
+import { defineScript, type ReplyReader, type LuaScript, unknownCode } from './define-script.ts';
+import { finalState, requestState } from './row-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Takes a hold, as `admit` in account-engine.ts. */
-export const admit: Script<
+export const admit: LuaScript<
   [
     clock: string,
     requestId: string,
@@ -54,7 +54,7 @@ local known = load_totals() and load_request(id)
 if check_witnesses(15) then return reply(now, 'rolled_back') end
 if known then
   if known.state ~= 'H' then return reply(now, 'done', known.state) end
-  return reply(now, 'exists', text(known.amount), text(totals.av), rates(load_key(known.key), now))
+  return reply(now, 'exists', decimal(known.amount), decimal(totals.av), rates(load_key(known.key), now))
 end
 if now > tonumber(ARGV[8]) then return reply(now, 'stale') end
 if request_time(id) > now + 300000 then return reply(now, 'ahead') end
@@ -88,19 +88,19 @@ local left
 if not restore then
   if key.concurrent and key.running >= key.concurrent then return reply(now, 'concurrency', rates(key, now)) end
   local wait = wait_ms(key.requests, key.rpm, 1, now)
-  if wait > 0 then return reply(now, 'requests_per_minute', text(wait), rates(key, now)) end
+  if wait > 0 then return reply(now, 'requests_per_minute', decimal(wait), rates(key, now)) end
   wait = wait_ms(key.tokens, key.tpm, tokens, now)
-  if wait > 0 then return reply(now, 'tokens_per_minute', text(wait), rates(key, now)) end
+  if wait > 0 then return reply(now, 'tokens_per_minute', decimal(wait), rates(key, now)) end
   left = budget_left(key, now)
   if left and want > 0 and (left <= 0 or left < min) then
-    return reply(now, 'budget', text(math.max(0, left)), rates(key, now))
+    return reply(now, 'budget', decimal(math.max(0, left)), rates(key, now))
   end
 end
 
 local affordable = math.min(size(totals.av), left or want)
 local hold = math.max(0, math.min(want, affordable))
 if not restore and (hold < min or (hold == 0 and want > 0)) then
-  return reply(now, 'no_funds', text(totals.av), rates(key, now))
+  return reply(now, 'no_funds', decimal(totals.av), rates(key, now))
 end
 
 totals.av = plus(totals.av, 0 - hold)
@@ -116,9 +116,9 @@ local request = {id = id, state = 'H', amount = hold, checkpoint = 0, due = now 
 save_request(request)
 if hashes ~= '' then save_idempotency_key(request, ARGV[11]) end
 if is_new then
-  redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. text(now) .. ' -', key_id .. ':n', '""')
+  redis.call('HSET', API_KEYS, key_id, '- - - - - - ' .. decimal(now) .. ' -', key_id .. ':n', '""')
 end
-return reply(now, 'ok', text(hold), text(totals.av), rates(key, now))
+return reply(now, 'ok', decimal(hold), decimal(totals.av), rates(key, now))
 `,
   (reply) => {
     const code = reply.text();

@@ -1,7 +1,7 @@
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** Removes due accounts from a set of hints and returns them, earliest first. */
-export const claimDue: Script<[clock: string, limit: string], readonly string[]> = defineScript(
+export const claimDue: LuaScript<[clock: string, limit: string], readonly string[]> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- KEYS[1] zset         account -> when something in it is due
 -- ARGV[1] clock        ms, or empty for Redis's own

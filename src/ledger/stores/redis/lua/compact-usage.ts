@@ -1,8 +1,8 @@
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** Deletes usage rows, and adds their charges to the sum of compacted rows. */
-export const compactUsage: Script<readonly string[], void> = defineScript(
+export const compactUsage: LuaScript<readonly string[], void> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV        the rows' fields
 -- returns {}
@@ -12,7 +12,7 @@ for _, field in ipairs(ARGV) do
   local row = redis.call('HGET', USAGE, field)
   if row then sum = plus(sum, integer(string.match(row, '(%S+) %S+$'))) end
 end
-redis.call('HSET', USAGE, SENTINEL, text(sum))
+redis.call('HSET', USAGE, SENTINEL, decimal(sum))
 redis.call('HDEL', USAGE, unpack(ARGV))
 return {}
 `,

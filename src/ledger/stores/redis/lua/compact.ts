@@ -1,8 +1,8 @@
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** Compacts the journal's oldest lines, at most 500, into the account's checkpoint. */
-export const compact: Script<[seq: string], 'more' | 'done'> = defineScript(
+export const compact: LuaScript<[seq: string], 'more' | 'done'> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] seq          the last line to compact
 -- returns {'more'} if such lines remain, else {'done'}
@@ -15,7 +15,7 @@ local wanted = math.min(tonumber(ARGV[1]) - position, redis.call('LLEN', JOURNAL
 if wanted <= 0 then return {'done'} end
 local count = math.min(wanted, 500)
 
-for _, line in ipairs(redis.call('LRANGE', JOURNAL, '1', text(count))) do
+for _, line in ipairs(redis.call('LRANGE', JOURNAL, '1', decimal(count))) do
   local kind, amount, written_off = string.match(line, '^(%a) %S+ %S+ %S+ (%S+) %S+ %S+ (%S+)')
   amount = tonumber(amount)
   if kind == 'g' or kind == 'a' then
@@ -27,10 +27,10 @@ for _, line in ipairs(redis.call('LRANGE', JOURNAL, '1', text(count))) do
   end
   if written_off ~= '-' then lost = plus(lost, tonumber(written_off)) end
 end
-redis.call('LTRIM', JOURNAL, text(count), '-1')
+redis.call('LTRIM', JOURNAL, decimal(count), '-1')
 redis.call('LSET', JOURNAL, '0', SENTINEL)
-redis.call('HSET', TOTALS, 'jq', text(position + count), 'jg', text(granted), 'js', text(spent), 'jx', text(expired),
-  'jw', text(lost))
+redis.call('HSET', TOTALS, 'jq', decimal(position + count), 'jg', decimal(granted), 'js', decimal(spent), 'jx', decimal(expired),
+  'jw', decimal(lost))
 return {count < wanted and 'more' or 'done'}
 `,
   (reply) => (reply.text() === 'more' ? 'more' : 'done'),

@@ -1,10 +1,10 @@
 import type { CreateKeyResult } from '../../../contract/key-records.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
 /** Records a key, and creates the account if there is none. */
-export const createKey: Script<
+export const createKey: LuaScript<
   [
     clock: string,
     key: string,
@@ -50,7 +50,7 @@ if ARGV[9] == '1' then return reply(now, 'conflict') end
 if not totals and ARGV[10] == '1' then return reply(now, 'no_account') end
 if not totals then create_account() end
 local _, per, rpm, tpm = string.match(ARGV[4], '^(%S+) (%S+) (%S+) (%S+)')
-local before, created = label and load_key(id), text(now)
+local before, created = label and load_key(id), decimal(now)
 local key = new_key(id, per, tonumber(rpm), tonumber(tpm), now)
 key.window = window_start(key, now)
 key.changed = true

@@ -7,7 +7,7 @@ import { linkLua } from './link-lua.ts';
 export type Send = (command: string, ...args: readonly string[]) => Promise<unknown>;
 
 /** A Lua script with the parser of its reply. */
-export interface Script<Args extends readonly string[], Reply> {
+export interface LuaScript<Args extends readonly string[], Reply> {
   readonly source: string;
   readonly hash: string;
   readonly read: (reply: ReplyReader) => Reply;
@@ -19,7 +19,7 @@ export interface Script<Args extends readonly string[], Reply> {
 export function defineScript<Args extends readonly string[], Reply>(
   text: string,
   read: (reply: ReplyReader) => Reply,
-): Script<Args, Reply> {
+): LuaScript<Args, Reply> {
   const source = linkLua(text);
   return { source, hash: createHash('sha1').update(source).digest('hex'), read };
 }

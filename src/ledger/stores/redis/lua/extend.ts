@@ -1,10 +1,10 @@
 import type { ExtendResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
-import { finalState } from './request-fields.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
+import { finalState } from './row-fields.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Renews a lease, as `extend` in account-engine.ts. */
-export const extend: Script<
+export const extend: LuaScript<
   [
     clock: string,
     requestId: string,
@@ -52,7 +52,7 @@ end
 request.checkpoint = math.min(math.max(tonumber(ARGV[5]), request.checkpoint), request.amount)
 request.due = math.max(request.due, now + tonumber(ARGV[4]))
 save_request(request)
-return reply(now, code, text(request.amount), text(totals.av))
+return reply(now, code, decimal(request.amount), decimal(totals.av))
 `,
   (reply) => {
     const code = reply.text();

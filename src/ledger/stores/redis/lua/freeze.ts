@@ -1,8 +1,8 @@
 import { READ_LUA } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** Freezes or unfreezes an account; returns whether there is one. */
-export const freeze: Script<[state: 'frozen' | 'open'], boolean> = defineScript(
+export const freeze: LuaScript<[state: 'frozen' | 'open'], boolean> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] state        frozen or open
 -- returns {code}

@@ -1,10 +1,10 @@
 import type { GrantResult } from '../../../contract/ledger-store.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { LOTS_LUA } from './lots-lua.ts';
 
 /** Adds credits, as `grant` in lots.ts; creates the account if there is none. */
-export const grant: Script<
+export const grant: LuaScript<
   [
     clock: string,
     id: string,
@@ -36,7 +36,7 @@ local known = redis.call('HGET', PAID, id)
 if known == terms then
   -- Written again, so that a repeated command can wait until replicas have it.
   redis.call('HSET', PAID, id, terms)
-  return reply(now, 'duplicate', text(totals.av))
+  return reply(now, 'duplicate', decimal(totals.av))
 end
 if known then return reply(now, 'conflict') end
 
@@ -52,7 +52,7 @@ redis.call('HSET', PAID, id, terms)
 local member = string.format('%03d %016d %s %s', tonumber(ARGV[5]), expiry, id, ARGV[3])
 redis.call('HSET', LOTS, member, ARGV[3])
 redis.call('ZADD', BURN_ORDER, '0', member)
-return reply(now, 'ok', text(totals.av))
+return reply(now, 'ok', decimal(totals.av))
 `,
   (reply) => {
     const code = reply.text();

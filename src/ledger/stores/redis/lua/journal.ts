@@ -1,9 +1,9 @@
 import type { Ending, JournalLine, SettledUsage } from '../../../contract/ledger-store.ts';
 import { READ_LUA } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** Lines of a journal after a position, oldest first. */
-export const journal: Script<[afterSeq: string, limit: string], JournalLine[]> = defineScript(
+export const journal: LuaScript<[afterSeq: string, limit: string], JournalLine[]> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- ARGV[1] after        position of the line before the first
 -- ARGV[2] limit        maximum number of lines

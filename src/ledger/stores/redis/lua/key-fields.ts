@@ -1,5 +1,13 @@
-import type { Bucket, KeyHashes, KeyRecord, KeyState } from '../../../contract/key-records.ts';
-import { BUDGET_PERIODS, COUNT_LIMIT_NAMES, countLimits, type KeyLimits } from '../../../contract/limits.ts';
+import {
+  type Bucket,
+  type KeyHashes,
+  type KeyRecord,
+  type KeyState,
+  BUDGET_PERIODS,
+  COUNT_LIMIT_NAMES,
+  countLimits,
+  type KeyLimits,
+} from '../../../contract/key-records.ts';
 import { limitedBuckets } from '../../../engine/key-limits.ts';
 import { SENTINEL } from './account-lua.ts';
 

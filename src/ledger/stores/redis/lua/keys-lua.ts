@@ -45,8 +45,8 @@ end
 save_keys = function()
   for id, key in pairs(api_keys) do
     if key.changed then
-      redis.call('HSET', API_KEYS, id .. ':s', string.format('%s %d %s %d %d %d %d %d', text(key.held), key.running,
-        text(key.spent), key.window, key.requests.level, key.requests.at, key.tokens.level, key.tokens.at))
+      redis.call('HSET', API_KEYS, id .. ':s', string.format('%s %d %s %d %d %d %d %d', decimal(key.held), key.running,
+        decimal(key.spent), key.window, key.requests.level, key.requests.at, key.tokens.level, key.tokens.at))
     end
   end
 end

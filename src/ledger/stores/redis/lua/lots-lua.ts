@@ -5,7 +5,7 @@ local lots = {}
 -- The n-th lot in burn order, as of before this command; nil after the last.
 local function lot(n)
   if not lots[n] then
-    local member = redis.call('ZRANGE', BURN_ORDER, text(n - 1), text(n - 1))[1]
+    local member = redis.call('ZRANGE', BURN_ORDER, decimal(n - 1), decimal(n - 1))[1]
     if not member or member == SENTINEL then return nil end
     local remaining = tonumber(redis.call('HGET', LOTS, member))
     lots[n] = {member = member, expiry = tonumber(string.sub(member, 5, 20)), remaining = remaining, before = remaining}
@@ -60,7 +60,7 @@ save_lots = function()
       redis.call('ZREM', BURN_ORDER, each.member)
       redis.call('HDEL', LOTS, each.member)
     elseif each.remaining ~= each.before then
-      redis.call('HSET', LOTS, each.member, text(each.remaining))
+      redis.call('HSET', LOTS, each.member, decimal(each.remaining))
     end
   end
 end

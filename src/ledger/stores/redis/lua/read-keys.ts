@@ -1,12 +1,36 @@
-import { READ_LUA } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
+import { READ_LUA, ACCOUNT_LUA } from './account-lua.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 
 /** All fields of an account's keys. */
-export const readKeys: Script<[], Map<string, string>> = defineScript(
+export const readKeys: LuaScript<[], Map<string, string>> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- returns {field, value, ...}
 ${READ_LUA}
 return redis.call('HGETALL', API_KEYS)
 `,
   (reply) => new Map(reply.pairs()),
+);
+
+/** The store's time, and the fields of one key; none if there is no such key. */
+export const readKey: LuaScript<
+  [clock: string, key: string],
+  { readonly now: number; readonly fields: Map<string, string> }
+> = defineScript(
+  /* lua */ `#!lua flags=no-writes
+-- ARGV[1] clock        ms, or empty for Redis's own
+-- ARGV[2] key id
+-- returns {now, field, value, ...}
+${ACCOUNT_LUA}
+local names = {ARGV[2]}
+for n, kind in ipairs({':n', ':s', ':v', ':p'}) do names[n + 1] = ARGV[2] .. kind end
+local found = {decimal(clock(ARGV[1]))}
+for n, value in ipairs(redis.call('HMGET', API_KEYS, unpack(names))) do
+  if value then
+    found[#found + 1] = names[n]
+    found[#found + 1] = value
+  end
+end
+return found
+`,
+  (reply) => ({ now: reply.count(), fields: new Map(reply.pairs()) }),
 );

@@ -1,10 +1,10 @@
 import type { RequestRecord } from '../../../contract/ledger-store.ts';
 import { READ_LUA } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
-import { requestRecord } from './request-fields.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
+import { requestRecord } from './row-fields.ts';
 
 /** One request; undefined if unknown. */
-export const readRequest: Script<[requestId: string], RequestRecord | undefined> = defineScript(
+export const readRequest: LuaScript<[requestId: string], RequestRecord | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- ARGV[1] request id
 -- returns {id, row}, or nothing

@@ -24,7 +24,7 @@ local function load_request(id)
 end
 
 local function save_request(request)
-  local due = text(request.due)
+  local due = decimal(request.due)
   local requests, dues = saves.requests, saves.due
   requests[#requests + 1] = request.id
   requests[#requests + 1] = string.format('%s %d %d %s %d %d %s%s =%s %s%s', request.state, request.amount,
@@ -104,7 +104,7 @@ local function finish(request, state, amount, tokens, now, model, usage, in_part
   local is_free = amount == 0 and (state == 'V' or state == 'S' and request.hashes == '')
   request.state, request.amount, request.due, request.model = state, charged, delete_at(request.id, now, is_free), model
   -- The line that the caller writes next. A voided request has none, or only a correction, which doesn't describe it.
-  request.line = state == 'V' and '-' or text(plus(totals.q, 1))
+  request.line = state == 'V' and '-' or decimal(plus(totals.q, 1))
   if state == 'V' then free_idempotency_key(request) end
   save_request(request)
   return hold, charged, moved, written_off
@@ -145,7 +145,7 @@ local function reap(budget, now)
   -- A negative limit would mean no limit.
   if budget <= 0 then return 0 end
   local count = 0
-  local ids = redis.call('ZRANGE', DUE, '-inf', text(now), 'BYSCORE', 'LIMIT', '0', text(budget))
+  local ids = redis.call('ZRANGE', DUE, '-inf', decimal(now), 'BYSCORE', 'LIMIT', '0', decimal(budget))
   for _, id in ipairs(ids) do
     local request = load_request(id)
     if not request then

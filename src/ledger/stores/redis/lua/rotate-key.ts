@@ -1,10 +1,10 @@
 import type { RotateKeyResult } from '../../../contract/key-records.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Replaces the hash of a recorded key, as `rotateKey` in api-keys.ts; returns the hashes that are no longer valid. */
-export const rotateKey: Script<
+/** Replaces the hash of a recorded key, as `rotateKey` in key-states.ts; returns the hashes that are no longer valid. */
+export const rotateKey: LuaScript<
   [clock: string, key: string, hash: string, version: string, overlapMs: string, hashIsTaken: '0' | '1'],
   { readonly result: RotateKeyResult; readonly dropped: readonly string[] }
 > = defineScript(
@@ -35,12 +35,12 @@ local dropped = {}
 if previous ~= '-' then dropped[#dropped + 1] = previous end
 local overlap = tonumber(ARGV[5])
 if overlap > 0 then
-  previous, ends = hash, text(now + overlap)
+  previous, ends = hash, decimal(now + overlap)
 else
   dropped[#dropped + 1] = hash
   previous, ends = '-', '-'
 end
-version = text(version + 1)
+version = decimal(version + 1)
 redis.call('HSET', API_KEYS, id, ARGV[3] .. ' ' .. limits .. ' ' .. dates,
   id .. ':v', version .. ' ' .. expires .. ' ' .. previous .. ' ' .. ends)
 return reply(now, 'ok', version, unpack(dropped))

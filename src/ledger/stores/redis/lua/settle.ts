@@ -1,9 +1,9 @@
 import type { SettleResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Posts a charge, as `settle` in account-engine.ts. */
-export const settle: Script<
+export const settle: LuaScript<
   [
     clock: string,
     requestId: string,
@@ -51,9 +51,9 @@ if not request and ARGV[13] == '1' and not is_deleted and request_time(id) > tot
 local in_parts = check_witnesses(14) or ARGV[12] == '1'
 if request and request.state == 'S' then
   if not in_parts or not charge_more(request, amount, now) then
-    return reply(now, 'duplicate', text(request.amount), is_charged_in_part(request, amount) and '1' or '0')
+    return reply(now, 'duplicate', decimal(request.amount), is_charged_in_part(request, amount) and '1' or '0')
   end
-  return reply(now, 'ok', text(request.amount), '0', text(totals.av))
+  return reply(now, 'ok', decimal(request.amount), '0', decimal(totals.av))
 end
 if request and request.state == 'V' then return reply(now, 'voided') end
 if is_deleted then return reply(now, 'duplicate', '0', '0') end
@@ -95,7 +95,7 @@ write_line(now, kind, id, moved, {
   rest = ARGV[7],
 })
 expire_lots(now)
-return reply(now, 'ok', text(charged), text(written_off), text(totals.av))
+return reply(now, 'ok', decimal(charged), decimal(written_off), decimal(totals.av))
 `,
   (reply) => {
     const code = reply.text();

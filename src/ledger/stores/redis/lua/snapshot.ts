@@ -1,12 +1,11 @@
 import type { AccountState, Lot } from '../../../contract/ledger-store.ts';
 import { READ_LUA, SENTINEL } from './account-lua.ts';
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 import { keyIds, keyState } from './key-fields.ts';
-import { requestRecord } from './request-fields.ts';
-import { usageRow } from './usage-fields.ts';
+import { requestRecord, usageRow } from './row-fields.ts';
 
 /** The whole account at one moment, without its journal; undefined when there is no account. */
-export const snapshot: Script<[], ((account: string) => AccountState) | undefined> = defineScript(
+export const snapshot: LuaScript<[], ((account: string) => AccountState) | undefined> = defineScript(
   /* lua */ `#!lua flags=no-writes
 -- returns {totals, requests, lots, keys, usage}, each {field, value, ...}
 ${READ_LUA}

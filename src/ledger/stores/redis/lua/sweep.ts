@@ -1,4 +1,4 @@
-import { defineScript, type Script } from './define-script.ts';
+import { defineScript, type LuaScript } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /**
@@ -8,7 +8,7 @@ import { ENDS_LUA } from './requests-lua.ts';
  * A request that became final in the last two minutes makes that soon: its account
  * is busy, and its hint was written at most once a minute.
  */
-export const sweep: Script<
+export const sweep: LuaScript<
   [clock: string, budget: string],
   { readonly count: number; readonly lookAgainAt: number | undefined; readonly now: number | undefined }
 > = defineScript(
@@ -21,12 +21,12 @@ local now = clock(ARGV[1])
 if not load_totals() then return reply(now, 'no_account') end
 local count = reap(tonumber(ARGV[2]), now)
 expire_lots(now)
-local result = reply(now, 'ok', text(count))
+local result = reply(now, 'ok', decimal(count))
 local first = redis.call('ZRANGE', DUE, '-inf', '(+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local last = redis.call('ZRANGE', DUE, '(+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', '0', '1', 'WITHSCORES')[2]
 local again = math.min(tonumber(first or NEVER), size(totals.nx))
 if last and tonumber(last) > now + RETENTION - 120000 then again = math.min(again, now + 120000) end
-result[6] = again < NEVER and text(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
+result[6] = again < NEVER and decimal(math.max(again, count < tonumber(ARGV[2]) and now + 1000 or now)) or ''
 return result
 `,
   (reply) => {

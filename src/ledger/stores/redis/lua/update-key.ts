@@ -1,10 +1,10 @@
 import type { UpdateKeyResult } from '../../../contract/key-records.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { API_KEYS_LUA } from './keys-lua.ts';
 
-/** Replaces the terms of a recorded key, as `updateKey` in api-keys.ts. */
-export const updateKey: Script<
+/** Replaces the terms of a recorded key, as `updateKey` in key-states.ts. */
+export const updateKey: LuaScript<
   [
     clock: string,
     key: string,
@@ -44,7 +44,7 @@ rpm, tpm = tonumber(rpm), tonumber(tpm)
 if rpm ~= key.rpm then key.requests = {level = (rpm or 0) * MINUTE, at = now} end
 if tpm ~= key.tpm then key.tokens = {level = (tpm or 0) * MINUTE, at = now} end
 key.changed = true
-version = text(version + 1)
+version = decimal(version + 1)
 redis.call('HSET', API_KEYS, id, hash .. ' ' .. ARGV[4] .. ' ' .. dates, id .. ':n', ARGV[5],
   id .. ':v', version .. ' ' .. ARGV[6] .. ' ' .. previous .. ' ' .. ends)
 if ARGV[7] == '' then redis.call('HDEL', API_KEYS, id .. ':p') else redis.call('HSET', API_KEYS, id .. ':p', ARGV[7]) end

@@ -15,7 +15,7 @@ local function count_usage(request, model, counts)
   end
   for n = 1, 9 do
     local count = counts[n]
-    if count ~= 0 then row[n] = text(plus(integer(row[n]), count)) end
+    if count ~= 0 then row[n] = decimal(plus(integer(row[n]), count)) end
   end
 end
 

@@ -1,9 +1,9 @@
 import type { VerifyResult } from '../../../contract/ledger-store.ts';
 import { ACCOUNT_LUA } from './account-lua.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 
 /** Checks witnesses, as `verify` in witnesses.ts. */
-export const verify: Script<[clock: string, ...witnesses: string[]], VerifyResult> = defineScript(
+export const verify: LuaScript<[clock: string, ...witnesses: string[]], VerifyResult> = defineScript(
   /* lua */ `#!lua flags=allow-oom
 -- ARGV[1] clock        ms, or empty for Redis's own
 -- ARGV[2] and on       witnesses
@@ -13,7 +13,7 @@ local now = clock(ARGV[1])
 if not load_totals() then return reply(now, 'no_account') end
 local missing = {}
 for n = 2, #ARGV do
-  if not is_present(ARGV[n]) then missing[#missing + 1] = text(n - 2) end
+  if not is_present(ARGV[n]) then missing[#missing + 1] = decimal(n - 2) end
 end
 rolled_back = #missing > 0
 return reply(now, 'ok', unpack(missing))

@@ -1,9 +1,9 @@
 import type { VoidResult } from '../../../contract/ledger-store.ts';
-import { defineScript, type Script, unknownCode } from './define-script.ts';
+import { defineScript, type LuaScript, unknownCode } from './define-script.ts';
 import { ENDS_LUA } from './requests-lua.ts';
 
 /** Releases a hold, or refunds the charge of an expiry, as `release` in account-engine.ts. */
-export const release: Script<
+export const release: LuaScript<
   [
     clock: string,
     requestId: string,
@@ -39,7 +39,7 @@ if not request then
   if ARGV[3] ~= '' and has_model then count_usage(request, request.model, usage_of(ARGV[6])) end
   return reply(now, 'planted')
 end
-if request.state == 'S' then return reply(now, 'settled', text(request.amount)) end
+if request.state == 'S' then return reply(now, 'settled', decimal(request.amount)) end
 if request.state == 'V' then return reply(now, 'duplicate') end
 
 request.ended = ' ' .. ARGV[5]
@@ -47,7 +47,7 @@ local model = ARGV[4] ~= '-' and ARGV[4] or request.model
 local hold, _, moved = finish(request, 'V', 0, 0, now, model, usage_of(ARGV[6]))
 if moved ~= 0 then write_line(now, 'l', id, moved, {key = request.key}) end
 expire_lots(now)
-return reply(now, 'ok', text(hold - moved), text(totals.av))
+return reply(now, 'ok', decimal(hold - moved), decimal(totals.av))
 `,
   (reply) => {
     const code = reply.text();

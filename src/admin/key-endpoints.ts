@@ -18,7 +18,7 @@ import {
   keyDetailsAnswer,
   newApiKey,
   type PolicyBody,
-  policyOf,
+  policyOfBody,
   rotation,
 } from './key-schemas.ts';
 import type { AdministeredRouter } from './options.ts';
@@ -68,7 +68,7 @@ export const keyEndpoints: readonly Endpoint[] = [
         const created = await keys.create({
           account,
           ...(id !== undefined && { id }),
-          ...policyOf(asked),
+          ...policyOfBody(asked),
           ...(recreate !== undefined && { recreate }),
         });
         const after = keyAnswer(created);
@@ -110,7 +110,7 @@ export const keyEndpoints: readonly Endpoint[] = [
     change: { action: 'keys.update', repeat: 'the same answer: the key is as the request says.' },
     async run({ params: { account, id }, body }, router) {
       const before = await getKeyAnswer(router, account, id);
-      const changed = await withConflictErrors(router.keys.update(account, id, policyOf(body)));
+      const changed = await withConflictErrors(router.keys.update(account, id, policyOfBody(body)));
       if (!changed) throw keyNotFound(account, id);
       const answer = keyAnswer(changed);
       return { answer, target: id, before, after: answer, repeated: isDeepStrictEqual(before, answer) };
@@ -184,7 +184,7 @@ function repeatedCreation(
   isDerived: boolean,
 ): OperationResult<CreatedKeyAnswer> {
   const { id, account } = known;
-  const policy = policyOf(asked);
+  const policy = policyOfBody(asked);
   const wanted = keyAnswer({
     ...policy,
     ...(policy.budget && {

@@ -1,7 +1,7 @@
-import { ModelShutDownError } from '../errors/model-errors.ts';
 import type { ModelOptions } from '../options/model-options.ts';
 import { optionError } from '../options/resolve-options.ts';
-import type { Deprecation, Model } from './model.ts';
+import type { Deprecation } from './model.ts';
+import { isDay } from '../ledger/contract/usage.ts';
 
 /** @throws {TypeError} naming the invalid option */
 export function resolveDeprecation(given: ModelOptions, option: string): Deprecation | undefined {
@@ -29,22 +29,6 @@ export function resolveDeprecation(given: ModelOptions, option: string): Depreca
   };
 }
 
-export function isShutDown({ deprecation }: Model, now: number): boolean {
-  return deprecation?.shutdownAt !== undefined && now >= deprecation.shutdownAt;
-}
-
-/** @throws {ModelShutDownError} from the shutdown date on */
-export function assertServed(model: Model): void {
-  if (!isShutDown(model, Date.now())) return;
-  const { shutdownAt = 0, replacement } = model.deprecation ?? {};
-  throw new ModelShutDownError(model.id, isoDate(shutdownAt), replacement);
-}
-
-/** The UTC date, in the form of OpenAI's `shutdown_date`. */
-export function isoDate(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
-}
-
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 function parseMoment(given: unknown, option: string): number | undefined {
@@ -55,9 +39,4 @@ function parseMoment(given: unknown, option: string): number | undefined {
   const rolls = text !== undefined && Number.isFinite(ms) && !isDay(text.slice(0, 10));
   if (Number.isFinite(ms) && !rolls) return ms;
   throw optionError(option, "a Date, or a date as '2027-01-31' or '2027-01-31T12:00:00Z'", given);
-}
-
-function isDay(day: string): boolean {
-  const ms = Date.parse(`${day}T00:00:00Z`);
-  return Number.isFinite(ms) && isoDate(ms) === day;
 }

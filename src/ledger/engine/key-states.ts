@@ -8,20 +8,20 @@ import {
   windowEnd,
   windowStart,
 } from './key-limits.ts';
-import type {
-  CreateKey,
-  FoundKey,
-  KeyHashes,
-  KeyRecord,
-  KeyState,
-  KeyStatus,
-  KeyTerms,
-  RotateKey,
-  RotateKeyResult,
-  UpdateKey,
-  UpdateKeyResult,
+import {
+  type CreateKey,
+  type FoundKey,
+  type KeyHashes,
+  type KeyRecord,
+  type KeyState,
+  type KeyStatus,
+  type KeyTerms,
+  type RotateKey,
+  type RotateKeyResult,
+  type UpdateKey,
+  type UpdateKeyResult,
+  sameLimits,
 } from '../contract/key-records.ts';
-import { sameLimits } from '../contract/limits.ts';
 
 /** How operators create, change and read keys. What requests do to them is in account-engine.ts and key-limits.ts. */
 

@@ -9,7 +9,7 @@ import { runs } from '../../helpers/runs.ts';
 
 const NAMES = ['first', 'second', 'third'] as const;
 const BUSY = answerJson('{"error":{"message":"busy"}}', 503);
-const CONTROLS = new Set(['models', 'provider', 'providerOptions']);
+const CONTROLS = new Set(['models', 'provider']);
 const DEARER = { input: '2', output: '6' };
 
 let providers: Record<(typeof NAMES)[number], Provider>;
@@ -108,17 +108,10 @@ describe('providers of a request’s own choice', () => {
     ['order, in capitals', { provider: { order: ['SECOND', 'first'] } }, ['second/fast-2']],
     ['only', { provider: { only: ['second'] } }, ['second/fast-2']],
     ['ignore', { provider: { ignore: ['first'] } }, ['second/fast-2']],
-    ['null', { provider: null, providerOptions: { gateway: null } }, ['first/fast-1']],
-    ['Vercel’s order', { providerOptions: { gateway: { order: ['second'] } } }, ['second/fast-2']],
-    ['Vercel’s only', { providerOptions: { gateway: { only: ['second'] } } }, ['second/fast-2']],
+    ['null', { models: null, provider: null }, ['first/fast-1']],
     [
       'a model where the first is ignored',
       { models: ['acme/smart'], provider: { only: ['third'] } },
-      ['third/smart-3'],
-    ],
-    [
-      'Vercel’s models',
-      { providerOptions: { gateway: { models: ['acme/smart'], only: ['third'] } } },
       ['third/smart-3'],
     ],
   ])('are asked by %s', async (_name, control, expected) => {
@@ -157,16 +150,10 @@ describe('providers of a request’s own choice', () => {
     ['is not in a list', { provider: { only: 'first' } }, 'invalid_type', 'provider.only'],
     ['is bound by price', { provider: { max_price: { prompt: 1 } } }, 'unsupported_parameter', 'provider'],
     [
-      'is spoken to directly',
-      { providerOptions: { openai: {} } },
+      'is in the form of another gateway',
+      { providerOptions: { gateway: { only: ['first'] } } },
       'unsupported_parameter',
       'providerOptions',
-    ],
-    [
-      'is named twice',
-      { provider: { only: ['first'] }, providerOptions: { gateway: { only: ['first'] } } },
-      'ambiguous_parameter',
-      'provider.only',
     ],
     ['may not be spelled so', { Provider: { only: ['first'] } }, 'ambiguous_parameter', 'provider'],
     [
@@ -194,12 +181,7 @@ describe('what a request may choose', () => {
   it.each<[string, boolean | { models?: boolean; provider?: boolean }, object]>([
     ['nothing, unless the host says so', false, { provider: { only: ['first'] } }],
     ['no models where only providers may be', { provider: true }, { models: ['acme/smart'] }],
-    [
-      'no models in the other field either',
-      { provider: true },
-      { providerOptions: { gateway: { models: [] } } },
-    ],
-    ['no providers where only models may be', { models: true }, { providerOptions: { gateway: {} } }],
+    ['no providers where only models may be', { models: true }, { provider: {} }],
   ])('is %s', async (_name, clientRouting, control) => {
     await start(clientRouting);
     const response = await gateway.post({ ...QUESTION, ...control });
@@ -218,7 +200,7 @@ describe('what goes to the provider', () => {
   it('is the client’s own bytes but for the fields that were for us', async () => {
     const body =
       '{ "models" : ["acme/smart"] , "provider":{"order":["first"]}, "seed":12345678901234567890,\n' +
-      '"model":"acme/fast","providerOptions":{"gateway":{}}\t,"messages":[],"temperature": 1.0 }';
+      '"model":"acme/fast"\t,"messages":[],"temperature": 1.0 }';
     await gateway.post(body);
     expect(providers.first.received[0]?.body.toString()).toBe(
       '{   "seed":12345678901234567890,\n"model":"fast-1"\t,"messages":[],"temperature": 1.0 }',
@@ -229,7 +211,6 @@ describe('what goes to the provider', () => {
     const member = fc.constantFrom<[string, unknown]>(
       ['models', ['a', 'b,}"']],
       ['provider', { only: ['x'], y: [{}, []] }],
-      ['providerOptions', null],
       ['stream', true],
       ['max_tokens', 500],
       ['seed', 7],

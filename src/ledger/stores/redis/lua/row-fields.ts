@@ -4,8 +4,12 @@ import type {
   FinalState,
   RequestRecord,
   Void,
+  Witnessed,
+  Settle,
+  UsageRow,
 } from '../../../contract/ledger-store.ts';
-import { ENDINGS } from '../../../contract/usage.ts';
+import { DAY_MS, ENDINGS, dayOf } from '../../../contract/usage.ts';
+import { isAborted, isError } from '../../../engine/usage-counters.ts';
 
 /** Parses the row of a request. */
 export function requestRecord(id: string, row: string): RequestRecord {
@@ -67,4 +71,53 @@ export function idempotencyTerms({
   readonly idempotencyKey?: IdempotencyKey;
 }): [key: string, body: string] {
   return [idempotencyKey?.key ?? '', idempotencyKey?.body ?? ''];
+}
+
+/** The witnesses of a command as arguments of its script; see `is_present`. */
+export function witnessTerms({ witnesses = [] }: Witnessed): string[] {
+  return witnesses.map((witness) => {
+    if (witness.type === 'line') return `${witness.seq} ${witness.at} ${witness.id}`;
+    if (witness.type === 'payment') return `P ${witness.id}`;
+    if (witness.state === 'held') return `H ${witness.hold} ${witness.id}`;
+    const settled = witness.isFree ? 'F' : 'S';
+    return `${witness.state === 'settled' ? settled : 'V'} ${witness.id}`;
+  });
+}
+
+/** The counts of a settle, as an argument of its script. */
+export function settledCounts({ usage }: Pick<Settle, 'usage'>): string {
+  const { ending, promptTokens, cachedTokens, completionTokens, reasoningTokens, cost = 0n } = usage;
+  const tokens = [promptTokens, cachedTokens, completionTokens, reasoningTokens];
+  return [Number(isError({ ending, usage })), Number(isAborted({ ending })), ...tokens, cost].join(' ');
+}
+
+/** The counts of a void, as an argument of its script. */
+export function voidedCounts({ ending }: Pick<Void, 'ending'>): string {
+  return `${isError({ ending }) ? 1 : 0} ${isAborted({ ending }) ? 1 : 0} 0 0 0 0 0`;
+}
+
+/** Parses a usage row. */
+export function usageRow([field, packed]: readonly [field: string, packed: string]): UsageRow {
+  const [, , key = '', model = ''] = /^(\d+) (\S*) (\S*)$/.exec(field) ?? [];
+  const [requests = '', errors, aborted, prompt, cached, completion, reasoning, charged = '', cost = ''] =
+    packed.split(' ');
+  return {
+    day: usageDay(field),
+    key,
+    model: withBlanks(model),
+    requests: Number(requests),
+    errors: Number(errors),
+    aborted: Number(aborted),
+    promptTokens: Number(prompt),
+    cachedTokens: Number(cached),
+    completionTokens: Number(completion),
+    reasoningTokens: Number(reasoning),
+    charged: BigInt(charged),
+    cost: BigInt(cost),
+  };
+}
+
+/** The day of a usage row, from its field. */
+export function usageDay(field: string): string {
+  return dayOf(Number(field.slice(0, field.indexOf(' '))) * DAY_MS);
 }
