@@ -79,7 +79,7 @@ function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
     tags?.includes(tag) === true || capabilities[capability] === true;
   const inputs = [
     ...(can('vision', 'vision') ? ['image'] : []),
-    ...(can('file-input', 'ocr') ? ['file'] : []),
+    ...(tags?.includes('file-input') ? ['file'] : []),
     ...(capabilities['audio'] === true ? ['audio'] : []),
   ];
   return defined({

@@ -2,9 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-import { modelsDev } from '../../catalog/models-dev.ts';
 import type { ServerConfig } from '../../options/server-options.ts';
-import { asError } from '../../platform/as-error.ts';
 import { ConfigError } from './config-error.ts';
 import { parseJsonConfig } from './json-config.ts';
 
@@ -31,7 +29,7 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
   const config = extension.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
-  if (isConfig(config)) return withModelInfo(await withCatalog(config, path), path);
+  if (isConfig(config)) return await withModelInfo(await withCatalog(config, path), path);
   const wanted = extension.startsWith('.json')
     ? 'must contain an object'
     : 'its default export must be an object';
@@ -55,13 +53,15 @@ async function withCatalog(config: ServerConfig, path: string): Promise<ServerCo
 }
 
 /** Resolves `"modelInfo": "models.dev.json"` of a JSON config, a path beside it. */
-function withModelInfo(config: ServerConfig, path: string): ServerConfig {
+async function withModelInfo(config: ServerConfig, path: string): Promise<ServerConfig> {
   const file: unknown = config.modelInfo;
   if (typeof file !== 'string') return config;
   try {
+    const { modelsDev } = await import('../../catalog/models-dev.ts');
     return { ...config, modelInfo: modelsDev(JSON.parse(readFileSync(resolve(path, '..', file), 'utf8'))) };
   } catch (error) {
-    throw new ConfigError(path, `modelInfo: ${asError(error).message}`, { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(path, `modelInfo: ${reason}`, { cause: error });
   }
 }
 
