@@ -17,7 +17,8 @@ export interface ModelRecord {
   readonly description: string;
   readonly type: 'language';
   readonly tags?: readonly string[];
-  readonly capabilities?: Readonly<Record<string, boolean>>;
+  /** `completion_chat`, and as far as they are known `function_calling`, `reasoning`, `vision`, `audio`. */
+  readonly capabilities: Readonly<Record<string, boolean>>;
   readonly aliases?: readonly string[];
   readonly deprecated_at?: string;
   readonly shutdown_date?: string;
@@ -88,10 +89,12 @@ function modelRecord(model: Model): ModelRecord {
     type: 'language',
     ...tagsAndCapabilities(info),
     ...lifecycleOf(model),
-    // OpenRouter's, and opencode's discovery of models; the AI SDK's and Cline's lists of Vercel read `context_window`, vLLM's
-    // clients `max_model_len`.
+    // OpenRouter's name, then Vercel's and vLLM's.
     context_length: contextWindow ?? null,
-    ...(contextWindow !== undefined && { context_window: contextWindow, max_model_len: contextWindow }),
+    ...(contextWindow !== undefined && {
+      context_window: contextWindow,
+      max_model_len: contextWindow,
+    }),
     ...(maxOutputTokens !== undefined && {
       max_tokens: maxOutputTokens,
       max_completion_tokens: maxOutputTokens,
@@ -136,7 +139,7 @@ function lifecycleOf({
   };
 }
 
-/** Tags by parameters and modalities, and Mistral's `capabilities`; both are left out if nothing is known. */
+/** Vercel's tags, by parameters and modalities, and the same as `capabilities` in Mistral's words. */
 function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capabilities'> {
   const { supportedParameters, inputModalities, outputModalities } = info;
   const given = new Set(info.tags);
@@ -149,15 +152,15 @@ function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capa
   if (inputModalities?.includes('image')) given.add('vision');
   if (inputModalities?.includes('file')) given.add('file-input');
   if (outputModalities?.includes('image')) given.add('image-generation');
-  const capabilities = {
-    ...((given.has('tool-use') || supportedParameters) && { function_calling: given.has('tool-use') }),
-    ...((reasons || supportedParameters) && { reasoning: reasons }),
-    ...((given.has('vision') || inputModalities) && { vision: given.has('vision') }),
-    ...(inputModalities && { audio: inputModalities.includes('audio') }),
-  };
   return {
     ...(given.size > 0 && { tags: [...given] }),
-    ...(Object.keys(capabilities).length > 0 && { capabilities: { completion_chat: true, ...capabilities } }),
+    capabilities: {
+      completion_chat: true,
+      ...((given.has('tool-use') || supportedParameters) && { function_calling: given.has('tool-use') }),
+      ...((reasons || supportedParameters) && { reasoning: reasons }),
+      ...((given.has('vision') || inputModalities) && { vision: given.has('vision') }),
+      ...(inputModalities && { audio: inputModalities.includes('audio') }),
+    },
   };
 }
 

@@ -43,6 +43,7 @@ describe('GET /models', () => {
       name: 'acme/fast',
       description: '',
       type: 'language',
+      capabilities: { completion_chat: true },
       context_length: 8192,
       context_window: 8192,
       max_model_len: 8192,
