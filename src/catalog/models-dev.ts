@@ -30,7 +30,8 @@ export function modelsDev(data: unknown): ModelCatalog {
   assertObject(data, 'modelsDev: the data');
   const byId = new Map<string, Models>();
   const byUrl = new Map<string, Models>();
-  for (const [id, provider] of Object.entries(data as Readonly<Record<string, Json>>)) {
+  const providers: readonly [string, Json][] = Object.entries(data ?? {});
+  for (const [id, provider] of providers) {
     const models = isRecord(provider) ? provider['models'] : undefined;
     if (!isRecord(provider) || !isRecord(models)) {
       throw new TypeError(`modelsDev: the provider ${JSON.stringify(id)} has no models`);

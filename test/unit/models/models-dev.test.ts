@@ -85,9 +85,9 @@ describe('modelsDev', () => {
       knowledge: 'May',
       tool_call: 'yes',
     };
-    const { find } = modelsDev({ x: { models: { broken, text: 'no model' } } });
-    expect(find({ provider: 'x', url: NOWHERE, model: 'broken' })).toEqual({});
-    expect(find({ provider: 'x', url: NOWHERE, model: 'text' })).toBeUndefined();
+    const readable = modelsDev({ x: { models: { broken, text: 'no model' } } });
+    expect(readable.find({ provider: 'x', url: NOWHERE, model: 'broken' })).toEqual({});
+    expect(readable.find({ provider: 'x', url: NOWHERE, model: 'text' })).toBeUndefined();
   });
 });
 
