@@ -44,8 +44,9 @@ describe('the list of models', () => {
     const models = Array.from({ length: 34 }, (_, i) => [`m${i}`, { ...FREE, description }] as const);
     const list = listOf(Object.fromEntries(models));
     const large = { ...WHOLE_LIST, text: 'm' };
-    expect(list.page(large, undefined)).not.toBe(list.page(large, undefined));
-    expect(list.page(large, undefined).etag).toBe(list.page(large, undefined).etag);
+    const [first, second] = [list.page(large, undefined), list.page(large, undefined)];
+    // A matcher would compare 34 MB byte by byte.
+    expect([first === second, first.etag === second.etag]).toEqual([false, true]);
   });
 });
 
