@@ -17,6 +17,7 @@ export interface ModelRecord {
   readonly description: string;
   readonly type: 'language';
   readonly tags?: readonly string[];
+  readonly modalities?: { readonly input: readonly string[]; readonly output: readonly string[] };
   /** `completion_chat`, and as far as they are known `function_calling`, `reasoning`, `vision`, `audio`. */
   readonly capabilities: Readonly<Record<string, boolean>>;
   readonly aliases?: readonly string[];
@@ -140,7 +141,7 @@ function lifecycleOf({
 }
 
 /** Vercel's tags, by parameters and modalities, and the same as `capabilities` in Mistral's words. */
-function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capabilities'> {
+function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capabilities' | 'modalities'> {
   const { supportedParameters, inputModalities, outputModalities } = info;
   const given = new Set(info.tags);
   const reasons =
@@ -154,6 +155,8 @@ function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capa
   if (outputModalities?.includes('image')) given.add('image-generation');
   return {
     ...(given.size > 0 && { tags: [...given] }),
+    // As Vercel and models.dev have it.
+    ...(inputModalities && { modalities: { input: inputModalities, output: outputModalities ?? TEXT } }),
     capabilities: {
       completion_chat: true,
       ...((given.has('tool-use') || supportedParameters) && { function_calling: given.has('tool-use') }),
@@ -164,6 +167,8 @@ function tagsAndCapabilities(info: RecordInfo): Pick<ModelRecord, 'tags' | 'capa
   };
 }
 
+const TEXT: readonly string[] = ['text'];
+
 const REASONING_PARAMETERS: ReadonlySet<string> = new Set([
   'reasoning',
   'reasoning_effort',
@@ -171,7 +176,7 @@ const REASONING_PARAMETERS: ReadonlySet<string> = new Set([
 ]);
 
 function architectureOf(info: RecordInfo): ModelRecord['architecture'] {
-  const { inputModalities = ['text'], outputModalities = ['text'], tokenizer, instructType } = info;
+  const { inputModalities = TEXT, outputModalities = TEXT, tokenizer, instructType } = info;
   const isKnown = info.inputModalities !== undefined;
   return {
     modality: isKnown ? `${inputModalities.join('+')}->${outputModalities.join('+')}` : null,

@@ -2,6 +2,7 @@ import type { ModelCatalog, ModelCatalogEntry, PriceQuery } from '../options/mod
 import { assertObject } from '../options/resolve-options.ts';
 import { defined } from './defined.ts';
 import { isRecord, type Json } from './json-value.ts';
+import { modalityName } from './provider-model-list.ts';
 import { CALENDAR_DATE } from './resolve-model-info.ts';
 
 /** IDs at models.dev of presets that have another name here. */
@@ -81,11 +82,9 @@ function readParameters(entry: Models): readonly string[] | undefined {
   ];
 }
 
-/** In OpenRouter's words. */
 function readModalities(given: Json): readonly string[] | undefined {
   if (!Array.isArray(given) || given.length === 0) return undefined;
-  const names = given.filter((name: Json) => typeof name === 'string');
-  return names.map((name) => (name === 'pdf' ? 'file' : name));
+  return given.filter((name: Json) => typeof name === 'string').map(modalityName);
 }
 
 function date(given: Json): string | undefined {

@@ -70,9 +70,10 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
   ];
 }
 
-/** OpenRouter's members; where those are missing, Vercel's `tags` and Mistral's `capabilities`. */
+/** OpenRouter's members; where those are missing, Vercel's `modalities` and `tags`, and Mistral's `capabilities`. */
 function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
   const architecture = isRecord(entry['architecture']) ? entry['architecture'] : {};
+  const modalities = isRecord(entry['modalities']) ? entry['modalities'] : {};
   const tags = namesIn(entry['tags']);
   const capabilities = isRecord(entry['capabilities']) ? entry['capabilities'] : {};
   const can = (tag: string, capability: string): boolean =>
@@ -88,8 +89,11 @@ function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
     created: count(entry['created']),
     ownedBy: text(entry['owned_by']),
     inputModalities:
-      modalitiesIn(architecture, 'input_modalities') ?? (inputs.length > 0 ? ['text', ...inputs] : undefined),
-    outputModalities: modalitiesIn(architecture, 'output_modalities'),
+      modalitiesIn(architecture, 'input_modalities') ??
+      namesIn(modalities['input'])?.map(modalityName) ??
+      (inputs.length > 0 ? ['text', ...inputs] : undefined),
+    outputModalities:
+      modalitiesIn(architecture, 'output_modalities') ?? namesIn(modalities['output'])?.map(modalityName),
     supportedParameters:
       namesIn(entry['supported_parameters']) ?? (can('tool-use', 'function_calling') ? ['tools'] : undefined),
     tags: can('reasoning', 'reasoning') ? [...new Set([...(tags ?? []), 'reasoning'])] : tags,
@@ -100,6 +104,11 @@ function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
     huggingFaceId: text(entry['hugging_face_id']),
     defaultParameters: numbers(entry['default_parameters']),
   });
+}
+
+/** A modality of Vercel's or models.dev's, in OpenRouter's words. */
+export function modalityName(name: string): string {
+  return name === 'pdf' ? 'file' : name;
 }
 
 /** A list that has no `modality` says `['text']` only because OpenRouter's clients require a value. */

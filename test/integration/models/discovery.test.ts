@@ -434,6 +434,14 @@ describe('what a list says of a model', () => {
     });
   });
 
+  it('is read in Vercel’s words: modalities', () => {
+    expect(infoOf({ tags: ['vision'], modalities: { input: ['text', 'pdf'], output: ['text'] } })).toEqual({
+      inputModalities: ['text', 'file'],
+      outputModalities: ['text'],
+      tags: ['vision'],
+    });
+  });
+
   it('is read in Mistral’s words', () => {
     const capabilities = { completion_chat: true, function_calling: true, vision: true, reasoning: true };
     expect(infoOf({ capabilities })).toEqual({

@@ -110,6 +110,7 @@ describe('GET /models', () => {
         instruct_type: 'chatml',
       },
       supported_parameters: ['tools', 'reasoning'],
+      modalities: { input: ['text', 'image'], output: ['text', 'image'] },
       tags: ['web-search', 'reasoning', 'tool-use', 'vision', 'image-generation'],
       capabilities: {
         completion_chat: true,
