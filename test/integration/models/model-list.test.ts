@@ -283,6 +283,12 @@ describe('the ETag of GET /models', () => {
     expect(await etagOf('/models')).not.toBe(before);
   });
 
+  it('depends on the origin too, with cors', async () => {
+    gateway = await startGateway({ models: MODELS, cors: { origins: ['https://a.test'] } });
+    const response = await gateway.fetch('/models', { headers: { origin: 'https://a.test' } });
+    expect(response.headers.get('vary')).toBe('origin, authorization');
+  });
+
   it('is in the answer to HEAD, which has no body', async () => {
     gateway = await startGateway({ models: MODELS });
     const response = await gateway.fetch('/models', { method: 'HEAD' });
