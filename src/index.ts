@@ -11,6 +11,8 @@ export type { KeyPolicy, KeyPolicyChanges } from './keys/key-policy.ts';
 export { isApiKey } from './keys/key-secret.ts';
 export type { NodeHandler } from './adapters/node.ts';
 export type { WebHandler } from './adapters/web.ts';
+export type { ModelRecord } from './catalog/model-record.ts';
+export { modelsDev } from './catalog/models-dev.ts';
 export * from './errors/credit-errors.ts';
 export * from './errors/key-errors.ts';
 export * from './errors/model-errors.ts';
@@ -86,6 +88,7 @@ export type {
   TokenPricing,
 } from './metering/pricing.ts';
 export type { Usage, UsageDialect } from './metering/usage-dialects.ts';
+export type { ModelInfo, ReasoningInfo } from './options/model-info.ts';
 export type { AnswerOptions } from './options/answer-options.ts';
 export type {
   Authenticate,
@@ -97,6 +100,8 @@ export type {
   CatalogEntry,
   RoutingStrategy,
   EnforceOutputLimit,
+  ModelCatalog,
+  ModelCatalogEntry,
   ModelOptions,
   PriceCatalog,
   PriceQuery,

@@ -60,6 +60,11 @@ export class Catalog {
     return this.#byId.get(id) ?? this.#wildcards.get(id);
   }
 
+  /** The model of an ID or alias that is in the list: none of a wildcard. */
+  listed(id: string): Model | undefined {
+    return this.#byId.get(id);
+  }
+
   /** The body of `GET /models`: all models but those that were shut down, or that a wildcard stands for.
    *
    * @param markup - the caller's
@@ -112,7 +117,7 @@ function indexed(models: readonly Model[]): Map<string, Model> {
 export type CatalogOptions = Pick<ChatCompletionsRouterOptions, 'models' | 'providers'>;
 
 /** The router's settings that apply to every catalog. */
-export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 'answer'>;
+export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 'modelInfo' | 'answer'>;
 
 /** Makes a catalog of the options.
  *
@@ -121,7 +126,7 @@ export type CatalogSettings = Pick<Settings, 'timeouts' | 'markup' | 'prices' | 
  */
 export function createCatalog(
   options: CatalogOptions,
-  { timeouts, markup, prices, answer }: CatalogSettings,
+  { timeouts, markup, prices, modelInfo, answer }: CatalogSettings,
   before?: Catalog,
 ): Catalog {
   assertObject(options.providers, 'providers');
@@ -133,7 +138,7 @@ export function createCatalog(
     const known = before?.providers.get(name);
     providers.set(name, known && isSameProvider(known, provider) ? known : provider);
   }
-  const context = { providers, markup, prices, answer };
+  const context = { providers, markup, prices, modelInfo, answer };
   const models: Model[] = [];
   const wildcards: Wildcard[] = [];
   for (const [id, given] of Object.entries(options.models)) {

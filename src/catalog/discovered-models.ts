@@ -68,7 +68,6 @@ function optionsOf(
   listed: ListedModel,
   pricing: ModelOptions['pricing'],
 ): ModelOptions {
-  const { name, description, created, ownedBy, inputModalities, supportedParameters } = listed;
   const window = listed.contextWindow ?? contextWindow;
   const most = listed.maxOutputTokens ?? maxOutputTokens ?? window;
   return {
@@ -85,12 +84,7 @@ function optionsOf(
     // Some lists exceed the context window.
     ...(most !== undefined && { maxOutputTokens: Math.min(most, window ?? most) }),
     ...(enforceOutputLimit && { enforceOutputLimit }),
-    ...(name !== undefined && { name }),
-    ...(description !== undefined && { description }),
-    ...(created !== undefined && { created }),
-    ...(ownedBy !== undefined && { ownedBy }),
-    ...(inputModalities && { inputModalities }),
-    ...(supportedParameters && { supportedParameters }),
+    ...listed.info,
   };
 }
 

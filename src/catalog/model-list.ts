@@ -1,167 +1,123 @@
+import { createHash } from 'node:crypto';
+
 import { LRUCache } from 'lru-cache';
 
-import { type Price, type Rates, usdPerCall, usdPerToken } from '../metering/price.ts';
 import type { ModelPatterns } from '../options/model-patterns.ts';
 import type { Model } from './model.ts';
-import { dayOf } from '../ledger/contract/usage.ts';
+import { type ModelQuery, nextPageOf } from './model-query.ts';
+import { recordOf } from './model-record.ts';
 
-/** The body of `GET /models`, serialized once, as a catalog never changes. */
+/** Bytes to send, with their strong ETag. */
+export interface TaggedBody {
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
+/** The answers to `GET /models`: each record is serialised once, as a catalog never changes. */
 export class ModelList {
   /** In the order of the catalog. */
-  readonly #models: readonly ModelRecord[];
-  /** The complete list. */
-  readonly all: Buffer;
-  /** Lists by the patterns of allowed models. */
-  readonly #lists = new LRUCache<string, Buffer>({ max: MAX_LISTS });
+  readonly #models: readonly ListedModel[];
+  /** The models that a key may use, by the name of its patterns. */
+  readonly #allowed = new LRUCache<string, readonly ListedModel[]>({ max: MAX_POLICIES });
+  readonly #pages = new LRUCache<string, TaggedBody>({
+    max: MAX_PAGES,
+    maxSize: MAX_PAGE_BYTES,
+    sizeCalculation: ({ body }) => body.length,
+  });
+  /** The page of all models: not evicted by others. */
+  #all: TaggedBody | undefined;
 
   constructor(models: Iterable<Model>) {
-    this.#models = [...models].map((model) => {
-      return { names: [model.id, ...model.aliases], record: recordOf(model) };
-    });
-    this.all = listBody(this.#models);
+    this.#models = [...models].map(listedModel);
   }
 
-  /** The list of allowed models, cached by their patterns. */
-  only(patterns: ModelPatterns): Buffer {
-    const known = this.#lists.get(patterns.name);
+  /** The page that a query selects of the allowed models. */
+  page(query: ModelQuery, patterns: ModelPatterns | undefined): TaggedBody {
+    const key = JSON.stringify([patterns?.name, query]);
+    if (key === ALL) return (this.#all ??= this.#serialise(query, undefined));
+    const known = this.#pages.get(key);
     if (known) return known;
-    const list = listBody(this.#allowed(patterns));
-    this.#lists.set(patterns.name, list);
-    return list;
+    const page = this.#serialise(query, patterns);
+    this.#pages.set(key, page);
+    return page;
   }
 
-  /** The list from an offset on, for clients that expect several pages. */
-  from(offset: number, patterns: ModelPatterns | undefined): Buffer {
-    return listBody(patterns ? this.#allowed(patterns) : this.#models, offset);
+  #serialise(query: ModelQuery, patterns: ModelPatterns | undefined): TaggedBody {
+    const found = this.#allowedBy(patterns).filter((model) => matches(model, query));
+    const { offset, limit = found.length } = query;
+    const page = found.slice(offset, offset + limit);
+    const next = offset + limit < found.length ? `models?${nextPageOf(query)}` : null;
+    const tail = `],"links":{"next":${JSON.stringify(next)}},"total_count":${found.length}}`;
+    const parts = page.flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
+    return tagged(Buffer.concat([LIST_HEAD, ...parts, Buffer.from(tail)]));
   }
 
-  #allowed(patterns: ModelPatterns): readonly ModelRecord[] {
-    return this.#models.filter(({ names }) => names.some((name) => patterns.allows(name)));
+  #allowedBy(patterns: ModelPatterns | undefined): readonly ListedModel[] {
+    if (!patterns) return this.#models;
+    const known = this.#allowed.get(patterns.name);
+    if (known) return known;
+    const allowed = this.#models.filter(({ names }) => names.some((name) => patterns.allows(name)));
+    this.#allowed.set(patterns.name, allowed);
+    return allowed;
   }
 }
 
-/** `GET /models/{id}`. */
-export function recordOf(model: Model): Buffer {
-  return Buffer.from(JSON.stringify(modelRecord(model)));
+/** Every model of the list. */
+export const WHOLE_LIST: ModelQuery = {
+  parameters: [],
+  inputs: [],
+  outputs: [],
+  text: '',
+  offset: 0,
+  limit: undefined,
+};
+const ALL = JSON.stringify([undefined, WHOLE_LIST]);
+
+/** Adds the strong ETag of the bytes. */
+export function tagged(body: Buffer): TaggedBody {
+  return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
 }
 
-/** Most lists that are cached: apps sell a few sets of models. */
-const MAX_LISTS = 100;
-
-interface ModelRecord {
-  /** The ID and aliases: a key that allows one of them lists the model. */
-  readonly names: readonly string[];
-  readonly record: Buffer;
-}
-
-/** OpenAI's list with OpenRouter's extra members: one page, and the number of models. */
-function listBody(models: readonly ModelRecord[], offset = 0): Buffer {
-  const parts = models.slice(offset).flatMap(({ record }, i) => (i === 0 ? [record] : [COMMA, record]));
-  const tail = Buffer.from(`],"links":{"next":null},"total_count":${models.length}}`);
-  return Buffer.concat([LIST_HEAD, ...parts, tail]);
-}
+/** Apps sell a few sets of models. */
+const MAX_POLICIES = 100;
+/** Clients choose the queries: their pages are bounded by number and by bytes. */
+const MAX_PAGES = 500;
+const MAX_PAGE_BYTES = 33_554_432;
 
 const LIST_HEAD = Buffer.from('{"object":"list","data":[');
 const COMMA = Buffer.from(',');
 
-/** Members of OpenRouter's records that the router doesn't know. */
-const UNKNOWN = {
-  default_parameters: null,
-  per_request_limits: null,
-  supported_voices: null,
-};
+interface ListedModel {
+  /** The ID and aliases: a key that allows one of them lists the model. */
+  readonly names: readonly string[];
+  readonly record: Buffer;
+  readonly parameters: readonly string[];
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** Names to search, in lower case. */
+  readonly text: string;
+}
 
-/** OpenAI's record with additional members for clients: Vercel's (`context_window`,
- * `pricing.input`), OpenRouter's (`context_length`, `pricing.prompt`) and vLLM's (`max_model_len`).
- *
- * OpenRouter's clients reject a list with missing members: unknown ones are null or empty.
- */
-function modelRecord(model: Model): Readonly<Record<string, unknown>> {
-  const { price, contextWindow, maxOutputTokens } = model;
-  const { deprecatedAt, shutdownAt, replacement } = model.deprecation ?? {};
+function listedModel(model: Model): ListedModel {
+  const { supportedParameters = [], inputModalities = TEXT, outputModalities = TEXT, name } = model.info;
+  const names = [model.id, ...model.aliases];
   return {
-    id: model.id,
-    object: 'model',
-    created: model.created,
-    owned_by: model.ownedBy,
-    name: model.name,
-    ...(model.description !== undefined && { description: model.description }),
-    type: 'language',
-    ...(model.aliases.length > 0 && { aliases: model.aliases }),
-    ...(deprecatedAt !== undefined && { deprecated_at: dayOf(deprecatedAt) }),
-    ...(shutdownAt !== undefined && {
-      shutdown_date: dayOf(shutdownAt),
-      expiration_date: dayOf(shutdownAt),
-    }),
-    ...(replacement !== undefined && { replacement }),
-    context_length: contextWindow ?? null,
-    ...(contextWindow !== undefined && { context_window: contextWindow, max_model_len: contextWindow }),
-    ...(maxOutputTokens !== undefined && {
-      max_tokens: maxOutputTokens,
-      max_completion_tokens: maxOutputTokens,
-    }),
-    pricing: pricingRecord(price),
-    canonical_slug: model.id,
-    architecture: {
-      modality: null,
-      input_modalities: model.inputModalities,
-      output_modalities: ['text'],
-    },
-    supported_parameters: model.supportedParameters,
-    top_provider: {
-      context_length: contextWindow ?? null,
-      max_completion_tokens: maxOutputTokens ?? null,
-      // The router moderates nothing.
-      is_moderated: false,
-    },
-    // Relative to the base URL.
-    links: { details: `models/${encodeURIComponent(model.id)}` },
-    ...UNKNOWN,
+    names,
+    record: recordOf(model),
+    parameters: supportedParameters,
+    inputs: inputModalities,
+    outputs: outputModalities,
+    text: [...names, name].join('\n').toLowerCase(),
   };
 }
 
-/** Decimal strings, USD per token or call; prices equal to plain input or output are omitted. */
-function pricingRecord(price: Price): Readonly<Record<string, unknown>> {
-  const { tiers, request, webSearch, markup } = price;
-  const usd = (pico: bigint): string => usdPerToken(pico, markup);
-  const ifDifferent = (name: string, pico: bigint, whole: bigint): Readonly<Record<string, string>> =>
-    pico === whole ? {} : { [name]: usd(pico) };
-  const input = usd(price.input);
-  const output = usd(price.output);
-  return {
-    input,
-    output,
-    input_cache_read: usd(price.cachedInput),
-    prompt: input,
-    completion: output,
-    ...ifDifferent('input_cache_write', price.cacheWriteInput, price.input),
-    ...ifDifferent('audio', price.audioInput, price.input),
-    ...ifDifferent('image_token', price.imageInput, price.input),
-    ...ifDifferent('internal_reasoning', price.reasoningOutput, price.output),
-    ...ifDifferent('audio_output', price.audioOutput, price.output),
-    ...ifDifferent('image_output', price.imageOutput, price.output),
-    ...((request > 0n || markup.fee > 0n) && { request: requestFee(price) }),
-    ...(webSearch > 0n && { web_search: usdPerCall(webSearch, markup) }),
-    ...(tiers.length > 0 && {
-      input_tiers: tiersOf(price, ({ input: pico }) => usd(pico)),
-      output_tiers: tiersOf(price, ({ output: pico }) => usd(pico)),
-      input_cache_read_tiers: tiersOf(price, ({ cachedInput: pico }) => usd(pico)),
-      input_cache_write_tiers: tiersOf(price, ({ cacheWriteInput: pico }) => usd(pico)),
-    }),
-  };
-}
+const TEXT: readonly string[] = ['text'];
 
-/** Vercel's form: `min` is inclusive, `max` is the next tier's `min`. */
-function tiersOf(price: Price, costOf: (rates: Rates) => string): readonly unknown[] {
-  const { tiers } = price;
-  return [price, ...tiers].map((rates, i) => {
-    const min = i === 0 ? 0 : (tiers[i - 1]?.above ?? 0) + 1;
-    const next = tiers[i];
-    return { cost: costOf(rates), min, ...(next && { max: next.above + 1 }) };
-  });
-}
-
-function requestFee({ request, markup }: Price): string {
-  const { numerator, denominator, fee } = markup;
-  return usdPerCall(request * numerator + fee * denominator, { ...markup, numerator: 1n });
+function matches(model: ListedModel, { parameters, inputs, outputs, text }: ModelQuery): boolean {
+  return (
+    parameters.every((name) => model.parameters.includes(name)) &&
+    (inputs.length === 0 || inputs.some((name) => model.inputs.includes(name))) &&
+    (outputs.length === 0 || outputs.some((name) => model.outputs.includes(name))) &&
+    (text === '' || model.text.includes(text))
+  );
 }

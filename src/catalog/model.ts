@@ -2,6 +2,7 @@ import type { MemberPlan } from '../http/member-plan.ts';
 import type { MediaBounds, TokenBudgets } from '../metering/estimate.ts';
 import type { Price } from '../metering/price.ts';
 import type { ServerTools } from '../metering/server-tool-fees.ts';
+import type { ModelInfo } from '../options/model-info.ts';
 import type { RoutingStrategy } from '../options/model-options.ts';
 import type { Provider } from './provider.ts';
 import type { TargetRules } from './resolve-body-rules.ts';
@@ -32,14 +33,20 @@ export interface Model {
   readonly webSearchesNeeded: number;
   readonly tokenBudgets: TokenBudgets;
   readonly mediaBounds: MediaBounds;
+  /** What its record says beside limits and prices. */
+  readonly info: RecordInfo;
+}
+
+/** What a model's record says beside limits and prices; a missing member is unknown. */
+export interface RecordInfo extends ModelInfo {
   readonly name: string;
-  readonly description: string | undefined;
-  readonly inputModalities: readonly string[];
-  /** Empty if unknown. */
-  readonly supportedParameters: readonly string[];
   /** Unix seconds; 0 if unknown. */
   readonly created: number;
   readonly ownedBy: string;
+  /** By a model catalog: shown if the model has no limit of its own. */
+  readonly contextWindow: number | undefined;
+  /** As `contextWindow`. */
+  readonly maxOutputTokens: number | undefined;
 }
 
 /** At least one model, in the order of trying, each with its allowed targets. */

@@ -1,17 +1,16 @@
+import type { ModelInfo, ReasoningInfo } from '../options/model-info.ts';
 import type { Pricing } from '../metering/pricing.ts';
 import { isRecord, type Json } from './json-value.ts';
+import { defined } from './defined.ts';
 import { isModelId } from './model-id.ts';
 import { pricingFromList } from './provider-pricing.ts';
+import { CALENDAR_DATE } from './resolve-model-info.ts';
 
 /** The usable members of a model in its provider's list. */
 export interface ListedModel {
   readonly id: string;
-  readonly name: string | undefined;
-  readonly description: string | undefined;
-  readonly created: number | undefined;
-  readonly ownedBy: string | undefined;
-  readonly inputModalities: readonly string[] | undefined;
-  readonly supportedParameters: readonly string[] | undefined;
+  /** What the list says beside limits and prices. */
+  readonly info: ModelInfo;
   readonly contextWindow: number | undefined;
   readonly maxOutputTokens: number | undefined;
   /** Undefined if the list has no price, or none that can be charged. */
@@ -52,18 +51,16 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
   const { id } = entry;
   if (typeof id !== 'string' || !isModelId(id) || !writesText(entry)) return [];
   const top = isRecord(entry['top_provider']) ? entry['top_provider'] : {};
-  const architecture = isRecord(entry['architecture']) ? entry['architecture'] : {};
   return [
     {
       id,
-      name: text(entry['name'] ?? entry['display_name']),
-      description: text(entry['description']),
-      created: count(entry['created']),
-      ownedBy: text(entry['owned_by']),
-      inputModalities: namesIn(architecture['input_modalities']),
-      supportedParameters: namesIn(entry['supported_parameters']),
+      info: readInfo(entry),
       contextWindow: count(
-        entry['context_window'] ?? entry['context_length'] ?? entry['max_model_len'] ?? top['context_length'],
+        entry['context_window'] ??
+          entry['context_length'] ??
+          entry['max_model_len'] ??
+          entry['max_context_length'] ??
+          top['context_length'],
       ),
       maxOutputTokens: count(
         top['max_completion_tokens'] ?? entry['max_completion_tokens'] ?? entry['max_tokens'],
@@ -71,6 +68,68 @@ function readListedModel(entry: Readonly<Record<string, Json>>): readonly Listed
       pricing: pricingFromList(entry['pricing']),
     },
   ];
+}
+
+/** OpenRouter's members; where those are missing, Vercel's `modalities` and `tags`, and Mistral's `capabilities`. */
+function readInfo(entry: Readonly<Record<string, Json>>): ModelInfo {
+  const architecture = isRecord(entry['architecture']) ? entry['architecture'] : {};
+  const modalities = isRecord(entry['modalities']) ? entry['modalities'] : {};
+  const tags = namesIn(entry['tags']);
+  const capabilities = isRecord(entry['capabilities']) ? entry['capabilities'] : {};
+  const can = (tag: string, capability: string): boolean =>
+    tags?.includes(tag) === true || capabilities[capability] === true;
+  const inputs = [
+    ...(can('vision', 'vision') ? ['image'] : []),
+    ...(tags?.includes('file-input') ? ['file'] : []),
+    ...(capabilities['audio'] === true ? ['audio'] : []),
+  ];
+  return defined({
+    name: text(entry['name'] ?? entry['display_name']),
+    description: text(entry['description']),
+    created: count(entry['created']),
+    ownedBy: text(entry['owned_by']),
+    inputModalities:
+      modalitiesIn(architecture, 'input_modalities') ??
+      namesIn(modalities['input'])?.map(modalityName) ??
+      (inputs.length > 0 ? ['text', ...inputs] : undefined),
+    outputModalities:
+      modalitiesIn(architecture, 'output_modalities') ?? namesIn(modalities['output'])?.map(modalityName),
+    supportedParameters:
+      namesIn(entry['supported_parameters']) ?? (can('tool-use', 'function_calling') ? ['tools'] : undefined),
+    tags: can('reasoning', 'reasoning') ? [...new Set([...(tags ?? []), 'reasoning'])] : tags,
+    knowledgeCutoff: day(entry['knowledge_cutoff']),
+    reasoning: readReasoning(entry['reasoning']),
+    tokenizer: text(architecture['tokenizer']),
+    instructType: text(architecture['instruct_type']),
+    huggingFaceId: text(entry['hugging_face_id']),
+    defaultParameters: numbers(entry['default_parameters']),
+  });
+}
+
+/** A modality of Vercel's or models.dev's, in OpenRouter's words. */
+export function modalityName(name: string): string {
+  return name === 'pdf' ? 'file' : name;
+}
+
+/** A list that has no `modality` says `['text']` only because OpenRouter's clients require a value. */
+function modalitiesIn(
+  architecture: Readonly<Record<string, Json>>,
+  name: string,
+): readonly string[] | undefined {
+  const modalities = namesIn(architecture[name]);
+  const isPlaceholder = architecture['modality'] === null && modalities?.join() === 'text';
+  return isPlaceholder ? undefined : modalities;
+}
+
+function readReasoning(given: Json): ReasoningInfo | undefined {
+  if (!isRecord(given) || typeof given['mandatory'] !== 'boolean') return undefined;
+  return {
+    mandatory: given['mandatory'],
+    ...defined({
+      supportedEfforts: namesIn(given['supported_efforts']),
+      defaultEffort: text(given['default_effort']),
+    }),
+  };
 }
 
 /** Whether a model has text output, as far as the list says: Vercel's and Together's `type`, OpenRouter's `architecture`. */
@@ -92,6 +151,19 @@ function namesIn(given: Json): readonly string[] | undefined {
     .filter((name: Json) => typeof name === 'string')
     .filter((name) => name.length <= MAX_NAME_LENGTH)
     .slice(0, MAX_NAMES);
+}
+
+function day(given: Json): string | undefined {
+  return typeof given === 'string' && CALENDAR_DATE.test(given) ? given : undefined;
+}
+
+/** Undefined if the list has no number. */
+function numbers(given: Json): Readonly<Record<string, number | null>> | undefined {
+  if (!isRecord(given)) return undefined;
+  const known = Object.entries(given)
+    .filter((entry): entry is [string, number | null] => entry[1] === null || typeof entry[1] === 'number')
+    .slice(0, MAX_NAMES);
+  return known.some(([, value]) => value !== null) ? Object.fromEntries(known) : undefined;
 }
 
 function count(given: Json): number | undefined {

@@ -6,6 +6,7 @@ import type {
   CatalogEntry,
   RoutingStrategy,
   EnforceOutputLimit,
+  ModelCatalog,
   ModelOptions,
   PriceCatalog,
   PriceQuery,
@@ -26,11 +27,12 @@ import { assertCovers } from './ceilings.ts';
 import { resolveDeprecation } from './resolve-deprecation.ts';
 import { checkModelId } from './model-id.ts';
 import type { Provider } from './provider.ts';
+import { MODEL_INFO, resolveModelInfo } from './resolve-model-info.ts';
 import { resolveServerTools } from './server-tools.ts';
 
 const STRATEGIES: readonly RoutingStrategy[] = ['ordered', 'weighted', 'cheapest', 'fastest'];
 
-const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
+const MODEL_OPTIONS: Record<keyof ModelOptions, unknown> = {
   targets: true,
   strategy: true,
   pricing: true,
@@ -50,12 +52,7 @@ const MODEL_OPTIONS: Record<keyof ModelOptions, true> = {
   deprecatedAt: true,
   shutdownDate: true,
   replacement: true,
-  name: true,
-  description: true,
-  inputModalities: true,
-  supportedParameters: true,
-  created: true,
-  ownedBy: true,
+  ...MODEL_INFO,
 };
 
 const TARGET_OPTIONS: Record<keyof TargetOptions, true> = {
@@ -78,6 +75,8 @@ export interface ResolveContext {
   readonly markup: MarkupTerms;
   /** Undefined without a price catalog. */
   readonly prices: PriceCatalog | undefined;
+  /** Undefined without a model catalog. */
+  readonly modelInfo: ModelCatalog | undefined;
   /** The router's edits of answers. */
   readonly answer: AnswerTerms;
 }
@@ -163,12 +162,7 @@ export function resolveModel(id: string, given: ModelOptions, context: ResolveCo
     webSearches,
     webSearchesNeeded: prices.some((each) => each.webSearch > 0n) ? webSearches : 0,
     ...resolveMedia(given.tokenBudgets, targets, `${option}.tokenBudgets`),
-    name: given.name ?? id,
-    description: given.description,
-    inputModalities: nameList(given.inputModalities, `${option}.inputModalities`) ?? ['text'],
-    supportedParameters: nameList(given.supportedParameters, `${option}.supportedParameters`) ?? [],
-    created: given.created ?? 0,
-    ownedBy: given.ownedBy ?? (id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'),
+    info: resolveModelInfo(id, given, option, context.modelInfo?.find(question(firstTarget))),
   };
 }
 
@@ -298,17 +292,17 @@ class Pricer {
     return parsePricing({ ...given, ceiling: prices }, option, beside);
   }
 
-  entry({ provider, given }: GivenTarget, option: string): CatalogEntry {
+  entry(target: GivenTarget, option: string): CatalogEntry {
     if (!this.#catalog) {
       throw new TypeError(
         `${option} is 'catalog': set the option prices, e.g. to catalogPrices() of chat-completions-router/prices`,
       );
     }
-    const { model } = given;
-    const entry = this.#catalog.find(priceQuestion(provider, model));
+    const entry = this.#catalog.find(question(target));
     if (entry) return entry;
+    const { provider, given } = target;
     throw new TypeError(
-      `${option} is 'catalog', which has no price for ${JSON.stringify(model)} at ${JSON.stringify(provider.name)}`,
+      `${option} is 'catalog', which has no price for ${JSON.stringify(given.model)} at ${JSON.stringify(provider.name)}`,
     );
   }
 }
@@ -326,7 +320,11 @@ function assertReports({ name, preset, reportedCost }: Provider, option: string)
   );
 }
 
-/** The lookup of a model's price in a price catalog. */
+function question({ provider, given }: GivenTarget): PriceQuery {
+  return priceQuestion(provider, given.model);
+}
+
+/** The lookup of a model in a catalog. */
 export function priceQuestion(provider: Provider, model: string): PriceQuery {
   const url = provider.origin.origin + provider.chatPath(model);
   return { provider: provider.preset ?? provider.name, url, model };
@@ -340,12 +338,6 @@ function resolveAliases(given: unknown, option: string): readonly string[] {
     checkModelId(alias, `${option} has ${JSON.stringify(alias)}`);
     return alias;
   });
-}
-
-function nameList(given: readonly string[] | undefined, option: string): readonly string[] | undefined {
-  if (given === undefined) return undefined;
-  if (Array.isArray(given) && given.every((name) => typeof name === 'string')) return [...given];
-  throw optionError(option, 'a list of names', given);
 }
 
 function resolveEnforcement(given: EnforceOutputLimit | undefined, option: string): boolean {

@@ -1,11 +1,12 @@
 import { type ErrorBody, quote, retryAfter, RouterError } from './router-error.ts';
 
-/** The body isn't a valid chat completion request, or a header is invalid. */
+/** The body isn't a valid chat completion request, or a header or query parameter is invalid. */
 export class InvalidRequestError extends RouterError {
   readonly status = 400;
   readonly code:
     | 'invalid_json'
     | 'invalid_type'
+    | 'invalid_value'
     | 'missing_required_parameter'
     | 'ambiguous_parameter'
     | 'unsupported_parameter'

@@ -3,6 +3,7 @@ import type { Markup } from '../metering/markup.ts';
 import type { Pricing, ReportedPricing, ServiceTiersPricing } from '../metering/pricing.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { BodyRules } from './body-rules.ts';
+import type { ModelInfo } from './model-info.ts';
 
 /**
  * A price, or its source: `'catalog'` looks it up in the router's option `prices`. `{ reported: true, ceiling }` charges
@@ -15,7 +16,7 @@ export type PricingOption =
   | ReportedPricing
   | { readonly reported: true; readonly ceiling: 'catalog' };
 
-export interface ModelOptions {
+export interface ModelOptions extends ModelInfo {
   /**
    * The targets that serve the model: the first one that answers is used. A string is `provider/upstream-model`: the first
    * slash ends the provider's name.
@@ -115,34 +116,6 @@ export interface ModelOptions {
   readonly shutdownDate?: string | Date;
   /** ID of the model to use instead, for the error after the shutdown. */
   readonly replacement?: string;
-  readonly name?: string;
-  readonly description?: string;
-  /**
-   * Input modalities in OpenRouter's terms: `text`, `image`, `file`, `audio`, `video`. Only for the model's record; not
-   * enforced.
-   *
-   * @default ['text']
-   */
-  readonly inputModalities?: readonly string[];
-  /**
-   * Supported parameters in OpenRouter's terms: `tools`, `reasoning`, `structured_outputs` and so on. Only for the model's
-   * record, on which some clients rely; not enforced.
-   *
-   * @default [], unknown
-   */
-  readonly supportedParameters?: readonly string[];
-  /**
-   * When the model was made, in Unix seconds.
-   *
-   * @default 0
-   */
-  readonly created?: number;
-  /**
-   * `owned_by` of the model's record.
-   *
-   * @default the part of the ID before its first slash, else `system`
-   */
-  readonly ownedBy?: string;
 }
 
 /** The price of a tool that the provider runs. */
@@ -195,7 +168,23 @@ export interface PriceCatalog {
   find(asked: PriceQuery): CatalogEntry | undefined;
 }
 
-/** The model and provider whose price is looked up. */
+/**
+ * A source of what `GET /models` says of a model, e.g. `modelsDev(data)`. Prices, holds and limits never depend on it.
+ */
+export interface ModelCatalog {
+  /** Called for the first target of each model when a catalog of models is made; returns undefined for an unknown model. */
+  find(asked: PriceQuery): ModelCatalogEntry | undefined;
+}
+
+/** A model in a model catalog. */
+export interface ModelCatalogEntry extends ModelInfo {
+  /** For the record of a model whose options have none. */
+  readonly contextWindow?: number;
+  /** For the record of a model whose options have none. */
+  readonly maxOutputTokens?: number;
+}
+
+/** The model and provider that are looked up in a catalog. */
 export interface PriceQuery {
   /** The provider's preset, else its name in `providers`. */
   readonly provider: string;

@@ -3,7 +3,8 @@ import { getHeapStatistics } from 'node:v8';
 import type { Hooks } from '../observability/hooks.ts';
 import { type MarkupTerms, NO_MARKUP, parseMarkup } from '../metering/markup.ts';
 import type { AnswerOptions } from './answer-options.ts';
-import type { PriceCatalog } from './model-options.ts';
+import type { ModelCatalog, PriceCatalog } from './model-options.ts';
+import { type ModelPatterns, parseModelPatterns } from './model-patterns.ts';
 import type { TimeoutOptions } from './provider-options.ts';
 import type {
   ChatCompletionsRouterOptions,
@@ -44,6 +45,9 @@ export interface Settings {
   readonly timeouts: Timeouts;
   readonly markup: MarkupTerms;
   readonly prices: PriceCatalog | undefined;
+  readonly modelInfo: ModelCatalog | undefined;
+  /** The models that are listed without a key. */
+  readonly publicModels: ModelPatterns | undefined;
   readonly retries: Retries | undefined;
   readonly health: HealthChecks | undefined;
   readonly keyCacheMs: number;
@@ -72,6 +76,8 @@ const KNOWN_OPTIONS: Record<keyof ChatCompletionsRouterOptions, true> = {
   markup: true,
   resolveMarkup: true,
   prices: true,
+  modelInfo: true,
+  publicModels: true,
   store: true,
   authenticate: true,
   cacheKey: true,
@@ -128,6 +134,8 @@ export function resolveSettings(options: ChatCompletionsRouterOptions): Settings
     heartbeatMs: heartbeatMs === undefined ? undefined : milliseconds(heartbeatMs, 'heartbeatMs'),
     timeouts: resolveTimeouts(options.timeouts, DEFAULT_TIMEOUTS, 'timeouts'),
     prices: resolvePrices(options.prices),
+    modelInfo: resolveModelCatalog(options.modelInfo),
+    publicModels: resolvePublicModels(options.publicModels),
     markup: options.markup === undefined ? NO_MARKUP : parseMarkup(options.markup, 'markup'),
     retries: resolveRetries(options.retries),
     health: resolveHealth(options.health),
@@ -201,6 +209,18 @@ function resolvePrices(given: PriceCatalog | undefined): PriceCatalog | undefine
     );
   }
   return given;
+}
+
+function resolveModelCatalog(given: ModelCatalog | undefined): ModelCatalog | undefined {
+  if (given !== undefined && typeof given?.find !== 'function') {
+    throw optionError('modelInfo', 'a model catalog, such as modelsDev(data)', given);
+  }
+  return given;
+}
+
+function resolvePublicModels(given: boolean | readonly string[] = false): ModelPatterns | undefined {
+  if (given === false) return undefined;
+  return parseModelPatterns(given === true ? ['*'] : given, 'publicModels');
 }
 
 function resolveClientRouting(given: boolean | ClientRoutingOptions = false): ClientRoutingFields {

@@ -3,7 +3,7 @@ import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { Markup } from '../metering/markup.ts';
 import type { AnswerOptions } from './answer-options.ts';
 import type { Authenticate, AuthenticateRequest } from './authenticate-options.ts';
-import type { ModelOptions, PriceCatalog } from './model-options.ts';
+import type { ModelCatalog, ModelOptions, PriceCatalog } from './model-options.ts';
 import type { ProviderOptions, TimeoutOptions } from './provider-options.ts';
 
 /** Options of `createChatCompletionsRouter`. They are read once, at construction; `reload` replaces some. */
@@ -28,6 +28,21 @@ export interface ChatCompletionsRouterOptions {
   readonly resolveMarkup?: (caller: MarkupCaller) => Markup | undefined;
   /** The price catalog for models and targets with the price `'catalog'`. */
   readonly prices?: PriceCatalog;
+  /**
+   * The catalog of what `GET /models` says of models beside limits and prices: names, modalities, parameters, dates. Options of
+   * a model and its provider's own list take precedence.
+   *
+   * @default none: `modelsDev(data)` reads the data of models.dev
+   */
+  readonly modelInfo?: ModelCatalog;
+  /**
+   * The models that `GET /models` and `GET /models/{id}` show to requests without a key, with their prices: `true` for all
+   * but those of wildcards, or a list of IDs, in which `*` matches any characters. A request with a key gets what its key may
+   * use, and a wrong key is a 401.
+   *
+   * @default false: such requests are a 401
+   */
+  readonly publicModels?: boolean | readonly string[];
   /**
    * The store of credits and API keys: `'memory:'` (lost when the process ends), `'sqlite:FILE'` (a file shared by the
    * processes of one machine, e.g. `sqlite:./credits.db`), a Redis URL (for any number of machines), or a store object.

@@ -1,10 +1,13 @@
 import { SlotList } from '../async/slot-list.ts';
 import { createNodeHandler, type NodeHandler } from '../adapters/node.ts';
 import { createWebHandler, type WebHandler } from '../adapters/web.ts';
+import type { ModelRecord } from '../catalog/model-record.ts';
+import { listModels } from '../endpoints/models.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { ResponseRecorder } from '../http/response-recorder.ts';
 import { pathOf } from '../http/url.ts';
 import { type ApiKeys, createApiKeys } from '../keys/api-keys.ts';
+import { hostCaller } from '../keys/host-caller.ts';
 import { RequestIds } from '../ledger/contract/request-ids.ts';
 import { type Accounts, createAccounts } from '../ledger/operations/accounts.ts';
 import { type Credits, createCredits } from '../ledger/operations/credits.ts';
@@ -12,6 +15,7 @@ import { createUsageQueries, type UsageQueries } from '../ledger/operations/usag
 import { ActiveRequest, runningRequests, type RunningRequest } from '../observability/active-request.ts';
 import { guard } from '../observability/hook-runner.ts';
 import type { TargetStatus } from '../observability/hooks.ts';
+import type { AuthenticatedCaller } from '../options/authenticate-options.ts';
 import type { ChatCompletionsRouterOptions } from '../options/router-options.ts';
 import { type ReloadOptions, createServices, type LeaseTimers } from './services.ts';
 import { RouterLifecycle } from './lifecycle.ts';
@@ -34,6 +38,14 @@ export interface ChatCompletionsRouter extends NodeHandler {
   readonly usage: UsageQueries;
   /** Accounts: balances, freezing. */
   readonly accounts: Accounts;
+  /**
+   * The models of `GET /models`, for pages of your own: all of them at the router's prices, or what a caller may use at its
+   * prices: `await router.models({ account: 'acme', models: ['openai/*'] })`. As a request does, it starts model discovery
+   * and waits for the first lists.
+   *
+   * @throws {TypeError} naming the invalid member of the caller
+   */
+  models(caller?: AuthenticatedCaller): Promise<ModelRecord[]>;
   /**
    * Resolves once a request is over and its charge is posted, for platforms that stop a process after the response:
    * `await router.settled(request)`. The request is the object that was passed to the router.
@@ -125,6 +137,10 @@ export function createRouterWithTimers(
     credits: createCredits(store, now),
     accounts: createAccounts(store),
     usage: createUsageQueries(store, now),
+    models: async (caller?: AuthenticatedCaller) => {
+      lifecycle.start();
+      return await listModels(hostCaller(caller), services);
+    },
     settled,
     reload: (changes: ReloadOptions) => {
       current.reload(changes);

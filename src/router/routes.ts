@@ -1,22 +1,17 @@
 import type { Authenticator } from '../keys/authenticator.ts';
-import type { Caller } from '../keys/caller.ts';
-import { catalogFor, chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
-import { ModelNotFoundError } from '../errors/model-errors.ts';
+import { chatCompletion, type ChatCompletionServices } from '../endpoints/chat-completions.ts';
 import { MethodNotAllowedError, UnknownEndpointError } from '../errors/request-errors.ts';
 import { RouterClosingError } from '../errors/router-error.ts';
 import { corsHeaders } from '../http/cors.ts';
 import { ClientConnection, ClientDisconnectedError, type Exchange } from '../http/exchange.ts';
-import { sendError, sendJson, toRouterError } from '../http/respond.ts';
-import { decodeOnce, isTooLong, pathOf, queryOf, trimSlashes } from '../http/url.ts';
+import { sendError, toRouterError } from '../http/respond.ts';
+import { decodeOnce, isTooLong, pathOf, trimSlashes } from '../http/url.ts';
 import { RouterClosedError } from '../http/relay-end.ts';
 import type { LedgerStore } from '../ledger/contract/ledger-store.ts';
 import type { ActiveRequest } from '../observability/active-request.ts';
-import { type AccountMarkups, withAccountMarkup } from '../catalog/request-prices.ts';
-import type { Catalog } from '../catalog/catalog.ts';
-import { assertServed, isAllowed } from '../catalog/model-selection.ts';
-import { recordOf } from '../catalog/model-list.ts';
 import { sendCredits } from '../endpoints/credits.ts';
 import { sendGeneration } from '../endpoints/generation.ts';
+import { type ModelEndpoint, sendModel, sendModels, sendPublicModels } from '../endpoints/models.ts';
 
 export interface RouteServices extends ChatCompletionServices {
   readonly authenticator: Authenticator;
@@ -25,18 +20,15 @@ export interface RouteServices extends ChatCompletionServices {
 
 /** The endpoint that a path names. */
 export type Endpoint =
-  | { readonly name: 'models' | 'credits' | 'generation' | 'completions' }
-  | {
-      readonly name: 'model';
-      readonly id: string;
-      /** Wrap the record in `data`, like OpenRouter's `GET /model/{author}/{slug}`. */
-      readonly inData?: true;
-    };
+  | { readonly name: 'models' }
+  | { readonly name: 'credits' | 'generation' | 'completions' }
+  | ModelEndpoint;
 
 /**
  * Answers a request: authenticates it, checks endpoint and method, and calls the endpoint. Never rejects.
  *
- * An unauthenticated client learns nothing, not even which paths exist; only `OPTIONS` needs no key.
+ * An unauthenticated client learns nothing, not even which paths exist; only `OPTIONS` needs no key, and models if they are
+ * public.
  */
 export async function route(
   exchange: Exchange,
@@ -53,6 +45,11 @@ export async function route(
       return;
     }
     if (services.closing()) throw new RouterClosingError();
+    const open = publicEndpoint(exchange, endpoint, services);
+    if (open) {
+      await sendPublicModels(exchange, open, services);
+      return;
+    }
     const caller = await services.authenticator.authenticate(exchange.headers);
     active.trace?.authenticated(caller);
     if (!endpoint || (isAmbiguous(endpoint) && !READ_METHODS.includes(exchange.method))) {
@@ -66,11 +63,10 @@ export async function route(
         await chatCompletion(exchange, client, caller, services, active);
         return;
       case 'models':
-        await services.discovery.pending;
-        sendJson(exchange, 200, modelsFor(caller, exchange.url, services));
+        await sendModels(exchange, caller, services);
         return;
       case 'model':
-        sendModel(exchange, endpoint, caller, await catalogFor(endpoint.id, services), services.markups);
+        await sendModel(exchange, endpoint, caller, services);
         return;
       case 'credits':
         await sendCredits(exchange, caller, services.store);
@@ -87,34 +83,16 @@ export async function route(
   }
 }
 
-/** All models, whatever `limit` says; OpenRouter's clients then request a second page by `offset`, which is empty. */
-function modelsFor(caller: Caller, url: string, { catalog, markups }: RouteServices): Buffer {
-  const list = catalog.list(markups.of(caller));
-  const offset = queryOf(url).get('offset') ?? '';
-  if (/^[1-9]\d{0,8}$/.test(offset)) return list.from(Number(offset), caller.models);
-  return caller.models ? list.only(caller.models) : list.all;
+/** The endpoint, if it needs no key: models, without a key, with the option `publicModels`. */
+function publicEndpoint(
+  { method, headers }: Exchange,
+  endpoint: Endpoint | undefined,
+  { settings }: RouteServices,
+): ModelEndpoint | { readonly name: 'models' } | undefined {
+  if (!settings.publicModels || headers.authorization !== undefined) return undefined;
+  if (!READ_METHODS.includes(method)) return undefined;
+  return endpoint?.name === 'models' || endpoint?.name === 'model' ? endpoint : undefined;
 }
-
-/** Sends a model's record with this caller's prices. */
-function sendModel(
-  exchange: Exchange,
-  { id, inData }: Extract<Endpoint, { name: 'model' }>,
-  caller: Caller,
-  catalog: Catalog,
-  markups: AccountMarkups,
-): void {
-  const isServed = !caller.models || isAllowed(caller.models, id, catalog);
-  const model = isServed ? catalog.get(id) : undefined;
-  if (!model) throw new ModelNotFoundError(id);
-  assertServed(model);
-  const markup = markups.of(caller);
-  const record = recordOf(markup ? withAccountMarkup(model, markup) : model);
-  const body = inData ? Buffer.concat([DATA_HEAD, record, DATA_TAIL]) : record;
-  sendJson(exchange, 200, body, model.deprecation?.headers);
-}
-
-const DATA_HEAD = Buffer.from('{"data":');
-const DATA_TAIL = Buffer.from('}');
 
 /**
  * Finds the endpoint of a path under any mount: the leftmost segments that name an endpoint decide.

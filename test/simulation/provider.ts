@@ -25,7 +25,13 @@ export const MODEL: Model = createCatalog(
       },
     },
   },
-  { timeouts: TIMEOUTS, markup: NO_MARKUP, prices: undefined, answer: resolveAnswer({}, 'answer') },
+  {
+    timeouts: TIMEOUTS,
+    markup: NO_MARKUP,
+    prices: undefined,
+    modelInfo: undefined,
+    answer: resolveAnswer({}, 'answer'),
+  },
 ).get('model')!;
 export const TARGET: Target = MODEL.targets[0];
 

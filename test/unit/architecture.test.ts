@@ -100,6 +100,7 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
     'router',
     'adapters',
     'keys',
+    'catalog',
     'options',
     'observability',
     'metering',

@@ -29,7 +29,7 @@ export async function loadConfig(path: string): Promise<ServerConfig> {
   const config = extension.startsWith('.json')
     ? parseJsonConfig(readFileSync(path, 'utf8'), path, process.env)
     : await importConfig(path);
-  if (isConfig(config)) return await withCatalog(config, path);
+  if (isConfig(config)) return await withModelInfo(await withCatalog(config, path), path);
   const wanted = extension.startsWith('.json')
     ? 'must contain an object'
     : 'its default export must be an object';
@@ -49,6 +49,19 @@ async function withCatalog(config: ServerConfig, path: string): Promise<ServerCo
     return { ...config, prices: catalogPrices() };
   } catch {
     throw new ConfigError(path, "prices: 'catalog' requires npm install @pydantic/genai-prices");
+  }
+}
+
+/** Resolves `"modelInfo": "models.dev.json"` of a JSON config, a path beside it. */
+async function withModelInfo(config: ServerConfig, path: string): Promise<ServerConfig> {
+  const file: unknown = config.modelInfo;
+  if (typeof file !== 'string') return config;
+  try {
+    const { modelsDev } = await import('../../catalog/models-dev.ts');
+    return { ...config, modelInfo: modelsDev(JSON.parse(readFileSync(resolve(path, '..', file), 'utf8'))) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(path, `modelInfo: ${reason}`, { cause: error });
   }
 }
 

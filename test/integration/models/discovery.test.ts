@@ -395,6 +395,70 @@ describe('models that a provider lists', () => {
   });
 });
 
+describe('what a list says of a model', () => {
+  const infoOf = (entry: object) => readListedModels({ data: [{ id: 'm', ...entry }] })[0]?.info;
+
+  it('is read in OpenRouter’s words', () => {
+    const info = infoOf({
+      created: 1_759_161_676,
+      knowledge_cutoff: '2025-01-31',
+      hugging_face_id: '',
+      architecture: {
+        modality: 'text+image->text',
+        input_modalities: ['text', 'image'],
+        output_modalities: ['text'],
+        tokenizer: 'Claude',
+        instruct_type: null,
+      },
+      supported_parameters: ['tools', 'reasoning'],
+      default_parameters: { temperature: 1, top_p: null, seed: 'no number' },
+      reasoning: { mandatory: false, supported_efforts: ['low', 'high'], default_effort: null },
+    });
+    expect(info).toEqual({
+      created: 1_759_161_676,
+      knowledgeCutoff: '2025-01-31',
+      inputModalities: ['text', 'image'],
+      outputModalities: ['text'],
+      tokenizer: 'Claude',
+      supportedParameters: ['tools', 'reasoning'],
+      defaultParameters: { temperature: 1, top_p: null },
+      reasoning: { mandatory: false, supportedEfforts: ['low', 'high'] },
+    });
+  });
+
+  it('is read in Vercel’s words', () => {
+    expect(infoOf({ tags: ['reasoning', 'tool-use', 'vision', 'file-input', 'implicit-caching'] })).toEqual({
+      inputModalities: ['text', 'image', 'file'],
+      supportedParameters: ['tools'],
+      tags: ['reasoning', 'tool-use', 'vision', 'file-input', 'implicit-caching'],
+    });
+  });
+
+  it('is read in Vercel’s words: modalities', () => {
+    expect(infoOf({ tags: ['vision'], modalities: { input: ['text', 'pdf'], output: ['text'] } })).toEqual({
+      inputModalities: ['text', 'file'],
+      outputModalities: ['text'],
+      tags: ['vision'],
+    });
+  });
+
+  it('is read in Mistral’s words', () => {
+    const capabilities = { completion_chat: true, function_calling: true, vision: true, reasoning: true };
+    expect(infoOf({ capabilities })).toEqual({
+      inputModalities: ['text', 'image'],
+      supportedParameters: ['tools'],
+      tags: ['reasoning'],
+    });
+    expect(readListedModels([{ id: 'm', max_context_length: 4096 }])[0]?.contextWindow).toBe(4096);
+  });
+
+  it('is unknown where the list knows nothing', () => {
+    const architecture = { modality: null, input_modalities: ['text'], output_modalities: ['text'] };
+    const unknown = { created: 0, description: '', tags: [], knowledge_cutoff: 'soon', reasoning: {} };
+    expect(infoOf({ architecture, ...unknown, default_parameters: { temperature: null } })).toEqual({});
+  });
+});
+
 describe('a list of models', () => {
   it('is read to its 5,000th model', () => {
     const many = Array.from({ length: 5001 }, (_, i) => ({ id: `m${i}` }));

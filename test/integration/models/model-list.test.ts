@@ -26,6 +26,7 @@ async function get(path: string, key = gateway.key): Promise<unknown> {
 
 interface List {
   readonly data: readonly { readonly id: string }[];
+  readonly links: { readonly next: string | null };
   readonly total_count: number;
 }
 
@@ -40,7 +41,9 @@ describe('GET /models', () => {
       created: 0,
       owned_by: 'acme',
       name: 'acme/fast',
+      description: '',
       type: 'language',
+      capabilities: { completion_chat: true },
       context_length: 8192,
       context_window: 8192,
       max_model_len: 8192,
@@ -78,14 +81,48 @@ describe('GET /models', () => {
     expect(data[2]).not.toHaveProperty('expiration_date');
   });
 
-  it('says what a model takes and obeys, as far as its host does', async () => {
-    const told = { inputModalities: ['text', 'image'], supportedParameters: ['tools', 'reasoning'] };
+  it('says what the options say of a model, and what follows from it', async () => {
+    const told = {
+      description: 'Small and quick.',
+      created: 1_754_524_800,
+      inputModalities: ['text', 'image'],
+      outputModalities: ['text', 'image'],
+      supportedParameters: ['tools', 'reasoning'],
+      tags: ['web-search'],
+      knowledgeCutoff: '2024-10',
+      reasoning: { mandatory: false, supportedEfforts: ['low', 'high'], defaultEffort: 'low' },
+      tokenizer: 'GPT',
+      instructType: 'chatml',
+      huggingFaceId: 'acme/tiny',
+      defaultParameters: { temperature: 0.6, top_p: null },
+    };
     gateway = await startGateway({
       models: { tiny: { targets: ['loopback/tiny'], pricing: 'free', ...told } },
     });
     expect(await get('/models/tiny')).toMatchObject({
-      architecture: { modality: null, input_modalities: ['text', 'image'], output_modalities: ['text'] },
+      description: 'Small and quick.',
+      created: 1_754_524_800,
+      architecture: {
+        modality: 'text+image->text+image',
+        input_modalities: ['text', 'image'],
+        output_modalities: ['text', 'image'],
+        tokenizer: 'GPT',
+        instruct_type: 'chatml',
+      },
       supported_parameters: ['tools', 'reasoning'],
+      modalities: { input: ['text', 'image'], output: ['text', 'image'] },
+      tags: ['web-search', 'reasoning', 'tool-use', 'vision', 'image-generation'],
+      capabilities: {
+        completion_chat: true,
+        function_calling: true,
+        reasoning: true,
+        vision: true,
+        audio: false,
+      },
+      knowledge_cutoff: '2024-10',
+      reasoning: { mandatory: false, supported_efforts: ['low', 'high'], default_effort: 'low' },
+      hugging_face_id: 'acme/tiny',
+      default_parameters: { temperature: 0.6, top_p: null },
     });
   });
 
@@ -99,11 +136,12 @@ describe('GET /models', () => {
     ['?limit=1&offset=2', ['tiny']],
     ['?offset=3', []],
     ['?offset=500', []],
-    ['?offset=0&limit=1', ['acme/fast', 'acme/old', 'tiny']],
-    ['?limit=1', ['acme/fast', 'acme/old', 'tiny']],
-    ['?offset=-1', ['acme/fast', 'acme/old', 'tiny']],
-    ['?offset=x', ['acme/fast', 'acme/old', 'tiny']],
-  ])('%s has all that is left from there on: clients that turn pages come to an end', async (query, ids) => {
+    ['?offset=0&limit=1', ['acme/fast']],
+    ['?limit=2', ['acme/fast', 'acme/old']],
+    ['?limit=1000', ['acme/fast', 'acme/old', 'tiny']],
+    ['?limit=&offset=', ['acme/fast', 'acme/old', 'tiny']],
+    ['?unknown=1', ['acme/fast', 'acme/old', 'tiny']],
+  ])('%s is a page of the list: clients that turn pages come to an end', async (query, ids) => {
     gateway = await startGateway({ models: MODELS });
     const list = (await get(`/models${query}`)) as List;
     expect(list.data.map(({ id }) => id)).toEqual(ids);
@@ -136,6 +174,126 @@ describe('GET /models', () => {
       links: { details: 'models/first%2Facme%2Ffast' },
     });
     await second.close();
+  });
+});
+
+describe('pages of GET /models', () => {
+  it('links the next page until there is none, with its filters', async () => {
+    gateway = await startGateway({ models: MODELS });
+    const pages: string[][] = [];
+    let next: string | null = 'models?q=acme&limit=1';
+    while (next !== null) {
+      const page = (await get(`/${next}`)) as List;
+      pages.push(page.data.map(({ id }) => id));
+      next = page.links.next;
+    }
+    expect(pages).toEqual([['acme/fast'], ['acme/old']]);
+  });
+
+  it.each([
+    ['limit=0', 'The query parameter limit must be an integer from 1 to 999999999.'],
+    ['limit=1e3', 'The query parameter limit must be an integer from 1 to 999999999.'],
+    ['offset=-1', 'The query parameter offset must be an integer from 0 to 999999999.'],
+    ['offset=x', 'The query parameter offset must be an integer from 0 to 999999999.'],
+    [
+      'supported_parameters=Tools',
+      'The query parameter supported_parameters must be names in lower case, with commas between them.',
+    ],
+    [
+      'input_modalities=text,,',
+      'The query parameter input_modalities must be names in lower case, with commas between them.',
+    ],
+    [`q=${'a'.repeat(257)}`, 'The query parameter q must be at most 256 characters.'],
+  ])('refuse %s with a 400', async (query, message) => {
+    gateway = await startGateway({ models: MODELS });
+    const response = await gateway.fetch(`/models?${query}`);
+    const param = query.slice(0, query.indexOf('='));
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      { error: { message, type: 'invalid_request_error', param, code: 'invalid_value' } },
+    ]);
+  });
+});
+
+describe('filters of GET /models', () => {
+  const free = { targets: ['loopback/x'], pricing: 'free' } as const;
+  const catalog: ChatCompletionsRouterOptions['models'] = {
+    plain: free,
+    tools: { ...free, supportedParameters: ['tools', 'seed'], name: 'Tool User' },
+    eyes: { ...free, supportedParameters: ['tools', 'reasoning'], inputModalities: ['text', 'image'] },
+    voice: { ...free, inputModalities: ['audio'], outputModalities: ['text', 'audio'], aliases: ['ears'] },
+  };
+
+  it.each([
+    ['supported_parameters=tools', ['tools', 'eyes']],
+    ['supported_parameters=reasoning,tools', ['eyes']],
+    ['supported_parameters=none', []],
+    ['input_modalities=image', ['eyes']],
+    ['input_modalities=image,audio', ['eyes', 'voice']],
+    ['input_modalities=text', ['plain', 'tools', 'eyes']],
+    ['output_modalities=audio', ['voice']],
+    ['output_modalities=all', ['plain', 'tools', 'eyes', 'voice']],
+    ['q=TOOL+user', ['tools']],
+    ['q=ears', ['voice']],
+    ['q=e&supported_parameters=tools&input_modalities=text&limit=1&offset=1', ['eyes']],
+  ])('%s', async (query, ids) => {
+    gateway = await startGateway({ models: catalog });
+    const { data } = (await get(`/models?${query}`)) as List;
+    expect(data.map(({ id }) => id)).toEqual(ids);
+  });
+
+  it('counts what they leave', async () => {
+    gateway = await startGateway({ models: catalog });
+    expect(await get('/models?supported_parameters=tools&limit=1')).toMatchObject({ total_count: 2 });
+  });
+});
+
+describe('the ETag of GET /models', () => {
+  async function etagOf(path: string, key = gateway.key): Promise<string> {
+    const response = await fetch(gateway.baseURL + path, { headers: { authorization: `Bearer ${key}` } });
+    await response.arrayBuffer();
+    return response.headers.get('etag') ?? '';
+  }
+
+  it.each(['/models', '/models/tiny', '/model/acme/fast'])('%s is a 304 to who has it', async (path) => {
+    gateway = await startGateway({ models: MODELS });
+    const etag = await etagOf(path);
+    expect(etag).toMatch(/^"[\w-]{43}"$/);
+    for (const tags of [etag, `"other", W/${etag}`, '*']) {
+      const response = await gateway.fetch(path, { headers: { 'if-none-match': tags } });
+      expect([response.status, await response.text()]).toEqual([304, '']);
+      expect(Object.fromEntries(response.headers)).toMatchObject({
+        etag,
+        'cache-control': 'private, no-cache',
+        vary: 'authorization',
+      });
+    }
+    expect((await gateway.fetch(path, { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
+  });
+
+  it('is of the bytes: the same in another process, another for another list', async () => {
+    gateway = await startGateway({ models: MODELS });
+    const second = await startGateway({ models: MODELS });
+    expect(await etagOf('/models', gateway.key)).toBe((await second.fetch('/models')).headers.get('etag'));
+    await second.close();
+    const before = await etagOf('/models');
+    const { key } = await gateway.router.keys.create({ account: 'acct', models: ['tiny'] });
+    expect(await etagOf('/models', key)).not.toBe(before);
+    gateway.router.reload({ models: { tiny: { targets: ['loopback/tiny'], pricing: 'free' } } });
+    expect(await etagOf('/models')).not.toBe(before);
+  });
+
+  it('depends on the origin too, with cors', async () => {
+    gateway = await startGateway({ models: MODELS, cors: { origins: ['https://a.test'] } });
+    const response = await gateway.fetch('/models', { headers: { origin: 'https://a.test' } });
+    expect(response.headers.get('vary')).toBe('origin, authorization');
+  });
+
+  it('is in the answer to HEAD, which has no body', async () => {
+    gateway = await startGateway({ models: MODELS });
+    const response = await gateway.fetch('/models', { method: 'HEAD' });
+    expect([response.status, response.headers.get('etag')]).toEqual([200, await etagOf('/models')]);
+    expect(await response.text()).toBe('');
   });
 });
 
