@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -74,6 +74,14 @@ function programOf(name: ProxyName): string | undefined {
 
 export function isInstalled(name: ProxyName): boolean {
   return programOf(name) !== undefined;
+}
+
+/** Whether it resets a client's connection when the app resets its own; Caddy does from 2.8 on. */
+export function passesResets(name: ProxyName): boolean {
+  if (name !== 'Caddy') return true;
+  const version = execFileSync(programOf(name) ?? '', ['version'], { encoding: 'utf8' });
+  const [, major = 0, minor = 0] = /(\d+)\.(\d+)/.exec(version)?.map(Number) ?? [];
+  return major > 2 || (major === 2 && minor >= 8);
 }
 
 /**
