@@ -19,6 +19,8 @@ export interface AppProcess {
   startAt(path: string): Promise<AnyGateway>;
   /** All that it printed, on stdout and stderr. */
   output(): string;
+  /** Sends SIGTERM, and waits until it has ended by itself. */
+  end(): Promise<{ readonly code: number | null; readonly signal: string | null }>;
   stop(): Promise<void>;
 }
 
@@ -92,6 +94,11 @@ export async function startApp({ args, cwd, env = {} }: AppOptions): Promise<App
           }),
         close: async () => {},
       };
+    },
+    end: async () => {
+      child.kill('SIGTERM');
+      const [code, signal] = (await exited) as [number | null, string | null];
+      return { code, signal };
     },
     stop: async () => {
       await provider.close();
