@@ -72,7 +72,7 @@ export function runDockerfile(source: string, context: string, into: string): Bu
       const to = inside(paths.at(-1) ?? '');
       for (const path of paths.slice(0, -1)) copy(join(stage ?? context, path), to, paths.at(-1) ?? '');
     } else if (name === 'RUN') {
-      // Folders of the image are in `root`; its user is whoever runs this.
+      // Folders of the image are in `root`; its user is the one who runs this.
       const script = rest
         .replaceAll(/(?<= )\/(?=data)/g, `${root}/`)
         .replaceAll(' node:node ', ` ${owner()} `);

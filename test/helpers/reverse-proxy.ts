@@ -21,8 +21,8 @@ interface Program {
   /** The block of the page. */
   readonly block: string;
   /** What the block is a part of. */
-  whole(block: string, folder: string): string;
-  args(config: string): readonly string[];
+  readonly whole: (block: string, folder: string) => string;
+  readonly args: (config: string) => readonly string[];
 }
 
 const PROGRAMS: Readonly<Record<ProxyName, Program>> = {

@@ -23,7 +23,9 @@ describe('Express 5 behind helmet, compression, morgan and express-session', () 
       args: ['express.mjs'],
       env: { SESSION_SECRET: 'a secret of this test' },
     }),
-    (started) => (output = started.output),
+    (started) => {
+      output = () => started.output();
+    },
   );
 
   describeGateway('Express 5 behind middleware', () => app.startAt('/v1'));
