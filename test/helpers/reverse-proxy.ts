@@ -80,8 +80,9 @@ export function isInstalled(name: ProxyName): boolean {
 export function passesResets(name: ProxyName): boolean {
   if (name !== 'Caddy') return true;
   const version = execFileSync(programOf(name) ?? '', ['version'], { encoding: 'utf8' });
-  const [, major = 0, minor = 0] = /(\d+)\.(\d+)/.exec(version)?.map(Number) ?? [];
-  return major > 2 || (major === 2 && minor >= 8);
+  // A build of Go's own names no version: it is of the newest.
+  const [, major, minor] = /(\d+)\.(\d+)/.exec(version)?.map(Number) ?? [0, 2, 8];
+  return major! > 2 || (major === 2 && minor! >= 8);
 }
 
 /**
