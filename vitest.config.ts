@@ -57,7 +57,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: [
-            'test/e2e/{admin-page,cli,docs,examples,nest,next,package,redis,sdks}/*.test.ts',
+            'test/e2e/{admin-page,cli,docs,examples,nest,next,package,proxies,redis,sdks}/*.test.ts',
             ...ATTACKS_ON_PROCESSES,
           ],
           pool: 'forks',

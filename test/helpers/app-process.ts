@@ -19,6 +19,8 @@ export interface AppProcess {
   startAt(path: string): Promise<AnyGateway>;
   /** All that it printed, on stdout and stderr. */
   output(): string;
+  /** Sends SIGTERM, and waits until it has ended by itself. */
+  end(): Promise<{ readonly code: number | null; readonly signal: string | null }>;
   stop(): Promise<void>;
 }
 
@@ -93,6 +95,11 @@ export async function startApp({ args, cwd, env = {} }: AppOptions): Promise<App
         close: async () => {},
       };
     },
+    end: async () => {
+      child.kill('SIGTERM');
+      const [code, signal] = (await exited) as [number | null, string | null];
+      return { code, signal };
+    },
     stop: async () => {
       await provider.close();
       child.kill('SIGKILL');
@@ -103,11 +110,20 @@ export async function startApp({ args, cwd, env = {} }: AppOptions): Promise<App
   };
 }
 
-/** The same for all tests of a file. @param prepare - builds it, where that is needed */
-export function useApp(prepare: () => AppOptions | Promise<AppOptions>): Pick<AppProcess, 'startAt'> {
+/**
+ * The same for all tests of a file.
+ *
+ * @param prepare - builds it, where that is needed
+ * @param onStart - gets the app once it has started
+ */
+export function useApp(
+  prepare: () => AppOptions | Promise<AppOptions>,
+  onStart: (app: AppProcess) => void = () => {},
+): Pick<AppProcess, 'startAt'> {
   let app: AppProcess | undefined;
   beforeAll(async () => {
     app = await startApp(await prepare());
+    onStart(app);
   }, 300_000);
   afterAll(async () => {
     await app?.stop();
@@ -146,7 +162,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Programs say in words of their own that they listen, if they do: only the port says it alike. */
-async function accepts(port: number): Promise<void> {
+export async function accepts(port: number): Promise<void> {
   for (;;) {
     const socket = connect(port, '127.0.0.1');
     const isOpen = await new Promise<boolean>((resolve) => {

@@ -20,6 +20,12 @@ describe("the Nodes that the package's engines name", () => {
     expect(versions.toSorted()).toEqual([...OLDEST_NODES, ...NODE_MAJORS].toSorted());
   });
 
+  it('are tried on macOS and Windows, the newest of each', () => {
+    const [, smoke = ''] = read('.github/workflows/ci.yml').split('  smoke:\n');
+    expect(smoke).toContain('os: [macos-latest, windows-latest]');
+    expect(smoke).toContain(`node: [${NODE_MAJORS.map((major) => `'${major}'`).join(', ')}]`);
+  });
+
   it('are all among the runtimes that the packed library is run on', () => {
     const { optionalDependencies } = JSON.parse(read('test/e2e/runtimes/package.json')) as {
       optionalDependencies: Record<string, string>;

@@ -201,6 +201,34 @@ describe("Next.js's after", () => {
   });
 });
 
+it('finishes a running stream on SIGTERM, and posts its charge', async () => {
+  const server = await start();
+  const gateway = await startAt('/v1', server);
+  let go: () => void = () => {};
+  gateway.provider.script = async (response) => {
+    beginStream(response);
+    response.write(text('Hello'));
+    await new Promise<void>((resolve) => (go = resolve));
+    response.end(text(' there', 'stop') + USAGE_EVENT + DONE);
+  };
+  const response = await gateway.post({ ...QUESTION, stream: true });
+  const stopped = server.stop();
+  // It takes no new connection, and goes on with this one.
+  const refused = (): Promise<boolean> =>
+    fetch(server.origin).then(
+      () => false,
+      () => true,
+    );
+  await expect.poll(refused).toBe(true);
+  go();
+  expect(await response.text()).toContain('[DONE]');
+  await stopped;
+  expect(await gateway.router.credits.balance(gateway.account)).toMatchObject({
+    totalUsed: '0.000045',
+    held: '0.00',
+  });
+});
+
 describe("a body that is longer than Next.js's proxyClientMaxBodySize", () => {
   const long = JSON.stringify({ ...QUESTION, padding: 'x'.repeat(1_500_000) });
 

@@ -41,6 +41,34 @@ describeRouter(
   ),
 );
 
+it('lets `authenticate` see a parameter of the path that middleware copied into a header', async ({
+  onTestFinished,
+}) => {
+  const options = {
+    authenticate: (apiKey: string, { headers }: { readonly headers: http.IncomingHttpHeaders }) =>
+      apiKey === `key-of-${headers['x-tenant'] as string}` ? { account: 'acct' } : undefined,
+  };
+  const gateway = await startGateway(options, (router) => {
+    const app = express();
+    app.use('/t/:tenant/v1', (request, _response, next) => {
+      request.headers['x-tenant'] = request.params.tenant;
+      next();
+    });
+    app.use('/t/:tenant/v1', router);
+    return listen(http.createServer(app), '/t');
+  });
+  onTestFinished(() => gateway.close());
+  const statusOf = async (tenant: string, key: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${key}`, 'x-tenant': 'acme' };
+    const response = await gateway.fetch(`/${tenant}/v1/models`, { headers });
+    await response.body?.cancel();
+    return response.status;
+  };
+  expect(await statusOf('acme', 'key-of-acme')).toBe(200);
+  expect(await statusOf('initech', 'key-of-acme')).toBe(401);
+  expect(await statusOf('acme', 'key-of-acme')).toBe(200);
+});
+
 function mountOnExpress(path: string, ...before: RequestHandler[]): Mount {
   return (router) => {
     const app = express();
